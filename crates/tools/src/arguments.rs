@@ -1,14 +1,14 @@
-//! Arguments of a call, read into a Rust type.
+//! Deserialisation of a call's arguments.
 
 use adjutant_core::{Arguments, ToolError};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Reads the arguments; the error names the place that does not fit.
+/// Parses the arguments of a call.
 ///
 /// # Errors
-/// [`ToolError::Invalid`].
-pub(crate) fn read<T: DeserializeOwned>(arguments: Arguments) -> Result<T, ToolError> {
+/// [`ToolError::Invalid`] with the path of the argument that does not fit.
+pub(crate) fn parse_arguments<T: DeserializeOwned>(arguments: Arguments) -> Result<T, ToolError> {
     serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
         let path = error.path().to_string();
         let place = if path == "." {

@@ -1,4 +1,4 @@
-//! A tool from a closure.
+//! Tools made from closures.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,10 +12,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::arguments::read;
+use crate::arguments::parse_arguments;
 
 /// A tool made from a closure, for tools that are known only when the program runs, and for short
 /// ones.
+///
+/// # Examples
 ///
 /// ```
 /// use adjutant_tools::FunctionTool;
@@ -26,9 +28,11 @@ use crate::arguments::read;
 ///     city: String,
 /// }
 ///
-/// let weather = FunctionTool::typed("weather", "Weather for a city.", |_context, args: Args| async move {
-///     Ok(format!("sunny in {}", args.city))
-/// })?;
+/// let weather = FunctionTool::typed(
+///     "weather",
+///     "Weather for a city.",
+///     |_context, args: Args| async move { Ok(format!("sunny in {}", args.city)) },
+/// )?;
 /// # Ok::<(), adjutant_core::InvalidTool>(())
 /// ```
 pub struct FunctionTool {
@@ -42,8 +46,8 @@ type Function =
     dyn Fn(ToolContext, Arguments) -> BoxFuture<'static, Result<Value, ToolError>> + Send + Sync;
 
 impl FunctionTool {
-    /// A tool that takes its arguments as JSON. `parameters` is their JSON Schema; arguments that
-    /// do not fit it never reach the closure.
+    /// Creates a tool whose closure takes its arguments as JSON. `parameters` is their JSON Schema;
+    /// arguments that do not fit it never reach the closure.
     ///
     /// # Errors
     /// [`InvalidTool`] for a bad name or a blank description. The schema is compiled when the tool
@@ -66,8 +70,8 @@ impl FunctionTool {
         })
     }
 
-    /// A tool that takes its arguments as a Rust type, whose schema and field docs the model is
-    /// shown.
+    /// Creates a tool whose closure takes its arguments as a Rust type. The model is shown the
+    /// type's schema with the docs of its fields.
     ///
     /// # Errors
     /// [`InvalidTool`] for a bad name or a blank description. A type that is no object is refused
@@ -88,28 +92,27 @@ impl FunctionTool {
             timeout: None,
             reads_from_others: false,
             function: Box::new(move |context, arguments| {
-                let running = read(arguments).map(|args| function(context, args));
+                let running = parse_arguments(arguments).map(|args| function(context, args));
                 Box::pin(async move { to_value(&running?.await?) })
             }),
         })
     }
 
-    /// The same with annotations. Without them it counts as changing, not repeatable, not
-    /// destructive.
+    /// Sets the annotations. Default: the tool counts as changing, not repeatable, not destructive.
     #[must_use]
     pub fn annotated(mut self, annotations: Annotations) -> Self {
         self.definition = self.definition.annotated(annotations);
         self
     }
 
-    /// The same for a tool whose results hold words of others: see [`Tool::reads_from_others`].
+    /// Marks the results as text of others; see [`Tool::reads_from_others`].
     #[must_use]
     pub fn reading_from_others(mut self) -> Self {
         self.reads_from_others = true;
         self
     }
 
-    /// The same with a bound of its own for one execution, instead of the turn's `tool_timeout`.
+    /// Sets the bound of one execution. Default: the turn's `tool_timeout`.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -148,8 +151,8 @@ impl Tool for FunctionTool {
     }
 }
 
-/// A result as JSON. What cannot be written as JSON was done all the same, so the outcome counts as
-/// unknown.
+/// Converts a result into JSON. The tool has run even if this fails, so the outcome counts as
+/// unknown then.
 pub(crate) fn to_value<T: Serialize>(result: &T) -> Result<Value, ToolError> {
     serde_json::to_value(result).map_err(|error| ToolError::Unknown {
         message: format!("The tool ran, but its result cannot be written as JSON: {error}"),

@@ -1,4 +1,5 @@
-//! What `#[tool]` expands to. Not part of the public API: it changes together with the macro.
+//! Support code for the expansion of `#[tool]`. It is no part of the public API: it changes
+//! together with the macro.
 
 use std::fmt::Display;
 use std::marker::PhantomData;
@@ -14,7 +15,7 @@ pub use serde_json::Value;
 
 use crate::function::to_value;
 
-/// The definition of an annotated function. The macro has checked name and description.
+/// Builds the definition of an annotated function. The macro has checked name and description.
 #[must_use]
 pub fn definition<Args: schemars::JsonSchema>(
     name: &str,
@@ -30,16 +31,16 @@ pub fn definition<Args: schemars::JsonSchema>(
     definition.annotated(annotations)
 }
 
-/// The arguments as the parameters of the function.
+/// Parses the arguments into the parameters of the function.
 ///
 /// # Errors
-/// [`ToolError::Invalid`] with the place that does not fit.
+/// [`ToolError::Invalid`] with the path of the argument that does not fit.
 pub fn read<Args: DeserializeOwned>(arguments: Arguments) -> Result<Args, ToolError> {
-    crate::arguments::read(arguments)
+    crate::arguments::parse_arguments(arguments)
 }
 
-/// Finds out what a function returns: a `Result` whose error is a [`ToolError`] (or turns into
-/// one), a `Result` whose error can be printed, or a plain value.
+/// The kind of a function's return type: a `Result` whose error is a [`ToolError`] or converts into
+/// one, a `Result` whose error can be printed, or a plain value.
 ///
 /// The macro calls `(&&&Kind::of(&returned)).kind()`: method lookup takes the impl with the most
 /// references first.
@@ -47,49 +48,49 @@ pub fn read<Args: DeserializeOwned>(arguments: Arguments) -> Result<Args, ToolEr
 pub struct Kind<T>(PhantomData<fn() -> T>);
 
 impl<T> Kind<T> {
-    /// The kind of this value.
+    /// Creates the kind of a value's type; the value itself is not used.
     #[must_use]
     pub fn of(_: &T) -> Self {
         Self(PhantomData)
     }
 }
 
-/// A `Result` whose error turns into a [`ToolError`].
+/// The kind of a `Result` whose error converts into a [`ToolError`].
 pub trait ToolResultKind {
-    /// How to finish.
+    /// Returns the conversion of such a value into a result.
     fn kind(&self) -> FinishToolResult {
         FinishToolResult
     }
 }
 impl<T, E: Into<ToolError>> ToolResultKind for &&Kind<Result<T, E>> {}
 
-/// A `Result` whose error can be printed.
+/// The kind of a `Result` whose error can be printed.
 pub trait ResultKind {
-    /// How to finish.
+    /// Returns the conversion of such a value into a result.
     fn kind(&self) -> FinishResult {
         FinishResult
     }
 }
 impl<T, E: Display> ResultKind for &Kind<Result<T, E>> {}
 
-/// A plain value.
+/// The kind of every other value, which becomes the result as it is.
 pub trait ValueKind {
-    /// How to finish.
+    /// Returns the conversion of such a value into a result.
     fn kind(&self) -> FinishValue {
         FinishValue
     }
 }
 impl<T: Serialize> ValueKind for Kind<T> {}
 
-/// See [`ToolResultKind`].
+/// Conversion of a `Result` whose error converts into a [`ToolError`].
 #[derive(Debug)]
 pub struct FinishToolResult;
 
 impl FinishToolResult {
-    /// The value as JSON.
+    /// Converts the value into JSON.
     ///
     /// # Errors
-    /// The function's own.
+    /// The function's error, converted.
     pub fn finish<T: Serialize, E: Into<ToolError>>(
         self,
         returned: Result<T, E>,
@@ -98,15 +99,15 @@ impl FinishToolResult {
     }
 }
 
-/// See [`ResultKind`].
+/// Conversion of a `Result` whose error can be printed.
 #[derive(Debug)]
 pub struct FinishResult;
 
 impl FinishResult {
-    /// The value as JSON.
+    /// Converts the value into JSON.
     ///
     /// # Errors
-    /// [`ToolError::Failed`] with the words of the function's own.
+    /// [`ToolError::Failed`] with the text of the function's error.
     pub fn finish<T: Serialize, E: Display>(
         self,
         returned: Result<T, E>,
@@ -115,12 +116,12 @@ impl FinishResult {
     }
 }
 
-/// See [`ValueKind`].
+/// Conversion of a plain value, which is no `Result`.
 #[derive(Debug)]
 pub struct FinishValue;
 
 impl FinishValue {
-    /// The value as JSON.
+    /// Converts the value into JSON.
     ///
     /// # Errors
     /// [`ToolError::Unknown`] if it cannot be written as JSON.

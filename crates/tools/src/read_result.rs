@@ -1,5 +1,5 @@
-//! `read_result`: what a model was shown in part, piece by piece. The whole is in the journal
-//! already.
+//! `read_result`: the rest of a tool result that the model was shown in part. The whole result is
+//! in the journal.
 
 use std::sync::Arc;
 
@@ -12,19 +12,20 @@ use adjutant_core::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::arguments::read;
+use crate::arguments::parse_arguments;
 
-/// Characters of a piece, if the model does not say how many it wants.
+/// Length of a piece, in characters, if the model asks for none.
 const LENGTH: usize = 8_000;
-/// The most it may want.
+/// The greatest length that the model may ask for, in characters.
 const LENGTH_MAX: usize = 50_000;
 
-/// A result that is not among the last turns read is searched for among so many times as many.
+/// Growth of the search: a result that is not among the last turns is searched for among this many
+/// times as many.
 const MORE_TURNS: u32 = 4;
 
 const UNREADABLE: &str = "The conversation could not be read at the moment. Please try again.";
 
-/// Reads on in a long result of the conversation.
+/// The tool `read_result`, which shows further parts of a long result of the conversation.
 pub struct ReadResult {
     definition: ToolDefinition,
     journal: Arc<dyn Journal>,
@@ -40,7 +41,7 @@ struct Args {
 }
 
 impl ReadResult {
-    /// Over the journal that the agent writes.
+    /// Creates the tool over the journal that the agent writes.
     #[must_use]
     pub fn new(journal: Arc<dyn Journal>) -> Self {
         let schema = json!({
@@ -87,11 +88,12 @@ impl Tool for ReadResult {
         arguments: Arguments,
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move {
-            let Args { call, from, length } = read(arguments)?;
+            let Args { call, from, length } = parse_arguments(arguments)?;
             let key = context.conversation_key();
             let result = self
                 .search(&key, &call)
                 .await
+                // The store's message may name hosts and files, and the user may read this one.
                 .map_err(|_| ToolError::failed(UNREADABLE))?
                 .ok_or_else(|| {
                     ToolError::failed(format!(
@@ -126,8 +128,8 @@ impl Tool for ReadResult {
 }
 
 impl ReadResult {
-    /// Searches for the result of a call, from the newest turn backwards: usually it is of the turn
-    /// that asks.
+    /// Searches for the result of a call, from the newest turn backwards: usually it belongs to the
+    /// turn that asks.
     async fn search(
         &self,
         key: &ConversationKey,
@@ -151,7 +153,8 @@ impl ReadResult {
     }
 }
 
-/// The result of the call, wherever it was recorded: in its turn, or in a history from elsewhere.
+/// Returns the result of the call, if the event has it: the end of a call, or a history that was
+/// set from outside.
 fn result_of<'r>(recorded: &'r Recorded, wanted: &str) -> Option<&'r ToolResult> {
     match &*recorded.event {
         Event::CallFinished { call, result, .. } if call.as_str() == wanted => Some(result),

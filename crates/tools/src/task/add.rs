@@ -1,24 +1,21 @@
 //! `add_task`.
 
-use std::sync::Arc;
-
-use adjutant_core::port::TaskStore;
-use adjutant_core::{
-    Annotations, Arguments, BoxFuture, Prepared, StoreId, TaskChange, TaskChanged, TaskTool, Tool,
-    ToolContext, ToolDefinition, ToolError,
-};
+use adjutant_core::{Annotations, Arguments, ToolDefinition, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::words::{quoted, quoted_field, task_schema, to_json};
-use super::{call, definition, description_property, words_of_task, wrong_outcome};
-use crate::arguments::read;
+use super::change_tool::{ChangeTool, TaskAction, wrong_outcome};
+use super::definition::{definition, description_property, parse_description};
+use super::model::{Task, TaskChange, TaskChanged};
+use super::view::{quoted, quoted_field, task_schema, to_json};
+use crate::arguments::parse_arguments;
 
-/// Adds a task.
-pub struct AddTask {
-    definition: ToolDefinition,
-    tasks: Arc<dyn TaskStore>,
-}
+/// The tool `add_task`, which adds a task to the user's list.
+pub type AddTask = ChangeTool<Add>;
+
+/// The action of [`AddTask`].
+#[derive(Debug)]
+pub struct Add;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,11 +23,9 @@ struct Args {
     description: String,
 }
 
-impl AddTask {
-    /// Over this store.
-    #[must_use]
-    pub fn new(tasks: Arc<dyn TaskStore>) -> Self {
-        let definition = definition(
+impl TaskAction for Add {
+    fn definition() -> ToolDefinition {
+        definition(
             "add_task",
             "Create a new task. Use when user wants to add, create, or remember something.",
             json!({ "description": description_property("Task description") }),
@@ -40,61 +35,24 @@ impl AddTask {
                 ..Annotations::default()
             },
             task_schema(json!({})),
-        );
-        Self { definition, tasks }
-    }
-}
-
-impl Tool for AddTask {
-    fn definition(&self) -> &ToolDefinition {
-        &self.definition
+        )
+        .with_intent("CREATE_TASK")
     }
 
-    fn prepare<'a>(
-        &'a self,
-        _context: &'a ToolContext,
-        arguments: Arguments,
-    ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
-        Box::pin(async move {
-            let args: Args = read(arguments.clone())?;
-            let description = words_of_task(&args.description)?;
-            Ok(Prepared::Ready {
-                arguments,
-                preview: Some(format!("Add {}", quoted(description.as_str()))),
-            })
-        })
+    fn preview(arguments: &Arguments, _task: Option<&Task>) -> Result<String, ToolError> {
+        let args: Args = parse_arguments(arguments.clone())?;
+        let description = parse_description(&args.description)?;
+        Ok(format!("Add {}", quoted(description.as_str())))
     }
 
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Arguments,
-    ) -> BoxFuture<'a, Result<Value, ToolError>> {
-        Box::pin(async move { call(self, &*self.tasks, context, &arguments).await })
-    }
-
-    fn as_task_tool(&self) -> Option<&dyn TaskTool> {
-        Some(self)
-    }
-
-    fn describe(&self, _arguments: &Arguments, data: &Value) -> Option<String> {
-        Some(format!("Added {}.", quoted_field(data, "description")?))
-    }
-}
-
-impl TaskTool for AddTask {
-    fn store_id(&self) -> Option<StoreId> {
-        self.tasks.store_id()
-    }
-
-    fn change(&self, arguments: &Arguments) -> Result<TaskChange, ToolError> {
-        let args: Args = read(arguments.clone())?;
+    fn change(arguments: &Arguments) -> Result<TaskChange, ToolError> {
+        let args: Args = parse_arguments(arguments.clone())?;
         Ok(TaskChange::Add {
-            description: words_of_task(&args.description)?,
+            description: parse_description(&args.description)?,
         })
     }
 
-    fn result(&self, changed: &TaskChanged) -> Result<Value, ToolError> {
+    fn result(changed: &TaskChanged) -> Result<Value, ToolError> {
         match changed {
             TaskChanged::Added { task } => Ok(to_json(task)),
             TaskChanged::Updated { .. }
@@ -103,5 +61,9 @@ impl TaskTool for AddTask {
             | TaskChanged::Restored { .. }
             | TaskChanged::NoSuchTask { .. } => Err(wrong_outcome()),
         }
+    }
+
+    fn describe(data: &Value) -> Option<String> {
+        Some(format!("Added {}.", quoted_field(data, "description")?))
     }
 }

@@ -1,28 +1,22 @@
 //! `complete_task`.
 
-use std::sync::Arc;
-
-use adjutant_core::port::TaskStore;
-use adjutant_core::{
-    Annotations, Arguments, BoxFuture, Prepared, Reference, StoreId, Task, TaskChange, TaskChanged,
-    TaskId, TaskTool, Tool, ToolContext, ToolDefinition, ToolError, UserId,
-};
+use adjutant_core::{Annotations, Arguments, ToolDefinition, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::change_tool::{ChangeTool, TaskAction, no_such_task, wrong_outcome};
+use super::definition::{definition, task_id_property};
+use super::model::{Task, TaskChange, TaskChanged, TaskId};
 use super::resolve::Prefer;
-use super::words::{quoted, quoted_field, task_schema, to_json};
-use super::{
-    call, definition, no_such_task, prepare_reference, task_id_property, task_references,
-    wrong_outcome,
-};
-use crate::arguments::read;
+use super::view::{quoted_description, quoted_field, task_schema, to_json};
+use crate::arguments::parse_arguments;
 
-/// Marks a task as done.
-pub struct CompleteTask {
-    definition: ToolDefinition,
-    tasks: Arc<dyn TaskStore>,
-}
+/// The tool `complete_task`, which marks a task as done.
+pub type CompleteTask = ChangeTool<Complete>;
+
+/// The action of [`CompleteTask`].
+#[derive(Debug)]
+pub struct Complete;
 
 /// `Id` is text, an id or words, until the call has been prepared.
 #[derive(Deserialize)]
@@ -31,11 +25,9 @@ struct Args<Id> {
     task_id: Id,
 }
 
-impl CompleteTask {
-    /// Over this store.
-    #[must_use]
-    pub fn new(tasks: Arc<dyn TaskStore>) -> Self {
-        let definition = definition(
+impl TaskAction for Complete {
+    fn definition() -> ToolDefinition {
+        definition(
             "complete_task",
             "Mark a task as completed. Use when user says done, finished, or completed.",
             json!({ "task_id": task_id_property("Task ID to complete") }),
@@ -45,78 +37,25 @@ impl CompleteTask {
                 ..Annotations::default()
             },
             task_schema(json!({ "already_completed": { "type": "boolean" } })),
-        );
-        Self { definition, tasks }
-    }
-}
-
-impl Tool for CompleteTask {
-    fn definition(&self) -> &ToolDefinition {
-        &self.definition
-    }
-
-    fn prepare<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Arguments,
-    ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
-        Box::pin(async move {
-            let args: Args<String> = read(arguments.clone())?;
-            let preview = |task: &Task| format!("Complete {}", quoted(task.description.as_str()));
-            prepare_reference(
-                &*self.tasks,
-                &context.user,
-                &args.task_id,
-                Prefer::Open,
-                arguments,
-                preview,
-            )
-            .await
-        })
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Arguments,
-    ) -> BoxFuture<'a, Result<Value, ToolError>> {
-        Box::pin(async move { call(self, &*self.tasks, context, &arguments).await })
-    }
-
-    fn as_task_tool(&self) -> Option<&dyn TaskTool> {
-        Some(self)
-    }
-
-    fn references<'a>(
-        &'a self,
-        user: &'a UserId,
-    ) -> BoxFuture<'a, Result<Vec<Reference>, ToolError>> {
-        Box::pin(task_references(&*self.tasks, user))
-    }
-
-    fn describe(&self, _arguments: &Arguments, data: &Value) -> Option<String> {
-        let words = quoted_field(data, "description")?;
-        Some(
-            if data.get("already_completed") == Some(&Value::Bool(true)) {
-                format!("{words} was already done.")
-            } else {
-                format!("Completed {words}.")
-            },
         )
-    }
-}
-
-impl TaskTool for CompleteTask {
-    fn store_id(&self) -> Option<StoreId> {
-        self.tasks.store_id()
+        .with_intent("COMPLETE_TASK")
     }
 
-    fn change(&self, arguments: &Arguments) -> Result<TaskChange, ToolError> {
-        let args: Args<TaskId> = read(arguments.clone())?;
+    fn reference(arguments: &Arguments) -> Result<Option<(String, Prefer)>, ToolError> {
+        let args: Args<String> = parse_arguments(arguments.clone())?;
+        Ok(Some((args.task_id, Prefer::Open)))
+    }
+
+    fn preview(_arguments: &Arguments, task: Option<&Task>) -> Result<String, ToolError> {
+        Ok(format!("Complete {}", quoted_description(task)))
+    }
+
+    fn change(arguments: &Arguments) -> Result<TaskChange, ToolError> {
+        let args: Args<TaskId> = parse_arguments(arguments.clone())?;
         Ok(TaskChange::Complete { id: args.task_id })
     }
 
-    fn result(&self, changed: &TaskChanged) -> Result<Value, ToolError> {
+    fn result(changed: &TaskChanged) -> Result<Value, ToolError> {
         match changed {
             TaskChanged::Completed { task, already } => {
                 let mut data = to_json(task);
@@ -131,5 +70,16 @@ impl TaskTool for CompleteTask {
             | TaskChanged::Deleted { .. }
             | TaskChanged::Restored { .. } => Err(wrong_outcome()),
         }
+    }
+
+    fn describe(data: &Value) -> Option<String> {
+        let task = quoted_field(data, "description")?;
+        Some(
+            if data.get("already_completed") == Some(&Value::Bool(true)) {
+                format!("{task} was already done.")
+            } else {
+                format!("Completed {task}.")
+            },
+        )
     }
 }

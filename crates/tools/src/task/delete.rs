@@ -1,28 +1,22 @@
 //! `delete_task`.
 
-use std::sync::Arc;
-
-use adjutant_core::port::TaskStore;
-use adjutant_core::{
-    Annotations, Arguments, BoxFuture, Prepared, Reference, StoreId, Task, TaskChange, TaskChanged,
-    TaskId, TaskTool, Tool, ToolContext, ToolDefinition, ToolError, UserId,
-};
+use adjutant_core::{Annotations, Arguments, ToolDefinition, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::change_tool::{ChangeTool, TaskAction, no_such_task, wrong_outcome};
+use super::definition::{definition, task_id_property};
+use super::model::{Task, TaskChange, TaskChanged, TaskId};
 use super::resolve::Prefer;
-use super::words::{quoted, quoted_field, task_schema, to_json};
-use super::{
-    call, definition, no_such_task, prepare_reference, task_id_property, task_references,
-    wrong_outcome,
-};
-use crate::arguments::read;
+use super::view::{quoted_description, quoted_field, task_schema, to_json};
+use crate::arguments::parse_arguments;
 
-/// Deletes a task for good.
-pub struct DeleteTask {
-    definition: ToolDefinition,
-    tasks: Arc<dyn TaskStore>,
-}
+/// The tool `delete_task`, which removes a task from the user's list. The user is asked first.
+pub type DeleteTask = ChangeTool<Delete>;
+
+/// The action of [`DeleteTask`].
+#[derive(Debug)]
+pub struct Delete;
 
 /// `Id` is text, an id or words, until the call has been prepared.
 #[derive(Deserialize)]
@@ -31,11 +25,9 @@ struct Args<Id> {
     task_id: Id,
 }
 
-impl DeleteTask {
-    /// Over this store.
-    #[must_use]
-    pub fn new(tasks: Arc<dyn TaskStore>) -> Self {
-        let definition = definition(
+impl TaskAction for Delete {
+    fn definition() -> ToolDefinition {
+        definition(
             "delete_task",
             "Delete a task permanently. Use when user wants to remove or delete a task.",
             json!({ "task_id": task_id_property("Task ID to delete") }),
@@ -46,71 +38,25 @@ impl DeleteTask {
                 ..Annotations::default()
             },
             task_schema(json!({ "deleted": { "const": true } })),
-        );
-        Self { definition, tasks }
-    }
-}
-
-impl Tool for DeleteTask {
-    fn definition(&self) -> &ToolDefinition {
-        &self.definition
+        )
+        .with_intent("DELETE_TASK")
     }
 
-    fn prepare<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Arguments,
-    ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
-        Box::pin(async move {
-            let args: Args<String> = read(arguments.clone())?;
-            let preview = |task: &Task| format!("Delete {}", quoted(task.description.as_str()));
-            prepare_reference(
-                &*self.tasks,
-                &context.user,
-                &args.task_id,
-                Prefer::Any,
-                arguments,
-                preview,
-            )
-            .await
-        })
+    fn reference(arguments: &Arguments) -> Result<Option<(String, Prefer)>, ToolError> {
+        let args: Args<String> = parse_arguments(arguments.clone())?;
+        Ok(Some((args.task_id, Prefer::Any)))
     }
 
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Arguments,
-    ) -> BoxFuture<'a, Result<Value, ToolError>> {
-        Box::pin(async move { call(self, &*self.tasks, context, &arguments).await })
+    fn preview(_arguments: &Arguments, task: Option<&Task>) -> Result<String, ToolError> {
+        Ok(format!("Delete {}", quoted_description(task)))
     }
 
-    fn as_task_tool(&self) -> Option<&dyn TaskTool> {
-        Some(self)
-    }
-
-    fn references<'a>(
-        &'a self,
-        user: &'a UserId,
-    ) -> BoxFuture<'a, Result<Vec<Reference>, ToolError>> {
-        Box::pin(task_references(&*self.tasks, user))
-    }
-
-    fn describe(&self, _arguments: &Arguments, data: &Value) -> Option<String> {
-        Some(format!("Deleted {}.", quoted_field(data, "description")?))
-    }
-}
-
-impl TaskTool for DeleteTask {
-    fn store_id(&self) -> Option<StoreId> {
-        self.tasks.store_id()
-    }
-
-    fn change(&self, arguments: &Arguments) -> Result<TaskChange, ToolError> {
-        let args: Args<TaskId> = read(arguments.clone())?;
+    fn change(arguments: &Arguments) -> Result<TaskChange, ToolError> {
+        let args: Args<TaskId> = parse_arguments(arguments.clone())?;
         Ok(TaskChange::Delete { id: args.task_id })
     }
 
-    fn result(&self, changed: &TaskChanged) -> Result<Value, ToolError> {
+    fn result(changed: &TaskChanged) -> Result<Value, ToolError> {
         match changed {
             TaskChanged::Deleted { task } => {
                 let mut data = to_json(task);
@@ -123,5 +69,9 @@ impl TaskTool for DeleteTask {
             | TaskChanged::Completed { .. }
             | TaskChanged::Restored { .. } => Err(wrong_outcome()),
         }
+    }
+
+    fn describe(data: &Value) -> Option<String> {
+        Some(format!("Deleted {}.", quoted_field(data, "description")?))
     }
 }

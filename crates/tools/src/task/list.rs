@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
-use adjutant_core::port::TaskStore;
 use adjutant_core::{
-    Annotations, Arguments, BoxFuture, Prepared, TaskFilter, Tool, ToolContext, ToolDefinition,
-    ToolError,
+    Annotations, Arguments, BoxFuture, Prepared, Tool, ToolContext, ToolDefinition, ToolError,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::words::{ListView, TaskView, list_schema};
-use super::{definition, store_failed};
-use crate::arguments::read;
+use super::change_tool::store_failed;
+use super::definition::definition;
+use super::model::TaskFilter;
+use super::store::TaskStore;
+use super::view::{ListView, TaskView, list_schema};
+use crate::arguments::parse_arguments;
 
-/// Lists tasks.
+/// The tool `list_tasks`, which shows the user's tasks.
 pub struct ListTasks {
     definition: ToolDefinition,
     tasks: Arc<dyn TaskStore>,
@@ -28,7 +29,7 @@ struct Args {
 }
 
 impl ListTasks {
-    /// Over this store.
+    /// Creates the tool over a store of tasks.
     #[must_use]
     pub fn new(tasks: Arc<dyn TaskStore>) -> Self {
         let definition = definition(
@@ -45,7 +46,8 @@ impl ListTasks {
                 ..Annotations::default()
             },
             list_schema(),
-        );
+        )
+        .with_intent("LIST_TASKS");
         Self { definition, tasks }
     }
 }
@@ -73,7 +75,7 @@ impl Tool for ListTasks {
         arguments: Arguments,
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move {
-            let Args { status } = read(arguments)?;
+            let Args { status } = parse_arguments(arguments)?;
             let tasks = self
                 .tasks
                 .list(&context.user, status)
@@ -89,6 +91,6 @@ impl Tool for ListTasks {
     }
 
     fn describe(&self, _arguments: &Arguments, data: &Value) -> Option<String> {
-        ListView::deserialize(data).ok().map(|list| list.to_words())
+        ListView::deserialize(data).ok().map(|list| list.to_text())
     }
 }

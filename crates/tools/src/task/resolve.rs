@@ -1,28 +1,28 @@
-//! Which task an id or words mean. What is not clear becomes a question, never a guess.
+//! Resolution of a task from an id or from words. An unclear reference becomes a question, never a
+//! guess.
 
-use adjutant_core::Task;
+use super::model::Task;
+use super::view::quoted;
 
-use super::words::quoted;
-
-/// Candidates that a question lists.
+/// Most candidates that a question lists.
 const LISTED_MAX: usize = 5;
-/// Characters of a task, or of what was looked for, that a question repeats.
+/// Most characters that a question repeats of a task, or of what was searched for.
 const SHOWN_CHARS_MAX: usize = 80;
 
-/// Which tasks words mean when they fit open and done ones.
+/// The tasks that words may mean when they fit open and done ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Prefer {
-    /// Both: it is not clear then.
+pub enum Prefer {
+    /// Open and done tasks alike: then it is not clear which one is meant.
     Any,
-    /// The open ones.
+    /// Open tasks rather than done ones.
     Open,
 }
 
-/// The one task that `text` means: its id (`3`, `#3`, `task 3`, `3. Buy milk`), its words, or
-/// enough of its words.
+/// Returns the one task that `text` means: its id (`3`, `#3`, `task 3`, `3. Buy milk`), its
+/// description, or enough words of it.
 ///
 /// # Errors
-/// The question to ask the person if none or several are meant.
+/// The question for the user if no task or several are meant.
 pub(super) fn resolve<'a>(
     text: &str,
     tasks: &'a [Task],
@@ -70,7 +70,7 @@ pub(super) fn resolve<'a>(
     Err(not_found(text, tasks))
 }
 
-/// The task of an id, alone or followed by words of that task.
+/// Finds a task by its id, alone or followed by the words of that task.
 fn by_number<'a>(text: &str, tasks: &'a [Task]) -> Option<&'a Task> {
     let of = |digits: &str| {
         let id: u64 = digits.parse().ok()?;
@@ -90,7 +90,7 @@ fn by_number<'a>(text: &str, tasks: &'a [Task]) -> Option<&'a Task> {
     task.filter(|task| words(task.description.as_str()) == said)
 }
 
-/// The digits of a text that is only an id, such as `3`, `#3`, `task 3` or `Task #3.`.
+/// Returns the digits of a text that is only an id, such as `3`, `#3`, `task 3` or `Task #3.`.
 fn number(text: &str) -> Option<&str> {
     let mut digits = text.trim_end_matches('.');
     for prefix in ["task", "number", "id", "#"] {
@@ -107,7 +107,7 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The words of a text, in lower case, without punctuation and plural endings.
+/// Splits a text into words, in lower case, without punctuation and plural endings.
 fn words(text: &str) -> Vec<String> {
     let text: String = text.chars().filter(|c| !matches!(c, '\'' | '’')).collect();
     text.to_lowercase()
@@ -117,8 +117,8 @@ fn words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Without the filler people put around a task's words: "the milk one". Only for what was said: in
-/// a task itself, any word may be what tells it from another ("Plan A").
+/// Removes the filler that people put around the words of a task: "the milk one". Not for the
+/// description itself, where any word may distinguish the task ("Plan A").
 fn telling(said: &[String]) -> Vec<String> {
     const FILLER: &[&str] = &[
         "a", "about", "an", "and", "for", "from", "in", "it", "item", "my", "of", "on", "one",
@@ -130,8 +130,8 @@ fn telling(said: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Takes an English plural ending off. Both sides go through it, so it need not be right, only the
-/// same.
+/// Removes an English plural ending. Both sides go through it, so the result need not be right,
+/// only the same.
 fn singular(word: &str) -> String {
     if word.chars().count() <= 3 {
         return word.to_owned();
@@ -175,8 +175,8 @@ fn not_found(text: &str, tasks: &[Task]) -> String {
     }
 }
 
-/// The words of tasks, joined. An id follows where it was asked for, or where the words alone do
-/// not tell them apart.
+/// Joins the descriptions of tasks. An id follows where it was asked for, or where two descriptions
+/// are the same.
 fn listed(tasks: &[&Task], conjunction: &str, with_ids: bool) -> String {
     let names: Vec<String> = tasks
         .iter()
@@ -205,7 +205,7 @@ fn listed(tasks: &[&Task], conjunction: &str, with_ids: bool) -> String {
     }
 }
 
-/// Words on one line and cut to what a question can hold.
+/// Puts a text on one line, cut to what a question can hold.
 fn shown(words: &str) -> String {
     let line: String = words
         .chars()
@@ -221,13 +221,14 @@ fn shown(words: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use adjutant_core::{TaskDescription, TaskId, UserId};
+    use adjutant_core::UserId;
     use expect_test::{Expect, expect};
     use jiff::Timestamp;
 
+    use super::super::model::{TaskDescription, TaskId};
     use super::*;
 
-    /// Tasks by number; `x` in front marks a done one.
+    /// Parses tasks by number; `x` in front marks a done one.
     fn tasks(lines: &[(u64, &str)]) -> Vec<Task> {
         lines
             .iter()
@@ -287,7 +288,7 @@ mod tests {
     fn an_id_with_its_words() {
         means("2. Buy oat milk", Prefer::Any, 2);
         means("#2: buy oat milk", Prefer::Any, 2);
-        // The words of another task: the number does not win.
+        // These are the words of another task: the number does not win.
         asks(
             "2. Buy milk",
             HOME,
@@ -339,7 +340,7 @@ mod tests {
             Prefer::Any,
             expect!["Which one do you mean: “Buy bread” (done) or “Buy bread for Sunday”?"],
         );
-        // Words that are exactly a done task's mean that task: nothing open is completed by guess.
+        // The exact words of a done task mean that task: no open one is completed by guess.
         means("buy bread", Prefer::Open, 9);
     }
 
@@ -406,7 +407,7 @@ mod tests {
             Prefer::Any,
             expect!["I can't find a task “yoga”. You have no tasks."],
         );
-        // Some of the words are not enough: it could be a task that is not there.
+        // Some of the words are not enough: the task may not exist.
         asks(
             "buy milk chocolate",
             &two[..1],
@@ -415,7 +416,7 @@ mod tests {
                 "I can't find a task “buy milk chocolate”. Your only open task is “Buy milk”. Which task do you mean?"
             ],
         );
-        // A part of a word is none of the words.
+        // A part of a word does not match it.
         asks(
             "mil",
             &two[..1],

@@ -1,28 +1,22 @@
 //! `update_task`.
 
-use std::sync::Arc;
-
-use adjutant_core::port::TaskStore;
-use adjutant_core::{
-    Annotations, Arguments, BoxFuture, Prepared, Reference, StoreId, TaskChange, TaskChanged,
-    TaskId, TaskTool, Tool, ToolContext, ToolDefinition, ToolError, UserId,
-};
+use adjutant_core::{Annotations, Arguments, ToolDefinition, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::change_tool::{ChangeTool, TaskAction, no_such_task, wrong_outcome};
+use super::definition::{definition, description_property, parse_description, task_id_property};
+use super::model::{Task, TaskChange, TaskChanged, TaskId};
 use super::resolve::Prefer;
-use super::words::{quoted, quoted_field, task_schema, to_json};
-use super::{
-    call, definition, description_property, no_such_task, prepare_reference, task_id_property,
-    task_references, words_of_task, wrong_outcome,
-};
-use crate::arguments::read;
+use super::view::{quoted, quoted_description, quoted_field, task_schema, to_json};
+use crate::arguments::parse_arguments;
 
-/// Changes the words of a task.
-pub struct UpdateTask {
-    definition: ToolDefinition,
-    tasks: Arc<dyn TaskStore>,
-}
+/// The tool `update_task`, which gives a task another description.
+pub type UpdateTask = ChangeTool<Update>;
+
+/// The action of [`UpdateTask`].
+#[derive(Debug)]
+pub struct Update;
 
 /// `Id` is text, an id or words, until the call has been prepared.
 #[derive(Deserialize)]
@@ -32,11 +26,9 @@ struct Args<Id> {
     description: String,
 }
 
-impl UpdateTask {
-    /// Over this store.
-    #[must_use]
-    pub fn new(tasks: Arc<dyn TaskStore>) -> Self {
-        let definition = definition(
+impl TaskAction for Update {
+    fn definition() -> ToolDefinition {
+        definition(
             "update_task",
             "Update a task's description. Use when user wants to change, edit, or rename a task.",
             json!({
@@ -49,83 +41,36 @@ impl UpdateTask {
                 ..Annotations::default()
             },
             task_schema(json!({ "previous_description": { "type": "string" } })),
-        );
-        Self { definition, tasks }
-    }
-}
-
-impl Tool for UpdateTask {
-    fn definition(&self) -> &ToolDefinition {
-        &self.definition
+        )
+        .with_intent("UPDATE_TASK")
     }
 
-    fn prepare<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Arguments,
-    ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
-        Box::pin(async move {
-            let args: Args<String> = read(arguments.clone())?;
-            let description = words_of_task(&args.description)?;
-            let preview = |task: &adjutant_core::Task| {
-                format!(
-                    "Rename {} to {}",
-                    quoted(task.description.as_str()),
-                    quoted(description.as_str())
-                )
-            };
-            prepare_reference(
-                &*self.tasks,
-                &context.user,
-                &args.task_id,
-                Prefer::Any,
-                arguments,
-                preview,
-            )
-            .await
-        })
+    fn reference(arguments: &Arguments) -> Result<Option<(String, Prefer)>, ToolError> {
+        let args: Args<String> = parse_arguments(arguments.clone())?;
+        // Before the task is looked for: a description that cannot be used is the better message.
+        parse_description(&args.description)?;
+        Ok(Some((args.task_id, Prefer::Any)))
     }
 
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Arguments,
-    ) -> BoxFuture<'a, Result<Value, ToolError>> {
-        Box::pin(async move { call(self, &*self.tasks, context, &arguments).await })
+    fn preview(arguments: &Arguments, task: Option<&Task>) -> Result<String, ToolError> {
+        let args: Args<String> = parse_arguments(arguments.clone())?;
+        let description = parse_description(&args.description)?;
+        Ok(format!(
+            "Rename {} to {}",
+            quoted_description(task),
+            quoted(description.as_str())
+        ))
     }
 
-    fn as_task_tool(&self) -> Option<&dyn TaskTool> {
-        Some(self)
-    }
-
-    fn references<'a>(
-        &'a self,
-        user: &'a UserId,
-    ) -> BoxFuture<'a, Result<Vec<Reference>, ToolError>> {
-        Box::pin(task_references(&*self.tasks, user))
-    }
-
-    fn describe(&self, _arguments: &Arguments, data: &Value) -> Option<String> {
-        let before = quoted_field(data, "previous_description")?;
-        let after = quoted_field(data, "description")?;
-        Some(format!("Renamed {before} to {after}."))
-    }
-}
-
-impl TaskTool for UpdateTask {
-    fn store_id(&self) -> Option<StoreId> {
-        self.tasks.store_id()
-    }
-
-    fn change(&self, arguments: &Arguments) -> Result<TaskChange, ToolError> {
-        let args: Args<TaskId> = read(arguments.clone())?;
+    fn change(arguments: &Arguments) -> Result<TaskChange, ToolError> {
+        let args: Args<TaskId> = parse_arguments(arguments.clone())?;
         Ok(TaskChange::Update {
             id: args.task_id,
-            description: words_of_task(&args.description)?,
+            description: parse_description(&args.description)?,
         })
     }
 
-    fn result(&self, changed: &TaskChanged) -> Result<Value, ToolError> {
+    fn result(changed: &TaskChanged) -> Result<Value, ToolError> {
         match changed {
             TaskChanged::Updated { task, before } => {
                 let mut data = to_json(task);
@@ -138,5 +83,11 @@ impl TaskTool for UpdateTask {
             | TaskChanged::Deleted { .. }
             | TaskChanged::Restored { .. } => Err(wrong_outcome()),
         }
+    }
+
+    fn describe(data: &Value) -> Option<String> {
+        let before = quoted_field(data, "previous_description")?;
+        let after = quoted_field(data, "description")?;
+        Some(format!("Renamed {before} to {after}."))
     }
 }

@@ -11,11 +11,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::harness::{Caller, Came, context, object};
+use crate::harness::{Caller, Outcome, context, object};
 
 #[derive(Deserialize, JsonSchema)]
 struct Order {
-    /// What to buy.
+    /// The item to buy.
     item: String,
     count: u32,
     note: Option<String>,
@@ -42,17 +42,17 @@ async fn a_typed_closure_gets_its_type_and_the_user() {
         caller
             .call("ana", "order", json!({ "item": "tea", "count": 2 }))
             .await,
-        Came::Done(json!(["ana", "tea", 2, null]), None)
+        Outcome::Done(json!(["ana", "tea", 2, null]), None)
     );
     assert_eq!(
         caller
             .call("ana", "order", json!({ "item": "tea", "count": 0 }))
             .await,
-        Came::Refused("nothing to order".to_owned())
+        Outcome::Refused("nothing to order".to_owned())
     );
     assert!(matches!(
         caller.call("ana", "order", json!({ "item": "tea", "count": 1, "user_id": "bob" })).await,
-        Came::Refused(reason) if reason.contains("user_id")
+        Outcome::Refused(reason) if reason.contains("user_id")
     ));
 }
 
@@ -63,7 +63,7 @@ fn its_schema_comes_from_the_type() {
         json!({
             "type": "object",
             "properties": {
-                "item": { "type": "string", "description": "What to buy." },
+                "item": { "type": "string", "description": "The item to buy." },
                 "count": { "type": "integer", "minimum": 0 },
                 "note": { "type": ["string", "null"] },
             },
@@ -132,7 +132,7 @@ async fn an_untyped_closure_gets_json() {
     let caller = Caller::new(vec![Arc::new(tool)]);
     assert_eq!(
         caller.call("ana", "double", json!({ "n": 21 })).await,
-        Came::Done(json!(42), None)
+        Outcome::Done(json!(42), None)
     );
 }
 

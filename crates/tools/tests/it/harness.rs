@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use adjutant_core::port::{StoreError, TaskStore};
+use adjutant_core::port::StoreError;
 use adjutant_core::{
     AgentName, Arguments, BoxFuture, CallId, CancellationToken, ConversationId, IdempotencyKey,
-    Prepared, ProgressListener, Task, TaskChange, TaskChanged, TaskFilter, TaskId, Tool,
-    ToolContext, ToolError, ToolRegistry, TurnId, UserId,
+    Prepared, ProgressListener, Tool, ToolContext, ToolError, ToolRegistry, TurnId, UserId,
 };
+use adjutant_tools::{Task, TaskChange, TaskChanged, TaskFilter, TaskId, TaskStore};
 use serde_json::Value;
 
 /// Time is a counter here: every change is a second later than the one before.
@@ -191,7 +191,7 @@ pub(crate) fn context(user: &str, call: u32) -> ToolContext {
         user: UserId::new(user).unwrap(),
         conversation,
         turn,
-        key: IdempotencyKey::of(conversation, turn, &call),
+        key: IdempotencyKey::for_call(conversation, turn, &call),
         call,
         message: "".into(),
         cancelled: CancellationToken::new(),
@@ -207,14 +207,14 @@ pub(crate) fn object(value: Value) -> Arguments {
     }
 }
 
-/// What came of a call.
+/// The outcome of a call as the gate would see it.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Came {
-    /// Its data, and its words for the person.
+pub(crate) enum Outcome {
+    /// The data, and the description for the user.
     Done(Value, Option<String>),
     /// The gate or `prepare` refused, or the call failed.
     Refused(String),
-    /// A question for the person.
+    /// A question to the user.
     Asked(String),
 }
 
@@ -237,7 +237,7 @@ impl Caller {
     }
 
     /// A new call, through check, prepare and call.
-    pub(crate) async fn call(&self, user: &str, tool: &str, arguments: Value) -> Came {
+    pub(crate) async fn call(&self, user: &str, tool: &str, arguments: Value) -> Outcome {
         let number = {
             let mut calls = self.calls.lock().unwrap();
             *calls += 1;
@@ -246,11 +246,11 @@ impl Caller {
         let context = context(user, number);
         let arguments = object(arguments);
         if let Err(error) = self.registry.check_arguments(tool, &arguments) {
-            return Came::Refused(error);
+            return Outcome::Refused(error);
         }
         match self.prepare(&context, tool, arguments).await {
-            Err(error) => Came::Refused(error.to_string()),
-            Ok(Prepared::Ask { question }) => Came::Asked(question),
+            Err(error) => Outcome::Refused(error.to_string()),
+            Ok(Prepared::Ask { question }) => Outcome::Asked(question),
             Ok(Prepared::Ready { arguments, .. }) => self.run(&context, tool, arguments).await,
         }
     }
@@ -273,14 +273,14 @@ impl Caller {
         context: &ToolContext,
         tool: &str,
         arguments: Arguments,
-    ) -> Came {
+    ) -> Outcome {
         let tool = self.registry.get(tool).unwrap();
         match tool.call(context, arguments.clone()).await {
             Ok(data) => {
                 let words = tool.describe(&arguments, &data);
-                Came::Done(data, words)
+                Outcome::Done(data, words)
             }
-            Err(error) => Came::Refused(error.to_string()),
+            Err(error) => Outcome::Refused(error.to_string()),
         }
     }
 }

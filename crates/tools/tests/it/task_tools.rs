@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use adjutant_core::port::{StoreError, TaskStore};
+use adjutant_core::port::StoreError;
 use adjutant_core::{Annotations, Effect, Prepared, Reference, ToolRegistry, UserId};
-use adjutant_tools::task_tools;
+use adjutant_tools::{InvalidDescription, TaskDescription, TaskId, TaskStore, task_tools};
 use serde_json::{Value, json};
 
-use crate::harness::{Caller, Came, MemoryTasks, context, object};
+use crate::harness::{Caller, MemoryTasks, Outcome, context, object};
 
 fn caller() -> Caller {
     Caller::new(task_tools(Arc::new(MemoryTasks::default())))
@@ -30,7 +30,7 @@ async fn add(caller: &Caller, user: &str, tasks: &[&str]) {
                 json!({ "description": done.unwrap_or(task) }),
             )
             .await;
-        let Came::Done(data, _) = added else {
+        let Outcome::Done(data, _) = added else {
             panic!("{added:?}")
         };
         if done.is_some() {
@@ -44,7 +44,7 @@ async fn add(caller: &Caller, user: &str, tasks: &[&str]) {
 /// The words of a call that worked.
 async fn words(caller: &Caller, user: &str, tool: &str, arguments: Value) -> String {
     match caller.call(user, tool, arguments).await {
-        Came::Done(_, Some(words)) => words,
+        Outcome::Done(_, Some(words)) => words,
         other => panic!("{other:?}"),
     }
 }
@@ -149,7 +149,7 @@ async fn add_gives_the_task_without_its_owner() {
         .await;
     assert_eq!(
         added,
-        Came::Done(
+        Outcome::Done(
             json!({
                 "id": "1",
                 "description": "Buy milk",
@@ -187,7 +187,7 @@ async fn arguments_that_make_no_task_are_refused() {
         json!({ "description": " \n " }),
     ] {
         let came = caller.call("ana", "add_task", arguments.clone()).await;
-        assert!(matches!(came, Came::Refused(_)), "{arguments}: {came:?}");
+        assert!(matches!(came, Outcome::Refused(_)), "{arguments}: {came:?}");
     }
     assert!(matches!(
         caller
@@ -197,7 +197,7 @@ async fn arguments_that_make_no_task_are_refused() {
                 json!({ "description": "ä".repeat(1000) })
             )
             .await,
-        Came::Done(..)
+        Outcome::Done(..)
     ));
 }
 
@@ -207,7 +207,7 @@ async fn list_by_status() {
     let came = caller
         .call("ana", "list_tasks", json!({ "status": "pending" }))
         .await;
-    let Came::Done(data, words) = came else {
+    let Outcome::Done(data, words) = came else {
         panic!("{came:?}")
     };
     assert_eq!(
@@ -236,7 +236,7 @@ async fn list_by_status() {
         caller
             .call("ana", "list_tasks", json!({ "status": "late" }))
             .await,
-        Came::Refused(_)
+        Outcome::Refused(_)
     ));
 }
 
@@ -260,7 +260,7 @@ async fn update_by_words() {
     let caller = caller_with("ana", &["Buy milk", "Call mum"]).await;
     let arguments = json!({ "task_id": "the milk one", "description": "Buy oat milk" });
     let came = caller.call("ana", "update_task", arguments).await;
-    let Came::Done(data, words) = came else {
+    let Outcome::Done(data, words) = came else {
         panic!("{came:?}")
     };
     assert_eq!(
@@ -278,7 +278,7 @@ async fn update_by_words() {
     let blank = json!({ "task_id": "1", "description": "  " });
     assert_eq!(
         caller.call("ana", "update_task", blank).await,
-        Came::Refused("a task needs a description".to_owned())
+        Outcome::Refused("a task needs a description".to_owned())
     );
 }
 
@@ -288,7 +288,7 @@ async fn complete_once_and_again() {
     let came = caller
         .call("ana", "complete_task", json!({ "task_id": "#1" }))
         .await;
-    let Came::Done(data, words) = came else {
+    let Outcome::Done(data, words) = came else {
         panic!("{came:?}")
     };
     assert_eq!(
@@ -300,7 +300,7 @@ async fn complete_once_and_again() {
     let came = caller
         .call("ana", "complete_task", json!({ "task_id": "milk" }))
         .await;
-    let Came::Done(again, words) = came else {
+    let Outcome::Done(again, words) = came else {
         panic!("{came:?}")
     };
     assert_eq!(
@@ -347,11 +347,11 @@ async fn a_task_that_went_away_since_it_was_prepared_is_not_found() {
         let came = caller
             .run(&context("ana", 91), tool, object(json!({ "task_id": "4" })))
             .await;
-        assert_eq!(came, Came::Refused("there is no task 4".to_owned()));
+        assert_eq!(came, Outcome::Refused("there is no task 4".to_owned()));
     }
     let update = object(json!({ "task_id": "4", "description": "x" }));
     let came = caller.run(&context("ana", 92), "update_task", update).await;
-    assert_eq!(came, Came::Refused("there is no task 4".to_owned()));
+    assert_eq!(came, Outcome::Refused("there is no task 4".to_owned()));
 }
 
 #[tokio::test]
@@ -366,7 +366,7 @@ async fn words_that_were_never_resolved_do_not_run() {
         .await;
     assert_eq!(
         came,
-        Came::Refused("task_id: \"milk\" is not a task id".to_owned())
+        Outcome::Refused("task_id: \"milk\" is not a task id".to_owned())
     );
     assert_eq!(list(&caller, "ana").await, "Your tasks:\n  1. Buy milk");
 }
@@ -378,7 +378,7 @@ async fn what_is_not_clear_becomes_a_question_and_changes_nothing() {
         let came = caller.call("ana", tool, json!({ "task_id": "milk" })).await;
         assert_eq!(
             came,
-            Came::Asked("Which one do you mean: “Buy milk” or “Buy oat milk”?".to_owned())
+            Outcome::Asked("Which one do you mean: “Buy milk” or “Buy oat milk”?".to_owned())
         );
     }
     let came = caller
@@ -389,7 +389,7 @@ async fn what_is_not_clear_becomes_a_question_and_changes_nothing() {
         )
         .await;
     assert!(
-        matches!(came, Came::Asked(question) if question.starts_with("I can't find a task 9."))
+        matches!(came, Outcome::Asked(question) if question.starts_with("I can't find a task 9."))
     );
     assert_eq!(
         list(&caller, "ana").await,
@@ -405,7 +405,7 @@ async fn users_do_not_see_each_other() {
         let came = caller
             .call("bob", "delete_task", json!({ "task_id": task_id }))
             .await;
-        let Came::Asked(question) = came else {
+        let Outcome::Asked(question) = came else {
             panic!("{came:?}")
         };
         assert!(
@@ -431,7 +431,7 @@ async fn users_do_not_see_each_other() {
             object(json!({ "task_id": "2" })),
         )
         .await;
-    assert_eq!(came, Came::Refused("there is no task 2".to_owned()));
+    assert_eq!(came, Outcome::Refused("there is no task 2".to_owned()));
 }
 
 #[tokio::test]
@@ -463,9 +463,9 @@ async fn trouble_of_the_store_names_no_internals() {
     let secret = || "postgres://admin@db.internal refused".to_owned();
     for error in [
         StoreError::Conflict,
-        StoreError::Unavailable { message: secret() },
-        StoreError::Unusable { message: secret() },
-        StoreError::Unreadable { message: secret() },
+        StoreError::unavailable(secret()),
+        StoreError::unusable(secret()),
+        StoreError::unreadable(secret()),
     ] {
         store.fail_with(error);
         for (tool, arguments) in [
@@ -476,7 +476,7 @@ async fn trouble_of_the_store_names_no_internals() {
             ("delete_task", json!({ "task_id": "1" })),
         ] {
             let came = caller.call("ana", tool, arguments).await;
-            let Came::Refused(message) = came else {
+            let Outcome::Refused(message) = came else {
                 panic!("{tool}: {came:?}")
             };
             assert!(
@@ -500,4 +500,43 @@ fn registering_the_pack_twice_is_an_error() {
             .all(|tool| registry.register(tool).is_err())
     );
     assert_eq!(registry.len(), 5);
+}
+
+#[test]
+fn task_descriptions_and_ids() {
+    assert_eq!(
+        TaskDescription::new("  buy\nmilk ").unwrap().as_str(),
+        "buy milk"
+    );
+    assert!(TaskDescription::new(" \t").is_err());
+    assert!(TaskDescription::new(&"ä".repeat(1000)).is_ok());
+    assert_eq!(
+        TaskDescription::new(&"ä".repeat(1001)).unwrap_err(),
+        InvalidDescription::TooLong { chars: 1001 }
+    );
+    assert_eq!(
+        serde_json::to_value(TaskId::new(7).unwrap()).unwrap(),
+        json!("7")
+    );
+    assert!(TaskId::new(0).is_none() && TaskId::try_from("0".to_owned()).is_err());
+}
+
+#[test]
+fn each_tool_names_the_intent_that_the_log_shows() {
+    let tools = task_tools(Arc::new(MemoryTasks::default()));
+    let intents: Vec<(&str, &str)> = tools
+        .iter()
+        .map(|tool| tool.definition())
+        .map(|definition| (definition.name.as_str(), definition.intent()))
+        .collect();
+    assert_eq!(
+        intents,
+        [
+            ("add_task", "CREATE_TASK"),
+            ("list_tasks", "LIST_TASKS"),
+            ("update_task", "UPDATE_TASK"),
+            ("complete_task", "COMPLETE_TASK"),
+            ("delete_task", "DELETE_TASK"),
+        ]
+    );
 }

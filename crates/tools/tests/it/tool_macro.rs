@@ -1,4 +1,4 @@
-//! What `#[tool]` makes of a function.
+//! Tools that `#[tool]` makes of functions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use adjutant_core::{Annotations, Tool, ToolContext, ToolError};
 use adjutant_macros::tool;
 use serde_json::json;
 
-use crate::harness::{Caller, Came, context, object};
+use crate::harness::{Caller, Outcome, context, object};
 
 /// Stands for the facade crate.
 mod facade {
@@ -70,13 +70,13 @@ async fn it_is_called_with_its_arguments() {
         caller
             .call("ana", "weather", json!({ "city": "Oslo" }))
             .await,
-        Came::Done(json!("sunny in Oslo, None, false"), None)
+        Outcome::Done(json!("sunny in Oslo, None, false"), None)
     );
     assert_eq!(
         caller
             .call("ana", "weather", json!({ "city": "Oslo", "days": 3 }))
             .await,
-        Came::Done(json!("sunny in Oslo, Some(3), true"), None)
+        Outcome::Done(json!("sunny in Oslo, Some(3), true"), None)
     );
     for wrong in [
         json!({}),
@@ -85,7 +85,7 @@ async fn it_is_called_with_its_arguments() {
         json!({ "city": "Oslo", "user": "bob" }),
     ] {
         let came = caller.call("ana", "weather", wrong.clone()).await;
-        assert!(matches!(came, Came::Refused(_)), "{wrong}: {came:?}");
+        assert!(matches!(came, Outcome::Refused(_)), "{wrong}: {came:?}");
     }
     // Without the gate's check the type still refuses, and names the place.
     let unchecked = weather
@@ -149,7 +149,7 @@ async fn options_and_context() {
     let caller = Caller::new(vec![Arc::new(forget)]);
     assert_eq!(
         caller.call("ana", "forget_note", json!({ "id": 7 })).await,
-        Came::Done(json!({ "user": "ana", "id": 7 }), None)
+        Outcome::Done(json!({ "user": "ana", "id": 7 }), None)
     );
 }
 

@@ -1,11 +1,12 @@
-//! A task as the model sees it (JSON) and as the person reads it (words).
+//! Results of the task tools: JSON for the model, text for the user.
 
-use adjutant_core::{Task, TaskFilter};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// A task without its owner: the model never learns who the user is.
+use super::model::{Task, TaskFilter};
+
+/// The JSON form of a task. It leaves out the owner: the model never learns who the user is.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct TaskView {
     pub(super) id: String,
@@ -29,12 +30,12 @@ impl From<&Task> for TaskView {
     }
 }
 
-/// One task as result data.
+/// Returns the JSON form of a task.
 pub(super) fn to_json(task: &Task) -> Value {
     json!(TaskView::from(task))
 }
 
-/// The schema of one task as result data, with these fields more, which may be absent.
+/// Returns the JSON Schema of a task. `more` holds further fields, which may be absent.
 pub(super) fn task_schema(more: Value) -> Value {
     let time = json!({ "type": "string", "format": "date-time" });
     let mut schema = json!({
@@ -56,7 +57,7 @@ pub(super) fn task_schema(more: Value) -> Value {
     schema
 }
 
-/// The schema of [`ListView`].
+/// Returns the JSON Schema of [`ListView`].
 pub(super) fn list_schema() -> Value {
     json!({
         "type": "object",
@@ -70,7 +71,7 @@ pub(super) fn list_schema() -> Value {
     })
 }
 
-/// What `list_tasks` gives back.
+/// The result of `list_tasks`.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct ListView {
     pub(super) tasks: Vec<TaskView>,
@@ -79,8 +80,9 @@ pub(super) struct ListView {
 }
 
 impl ListView {
-    /// A heading and a line per task, with the id as its number; one sentence if there is none.
-    pub(super) fn to_words(&self) -> String {
+    /// Returns a heading and a line for each task, with the id as its number; one sentence if there
+    /// is none.
+    pub(super) fn to_text(&self) -> String {
         let (heading, none) = match self.status {
             TaskFilter::All => ("Your tasks:", "You have no tasks."),
             TaskFilter::Pending => ("Open tasks:", "You have nothing left to do."),
@@ -97,12 +99,17 @@ impl ListView {
     }
 }
 
-/// The words of a field of result data, in quotation marks.
+/// Returns the text of a field of a result, in quotation marks.
 pub(super) fn quoted_field(data: &Value, field: &str) -> Option<String> {
     data.get(field).and_then(Value::as_str).map(quoted)
 }
 
-/// Words in quotation marks.
-pub(super) fn quoted(words: &str) -> String {
-    format!("“{words}”")
+/// Puts a text in quotation marks.
+pub(super) fn quoted(text: &str) -> String {
+    format!("“{text}”")
+}
+
+/// Returns the description of a task in quotation marks.
+pub(super) fn quoted_description(task: Option<&Task>) -> String {
+    quoted(task.map_or("", |task| task.description.as_str()))
 }

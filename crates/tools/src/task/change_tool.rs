@@ -1,0 +1,219 @@
+//! The common part of the tools that change tasks: resolving a task, making the change, its result.
+
+use std::any::Any;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use adjutant_core::port::StoreError;
+use adjutant_core::{
+    Arguments, BoxFuture, Prepared, Reference, StoreChange, StoreId, Tool, ToolContext,
+    ToolDefinition, ToolError, TransactionalTool, UserId,
+};
+use serde_json::Value;
+
+use super::definition::KIND;
+use super::model::{Task, TaskChange, TaskChanged, TaskFilter, TaskId};
+use super::resolve::{Prefer, resolve};
+use super::store::TaskStore;
+
+/// A tool whose calls are one change of the user's tasks each, written with the call's events where
+/// the tasks are in the journal's store.
+pub struct ChangeTool<A> {
+    definition: ToolDefinition,
+    tasks: Arc<dyn TaskStore>,
+    action: PhantomData<A>,
+}
+
+/// The part that differs from tool to tool.
+pub trait TaskAction: Send + Sync + 'static {
+    /// Returns the definition that models are told.
+    fn definition() -> ToolDefinition;
+
+    /// Returns the text that names a task, and which tasks it may mean. Default: the tool names
+    /// none.
+    ///
+    /// # Errors
+    /// [`ToolError::Invalid`] for arguments that cannot be used.
+    fn reference(arguments: &Arguments) -> Result<Option<(String, Prefer)>, ToolError> {
+        let _ = arguments;
+        Ok(None)
+    }
+
+    /// Describes the call before it is made, as a person is asked about it. `task`: the task that
+    /// [`TaskAction::reference`] means.
+    ///
+    /// # Errors
+    /// [`ToolError::Invalid`] for arguments that cannot be used.
+    fn preview(arguments: &Arguments, task: Option<&Task>) -> Result<String, ToolError>;
+
+    /// Returns the change that a prepared call makes.
+    ///
+    /// # Errors
+    /// [`ToolError::Invalid`] for arguments that cannot be used.
+    fn change(arguments: &Arguments) -> Result<TaskChange, ToolError>;
+
+    /// Returns the call's result from the outcome of its change.
+    ///
+    /// # Errors
+    /// [`ToolError::NotFound`] if there is no such task.
+    fn result(changed: &TaskChanged) -> Result<Value, ToolError>;
+
+    /// Describes a result in one sentence for the user.
+    fn describe(data: &Value) -> Option<String>;
+}
+
+impl<A: TaskAction> ChangeTool<A> {
+    /// Creates the tool over a store of tasks.
+    #[must_use]
+    pub fn new(tasks: Arc<dyn TaskStore>) -> Self {
+        Self {
+            definition: A::definition(),
+            tasks,
+            action: PhantomData,
+        }
+    }
+
+    async fn all_tasks(&self, user: &UserId) -> Result<Vec<Task>, ToolError> {
+        self.tasks
+            .list(user, TaskFilter::All)
+            .await
+            .map_err(store_failed)
+    }
+}
+
+impl<A> fmt::Debug for ChangeTool<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChangeTool")
+            .field("definition", &self.definition)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<A: TaskAction> Tool for ChangeTool<A> {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        mut arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
+        Box::pin(async move {
+            let preview = match A::reference(&arguments)? {
+                None => A::preview(&arguments, None)?,
+                Some((text, prefer)) => {
+                    let tasks = self.all_tasks(&context.user).await?;
+                    let task = match resolve(&text, &tasks, prefer) {
+                        Ok(task) => task,
+                        Err(question) => return Ok(Prepared::Ask { question }),
+                    };
+                    let preview = A::preview(&arguments, Some(task))?;
+                    // From here on the call names the task by its id, so that it changes the task
+                    // that the user was shown, whatever is renamed meanwhile.
+                    arguments.insert("task_id".to_owned(), Value::String(task.id.to_string()));
+                    preview
+                }
+            };
+            Ok(Prepared::Ready {
+                arguments,
+                preview: Some(preview),
+            })
+        })
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Value, ToolError>> {
+        Box::pin(async move {
+            let change = A::change(&arguments)?;
+            let changed = self
+                .tasks
+                .apply(&context.user, &change, Some(&context.key))
+                .await
+                .map_err(store_failed)?;
+            A::result(&changed)
+        })
+    }
+
+    fn references<'a>(
+        &'a self,
+        user: &'a UserId,
+    ) -> BoxFuture<'a, Result<Vec<Reference>, ToolError>> {
+        Box::pin(async move {
+            if self.definition.references.is_empty() {
+                return Ok(Vec::new());
+            }
+            let tasks = self.all_tasks(user).await?;
+            Ok(tasks
+                .into_iter()
+                .map(|task| Reference {
+                    kind: KIND.to_owned(),
+                    id: task.id.to_string(),
+                    label: task.description.into(),
+                    done: task.completed,
+                })
+                .collect())
+        })
+    }
+
+    fn describe(&self, _arguments: &Arguments, data: &Value) -> Option<String> {
+        A::describe(data)
+    }
+
+    fn as_transactional(&self) -> Option<&dyn TransactionalTool> {
+        Some(self)
+    }
+}
+
+impl<A: TaskAction> TransactionalTool for ChangeTool<A> {
+    fn store_id(&self) -> Option<StoreId> {
+        self.tasks.store_id()
+    }
+
+    fn change(&self, arguments: &Arguments) -> Result<Arc<dyn StoreChange>, ToolError> {
+        Ok(Arc::new(A::change(arguments)?))
+    }
+
+    fn result(&self, outcome: &dyn Any) -> Result<Value, ToolError> {
+        // The store shares the type with `change`, so another one is a fault of the store.
+        A::result(outcome.downcast_ref().ok_or_else(wrong_outcome)?)
+    }
+}
+
+/// Returns the error for an id that none of the user's tasks has.
+pub(super) fn no_such_task(id: TaskId) -> ToolError {
+    ToolError::NotFound {
+        what: KIND.to_owned(),
+        id: id.to_string(),
+    }
+}
+
+/// Returns the error for a store that did not do its work. Its own message may name hosts and
+/// files, and this one is shown to the user, so it is not repeated here.
+pub(super) fn store_failed(error: StoreError) -> ToolError {
+    ToolError::failed(match error {
+        // A reason that the store gives for the user.
+        StoreError::Refused { reason } => return ToolError::failed(reason),
+        StoreError::Conflict | StoreError::Unavailable { .. } => {
+            "The task list did not answer and nothing was changed. Please try again in a moment."
+        }
+        // A kind of error that is new counts as one of the store itself until it has a message.
+        StoreError::Unusable { .. } | StoreError::Unreadable { .. } | _ => {
+            "The task list cannot be used at the moment and nothing was changed. Whoever runs this assistant has to look at its storage."
+        }
+    })
+}
+
+/// Returns the error for a store that broke its contract and returned the outcome of another
+/// change.
+pub(super) fn wrong_outcome() -> ToolError {
+    ToolError::Unknown {
+        message:
+            "The task list gave an unexpected answer. Please look at the list before trying again."
+                .to_owned(),
+    }
+}
