@@ -1,10 +1,10 @@
-//! Doc comments as descriptions.
+//! Descriptions from doc comments.
 
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
-/// The text of doc comments: lines of a paragraph joined, paragraphs apart. `None` if there is
-/// nothing in it.
-pub(crate) fn text(attributes: &[Attribute]) -> Option<String> {
+/// Returns the text of doc comments: lines of a paragraph are joined, paragraphs separated by a
+/// blank line. `None`: there is no text.
+pub(crate) fn description(attributes: &[Attribute]) -> Option<String> {
     let lines: Vec<String> = attributes.iter().filter_map(line).collect();
     let lines = lines
         .iter()
@@ -26,7 +26,7 @@ pub(crate) fn text(attributes: &[Attribute]) -> Option<String> {
     (!paragraphs.is_empty()).then(|| paragraphs.join("\n\n"))
 }
 
-/// The text of one `#[doc = "..."]`. Others, such as `#[doc(hidden)]`, have none.
+/// Returns the text of one `#[doc = "..."]`. Other attributes, such as `#[doc(hidden)]`, have none.
 fn line(attribute: &Attribute) -> Option<String> {
     match &attribute.meta {
         Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {

@@ -1,4 +1,4 @@
-//! An annotated function to a unit struct of the same name that is a tool.
+//! Expands an annotated function to a unit struct of the same name that implements `Tool`.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
@@ -9,14 +9,14 @@ use crate::options::{Options, tool_name};
 use crate::parameter::{Argument, Context};
 use crate::{docs, parameter};
 
-/// The expansion of `#[tool(options)] function`.
+/// Expands `#[tool(options)] function`.
 ///
 /// # Errors
-/// What is wrong, where, and what to write instead.
+/// A compile error at the span of the mistake, which says what to write instead.
 pub(crate) fn tool(options: TokenStream, function: TokenStream) -> Result<TokenStream> {
     let options = Options::parse(options)?;
     let mut function = parse_function(function)?;
-    let (context, arguments) = parameter::take(&mut function.sig)?;
+    let (context, arguments) = parameter::parse(&mut function.sig)?;
     let name = tool_name(&options, &function.sig.ident)?;
     let description = description(&options, &function)?;
 
@@ -27,7 +27,7 @@ pub(crate) fn tool(options: TokenStream, function: TokenStream) -> Result<TokenS
     let private = quote!(#facade::__private);
     let tool = function.sig.ident.clone();
     let visibility = &function.vis;
-    // Whatever switches the function off switches all of it off.
+    // A `cfg` on the function must also apply to the generated items.
     let (switches, others): (Vec<_>, Vec<_>) = std::mem::take(&mut function.attrs)
         .into_iter()
         .partition(|attribute| attribute.path().is_ident("cfg"));
@@ -113,7 +113,7 @@ fn parse_function(tokens: TokenStream) -> Result<ItemFn> {
 }
 
 fn description(options: &Options, function: &ItemFn) -> Result<String> {
-    options.description.as_ref().map(LitStr::value).or_else(|| docs::text(&function.attrs)).ok_or_else(|| {
+    options.description.as_ref().map(LitStr::value).or_else(|| docs::description(&function.attrs)).ok_or_else(|| {
         let name = &function.sig.ident;
         let message = format!(
             "`{name}` needs a description, because the model chooses by it: write a doc comment (`/// ...`), or \
@@ -152,7 +152,7 @@ fn implementation(
         ReturnType::Type(_, ty) => (ty.span(), is_result(ty)),
         ReturnType::Default => (tool.span(), false),
     };
-    // `Result` is `Serialize` too, and then a failure would count as a success.
+    // `Result` implements `Serialize` too: without this, an `Err` would be serialized as a success.
     let plain_value = (!result).then(|| {
         quote! {
             #[allow(unused_imports, reason = "which of them is used depends on what the function returns")]
@@ -197,7 +197,7 @@ fn is_result(ty: &Type) -> bool {
     matches!(ty, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Result"))
 }
 
-/// A path as the text that derive macros take.
+/// Returns a path as the string that derive macros take.
 fn path_text(facade: &Path, last: &str) -> String {
     let last = format_ident!("{last}");
     quote!(#facade::__private::#last).to_string()

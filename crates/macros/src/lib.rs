@@ -3,12 +3,12 @@
 //! Used through the facade crate, as `adjutant::tool`.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-mod docs; // doc comments to descriptions
-mod expand; // the function to a tool
-mod options; // what is written in `#[tool(...)]`
-mod parameter; // a parameter to an argument
+mod docs; // descriptions from doc comments
+mod expand; // expands a function to a tool
+mod options; // the options of `#[tool(...)]`
+mod parameter; // parameters as arguments of the tool
 
-/// Makes a tool of an `async fn`.
+/// Turns an `async fn` into a tool.
 ///
 /// The function's name becomes the tool's name, its doc comment the description the model chooses
 /// by, its parameters the arguments, with a JSON Schema that allows no others:
@@ -31,29 +31,29 @@ mod parameter; // a parameter to an argument
 ///
 /// # Parameters
 /// Owned types that are `serde::Deserialize` and `schemars::JsonSchema`. `Option<T>` may be left
-/// out. What the model reads about a parameter is its doc comment or `#[arg(description = "...")]`;
+/// out. The description of a parameter is its doc comment or `#[arg(description = "...")]`;
 /// `#[serde(...)]` and `#[schemars(...)]` are passed on, such as `#[serde(default)]` and
 /// `#[schemars(range(min = 1, max = 14))]`. A first parameter of type `&ToolContext` or
-/// `ToolContext` is no argument: it says who the call is for.
+/// `ToolContext` is not an argument: it contains the user and the conversation of the call.
 ///
 /// # Result
 /// `Result<T, E>` or `T`, where `T` is `serde::Serialize`. An error that is a `ToolError`, or turns
-/// into one, is passed on; any other that can be printed becomes `ToolError::Failed` with its
-/// words. The model reads them, and the person may.
+/// into one, is passed on; any other that implements `Display` becomes `ToolError::Failed` with its
+/// message, which the model and perhaps the user read.
 ///
 /// # Options
 /// | option | meaning |
 /// |---|---|
-/// | `read_only` | it changes nothing: may run concurrently and again |
-/// | `destructive` | it destroys something: a human confirms it first |
-/// | `idempotent` | twice is the same as once: may be repeated after a crash |
-/// | `keyed` | it absorbs a repeat with the same `ToolContext::key`: may be repeated after a crash |
-/// | `parallel` | it may run beside other calls although it changes something |
-/// | `closed_world` | it touches nothing but what the agent keeps: no network, no other program |
-/// | `name = "..."` | the name, if it is not the function's |
-/// | `description = "..."` | the description, if it is not the doc comment |
-/// | `timeout_secs = N` | bound of one execution in seconds, instead of the turn's |
-/// | `crate = path` | where `adjutant` is, if it is not `::adjutant` |
+/// | `read_only` | changes nothing: may run concurrently and again |
+/// | `destructive` | destroys something: a person confirms each call |
+/// | `idempotent` | running twice is the same as once: may be repeated after a crash |
+/// | `keyed` | ignores a repeat with the same `ToolContext::key`: may be repeated after a crash |
+/// | `parallel` | may run concurrently although it changes something |
+/// | `closed_world` | touches only the agent's own data: no network, no other program |
+/// | `name = "..."` | name of the tool; default: the function's |
+/// | `description = "..."` | description of the tool; default: the doc comment |
+/// | `timeout_secs = N` | timeout of one execution in seconds; default: the turn's |
+/// | `crate = path` | path of the crate `adjutant`; default: `::adjutant` |
 #[proc_macro_attribute]
 pub fn tool(
     options: proc_macro::TokenStream,

@@ -1,4 +1,4 @@
-//! What is written in `#[tool(...)]`.
+//! Options: the contents of `#[tool(...)]`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -6,7 +6,7 @@ use syn::ext::IdentExt as _;
 use syn::parse::{ParseStream, Parser as _};
 use syn::{Error, Ident, LitInt, LitStr, Path, Result, Token};
 
-/// All of it, checked.
+/// The parsed and checked options.
 #[derive(Default)]
 pub(crate) struct Options {
     pub(crate) name: Option<LitStr>,
@@ -16,7 +16,7 @@ pub(crate) struct Options {
     flags: Vec<Ident>,
 }
 
-/// Annotations of a tool, by their names in `adjutant_core::Annotations`.
+/// The flags, which are fields of `adjutant_core::Annotations`.
 const FLAGS: &[&str] = &[
     "read_only",
     "destructive",
@@ -62,9 +62,9 @@ impl Options {
     fn parse_one(&mut self, option: &Ident, input: ParseStream<'_>) -> Result<()> {
         match option.to_string().as_str() {
             flag if FLAGS.contains(&flag) => self.flags.push(option.clone()),
-            "name" => self.name = Some(text(option, input)?),
+            "name" => self.name = Some(parse_string(option, input)?),
             "description" => {
-                let description = text(option, input)?;
+                let description = parse_string(option, input)?;
                 if description.value().trim().is_empty() {
                     return Err(Error::new(
                         description.span(),
@@ -103,7 +103,7 @@ impl Options {
         self.flags.iter().find(|flag| *flag == name)
     }
 
-    /// `Annotations { ... }`.
+    /// Returns the expression `Annotations { ... }`.
     pub(crate) fn annotations(&self, private: &TokenStream) -> TokenStream {
         let flags = &self.flags;
         quote! {
@@ -115,7 +115,7 @@ impl Options {
     }
 }
 
-fn text(option: &Ident, input: ParseStream<'_>) -> Result<LitStr> {
+fn parse_string(option: &Ident, input: ParseStream<'_>) -> Result<LitStr> {
     input.parse::<Token![=]>()?;
     input.parse().map_err(|error| {
         Error::new(
@@ -125,7 +125,7 @@ fn text(option: &Ident, input: ParseStream<'_>) -> Result<LitStr> {
     })
 }
 
-/// The tool's name: what `name = "..."` says, or the function's.
+/// Returns the tool's name: that of `name = "..."`, or the function's.
 pub(crate) fn tool_name(options: &Options, function: &Ident) -> Result<String> {
     let (name, span): (String, Span) = match &options.name {
         Some(name) => (name.value(), name.span()),

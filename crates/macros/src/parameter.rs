@@ -1,4 +1,4 @@
-//! Parameters of the function: the context, and the arguments the model fills in.
+//! Parameters of the function: the context, and the arguments that the model fills in.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -7,25 +7,25 @@ use syn::{Attribute, Error, FnArg, Ident, LitStr, Pat, PatType, Result, Signatur
 
 use crate::docs;
 
-/// How the function takes its context.
+/// The form in which a function takes its `ToolContext`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Context {
-    /// Not at all.
+    /// No parameter.
     None,
-    /// As `&ToolContext`.
+    /// A parameter of type `&ToolContext`.
     Borrowed,
-    /// As `ToolContext`.
+    /// A parameter of type `ToolContext`.
     Owned,
 }
 
-/// An argument: a field of the struct that is read from JSON.
+/// An argument: a field of the struct that is deserialized from the call's JSON.
 pub(crate) struct Argument {
     pub(crate) name: Ident,
     pub(crate) field: TokenStream,
 }
 
-/// Takes the parameters apart, and takes away the attributes that rustc does not allow on them.
-pub(crate) fn take(signature: &mut Signature) -> Result<(Context, Vec<Argument>)> {
+/// Parses the parameters, and removes the attributes that rustc does not allow on them.
+pub(crate) fn parse(signature: &mut Signature) -> Result<(Context, Vec<Argument>)> {
     let mut context = Context::None;
     let mut arguments = Vec::new();
     for (index, parameter) in signature.inputs.iter_mut().enumerate() {
@@ -101,7 +101,7 @@ fn argument(parameter: &mut PatType) -> Result<Argument> {
         }
     }
     let docs = description
-        .or_else(|| docs::text(&parameter.attrs))
+        .or_else(|| docs::description(&parameter.attrs))
         .map(|text| quote!(#[doc = #text]));
     parameter.attrs.retain(|attribute| {
         !["arg", "doc", "serde", "schemars"]

@@ -1,4 +1,4 @@
-//! What is refused, with which words. What works is tested where it can run:
+//! Error messages of refused input. Accepted input is tested where it can run:
 //! `crates/tools/tests/it/tool_macro.rs`.
 
 use expect_test::{Expect, expect};
@@ -247,7 +247,7 @@ fn paragraphs_of_a_doc_comment() {
         async fn weather() {}
     };
     assert_eq!(
-        docs::text(&function.attrs).as_deref(),
+        docs::description(&function.attrs).as_deref(),
         Some("One two.\n\nThree.")
     );
 }
