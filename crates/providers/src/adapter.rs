@@ -1,4 +1,7 @@
-//! What turns a vendor's translation into a [`LanguageModel`]: the same for every vendor.
+//! [`HttpModel`]: a vendor's translation as a [`LanguageModel`], the same for every vendor.
+//!
+//! A vendor implements [`Wire`] (encode, decode, addresses, headers). Sending, retries and
+//! streaming are here.
 
 #[cfg(test)]
 #[cfg(any(
@@ -25,54 +28,54 @@ use tokio::time::Instant;
 use url::Url;
 
 use crate::connection::Connection;
-use crate::decode::{self, Asked, EventsOrWhole, StreamDecoder};
+use crate::decode::{self, EventsOrWhole, RequestContext, StreamDecoder};
 use crate::encode::{Encoded, without_explanations};
 use crate::error::Vendor;
-use crate::http::{Call, Target};
-use crate::patience::Patience;
+use crate::http::{HttpRequest, Target};
+use crate::read_timeout::ReadTimeouts;
 use crate::retry::{self, Policy};
 
-/// A vendor's translation: pure, no socket, no clock.
+/// A vendor's translation between our types and its API: pure, without sockets or clocks.
 pub(crate) trait Wire: Send + Sync + 'static {
-    /// The request as the vendor takes it. The same request gives the same bytes.
+    /// Encodes a request as the vendor's JSON. The same request gives the same bytes.
     ///
     /// # Errors
     /// [`ModelError::BadRequest`] for what the vendor would refuse anyway.
     fn encode(&self, request: &GenerateRequest, streamed: bool) -> Result<Encoded, ModelError>;
 
-    /// Where it goes.
+    /// Returns the address for a whole answer, or for a streamed one.
     fn url(&self, streamed: bool) -> &Url;
 
-    /// The headers besides the content type; the key is among them.
+    /// Returns the headers of every request besides the content type; the key is among them.
     fn headers(&self) -> &[(HeaderName, SecretString)];
 
-    /// Headers that only this request needs.
+    /// Returns headers that only this request needs. Default: none.
     fn request_headers(&self, request: &GenerateRequest) -> Vec<(HeaderName, SecretString)> {
         let _ = request;
         Vec::new()
     }
 
-    /// Reads a whole answer to what was asked. `losses` are the request's.
+    /// Decodes a whole answer. `losses` are those of encoding the request.
     ///
     /// # Errors
-    /// What the vendor says went wrong, or that it cannot be read.
+    /// The vendor's error, or [`ModelError::InvalidResponse`].
     fn decode(
         &self,
-        asked: &Asked,
+        context: &RequestContext,
         body: &str,
         losses: Vec<String>,
     ) -> Result<GenerateResponse, ModelError>;
 
-    /// How the vendor frames a stream. Default: as server-sent events.
+    /// Returns how the vendor frames a stream. Default: as server-sent events.
     fn framing(&self) -> Framing {
         Framing::Events
     }
 
-    /// Reads a streamed answer to what was asked.
-    fn decoder(&self, asked: &Asked, losses: Vec<String>) -> Box<dyn StreamDecoder>;
+    /// Returns a decoder for a streamed answer. `losses` are those of encoding the request.
+    fn decoder(&self, context: &RequestContext, losses: Vec<String>) -> Box<dyn StreamDecoder>;
 
-    /// What has to be known before a request is encoded, such as what the server says of the model.
-    /// It cannot fail: what cannot be found out is not known. Default: nothing.
+    /// Looks up what encoding needs to know, such as the server's description of the model. It
+    /// cannot fail: what cannot be looked up stays unknown. Default: nothing.
     fn prepare<'a>(
         &'a self,
         request: &'a GenerateRequest,
@@ -82,39 +85,39 @@ pub(crate) trait Wire: Send + Sync + 'static {
         Box::pin(std::future::ready(()))
     }
 
-    /// What of a request its answer is read with. Default: nothing.
-    fn asked(&self, request: &GenerateRequest) -> Asked {
+    /// Returns the facts of a request that decoding its answer needs. Default: none.
+    fn request_context(&self, request: &GenerateRequest) -> RequestContext {
         let _ = request;
-        Asked::default()
+        RequestContext::default()
     }
 
-    /// A failure with what the person can do about it, where the vendor knows more than its status
-    /// says. Default: as it is.
+    /// Adds advice to an error where the vendor's adapter knows more than the status says. Default:
+    /// the error as it is.
     fn explain(&self, error: ModelError) -> ModelError {
         error
     }
 }
 
-/// How a stream is cut into pieces.
+/// The way in which a stream is cut into events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// Server-sent events.
+    /// Server-sent events, `text/event-stream`.
     Events,
-    /// One JSON value a line.
+    /// Newline-delimited JSON: one value per line.
     Lines,
 }
 
-/// A model of a vendor, reached over HTTP. Made by the function `model` of a vendor's module; a
-/// clone shares the connections.
+/// A vendor's model, reached over HTTP. Opened by `model` of a vendor's module, or by
+/// [`Provider::model`](crate::Provider::model); a clone shares the connections.
 #[derive(Clone)]
 pub struct HttpModel(Arc<Inner>);
 
 struct Inner {
     vendor: Arc<Vendor>,
     capabilities: Capabilities,
-    patience: Patience,
+    timeouts: ReadTimeouts,
     wire: Box<dyn Wire>,
-    /// The addresses for a whole answer and for a streamed one.
+    /// The targets for a whole answer and for a streamed one, in this order.
     targets: [Arc<Target>; 2],
     connection: Connection,
 }
@@ -123,7 +126,7 @@ impl HttpModel {
     pub(crate) fn new(
         vendor: Arc<Vendor>,
         capabilities: Capabilities,
-        patience: Patience,
+        timeouts: ReadTimeouts,
         wire: impl Wire,
         connection: Connection,
     ) -> Self {
@@ -138,7 +141,7 @@ impl HttpModel {
         Self(Arc::new(Inner {
             vendor,
             capabilities,
-            patience,
+            timeouts,
             wire: Box::new(wire),
             targets,
             connection,
@@ -170,30 +173,22 @@ impl LanguageModel for HttpModel {
         request: &'a GenerateRequest,
     ) -> BoxFuture<'a, Result<GenerateResponse, ModelError>> {
         Box::pin(async move {
-            let (inner, request) = (&self.0, &*without_explanations(request));
-            let time_left = inner.prepare(request).await;
-            // A stream, so that silence can be told from work. Somebody else's request stays what
-            // it is.
+            let request = &*without_explanations(request);
+            // Streamed even though the caller wants the whole answer: a pause in a stream is a hung
+            // server, while a silence before a whole answer may be a model at work. A verbatim
+            // request was made by another program and is sent as that program meant it.
             let streamed = !request.config.verbatim;
-            let Encoded { body, losses } = inner.wire.encode(request, streamed)?;
-            let (asked, headers) = (
-                inner.wire.asked(request),
-                inner.wire.request_headers(request),
-            );
-            let answer = retry::generate(inner.policy(), time_left, async |left| {
-                let trace = request.trace.clone();
-                let call = inner.call(streamed, &headers, body.clone(), (left, trace));
-                let transport = &inner.connection.transport;
+            let call = self.encode(request, streamed).await?;
+            let transport = &call.inner.connection.transport;
+            let answer = retry::generate(call.policy(), call.time_left, async |left| {
+                let request = call.http_request(left);
                 if streamed {
-                    let decoder = inner.decoder(&asked, &losses);
-                    return Ok(
-                        decode::to_the_end(transport.send_stream(call).await?, decoder).await?,
-                    );
+                    let bytes = transport.send_stream(request).await?;
+                    return Ok(decode::read_to_end(bytes, call.decoder()).await?);
                 }
-                let answer = transport.send_json(call).await?;
-                Ok(inner.decode(&asked, &answer, losses.clone())?)
+                Ok(call.decode(&transport.send_json(request).await?)?)
             });
-            answer.await.map_err(|error| inner.wire.explain(error))
+            answer.await.map_err(|error| call.inner.wire.explain(error))
         })
     }
 
@@ -202,89 +197,108 @@ impl LanguageModel for HttpModel {
         request: &'a GenerateRequest,
     ) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
         Box::pin(async move {
-            let (inner, request) = (self.0.clone(), &*without_explanations(request));
-            let time_left = inner.prepare(request).await;
-            let Encoded { body, losses } = inner.wire.encode(request, true)?;
-            let (asked, headers) = (
-                inner.wire.asked(request),
-                inner.wire.request_headers(request),
-            );
-            let (policy, trace) = (inner.policy(), request.trace.clone());
-            let asking = inner.clone();
+            let call = self.encode(&without_explanations(request), true).await?;
+            let (policy, time_left) = (call.policy(), call.time_left);
+            let inner = self.0.clone();
+            let explain = Box::new(move |error| inner.wire.explain(error));
             let open: retry::Open = Box::new(move |left| {
-                let inner = asking.clone();
-                let call = inner.call(true, &headers, body.clone(), (left, trace.clone()));
-                let decoder = inner.decoder(&asked, &losses);
+                let (inner, decoder) = (call.inner.clone(), call.decoder());
+                let request = call.http_request(left);
                 Box::pin(async move {
-                    Ok(decode::deltas(
-                        inner.connection.transport.send_stream(call).await?,
-                        decoder,
-                    ))
+                    let bytes = inner.connection.transport.send_stream(request).await?;
+                    Ok(decode::deltas(bytes, decoder))
                 })
             });
-            let explain = Box::new(move |error| inner.wire.explain(error));
             Ok(Box::pin(retry::stream(policy, time_left, open, explain).await?) as DeltaStream)
         })
     }
 }
 
-impl Inner {
-    /// Says how much of the caller's time that leaves.
-    async fn prepare(&self, request: &GenerateRequest) -> Option<Duration> {
-        let begun = Instant::now();
-        self.wire.prepare(request, &self.connection).await;
-        request
-            .time_left
-            .map(|left| left.saturating_sub(begun.elapsed()))
-    }
-
-    /// Reads the whole answer that was asked for, or the stream that a server in between sends in
-    /// its place.
-    fn decode(
+impl HttpModel {
+    /// Lets the vendor look things up, which takes some of the caller's time, and encodes the
+    /// request.
+    async fn encode(
         &self,
-        asked: &Asked,
-        body: &str,
-        losses: Vec<String>,
-    ) -> Result<GenerateResponse, ModelError> {
-        let body = decode::without_mark(body);
-        if self.wire.framing() == Framing::Events && decode::is_events(body) {
-            return decode::drained(self.wire.decoder(asked, losses), body);
-        }
-        self.wire.decode(asked, body, losses)
-    }
-
-    /// Reads the stream that was asked for, or the whole answer that a server in between sends in
-    /// its place.
-    fn decoder(self: &Arc<Self>, asked: &Asked, losses: &[String]) -> Box<dyn StreamDecoder> {
-        let decoder = self.wire.decoder(asked, losses.to_vec());
-        match self.wire.framing() {
-            Framing::Lines => decoder,
-            Framing::Events => {
-                let (inner, asked, losses) = (Arc::clone(self), asked.clone(), losses.to_vec());
-                EventsOrWhole::boxed(decoder, move |body| inner.wire.decode(&asked, body, losses))
-            }
-        }
-    }
-
-    fn policy(&self) -> Policy {
-        Policy::network(self.connection.retries, self.patience.asks_again)
-    }
-
-    fn call(
-        &self,
+        request: &GenerateRequest,
         streamed: bool,
-        headers: &[(HeaderName, SecretString)],
-        body: Bytes,
-        (time_left, trace): (Option<Duration>, Option<TraceContext>),
-    ) -> Call {
-        Call {
-            vendor: self.vendor.clone(),
-            target: self.targets[usize::from(streamed)].clone(),
-            headers: headers.to_vec(),
-            body: Some(body),
-            patience: self.patience,
+    ) -> Result<EncodedCall, ModelError> {
+        let inner = self.0.clone();
+        let started = Instant::now();
+        inner.wire.prepare(request, &inner.connection).await;
+        let time_left = request
+            .time_left
+            .map(|left| left.saturating_sub(started.elapsed()));
+        let Encoded { body, losses } = inner.wire.encode(request, streamed)?;
+        Ok(EncodedCall {
+            context: inner.wire.request_context(request),
+            headers: inner.wire.request_headers(request),
+            trace: request.trace.clone(),
+            inner,
+            streamed,
+            body,
+            losses,
             time_left,
-            trace,
+        })
+    }
+}
+
+/// An encoded request, which every attempt sends again.
+struct EncodedCall {
+    inner: Arc<Inner>,
+    streamed: bool,
+    headers: Vec<(HeaderName, SecretString)>,
+    body: Bytes,
+    /// Everything that could not be sent.
+    losses: Vec<String>,
+    context: RequestContext,
+    trace: Option<TraceContext>,
+    /// The caller's time that was left when it was encoded.
+    time_left: Option<Duration>,
+}
+
+impl EncodedCall {
+    fn policy(&self) -> Policy {
+        let inner = &self.inner;
+        Policy::network(inner.connection.retries, inner.timeouts.retry_after_silence)
+    }
+
+    fn http_request(&self, time_left: Option<Duration>) -> HttpRequest {
+        HttpRequest {
+            vendor: self.inner.vendor.clone(),
+            target: self.inner.targets[usize::from(self.streamed)].clone(),
+            headers: self.headers.clone(),
+            body: Some(self.body.clone()),
+            timeouts: self.inner.timeouts,
+            time_left,
+            trace: self.trace.clone(),
+        }
+    }
+
+    /// Decodes a whole answer. Some proxies send a stream where none was asked for, so that is
+    /// decoded too.
+    fn decode(&self, body: &str) -> Result<GenerateResponse, ModelError> {
+        let (wire, body) = (&self.inner.wire, decode::strip_bom(body));
+        let losses = self.losses.clone();
+        if wire.framing() == Framing::Events && decode::is_event_stream(body) {
+            return decode::decode_stream_body(wire.decoder(&self.context, losses), body);
+        }
+        wire.decode(&self.context, body, losses)
+    }
+
+    /// Returns a decoder for a streamed answer. Some proxies send a whole answer where a stream was
+    /// asked for, so that is decoded too.
+    fn decoder(&self) -> Box<dyn StreamDecoder> {
+        let (inner, context, losses) = (
+            self.inner.clone(),
+            self.context.clone(),
+            self.losses.clone(),
+        );
+        let decoder = inner.wire.decoder(&context, losses.clone());
+        match inner.wire.framing() {
+            Framing::Lines => decoder,
+            Framing::Events => EventsOrWhole::boxed(decoder, move |body| {
+                inner.wire.decode(&context, body, losses)
+            }),
         }
     }
 }

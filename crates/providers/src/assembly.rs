@@ -1,35 +1,42 @@
-//! Puts an answer together from the pieces a vendor sends: the same for every wire, streamed or
-//! not.
+//! Joins the fragments a vendor sends into the parts of an answer: the same for every vendor,
+//! streamed or not.
 //!
-//! Order is kept, and opaque state stays on the piece it came with.
+//! Order is kept, and provider state stays on the part it came with.
 
 use adjutant_core::{Content, Delta, ModelId, Part, ProviderState, ToolCall};
 use serde_json::{Map, Value};
 
-/// Calls whose arguments may come at the same time; those before have all of theirs.
+/// Calls that may still receive arguments: the last so many. Bounds the search per fragment.
 const OPEN_CALLS_MAX: usize = 128;
 
-/// An answer taking shape.
+/// The parts of an answer, while fragments of it arrive.
 #[derive(Debug, Default)]
 pub(crate) struct Assembly {
-    pieces: Vec<Piece>,
+    parts: Vec<DraftPart>,
     calls: Vec<OpenCall>,
 }
 
 #[derive(Debug)]
-struct Piece {
-    what: What,
+struct DraftPart {
+    content: Draft,
     state: Option<Value>,
 }
 
+/// The content of a part so far. Streamed calls may interleave, so they are in a list of their own.
 #[derive(Debug)]
-enum What {
-    Text(String),
-    Thinking(String),
-    Refusal(String),
+enum Draft {
+    Text(TextKind, String),
     Opaque(String),
-    /// The call of this number; its state is with it.
+    /// An index into [`Assembly::calls`], which has the call's state too.
     Call(usize),
+}
+
+/// The kinds of parts that consist of text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TextKind {
+    Text,
+    Thinking,
+    Refusal,
 }
 
 /// A call whose arguments may still be coming.
@@ -42,86 +49,62 @@ struct OpenCall {
     state: Option<Value>,
 }
 
-/// What a vendor says about a call in one go: everything, or a fragment. Fragments of one call
-/// share its index or its id; one with neither belongs to the call before it.
+/// A tool call, or a fragment of one, as a vendor sends it. Fragments of one call share its index
+/// or its id; one with neither belongs to the call before it.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct CallFragment<'a> {
-    /// The vendor's number of the call in this answer.
+    /// The vendor's index of the call within the answer.
     pub(crate) index: Option<u64>,
     /// The vendor's id of the call.
     pub(crate) provider_id: Option<&'a str>,
-    /// The tool's name.
+    /// The name of the tool.
     pub(crate) name: Option<&'a str>,
-    /// More of the arguments' JSON text.
+    /// The next piece of the arguments' JSON text.
     pub(crate) arguments: &'a str,
 }
 
 impl Assembly {
-    /// More words. Words without state join the words before them; words with state stand for
-    /// themselves.
-    pub(crate) fn text(&mut self, words: &str, state: Option<Value>) -> Option<Delta> {
-        let joins = match self.pieces.last_mut() {
-            Some(Piece {
-                what: What::Text(text),
-                state: None,
-            }) if state.is_none() => Some(text),
-            _ => None,
-        };
-        match joins {
-            Some(text) => text.push_str(words),
-            None if words.is_empty() && state.is_none() => {}
-            None => self.pieces.push(Piece {
-                what: What::Text(words.to_owned()),
-                state,
-            }),
-        }
-        (!words.is_empty()).then(|| Delta::Text(words.to_owned()))
+    /// Appends text. Text without state joins the text before it; text with state becomes a
+    /// separate part.
+    pub(crate) fn text(&mut self, text: &str, state: Option<Value>) -> Option<Delta> {
+        self.append(TextKind::Text, text, state);
+        (!text.is_empty()).then(|| Delta::Text(text.to_owned()))
     }
 
-    /// More thinking, joined like words.
-    pub(crate) fn thinking(&mut self, words: &str, state: Option<Value>) -> Option<Delta> {
-        let joins = match self.pieces.last_mut() {
-            Some(Piece {
-                what: What::Thinking(text),
-                state: None,
-            }) if state.is_none() => Some(text),
-            _ => None,
-        };
-        match joins {
-            Some(text) => text.push_str(words),
-            None if words.is_empty() && state.is_none() => {}
-            None => self.pieces.push(Piece {
-                what: What::Thinking(words.to_owned()),
-                state,
-            }),
-        }
-        (!words.is_empty()).then(|| Delta::Thinking(words.to_owned()))
+    /// Appends thinking, joined like text.
+    pub(crate) fn thinking(&mut self, text: &str, state: Option<Value>) -> Option<Delta> {
+        self.append(TextKind::Thinking, text, state);
+        (!text.is_empty()).then(|| Delta::Thinking(text.to_owned()))
     }
 
-    /// More of the vendor's own form of declining, joined like words. No delta shows it.
-    pub(crate) fn refusal(&mut self, words: &str, state: Option<Value>) {
-        match self.pieces.last_mut() {
-            Some(Piece {
-                what: What::Refusal(text),
+    /// Appends the vendor's own form of a refusal, joined like text. It causes no delta.
+    pub(crate) fn refusal(&mut self, text: &str, state: Option<Value>) {
+        self.append(TextKind::Refusal, text, state);
+    }
+
+    fn append(&mut self, kind: TextKind, text: &str, state: Option<Value>) {
+        match self.parts.last_mut() {
+            Some(DraftPart {
+                content: Draft::Text(last, before),
                 state: None,
-            }) if state.is_none() => text.push_str(words),
-            _ if words.is_empty() && state.is_none() => {}
-            _ => self.pieces.push(Piece {
-                what: What::Refusal(words.to_owned()),
+            }) if *last == kind && state.is_none() => before.push_str(text),
+            _ if text.is_empty() && state.is_none() => {}
+            _ => self.parts.push(DraftPart {
+                content: Draft::Text(kind, text.to_owned()),
                 state,
             }),
         }
     }
 
-    /// A trace of something the vendor did itself.
+    /// Appends a trace of a tool that the vendor ran itself.
     pub(crate) fn opaque(&mut self, kind: &str, state: Value) {
-        self.pieces.push(Piece {
-            what: What::Opaque(kind.to_owned()),
+        self.parts.push(DraftPart {
+            content: Draft::Opaque(kind.to_owned()),
             state: Some(state),
         });
     }
 
-    /// A call or a fragment of one.
+    /// Appends a call, or a fragment to the call it belongs to.
     pub(crate) fn call(&mut self, fragment: CallFragment<'_>, state: Option<Value>) -> Delta {
         let old = self.calls.len().saturating_sub(OPEN_CALLS_MAX);
         let open = self.calls[old..]
@@ -132,8 +115,8 @@ impl Assembly {
                 index: fragment.index,
                 ..OpenCall::default()
             });
-            self.pieces.push(Piece {
-                what: What::Call(self.calls.len() - 1),
+            self.parts.push(DraftPart {
+                content: Draft::Call(self.calls.len() - 1),
                 state: None,
             });
             self.calls.len() - 1
@@ -154,46 +137,51 @@ impl Assembly {
         }
     }
 
-    /// Whether a tool was called.
+    /// Returns true if a tool was called.
     pub(crate) fn has_calls(&self) -> bool {
         !self.calls.is_empty()
     }
 
-    /// Whether anything was said.
+    /// Returns true if there is text that is not blank.
     pub(crate) fn has_text(&self) -> bool {
-        self.pieces
-            .iter()
-            .any(|piece| matches!(&piece.what, What::Text(text) if !text.trim().is_empty()))
+        self.parts.iter().any(|part| {
+                matches!(&part.content, Draft::Text(TextKind::Text, text) if !text.trim().is_empty())
+            })
     }
 
-    /// The parts, in order. What can only go back to the model it came from says which that was.
+    /// Returns the parts, in order. `origin` is the model that answered: provider state is marked
+    /// with it, because only that model takes it back.
     pub(crate) fn finish(mut self, origin: &ModelId) -> Vec<Part> {
-        let state = |data| ProviderState {
-            origin: origin.clone(),
-            data,
-        };
-        let parts = self.pieces.into_iter().map(|piece| match piece.what {
-            What::Text(text) => Part::from_provider(Content::Text { text }, piece.state.map(state)),
-            What::Thinking(text) => Part::from_provider(
-                Content::Thinking { text },
-                Some(state(piece.state.unwrap_or_else(nothing))),
-            ),
-            What::Refusal(text) => {
-                Part::from_provider(Content::Refusal { text }, piece.state.map(state))
-            }
-            What::Opaque(kind) => Part::from_provider(
-                Content::Opaque { kind },
-                Some(state(piece.state.unwrap_or_else(nothing))),
-            ),
-            What::Call(index) => {
-                let call = std::mem::take(&mut self.calls[index]);
-                let content =
-                    ToolCall::from_json_text(index, call.provider_id, call.name, &call.arguments);
-                Part::from_provider(
-                    Content::ToolCall(content),
-                    Some(state(call.state.unwrap_or_else(nothing))),
-                )
-            }
+        let parts = self.parts.into_iter().map(|part| {
+            // Thinking, calls and traces always have a state, if only an empty one: its origin says
+            // which model they may go back to.
+            let (content, state) = match part.content {
+                Draft::Text(TextKind::Text, text) => (Content::Text { text }, part.state),
+                Draft::Text(TextKind::Refusal, text) => (Content::Refusal { text }, part.state),
+                Draft::Text(TextKind::Thinking, text) => (
+                    Content::Thinking { text },
+                    Some(part.state.unwrap_or_else(empty_object)),
+                ),
+                Draft::Opaque(kind) => (Content::Opaque { kind }, part.state),
+                Draft::Call(index) => {
+                    let call = std::mem::take(&mut self.calls[index]);
+                    let content = ToolCall::from_json_text(
+                        index,
+                        call.provider_id,
+                        call.name,
+                        &call.arguments,
+                    );
+                    (
+                        Content::ToolCall(content),
+                        Some(call.state.unwrap_or_else(empty_object)),
+                    )
+                }
+            };
+            let state = state.map(|data| ProviderState {
+                origin: origin.clone(),
+                data,
+            });
+            Part::from_provider(content, state)
         });
         parts.collect()
     }
@@ -201,8 +189,8 @@ impl Assembly {
 
 impl OpenCall {
     fn continues_with(&self, fragment: &CallFragment<'_>) -> bool {
-        // Several servers give whole calls neither an id nor a number of their own: what names
-        // itself behind complete arguments is the next one.
+        // Several servers give whole calls neither an id nor an index: a named one behind complete
+        // arguments is the next call.
         let named = fragment.name.is_some_and(|name| !name.is_empty());
         if fragment.id().is_none()
             && named
@@ -223,22 +211,20 @@ impl OpenCall {
             (None, None) => true,
         }
     }
-}
 
-impl OpenCall {
     fn is_complete(&self) -> bool {
         serde_json::from_str::<Map<String, Value>>(&self.arguments).is_ok()
     }
 }
 
 impl<'a> CallFragment<'a> {
-    /// The id, if it is one: some vendors send an empty one.
+    /// Returns the id unless it is empty, as some vendors send it.
     fn id(&self) -> Option<&'a str> {
         self.provider_id.filter(|id| !id.is_empty())
     }
 }
 
-fn nothing() -> Value {
+fn empty_object() -> Value {
     Value::Object(Map::new())
 }
 

@@ -1,17 +1,28 @@
-//! How to reach a vendor: the same for every one of them.
+//! [`Connection`]: the key, base URL, timeout and retries of requests to a vendor.
 
 use std::time::Duration;
 
 use adjutant_core::{ModelError, ModelId, ProviderId};
 use secrecy::{ExposeSecret, SecretString};
-use url::{Host, Url};
+use url::Url;
 
 use crate::http::Transport;
 
-/// How to reach a vendor.
+/// The settings of requests to a vendor: key, base URL, timeout, retries, sockets.
+///
+/// # Examples
+/// ```
+/// use adjutant_providers::{Connection, Transport};
+///
+/// let connection = Connection {
+///     retries: 3,
+///     ..Connection::new(Transport::new()?).with_key("sk-1234".into())
+/// };
+/// # Ok::<(), adjutant_providers::TransportError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Connection {
-    /// The key, if the vendor wants one. Sent as a header, never logged.
+    /// The API key, if the vendor wants one. Sent as a header, never logged.
     pub api_key: Option<SecretString>,
     /// Another host with the same API, with or without the version segment the vendor's paths begin
     /// with. Default: the vendor's own.
@@ -19,19 +30,19 @@ pub struct Connection {
     /// Longest silence of the server, before its answer begins as well as in the middle of it. An
     /// answer of any length may take any time as long as something comes.
     ///
-    /// Default `None`: what suits the server. A vendor over the network: 15 minutes if the model
-    /// thinks or may, else 30 s. A server of one's own (Ollama, or an OpenAI- or Anthropic-shaped
+    /// Default `None`: chosen by the server. A vendor over the network: 15 minutes if the model
+    /// thinks or may, else 30 s. A self-hosted server (Ollama, or an OpenAI- or Anthropic-shaped
     /// one on this machine or a private network): 120 s, and 10 minutes before the first piece,
     /// while it reads the prompt.
     pub timeout: Option<Duration>,
-    /// Attempts after the first. Default 1.
+    /// Attempts after the first if a request fails. Default 1.
     pub retries: u32,
-    /// The sockets; a clone shares them.
+    /// The connection pool to use; a clone shares it.
     pub transport: Transport,
 }
 
 impl Connection {
-    /// The defaults, without a key.
+    /// Returns the default settings, without a key.
     #[must_use]
     pub fn new(transport: Transport) -> Self {
         Self {
@@ -43,7 +54,7 @@ impl Connection {
         }
     }
 
-    /// The same with a key.
+    /// Returns the connection with this API key in place of any other.
     #[must_use]
     pub fn with_key(self, api_key: SecretString) -> Self {
         Self {
@@ -52,7 +63,7 @@ impl Connection {
         }
     }
 
-    /// The key, trimmed.
+    /// Returns the API key, trimmed.
     ///
     /// # Errors
     /// [`ModelError::Authentication`] with `advice` if there is none.
@@ -68,14 +79,31 @@ impl Connection {
             })
     }
 
-    /// The key, trimmed, if there is one.
+    /// Returns the API key, trimmed; `None` if it is missing or blank.
     pub(crate) fn optional_key(&self) -> Option<SecretString> {
         let key = self.api_key.as_ref()?.expose_secret().trim();
         (!key.is_empty()).then(|| key.to_owned().into())
     }
+
+    /// Returns the base URL that was set, else `default`, that of the provider.
+    ///
+    /// # Errors
+    /// [`ModelError::BadRequest`] if there is neither.
+    pub(crate) fn base(&self, provider: &str, default: &str) -> Result<Url, ModelError> {
+        if let Some(url) = &self.base_url {
+            return Ok(url.clone());
+        }
+        // The only defaults that do not parse are empty.
+        default.parse().or_else(|_| {
+            Err(ModelError::BadRequest {
+                provider: model_id(provider, provider)?.provider,
+                message: format!("{provider} has no address of its own: a base URL is needed"),
+            })
+        })
+    }
 }
 
-/// The model's name as it is, trimmed.
+/// Returns the id of a model, its name trimmed.
 ///
 /// # Errors
 /// [`ModelError::BadRequest`] if it is blank.
@@ -97,8 +125,9 @@ pub(crate) fn model_id(provider: &str, name: &str) -> Result<ModelId, ModelError
     }
 }
 
-/// `base` with `version` and then `path` behind it; a base that already ends in a version, this or
-/// another (`/v1`, `/v1beta`, `/api/paas/v4`), gets no second one. A query of the base stays.
+/// Returns `base` with `version` and then `path` appended. A base that already ends in a version,
+/// this or another (`/v1`, `/v1beta`, `/api/paas/v4`), gets no second one. A query of the base
+/// stays.
 ///
 /// # Errors
 /// [`ModelError::BadRequest`] unless the base is http(s).
@@ -120,6 +149,7 @@ pub(crate) fn endpoint(
         matches!(base.scheme(), "http" | "https"),
         url.path_segments_mut(),
     ) {
+        // A base with a slash at its end has an empty last segment.
         segments.pop_if_empty();
         if !versioned {
             segments.push(version);
@@ -136,18 +166,7 @@ pub(crate) fn endpoint(
     Ok(url)
 }
 
-/// Whether a server is on this machine, by its address: what is asked there costs nothing and
-/// leaves nothing.
-pub(crate) fn is_on_this_machine(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
-}
-
-/// `v1`, `v1beta`, `v4`.
+/// Returns true for path segments like `v1`, `v1beta`, `v4`.
 fn is_version(segment: &str) -> bool {
     segment
         .strip_prefix('v')
@@ -157,19 +176,6 @@ fn is_version(segment: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn this_machine_is_told_from_others() {
-        let here = |url: &str| is_on_this_machine(&url.parse().unwrap());
-        assert!(
-            here("http://localhost:11434") && here("http://127.0.0.2") && here("http://[::1]:1")
-        );
-        assert!(
-            !here("http://192.168.1.5:11434")
-                && !here("https://ollama.com")
-                && !here("http://localhost.example")
-        );
-    }
 
     #[test]
     fn the_version_is_there_once() {

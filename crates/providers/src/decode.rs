@@ -1,5 +1,5 @@
-//! A vendor's byte stream as deltas: the same loop for every vendor, around its own pure decoder.
-
+//! A vendor's byte stream as deltas: the framing and the read loop, which are the same for every
+//! vendor, around the vendor's own pure decoder.
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -13,44 +13,44 @@ use crate::http::ByteStream;
 use crate::ndjson::LineParser;
 use crate::sse::SseParser;
 
-/// How near its end a stream is.
+/// The position of a stream relative to the end of its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// More has to come.
+    /// The answer is not complete yet.
     Begun,
-    /// The answer lacks nothing, but counts, or a mark of the end, may follow.
+    /// The answer is complete, but token counts or an end mark may follow.
     Complete,
-    /// The mark of the end was there: nothing that follows belongs to the answer.
+    /// The end mark was read: whatever follows belongs to no answer.
     Over,
 }
 
-/// Turns the bytes of one answer into deltas. Knows no socket and no clock.
+/// Decodes the bytes of one answer to deltas, without sockets or clocks.
 pub(crate) trait StreamDecoder: Send + 'static {
-    /// Takes bytes as they come, cut anywhere. Deltas of the bytes before a failure are in `deltas`
-    /// all the same, so that the cuts make no difference.
+    /// Decodes bytes, cut anywhere. If it fails, `deltas` still has those of the bytes before the
+    /// failure, so that the cuts make no difference.
     fn push(&mut self, bytes: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), ModelError>;
 
-    /// How near its end the stream is.
+    /// Returns the position of the stream.
     fn progress(&self) -> Progress;
 
-    /// The stream is over. Fails if it stopped before its last event.
+    /// Ends the stream. Fails if it stopped before its last event.
     fn finish(&mut self, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError>;
 }
 
-/// A vendor's answer taking shape, event by event. Knows no framing.
-pub(crate) trait Answer: Send + 'static {
-    /// Adds an event: the data of a frame, or a line.
+/// Folds the events of a streamed answer into one response, whatever the framing.
+pub(crate) trait AnswerFold: Send + 'static {
+    /// Adds an event: the JSON of a frame or of a line.
     fn event(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError>;
 
-    /// The usual mark of the end, `[DONE]`. Default: it says nothing the answer does not say
-    /// itself.
+    /// Notes the common end mark, `[DONE]`. Default: ignored, because the vendor's events say
+    /// when the answer is complete.
     fn done(&mut self) {}
 
-    /// How near its end the answer is.
+    /// Returns the position of the answer.
     fn progress(&self) -> Progress;
 
-    /// The stream is over; `stray` is what was in it besides events. Fails if it stopped before its
-    /// last event.
+    /// Ends the answer. `stray` are lines of the stream that were no events. Fails if the stream
+    /// stopped before its last event.
     fn finish(
         &mut self,
         stray: &str,
@@ -58,33 +58,33 @@ pub(crate) trait Answer: Send + 'static {
     ) -> Result<GenerateResponse, ModelError>;
 }
 
-/// What of a request its answer is read with.
+/// The facts of a request that decoding its answer needs.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Asked {
-    /// The tools that can be called.
+pub(crate) struct RequestContext {
+    /// The tools that the model may call.
     pub(crate) tools: ToolSet,
-    /// How long the prompt is.
-    pub(crate) prompt: Length,
+    /// The length of the prompt.
+    pub(crate) prompt: PromptLength,
 }
 
-/// How long a prompt is, without knowing the model's tokenizer.
+/// Bounds on the length of a prompt, without the model's tokenizer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Length {
-    /// Characters.
+pub(crate) struct PromptLength {
+    /// Characters of all messages.
     pub(crate) chars: u64,
-    /// Fewer tokens than this it cannot be.
+    /// A lower bound of its tokens.
     pub(crate) tokens_min: u64,
 }
 
-/// Server-sent events around an answer.
-pub(crate) struct SseStream<A> {
+/// Decodes server-sent events and folds them into an answer.
+pub(crate) struct SseDecoder<A> {
     frames: SseParser,
     answer: A,
-    /// The usual mark of the end was there.
+    /// `[DONE]` was read.
     done: bool,
 }
 
-impl<A: Answer> SseStream<A> {
+impl<A: AnswerFold> SseDecoder<A> {
     pub(crate) fn boxed(answer: A) -> Box<dyn StreamDecoder> {
         Box::new(Self {
             frames: SseParser::default(),
@@ -107,10 +107,10 @@ impl<A: Answer> SseStream<A> {
     }
 }
 
-impl<A: Answer> StreamDecoder for SseStream<A> {
+impl<A: AnswerFold> StreamDecoder for SseDecoder<A> {
     fn push(&mut self, bytes: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let mut rest = bytes;
-        // Frame by frame, so that what is behind the end is left out however the bytes are cut.
+        // Frame by frame, so that what follows the end is ignored however the bytes are cut.
         while self.progress() != Progress::Over {
             let Some(data) = self.frames.next(&mut rest) else {
                 break;
@@ -129,6 +129,7 @@ impl<A: Answer> StreamDecoder for SseStream<A> {
     }
 
     fn finish(&mut self, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError> {
+        // Some vendors omit the blank line after the last frame.
         if self.progress() != Progress::Over
             && let Some(frame) = self.frames.finish()
         {
@@ -138,13 +139,13 @@ impl<A: Answer> StreamDecoder for SseStream<A> {
     }
 }
 
-/// One JSON value a line around an answer.
-pub(crate) struct LineStream<A> {
+/// Decodes newline-delimited JSON and folds it into an answer.
+pub(crate) struct LineDecoder<A> {
     lines: LineParser,
     answer: A,
 }
 
-impl<A: Answer> LineStream<A> {
+impl<A: AnswerFold> LineDecoder<A> {
     pub(crate) fn boxed(answer: A) -> Box<dyn StreamDecoder> {
         Box::new(Self {
             lines: LineParser::default(),
@@ -153,7 +154,7 @@ impl<A: Answer> LineStream<A> {
     }
 }
 
-impl<A: Answer> StreamDecoder for LineStream<A> {
+impl<A: AnswerFold> StreamDecoder for LineDecoder<A> {
     fn push(&mut self, bytes: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         for line in self.lines.push(bytes) {
             if self.progress() == Progress::Over {
@@ -178,22 +179,23 @@ impl<A: Answer> StreamDecoder for LineStream<A> {
     }
 }
 
-/// Reads a whole answer.
-type Whole = Box<dyn FnOnce(&str) -> Result<GenerateResponse, ModelError> + Send>;
+/// Decodes the body of an answer that was not streamed.
+type DecodeWhole = Box<dyn FnOnce(&str) -> Result<GenerateResponse, ModelError> + Send>;
 
-/// A stream of events, or what a server in between sends in its place: one JSON value.
+/// Decodes a stream of events, or a whole answer that a proxy sends in its place as one JSON value.
 pub(crate) struct EventsOrWhole {
     events: Box<dyn StreamDecoder>,
-    /// `None`: it was called.
-    whole: Option<Whole>,
-    form: Form,
+    /// `None` once it was called.
+    whole: Option<DecodeWhole>,
+    form: BodyForm,
 }
 
-/// What the first characters of an answer say.
-enum Form {
-    /// Nothing yet.
+/// The form of a body, found out from its first character.
+enum BodyForm {
+    /// Not known yet; the bytes so far.
     Unknown(Vec<u8>),
     Events,
+    /// One JSON value; the bytes so far.
     Whole(Vec<u8>),
 }
 
@@ -205,7 +207,7 @@ impl EventsOrWhole {
         Box::new(Self {
             events,
             whole: Some(Box::new(whole)),
-            form: Form::Unknown(Vec::new()),
+            form: BodyForm::Unknown(Vec::new()),
         })
     }
 }
@@ -213,46 +215,40 @@ impl EventsOrWhole {
 impl StreamDecoder for EventsOrWhole {
     fn push(&mut self, bytes: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         match &mut self.form {
-            Form::Events => self.events.push(bytes, deltas),
-            Form::Whole(body) => {
+            BodyForm::Events => self.events.push(bytes, deltas),
+            BodyForm::Whole(body) => {
                 body.extend_from_slice(bytes);
                 Ok(())
             }
-            Form::Unknown(begun) => {
-                // Usually the first bytes tell, which are not copied then.
-                let is_first = begun.is_empty();
-                if !is_first {
-                    begun.extend_from_slice(bytes);
-                }
-                match first_character(if is_first { bytes } else { begun }) {
-                    None if is_first => begun.extend_from_slice(bytes),
-                    None => {}
-                    Some(b'{' | b'[') if is_first => self.form = Form::Whole(bytes.to_vec()),
-                    Some(b'{' | b'[') => self.form = Form::Whole(std::mem::take(begun)),
+            BodyForm::Unknown(begun) => {
+                begun.extend_from_slice(bytes);
+                match first_character(begun) {
+                    None => Ok(()),
+                    Some(b'{' | b'[') => {
+                        self.form = BodyForm::Whole(std::mem::take(begun));
+                        Ok(())
+                    }
                     Some(_) => {
                         let begun = std::mem::take(begun);
-                        self.form = Form::Events;
-                        return self
-                            .events
-                            .push(if is_first { bytes } else { &begun }, deltas);
+                        self.form = BodyForm::Events;
+                        self.events.push(&begun, deltas)
                     }
                 }
-                Ok(())
             }
         }
     }
 
     fn progress(&self) -> Progress {
         match self.form {
-            Form::Events => self.events.progress(),
-            Form::Unknown(_) | Form::Whole(_) => Progress::Begun,
+            BodyForm::Events => self.events.progress(),
+            BodyForm::Unknown(_) | BodyForm::Whole(_) => Progress::Begun,
         }
     }
 
     fn finish(&mut self, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError> {
         match (&self.form, self.whole.take()) {
-            (Form::Whole(body), Some(whole)) => {
-                let response = whole(without_mark(&String::from_utf8_lossy(body)))?;
+            (BodyForm::Whole(body), Some(whole)) => {
+                let response = whole(strip_bom(&String::from_utf8_lossy(body)))?;
                 deltas.extend(
                     response
                         .parts
@@ -270,7 +266,7 @@ impl StreamDecoder for EventsOrWhole {
     }
 }
 
-/// The first byte that is neither a byte order mark nor white space. `None`: there is none yet.
+/// Returns the first byte that is neither of a byte order mark nor white space, if it is there yet.
 fn first_character(bytes: &[u8]) -> Option<u8> {
     const MARK: &[u8] = "\u{feff}".as_bytes();
     if MARK.starts_with(bytes) {
@@ -282,21 +278,21 @@ fn first_character(bytes: &[u8]) -> Option<u8> {
         .find(|byte| !byte.is_ascii_whitespace())
 }
 
-/// A text without its byte order mark, which no JSON may have and some servers send.
-pub(crate) fn without_mark(text: &str) -> &str {
+/// Strips a byte order mark, which JSON may not have and some servers send.
+pub(crate) fn strip_bom(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
-/// Whether a body that was to be one JSON value is a stream of events.
-pub(crate) fn is_events(body: &str) -> bool {
+/// Returns true if a body that was expected to be one JSON value is a stream of events.
+pub(crate) fn is_event_stream(body: &str) -> bool {
     let body = body.trim_start();
     ["data:", "event:", ":"]
         .iter()
         .any(|field| body.starts_with(field))
 }
 
-/// Reads a stream of events that came as a whole.
-pub(crate) fn drained(
+/// Decodes a stream of events that is there as a whole.
+pub(crate) fn decode_stream_body(
     mut decoder: Box<dyn StreamDecoder>,
     body: &str,
 ) -> Result<GenerateResponse, ModelError> {
@@ -305,19 +301,19 @@ pub(crate) fn drained(
     decoder.finish(&mut unseen)
 }
 
-/// Reads to the mark of the end, not only to the reason to stop: counts and errors may come behind
-/// that. Without a mark, a complete answer is waited for to end, but not for long: some servers
-/// keep the connection open.
+/// Returns the deltas of a streamed answer. Reads up to the end mark, because token counts and
+/// errors may follow the stop reason. Without a mark, a complete answer may go on for a short time
+/// only: some servers keep the connection open.
 pub(crate) fn deltas(bytes: ByteStream, decoder: Box<dyn StreamDecoder>) -> DeltaStream {
-    Box::pin(Reading::new(bytes, decoder))
+    Box::pin(DeltaReader::new(bytes, decoder))
 }
 
-/// Reads the whole answer of a stream.
-pub(crate) async fn to_the_end(
+/// Reads a streamed answer to its end and returns it as a whole.
+pub(crate) async fn read_to_end(
     bytes: ByteStream,
     decoder: Box<dyn StreamDecoder>,
 ) -> Result<GenerateResponse, ModelError> {
-    let mut reading = Reading::new(bytes, decoder);
+    let mut reading = DeltaReader::new(bytes, decoder);
     loop {
         if let Delta::Finished(response) = poll_fn(|cx| reading.poll_delta(cx)).await? {
             return Ok(response);
@@ -325,16 +321,19 @@ pub(crate) async fn to_the_end(
     }
 }
 
-struct Reading {
+/// Reads bytes and decodes them, one delta per poll.
+struct DeltaReader {
     bytes: ByteStream,
     decoder: Box<dyn StreamDecoder>,
+    /// Deltas that were decoded and not returned yet.
     ready: VecDeque<Delta>,
+    /// The last item, to be returned once `ready` is empty.
     end: Option<Result<Delta, ModelError>>,
-    /// The last item was handed out.
+    /// The last item was returned.
     over: bool,
 }
 
-impl Stream for Reading {
+impl Stream for DeltaReader {
     type Item = Result<Delta, ModelError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -347,7 +346,7 @@ impl Stream for Reading {
     }
 }
 
-impl Reading {
+impl DeltaReader {
     fn new(bytes: ByteStream, decoder: Box<dyn StreamDecoder>) -> Self {
         Self {
             bytes,
@@ -370,15 +369,15 @@ impl Reading {
             match ready!(self.bytes.poll_next(cx, complete)) {
                 Ok(Some(bytes)) => match self.decoder.push(&bytes, &mut self.ready) {
                     Ok(()) if self.decoder.progress() == Progress::Over => {
-                        self.bytes.settle(cx);
+                        self.bytes.drain(cx);
                         self.finish();
                     }
-                    Ok(()) if !self.ready.is_empty() => self.bytes.begin(),
+                    Ok(()) if !self.ready.is_empty() => self.bytes.mark_begun(),
                     Ok(()) => {}
                     Err(error) => self.end = Some(Err(error)),
                 },
                 Ok(None) => self.finish(),
-                // Nothing is missing: what was said, and paid for, is kept.
+                // Nothing is missing, so an answer that was paid for is not thrown away.
                 Err(ModelError::Timeout { .. }) if complete => self.finish(),
                 Err(error) => self.end = Some(Err(error)),
             }

@@ -1,5 +1,5 @@
-//! What every vendor's encoder needs: settings by family, what could not be said, whose state a
-//! part carries.
+//! Parts of encoding that every vendor shares: sampling settings, images, provider state, and the
+//! record of what a request loses.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -11,39 +11,39 @@ use adjutant_core::{
 };
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::family::{Common, Images, Setting, UNKNOWN_OUTPUT};
+use crate::family::{FamilyLimits, Images, Setting, UNKNOWN_OUTPUT};
 
-/// A request as bytes, and what could not be said in it.
+/// The body of a request, and a description of everything that could not be sent in it.
 #[derive(Debug, Clone)]
 pub(crate) struct Encoded {
     pub(crate) body: Bytes,
     pub(crate) losses: Vec<String>,
 }
 
-/// Collects what is lost between a request and a vendor's form of it, and refuses what may not be
-/// lost.
+/// Collects what a request loses in a vendor's form, and refuses what may not be lost without the
+/// caller's consent.
 #[derive(Debug)]
 pub(crate) struct Encoder<'a> {
     pub(crate) model: &'a ModelId,
-    pub(crate) family: &'a Common,
+    pub(crate) family: &'a FamilyLimits,
     config: &'a GenerationConfig,
     losses: Vec<String>,
 }
 
-/// The settings to send; `None`: nothing is sent.
+/// The sampling settings to send; `None` is not sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Settings {
     pub(crate) temperature: Option<f64>,
     pub(crate) top_p: Option<f64>,
     pub(crate) top_k: Option<u32>,
-    /// Allowance for thinking included.
+    /// The bound on the answer, with the allowance for thinking added.
     pub(crate) max_tokens: Option<u32>,
 }
 
-/// The request without what a vendor said about an answer it refused: nobody said that in the
-/// conversation, and sent back as the assistant's words it would prime the next answer.
+/// Returns the request without a vendor's explanations of refused answers. They are no part of the
+/// conversation, and sent back as the assistant's text they would prime the next answer.
 pub(crate) fn without_explanations(request: &GenerateRequest) -> Cow<'_, GenerateRequest> {
     let explains = |message: &Message| message.parts().iter().any(Part::is_explanation);
     if !request.messages.iter().any(explains) {
@@ -51,36 +51,30 @@ pub(crate) fn without_explanations(request: &GenerateRequest) -> Cow<'_, Generat
     }
     let mut request = request.clone();
     let without = |message: Message| {
-        let said = message
-            .parts()
-            .iter()
-            .filter(|part| !part.is_explanation())
-            .cloned()
-            .collect();
-        // Of a message that was nothing else nothing is left.
-        if explains(&message) {
-            Message::new(message.role(), said).ok()
-        } else {
-            Some(message)
+        if !explains(&message) {
+            return Some(message);
         }
+        let kept = message.parts().iter().filter(|part| !part.is_explanation());
+        // An error means that nothing is left of the message.
+        Message::new(message.role(), kept.cloned().collect()).ok()
     };
     request.messages = request.messages.into_iter().filter_map(without).collect();
     Cow::Owned(request)
 }
 
-/// Whether a part may carry provider state to a model.
+/// The provider state of a part, if it may be sent to the model at hand.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum State<'a> {
-    /// This very model sent it: it goes back as it came.
+pub(crate) enum PartState<'a> {
+    /// State that this very model sent; it is returned unchanged.
     Own(&'a Value),
-    /// There is none, or it belongs to another model (which was reported).
+    /// No state, or that of another model (which was recorded as a loss).
     None,
 }
 
 impl<'a> Encoder<'a> {
     pub(crate) fn new(
         model: &'a ModelId,
-        family: &'a Common,
+        family: &'a FamilyLimits,
         request: &'a GenerateRequest,
     ) -> Self {
         Self {
@@ -91,66 +85,66 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// Something of the request does not go out as it was said.
-    pub(crate) fn lose(&mut self, what: impl Into<String>) {
+    /// Records that something of the request is not sent as the caller has it.
+    pub(crate) fn record_loss(&mut self, what: impl Into<String>) {
         let what = what.into();
         if !self.losses.contains(&what) {
             self.losses.push(what);
         }
     }
 
-    /// `what` goes out without these JSON Schema keywords.
-    pub(crate) fn lose_keywords(&mut self, what: &str, dropped: &BTreeSet<String>) {
+    /// Records that `what` is sent without these JSON Schema keywords.
+    pub(crate) fn record_dropped_keywords(&mut self, what: &str, dropped: &BTreeSet<String>) {
         if !dropped.is_empty() {
             let keywords: Vec<&str> = dropped.iter().map(String::as_str).collect();
-            self.lose(format!("{what} was sent without {}", keywords.join(", ")));
+            self.record_loss(format!("{what} was sent without {}", keywords.join(", ")));
         }
     }
 
-    /// What the model does not take: an error, or a loss if the caller opted into that.
+    /// Leaves out what the model does not take if the caller allowed that, else returns an error.
     ///
     /// # Errors
     /// [`ModelError::BadRequest`] unless `drop_unsupported` is set.
     pub(crate) fn unsupported(&mut self, what: &str, instead: &str) -> Result<(), ModelError> {
         if self.config.drop_unsupported {
-            self.lose(format!(
+            self.record_loss(format!(
                 "{what} was left out: {} does not take it",
                 self.model
             ));
             return Ok(());
         }
-        Err(self.refuse(format!(
-            "{} does not take {what}; {instead}, or set GenerationConfig::drop_unsupported to have it left out",
-            self.model
-        )))
+        Err(self.bad_request(format!(
+                    "{} does not take {what}; {instead}, or set GenerationConfig::drop_unsupported to have it left out",
+                    self.model
+                )))
     }
 
-    /// Whether there is anything to answer among the messages that go out. The vendors say it in
-    /// words that help nobody, and a server of Ollama loads the model and says nothing at all.
+    /// Checks that messages are left to answer. The vendors' own errors for it do not name the
+    /// cause, and an Ollama server loads the model and returns an empty answer.
     ///
     /// # Errors
     /// [`ModelError::BadRequest`] if there is no message.
-    pub(crate) fn something_to_answer(&self, messages: usize) -> Result<(), ModelError> {
-        match messages {
-            0 => Err(self.refuse(
-                "there is nothing to answer: the transcript has no message besides the instruction",
-            )),
-            _ => Ok(()),
+    pub(crate) fn require_messages(&self, messages: usize) -> Result<(), ModelError> {
+        if messages > 0 {
+            return Ok(());
         }
+        Err(self.bad_request(
+            "there is nothing to answer: the transcript has no message besides the instruction",
+        ))
     }
 
-    /// A request that the vendor would refuse.
-    pub(crate) fn refuse(&self, message: impl Into<String>) -> ModelError {
+    /// Returns the error for a request that the vendor would refuse.
+    pub(crate) fn bad_request(&self, message: impl Into<String>) -> ModelError {
         ModelError::BadRequest {
             provider: self.model.provider.clone(),
             message: message.into(),
         }
     }
 
-    /// The settings as this family takes them.
+    /// Returns the sampling settings to send to this family.
     ///
     /// # Errors
-    /// [`ModelError::BadRequest`] for an explicit setting the family refuses, with the setter's
+    /// [`ModelError::BadRequest`] for an explicit setting the family refuses, with the setting's
     /// name.
     pub(crate) fn settings(&mut self) -> Result<Settings, ModelError> {
         let config = self.config;
@@ -165,22 +159,21 @@ impl<'a> Encoder<'a> {
         }
         let family = self.family;
         Ok(Settings {
-            // A default of ours that a model does not take is nothing that anybody asked for: no
-            // loss.
+            // The caller did not ask for our default, so leaving it out is no loss.
             temperature: match (explicit.temperature, family.temperature) {
                 (None, Setting::Taken) if !family.unknown => Some(TEMPERATURE),
                 (None, _) => None,
                 (Some(_), _) => {
-                    self.explicit(explicit.temperature, family.temperature, "temperature")?
+                    self.if_supported(explicit.temperature, family.temperature, "temperature")?
                 }
             },
-            top_p: self.explicit(explicit.top_p, family.top_p, "top_p")?,
-            top_k: self.explicit(explicit.top_k, family.top_k, "top_k")?,
+            top_p: self.if_supported(explicit.top_p, family.top_p, "top_p")?,
+            top_k: self.if_supported(explicit.top_k, family.top_k, "top_k")?,
             max_tokens: Some(self.max_tokens(explicit.max_tokens)),
         })
     }
 
-    fn explicit<T>(
+    fn if_supported<T>(
         &mut self,
         value: Option<T>,
         setting: Setting,
@@ -196,7 +189,8 @@ impl<'a> Encoder<'a> {
         Ok(value)
     }
 
-    /// `max_tokens` bounds what is seen; where thinking counts inside it, that gets room on top.
+    /// Returns the bound to send. The caller bounds the visible answer; where the vendor counts
+    /// thinking inside the bound, room for it is added.
     fn max_tokens(&mut self, explicit: Option<u32>) -> u32 {
         let visible = explicit.unwrap_or(OUTPUT_TOKENS_MAX);
         if self.family.unknown {
@@ -205,43 +199,44 @@ impl<'a> Encoder<'a> {
         let (allowance, most) = (self.family.thinking_allowance, self.family.output_max);
         let sent = visible.saturating_add(allowance).min(most.max(visible));
         if sent > visible && explicit.is_some() {
-            self.lose(format!(
+            self.record_loss(format!(
                 "max_tokens {visible} was sent as {sent}: the vendor counts thinking inside it"
             ));
         }
         sent
     }
 
-    /// The arguments of a call, for wires that take an object. What the model sent that was none
-    /// has no place there.
+    /// Returns the arguments of a call, for vendors that take an object only. Malformed arguments
+    /// become an empty one.
     pub(crate) fn arguments(&mut self, call: &'a ToolCall) -> &'a Arguments {
         if call.malformed.is_some() {
-            self.lose("arguments that are no JSON object were sent as an empty one");
+            self.record_loss("arguments that are no JSON object were sent as an empty one");
         }
         &call.arguments
     }
 
-    /// Whose state a part carries. State of another model is left out and reported.
-    pub(crate) fn state(&mut self, part: &'a Part) -> State<'a> {
+    /// Returns a part's provider state if this model sent it. State of another model is left out
+    /// and recorded as a loss.
+    pub(crate) fn state(&mut self, part: &'a Part) -> PartState<'a> {
         match &part.state {
-            Some(state) if state.origin == *self.model => State::Own(&state.data),
+            Some(state) if state.origin == *self.model => PartState::Own(&state.data),
             Some(state) => {
-                let says_something = state.data.as_object().is_none_or(|data| !data.is_empty());
-                if says_something {
-                    self.lose(format!(
+                let is_empty = state.data.as_object().is_some_and(|data| data.is_empty());
+                if !is_empty {
+                    self.record_loss(format!(
                         "state of {} on {} was left out",
                         state.origin,
-                        kind(&part.content)
+                        describe(&part.content)
                     ));
                 }
-                State::None
+                PartState::None
             }
-            None => State::None,
+            None => PartState::None,
         }
     }
 
-    /// A picture as bytes (media type and base64) or as an address, whichever this family takes.
-    /// `None`: it was left out.
+    /// Returns an image as bytes (media type and base64) or as an address, whichever this family
+    /// takes; `None` if it was left out.
     ///
     /// # Errors
     /// [`ModelError::BadRequest`] if the family does not take it.
@@ -277,11 +272,11 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// The same for a vendor that takes nothing but pictures there: other files fail where nobody
-    /// can tell why.
+    /// Returns an image as [`image`](Self::image) does, and refuses other files. For vendors whose
+    /// own error for such a file does not name the cause.
     ///
     /// # Errors
-    /// [`ModelError::BadRequest`] if the family does not take it, or it is no picture.
+    /// [`ModelError::BadRequest`] if the family does not take it, or it is not an image.
     pub(crate) fn picture(
         &mut self,
         source: &'a ImageSource,
@@ -298,16 +293,16 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// The bytes.
+    /// Serializes the request.
     ///
     /// # Errors
     /// [`ModelError::BadRequest`] if it cannot be JSON.
     pub(crate) fn finish(self, wire: &impl Serialize) -> Result<Encoded, ModelError> {
-        let body = serde_json::to_vec(wire).map_err(|error| self.refuse(error.to_string()))?;
+        let body = serde_json::to_vec(wire).map_err(|error| self.bad_request(error.to_string()))?;
         Ok(self.encoded(body))
     }
 
-    /// Bytes that are the request already.
+    /// Returns a body that was serialized already, with the losses so far.
     pub(crate) fn encoded(self, body: Vec<u8>) -> Encoded {
         Encoded {
             body: body.into(),
@@ -316,17 +311,35 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// A picture, wherever it is.
+/// An image as the caller gave it: its bytes, or an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Image<'a> {
-    /// Such as `image/png`, and base64.
+    /// A media type such as `image/png`, and the bytes as base64.
     Bytes { media_type: &'a str, data: &'a str },
-    /// An address.
+    /// An address from which the vendor fetches the image.
     Url(&'a str),
 }
 
-/// What a part is, for people.
-pub(crate) fn kind(content: &Content) -> &'static str {
+impl Image<'_> {
+    /// Returns the address; for bytes, a `data:` URL.
+    pub(crate) fn to_url(self) -> String {
+        match self {
+            Self::Bytes { media_type, data } => format!("data:{media_type};base64,{data}"),
+            Self::Url(url) => url.to_owned(),
+        }
+    }
+}
+
+/// Builds a JSON object, its fields in the given order.
+pub(crate) fn object<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
+    fields
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+/// Names a kind of content in a description of a loss.
+pub(crate) fn describe(content: &Content) -> &'static str {
     match content {
         Content::Text { .. } => "text",
         Content::Thinking { .. } => "thinking",
@@ -335,7 +348,7 @@ pub(crate) fn kind(content: &Content) -> &'static str {
         Content::ToolCall(_) => "a tool call",
         Content::ToolResult { .. } => "a tool result",
         Content::Opaque { .. } => "a trace of its own tools",
-        // Content may grow.
+        // `Content` is non-exhaustive.
         _ => "a part",
     }
 }
@@ -347,7 +360,7 @@ mod tests {
 
     use super::*;
 
-    const THINKER: Common = Common {
+    const THINKER: FamilyLimits = FamilyLimits {
         context_window: 1000,
         output_max: 500,
         thinking_allowance: 400,
@@ -367,7 +380,7 @@ mod tests {
     }
 
     fn settings(
-        family: Common,
+        family: FamilyLimits,
         config: GenerationConfig,
     ) -> (Result<Settings, ModelError>, Vec<String>) {
         let (model, request) = (ModelId::new("acme", "m1").unwrap(), request(config));
@@ -397,7 +410,7 @@ mod tests {
             "max_tokens 50 was sent as 450: the vendor counts thinking inside it"
         );
         let (sent, losses) = settings(
-            Common {
+            FamilyLimits {
                 temperature: Setting::Taken,
                 thinking_allowance: 0,
                 ..THINKER
@@ -409,7 +422,7 @@ mod tests {
 
     #[test]
     fn a_model_nobody_knows_gets_room_and_no_settings_of_ours() {
-        let family = Common {
+        let family = FamilyLimits {
             temperature: Setting::Taken,
             unknown: true,
             ..THINKER
@@ -480,7 +493,7 @@ mod tests {
             }
         );
         assert!(losses.is_empty());
-        let advised = Common {
+        let advised = FamilyLimits {
             temperature: Setting::AdvisedAgainst,
             top_k: Setting::Taken,
             ..THINKER
@@ -507,9 +520,9 @@ mod tests {
             part("m2", json!({})),
         );
         let mut encoder = Encoder::new(&model, &THINKER, &request);
-        assert_eq!(encoder.state(&own), State::Own(&json!({"s": 1})));
-        assert_eq!(encoder.state(&other), State::None);
-        assert_eq!(encoder.state(&nothing), State::None);
+        assert_eq!(encoder.state(&own), PartState::Own(&json!({"s": 1})));
+        assert_eq!(encoder.state(&other), PartState::None);
+        assert_eq!(encoder.state(&nothing), PartState::None);
         assert_eq!(
             encoder.losses,
             ["state of acme/m2 on thinking was left out"]

@@ -1,4 +1,4 @@
-//! A vendor's failure as one of ours: by HTTP status, refined by what the vendor's body says.
+//! A vendor's failure as a [`ModelError`]: chosen by HTTP status, refined by the error body.
 
 use std::time::Duration;
 
@@ -6,151 +6,150 @@ use adjutant_core::{ModelError, ModelId, TimeBound};
 
 /// Bytes of an unreadable answer that are kept.
 const RAW_MAX: usize = 64 * 1024;
-/// Bytes of a vendor's words that are kept.
-const WORDS_MAX: usize = 2048;
+/// Bytes of a vendor's error message that are kept.
+const MESSAGE_MAX: usize = 2048;
 
-/// Whom a request goes to, as far as its failures are concerned.
+/// The vendor and model of a request, as far as errors need them.
 #[derive(Debug, Clone)]
 pub(crate) struct Vendor {
     /// The model asked for.
     pub(crate) model: ModelId,
-    /// What to do about a refused key, as a sentence.
+    /// A sentence on where to get a key, for errors about a refused one.
     pub(crate) key_advice: String,
-    /// What to do about a model that is not there, as a sentence; may be empty.
+    /// A sentence on how to find models, for errors about an unknown one; may be empty.
     pub(crate) model_advice: String,
-    /// Reads the body of an error answer.
-    pub(crate) complaint: fn(status: u16, body: &str) -> Complaint,
+    /// Parses the body of an answer that is not 2xx.
+    pub(crate) parse_error: fn(status: u16, body: &str) -> ErrorBody,
 }
 
-/// What a vendor's error body says.
+/// The content of a vendor's error body.
 #[derive(Debug, Default)]
-pub(crate) struct Complaint {
-    /// The vendor's words; empty if there were none.
+pub(crate) struct ErrorBody {
+    /// The vendor's message; empty if there is none.
     pub(crate) message: String,
-    /// How long to wait, if the body says.
+    /// The wait that the body asks for.
     pub(crate) retry_after: Option<Duration>,
-    /// What it is, where the status alone says something else.
-    pub(crate) kind: Option<Kind>,
+    /// The kind of error, if the body is more specific than the status.
+    pub(crate) kind: Option<ErrorKind>,
 }
 
-/// What a failure is beyond its status.
+impl ErrorBody {
+    /// Reads a body that is not the vendor's JSON. A proxy's web page explains nothing; a line of
+    /// text may.
+    pub(crate) fn from_text(body: &str) -> Self {
+        let is_page = body.trim_start().starts_with('<');
+        Self {
+            message: if is_page {
+                String::new()
+            } else {
+                body.to_owned()
+            },
+            ..Self::default()
+        }
+    }
+}
+
+/// A kind of error that overrides the HTTP status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Out of credit or over the plan.
+pub(crate) enum ErrorKind {
+    /// The account is out of credit or over its plan.
     Quota,
     /// The key is missing or wrong.
     Authentication,
-    /// The request does not fit the window.
+    /// The request does not fit the context window.
     ContextTooLong,
-    /// The model is not there.
+    /// The vendor does not have the model.
     NoSuchModel,
-    /// The vendor's safety system does not answer this.
+    /// The vendor's safety system refused to answer.
     Refused,
-    /// It failed on its side, whatever the status says.
+    /// The vendor failed on its side, whatever the status says.
     Server,
     /// Too many requests, whatever the status says.
     RateLimited,
-    /// It cannot be done, and asking again does not help, whatever the status says.
+    /// The request can never succeed, so it is not retried, whatever the status says.
     Impossible,
 }
 
 impl Vendor {
-    /// The error behind a status inside an answer. `retry_after` is the header's.
-    pub(crate) fn refused(
-        &self,
-        status: u16,
-        retry_after: Option<Duration>,
-        complaint: Complaint,
-    ) -> ModelError {
-        self.answered(status, retry_after, None, complaint)
-    }
-
-    /// The error behind an answer's status. `retry_after` and `request`, the vendor's name of the
-    /// request, are the headers'.
-    pub(crate) fn answered(
+    /// Returns the error for an HTTP answer. `retry_after` and `request`, the vendor's id of the
+    /// request, are from the headers.
+    pub(crate) fn error(
         &self,
         status: u16,
         retry_after: Option<Duration>,
         request: Option<&str>,
-        complaint: Complaint,
+        body: ErrorBody,
     ) -> ModelError {
         let provider = self.model.provider.clone();
-        let mut message = match cut(complaint.message.trim(), WORDS_MAX) {
+        let mut message = match truncate(body.message.trim(), MESSAGE_MAX) {
             "" => format!("HTTP {status} without an explanation"),
-            words => words.to_owned(),
+            message => message.to_owned(),
         };
         if let Some(request) = request {
             message = format!("{message} (request {request})");
         }
-        let wait = complaint.retry_after.or(retry_after);
-        match (
-            complaint
-                .kind
-                .or_else(|| by_words(status, &complaint.message)),
-            status,
-        ) {
-            (Some(Kind::Quota), _) => ModelError::Quota { provider, message },
-            (Some(Kind::Authentication), _) | (None, 401 | 403) => ModelError::Authentication {
-                provider,
-                message: format!("{message} {}", self.key_advice)
-                    .trim_end()
-                    .to_owned(),
-            },
-            (Some(Kind::ContextTooLong), _) => ModelError::ContextTooLong { provider, message },
-            (Some(Kind::NoSuchModel), _) | (None, 404) => ModelError::NotFound {
+        let retry_after = body.retry_after.or(retry_after);
+        let kind = body.kind.or_else(|| kind_by_message(status, &body.message));
+        match (kind, status) {
+            (Some(ErrorKind::Quota), _) => ModelError::Quota { provider, message },
+            (Some(ErrorKind::Authentication), _) | (None, 401 | 403) => {
+                ModelError::Authentication {
+                    provider,
+                    message: format!("{message} {}", self.key_advice)
+                        .trim_end()
+                        .to_owned(),
+                }
+            }
+            (Some(ErrorKind::ContextTooLong), _) => {
+                ModelError::ContextTooLong { provider, message }
+            }
+            (Some(ErrorKind::NoSuchModel), _) | (None, 404) => ModelError::NotFound {
                 provider,
                 model: self.model.name.clone(),
                 message: format!("{message} {}", self.model_advice)
                     .trim_end()
                     .to_owned(),
             },
-            (Some(Kind::Refused), _) => ModelError::Refused { provider, message },
-            (Some(Kind::Server), _) => ModelError::Server {
+            (Some(ErrorKind::Refused), _) => ModelError::Refused { provider, message },
+            (Some(ErrorKind::RateLimited), _) | (None, 429) => ModelError::RateLimited {
                 provider,
-                status,
-                message,
-                retry_after: wait,
+                retry_after,
             },
-            (Some(Kind::RateLimited), _) | (None, 429) => ModelError::RateLimited {
-                provider,
-                retry_after: wait,
-            },
-            // A time-out in between, a conflict that passes, too early: the vendors' own SDKs send
-            // the first two again.
-            (None, 408 | 409 | 425) => ModelError::Server {
-                provider,
-                status,
-                message,
-                retry_after: wait,
-            },
-            (Some(Kind::Impossible), _) | (None, 400..=499) => {
-                ModelError::BadRequest { provider, message }
-            }
+            (Some(ErrorKind::Impossible), _) => ModelError::BadRequest { provider, message },
             (None, 300..=399) => ModelError::BadRequest {
                 provider,
                 message: format!(
                     "HTTP {status}: the address redirects elsewhere, which is not followed; check the base URL"
                 ),
             },
+            // A time-out of a proxy, a conflict that passes, too early: the vendors' own SDKs retry
+            // the first two, so they count as failures of the server.
+            (Some(ErrorKind::Server), _) | (None, 408 | 409 | 425) => ModelError::Server {
+                provider,
+                status,
+                message,
+                retry_after,
+            },
+            (None, 400..=499) => ModelError::BadRequest { provider, message },
             (None, _) => ModelError::Server {
                 provider,
                 status,
                 message,
-                retry_after: wait,
+                retry_after,
             },
         }
     }
 
-    /// The answer is not what the vendor documents.
-    pub(crate) fn unreadable(&self, reason: impl ToString, raw: &str) -> ModelError {
+    /// Returns the error for an answer that is not what the vendor documents.
+    pub(crate) fn invalid(&self, reason: impl ToString, raw: &str) -> ModelError {
         ModelError::InvalidResponse {
             provider: self.model.provider.clone(),
             reason: reason.to_string(),
-            raw: cut(raw, RAW_MAX).to_owned(),
+            raw: truncate(raw, RAW_MAX).to_owned(),
         }
     }
 
-    /// The answer stopped before its end.
+    /// Returns the error for an answer that stopped before its end.
     pub(crate) fn truncated(&self, reason: impl Into<String>) -> ModelError {
         ModelError::Truncated {
             provider: self.model.provider.clone(),
@@ -158,16 +157,16 @@ impl Vendor {
         }
     }
 
-    /// A body that is no JSON: cut off, or nonsense.
+    /// Returns the error for a body that is not JSON: cut off, or malformed.
     pub(crate) fn not_json(&self, error: &serde_json::Error, raw: &str) -> ModelError {
         if error.is_eof() {
             self.truncated(format!("its JSON is cut off: {error}"))
         } else {
-            self.unreadable(error, raw)
+            self.invalid(error, raw)
         }
     }
 
-    /// The vendor's safety system refused.
+    /// Returns the error for a request that the vendor's safety system refused.
     pub(crate) fn blocked(&self, message: impl Into<String>) -> ModelError {
         ModelError::Refused {
             provider: self.model.provider.clone(),
@@ -175,19 +174,19 @@ impl Vendor {
         }
     }
 
-    /// The model that answered: the one the answer names, else the one asked for.
+    /// Returns the model that answered: the one the answer names, else the requested one.
     pub(crate) fn answered_by(&self, name: Option<String>) -> ModelId {
-        let asked = &self.model;
+        let requested = &self.model;
         let name = name
             .filter(|name| !name.is_empty())
-            .unwrap_or_else(|| asked.name.clone());
+            .unwrap_or_else(|| requested.name.clone());
         ModelId {
-            provider: asked.provider.clone(),
+            provider: requested.provider.clone(),
             name,
         }
     }
 
-    /// No answer within a bound.
+    /// Returns the error for an answer that did not come within a bound.
     pub(crate) fn timeout(&self, waited: Duration, bound: TimeBound) -> ModelError {
         ModelError::Timeout {
             provider: self.model.provider.clone(),
@@ -196,7 +195,7 @@ impl Vendor {
         }
     }
 
-    /// No connection, or a broken one.
+    /// Returns the error for a connection that could not be opened, or broke.
     pub(crate) fn network(&self, message: impl Into<String>) -> ModelError {
         ModelError::Network {
             provider: self.model.provider.clone(),
@@ -205,27 +204,27 @@ impl Vendor {
     }
 }
 
-/// Two statuses mean something of ours only if there are words that say so: any server in between
-/// sends them too.
-fn by_words(status: u16, words: &str) -> Option<Kind> {
-    let words = words.to_lowercase();
-    let says = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
+/// Recognises two statuses by their message. Any proxy may send them too, so the status alone does
+/// not say that the account is empty or the prompt too long.
+fn kind_by_message(status: u16, message: &str) -> Option<ErrorKind> {
+    let message = message.to_lowercase();
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| message.contains(phrase));
     match status {
         402 if says(&[
             "balance", "billing", "credit", "fund", "paid", "payment", "quota",
         ]) =>
         {
-            Some(Kind::Quota)
+            Some(ErrorKind::Quota)
         }
         413 if says(&["context", "maximum size", "token", "too large", "too long"]) => {
-            Some(Kind::ContextTooLong)
+            Some(ErrorKind::ContextTooLong)
         }
         _ => None,
     }
 }
 
-/// At most `max` bytes of a text, whole characters only.
-fn cut(text: &str, max: usize) -> &str {
+/// Returns at most `max` bytes of a text, cut between characters.
+fn truncate(text: &str, max: usize) -> &str {
     let mut end = text.len().min(max);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -244,20 +243,20 @@ mod tests {
             model: ModelId::new("acme", "m1").unwrap(),
             key_advice: "Set ACME_KEY.".into(),
             model_advice: "Look at acme models.".into(),
-            complaint: |_, body| Complaint {
+            parse_error: |_, body| ErrorBody {
                 message: body.to_owned(),
-                ..Complaint::default()
+                ..ErrorBody::default()
             },
         }
     }
 
-    fn check(status: u16, kind: Option<Kind>, expected: Expect) {
-        let complaint = Complaint {
+    fn check(status: u16, kind: Option<ErrorKind>, expected: Expect) {
+        let body = ErrorBody {
             message: "Its words.".into(),
             retry_after: None,
             kind,
         };
-        let error = vendor().refused(status, Some(Duration::from_secs(3)), complaint);
+        let error = vendor().error(status, Some(Duration::from_secs(3)), None, body);
         expected.assert_eq(&format!("{}: {error}", error.code()));
     }
 
@@ -270,12 +269,12 @@ mod tests {
         );
         check(
             400,
-            Some(Kind::Authentication),
+            Some(ErrorKind::Authentication),
             expect!["auth: acme refused the credentials: Its words. Set ACME_KEY."],
         );
         check(
             400,
-            Some(Kind::ContextTooLong),
+            Some(ErrorKind::ContextTooLong),
             expect!["context_too_long: too long for acme: Its words."],
         );
         check(
@@ -290,7 +289,7 @@ mod tests {
         );
         check(
             402,
-            Some(Kind::Quota),
+            Some(ErrorKind::Quota),
             expect!["quota: acme: quota exhausted: Its words."],
         );
         check(
@@ -335,7 +334,7 @@ mod tests {
         );
         check(
             429,
-            Some(Kind::Quota),
+            Some(ErrorKind::Quota),
             expect!["quota: acme: quota exhausted: Its words."],
         );
         check(
@@ -355,11 +354,11 @@ mod tests {
     #[test]
     fn words_may_say_more_than_a_status() {
         let code = |status: u16, words: &str| {
-            let complaint = Complaint {
+            let body = ErrorBody {
                 message: words.into(),
-                ..Complaint::default()
+                ..ErrorBody::default()
             };
-            vendor().answered(status, None, None, complaint).code()
+            vendor().error(status, None, None, body).code()
         };
         assert_eq!(code(402, "Insufficient Balance"), "quota");
         assert_eq!(code(402, "This request requires more credits."), "quota");
@@ -372,16 +371,14 @@ mod tests {
 
     #[test]
     fn a_request_has_a_name_to_ask_about() {
-        let complaint = Complaint {
+        let body = ErrorBody {
             message: "Oops. ".into(),
-            ..Complaint::default()
+            ..ErrorBody::default()
         };
-        let error = vendor()
-            .answered(500, None, Some("req_7"), complaint)
-            .to_string();
+        let error = vendor().error(500, None, Some("req_7"), body).to_string();
         assert_eq!(error, "acme failed (HTTP 500): Oops. (request req_7)");
         let error = vendor()
-            .answered(502, None, Some("req_7"), Complaint::default())
+            .error(502, None, Some("req_7"), ErrorBody::default())
             .to_string();
         assert_eq!(
             error,
@@ -392,7 +389,7 @@ mod tests {
     #[test]
     fn cutting_keeps_characters_whole() {
         assert_eq!(
-            (cut("aé", 2), cut("aé", 3), cut("aé", 9)),
+            (truncate("aé", 2), truncate("aé", 3), truncate("aé", 9)),
             ("a", "aé", "aé")
         );
     }

@@ -1,5 +1,5 @@
-//! Models that answer in another's place when it cannot be had: only those that were named for it,
-//! and never silently.
+//! [`FallbackModel`]: other models that answer if the first one is unavailable. Only those that
+//! were configured for it are asked, and the answer says so.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,19 +13,44 @@ use futures::{StreamExt as _, stream};
 use tokio::time::Instant;
 use tracing::warn;
 
-/// A model with others behind it. Goes by the first one's name; a response says in its `losses` who
+/// A model with fallbacks. It has the first one's id; a response says in its `losses` which model
 /// answered instead, and a stream in a [`Delta::Retrying`].
 ///
-/// The next one is asked if the one before cannot be reached, is overloaded, out of quota, or too
-/// late, after its own retries and before it emitted anything. What a request does wrong is wrong
-/// for all of them: that is not tried elsewhere.
+/// The next model is asked if the one before cannot be reached, is overloaded, out of quota, or too
+/// late, after its own retries and before it emitted anything. A request that one model rejects is
+/// not sent to the others, because they would reject it too.
+///
+/// # Examples
+/// ```
+/// # #[cfg(feature = "scripted")] {
+/// use std::sync::Arc;
+///
+/// use adjutant_core::{GenerateRequest, LanguageModel, Message};
+/// use adjutant_providers::FallbackModel;
+/// use adjutant_providers::scripted::{Fault, ScriptedModel, fault, text};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let down = ScriptedModel::new([fault(Fault::Server { status: 503 })]).with_retries(0);
+/// let up = ScriptedModel::new([text("Hello.")]);
+/// let model = FallbackModel::new(Arc::new(down), vec![Arc::new(up)])?;
+///
+/// let request = GenerateRequest::new(vec![Message::user("Hi!")?]);
+/// let response = model.generate(&request).await?;
+/// assert_eq!(response.text(), "Hello.");
+/// assert!(response.losses[0].ends_with("answered instead"));
+/// # Ok(())
+/// # }
+/// # main().unwrap();
+/// # }
+/// ```
 pub struct FallbackModel {
     first: Arc<dyn LanguageModel>,
     others: Vec<Arc<dyn LanguageModel>>,
     capabilities: Capabilities,
 }
 
-/// Two models cannot stand in for each other.
+/// Two models that cannot be each other's fallback.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{other} cannot answer in the place of {first}: one of them calls tools freely and the other from a list only"
@@ -33,15 +58,16 @@ pub struct FallbackModel {
 pub struct CannotStandIn {
     /// The model that is asked first.
     pub first: ModelId,
-    /// The other one.
+    /// The fallback that differs from it.
     pub other: ModelId,
 }
 
 impl FallbackModel {
-    /// `first`, and behind it `others` in this order. What it can do is what all of them can.
+    /// Combines `first` with the fallbacks `others`, asked in this order. Its capabilities are
+    /// those that all of them have.
     ///
     /// # Errors
-    /// [`CannotStandIn`] if they differ in how tools are offered to them.
+    /// [`CannotStandIn`] if some take tools freely and others from a constrained list.
     pub fn new(
         first: Arc<dyn LanguageModel>,
         others: Vec<Arc<dyn LanguageModel>>,
@@ -61,7 +87,7 @@ impl FallbackModel {
                 response_schema: weaker(capabilities.response_schema, also.response_schema),
                 local: capabilities.local && also.local,
                 thinking_allowance: capabilities.thinking_allowance.max(also.thinking_allowance),
-                // One of them may need the time.
+                // The runtime grants more time to self-hosted models, which any of them may need.
                 self_hosted: capabilities.self_hosted || also.self_hosted,
             };
         }
@@ -83,7 +109,7 @@ fn weaker(one: SchemaSupport, other: SchemaSupport) -> SchemaSupport {
     }
 }
 
-/// Whether somebody else may have more luck.
+/// Returns true if another model may succeed where this one failed.
 fn is_unavailable(error: &ModelError) -> bool {
     matches!(
         error,
@@ -95,15 +121,15 @@ fn is_unavailable(error: &ModelError) -> bool {
     )
 }
 
-/// One request's way through the models.
-struct Way {
+/// One request on its way through the models.
+struct Attempts {
     request: GenerateRequest,
     deadline: Option<Instant>,
-    /// Who did not answer, and why.
+    /// A message per model that failed.
     failed: Vec<String>,
 }
 
-impl Way {
+impl Attempts {
     fn new(request: &GenerateRequest) -> Self {
         let deadline = request.time_left.map(|left| Instant::now() + left);
         Self {
@@ -113,14 +139,15 @@ impl Way {
         }
     }
 
-    /// Takes the failure down. `false`: nobody else is asked.
-    fn goes_on(&mut self, model: &ModelId, error: &ModelError, is_last: bool) -> bool {
+    /// Records a failure. Returns false if no other model is to be asked.
+    fn try_next(&mut self, model: &ModelId, error: &ModelError, is_last: bool) -> bool {
         let left = self
             .deadline
             .map(|deadline| deadline.saturating_duration_since(Instant::now()));
         if is_last || !is_unavailable(error) || left == Some(Duration::ZERO) {
             return false;
         }
+        // The next model only gets the time that is left.
         self.request.time_left = left;
         warn!(%model, code = error.code(), %error, "the model did not answer; another is asked in its place");
         self.failed
@@ -128,7 +155,8 @@ impl Way {
         true
     }
 
-    fn told(&self, mut response: GenerateResponse, model: &ModelId) -> GenerateResponse {
+    /// Adds the failures so far to the losses of an answer by `model`.
+    fn with_losses(&self, mut response: GenerateResponse, model: &ModelId) -> GenerateResponse {
         response.losses.extend(
             self.failed
                 .iter()
@@ -139,7 +167,8 @@ impl Way {
 }
 
 impl FallbackModel {
-    fn all(&self) -> impl Iterator<Item = (&Arc<dyn LanguageModel>, Option<&ModelId>)> {
+    /// Returns every model with the id of the one after it.
+    fn with_next(&self) -> impl Iterator<Item = (&Arc<dyn LanguageModel>, Option<&ModelId>)> {
         let next = self
             .others
             .iter()
@@ -149,42 +178,39 @@ impl FallbackModel {
     }
 
     async fn answer(&self, request: &GenerateRequest) -> Result<GenerateResponse, ModelError> {
-        let mut way = Way::new(request);
-        let mut models = self.all();
-        loop {
-            let Some((model, next)) = models.next() else {
-                return Err(nobody(self.id()));
-            };
-            match model.generate(&way.request).await {
-                Ok(response) => return Ok(way.told(response, model.id())),
-                Err(error) if way.goes_on(model.id(), &error, next.is_none()) => {}
+        let mut attempts = Attempts::new(request);
+        for (model, next) in self.with_next() {
+            match model.generate(&attempts.request).await {
+                Ok(response) => return Ok(attempts.with_losses(response, model.id())),
+                Err(error) if attempts.try_next(model.id(), &error, next.is_none()) => {}
                 Err(error) => return Err(error),
             }
         }
+        Err(no_model_asked(self.id()))
     }
 
     async fn begin(&self, request: &GenerateRequest) -> Result<DeltaStream, ModelError> {
-        let mut way = Way::new(request);
-        // What was told on the way; the answer follows.
-        let mut said = Vec::new();
-        for (attempt, (model, next)) in (1..).zip(self.all()) {
-            let error = match model.stream(&way.request).await {
+        let mut attempts = Attempts::new(request);
+        // Deltas that announce retries and fallbacks; the answer follows them.
+        let mut announced = Vec::new();
+        for (attempt, (model, next)) in (1..).zip(self.with_next()) {
+            let error = match model.stream(&attempts.request).await {
                 Ok(mut answer) => loop {
                     match answer.next().await {
-                        Some(Ok(retrying @ Delta::Retrying { .. })) => said.push(retrying),
-                        // No answer yet: the next model may still be asked, and would read from the
-                        // beginning.
+                        Some(Ok(retrying @ Delta::Retrying { .. })) => announced.push(retrying),
+                        // Not part of an answer: the next model may still be asked, and would read
+                        // the prompt from its beginning.
                         Some(Ok(Delta::Reading(_))) => {}
                         Some(Err(error)) => break error,
                         first => {
                             let id = model.id().clone();
-                            let before = stream::iter(said).map(Ok);
+                            let before = stream::iter(announced).map(Ok);
                             let rest =
                                 stream::iter(first)
                                     .chain(answer)
                                     .map(move |delta| match delta {
                                         Ok(Delta::Finished(response)) => {
-                                            Ok(Delta::Finished(way.told(response, &id)))
+                                            Ok(Delta::Finished(attempts.with_losses(response, &id)))
                                         }
                                         other => other,
                                     });
@@ -194,26 +220,27 @@ impl FallbackModel {
                 },
                 Err(error) => error,
             };
-            let Some(next) = next.filter(|_| way.goes_on(model.id(), &error, next.is_none()))
+            let Some(next) = next.filter(|_| attempts.try_next(model.id(), &error, next.is_none()))
             else {
                 return Err(error);
             };
             let reason = format!("{error}; {next} is asked instead");
-            said.push(Delta::Retrying {
+            announced.push(Delta::Retrying {
                 attempt,
                 wait: Duration::ZERO,
                 reason,
             });
         }
-        Err(nobody(self.id()))
+        Err(no_model_asked(self.id()))
     }
 }
 
-/// Never: the first model is always there, and the last one's failure is returned.
-fn nobody(model: &ModelId) -> ModelError {
+/// Returns an error for the end of the loops above, which is never reached: there is always a first
+/// model, and the last one's error is returned.
+fn no_model_asked(model: &ModelId) -> ModelError {
     ModelError::Network {
         provider: model.provider.clone(),
-        message: "nobody was asked".to_owned(),
+        message: "no model was asked".to_owned(),
     }
 }
 

@@ -1,72 +1,70 @@
-//! What differs between the models of a vendor, as data: one row a family.
+//! Limits and supported settings of model families, as data: one row per family.
 
 use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::{Capabilities, SchemaSupport};
 
-/// Tokens that an answer of a model nobody knows may have, thinking included, where no bound was
-/// set.
+/// The default bound of tokens in an answer of an unknown model, thinking included.
 pub(crate) const UNKNOWN_OUTPUT: u32 = 16_384;
 
-/// What a family of models takes and does. A vendor's table is made of these; its `family.rs` says
-/// where each fact is from.
+/// The limits and the supported settings of a model family, for every vendor. A vendor's table in
+/// its `family.rs` is made of these, with the source of each fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Common {
-    /// Tokens in and out together.
+pub(crate) struct FamilyLimits {
+    /// Tokens of prompt and answer together.
     pub(crate) context_window: u32,
-    /// The most tokens one answer may have, thinking included.
+    /// Tokens of one answer at most, thinking included.
     pub(crate) output_max: u32,
-    /// Tokens on top of the visible output, for thinking that the vendor counts inside its cap. 0:
-    /// does not think, or counts it apart.
+    /// Tokens added to the caller's bound for thinking, because the vendor counts thinking inside
+    /// that bound. 0 if the model does not think, or the vendor counts it apart.
     pub(crate) thinking_allowance: u32,
-    /// Sampling temperature.
+    /// Support of `temperature`.
     pub(crate) temperature: Setting,
-    /// Nucleus sampling.
+    /// Support of `top_p`, nucleus sampling.
     pub(crate) top_p: Setting,
-    /// Candidate count.
+    /// Support of `top_k`.
     pub(crate) top_k: Setting,
-    /// An answer that keeps to a JSON Schema.
+    /// Support of answers that conform to a JSON Schema.
     pub(crate) schema: SchemaSupport,
-    /// Pictures.
+    /// The forms in which images may be sent.
     pub(crate) images: Images,
-    /// No table knows the model: it may think inside its output and refuse settings for sampling,
-    /// so none of ours go out.
+    /// True if no table knows the model: it may think inside its output bound and refuse sampling
+    /// settings, so none of our defaults are sent.
     pub(crate) unknown: bool,
 }
 
-/// Whether a model takes a setting.
+/// The support of a sampling setting by a model family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Setting {
-    /// Any value in range.
+    /// Any value in range is accepted.
     Taken,
-    /// Takes it, but its vendor advises against it: the default is left out, an explicit value is
-    /// sent.
+    /// Accepted, but the vendor advises against it: no default is sent, an explicit value is.
     AdvisedAgainst,
-    /// Answers with an error.
+    /// The vendor answers with an error.
     Refused,
 }
 
-/// How pictures can be given.
+/// The forms in which images may be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Images {
-    /// Not at all.
+    /// Images are refused.
     None,
-    /// Their bytes only.
+    /// The bytes of the image, as base64.
     Bytes,
-    /// Their bytes, or an address the vendor fetches.
+    /// The bytes, or an address from which the vendor fetches them.
     BytesOrUrl,
 }
 
-impl Common {
-    /// The same on a server of the person's own: what it runs was chosen by the person, and its
-    /// windows are small.
-    pub(crate) fn at_home(self) -> Self {
+impl FamilyLimits {
+    /// Returns the limits for a self-hosted server: the user chose the model, so it is treated as
+    /// known; its context window is small, so no room is reserved for thinking.
+    pub(crate) fn for_self_hosted(self) -> Self {
         Self {
             unknown: false,
             ..self
         }
     }
 
-    /// What the rest of the house needs to know of it.
+    /// Returns the limits as the rest of the workspace knows them.
     pub(crate) fn capabilities(&self) -> Capabilities {
         let room = UNKNOWN_OUTPUT.saturating_sub(OUTPUT_TOKENS_MAX);
         Capabilities {

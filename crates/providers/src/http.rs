@@ -1,5 +1,5 @@
-//! The only sockets to vendors: bounds, statuses, TLS. What is said over them is the adapters'
-//! business.
+//! [`Transport`]: the only sockets to vendors, with TLS, time and size bounds, and the reading of
+//! statuses. The content of requests and answers is the adapters' business.
 
 use std::error::Error;
 use std::future::poll_fn;
@@ -19,36 +19,35 @@ use rustls_platform_verifier::BuilderVerifierExt;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tracing::debug;
 use url::Url;
 
-use crate::connection::is_on_this_machine;
+use crate::address::is_on_this_machine;
 use crate::error::Vendor;
-use crate::patience::Patience;
+use crate::read_timeout::ReadTimeouts;
 use crate::retry::Failure;
-use crate::wait;
+use crate::retry_after;
 
-/// How long opening a connection may take, name lookup and TLS included.
+/// The bound on opening a connection, name lookup and TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Bytes of one answer, streamed or not. A long answer has some hundred kilobytes; this is against
-/// a broken peer.
+/// Bytes of one answer at most, streamed or not. A long answer has some hundred kilobytes; the
+/// bound protects against a broken server.
 const ANSWER_MAX: usize = 32 * 1024 * 1024;
-/// Bytes of an error's body that are read.
-const COMPLAINT_MAX: usize = 64 * 1024;
-/// Headers that hold a vendor's name of a request, which it asks for when one asks it what went
-/// wrong.
+/// Bytes of an error body that are read.
+const ERROR_BODY_MAX: usize = 64 * 1024;
+/// Headers that hold a vendor's id of a request, which its support asks for.
 const REQUEST_IDS: [&str; 4] = [
     "request-id",
     "x-request-id",
     "x-goog-request-id",
     "x-ms-request-id",
 ];
-/// The beginning of a body in gzip.
+/// The magic number at the beginning of gzip data.
 const GZIP: &[u8] = &[0x1f, 0x8b];
-/// The header in which OpenAI and Anthropic say whether to send a request again; their own SDKs
-/// obey it.
+/// The header in which OpenAI and Anthropic say whether to retry; their own SDKs obey it.
 const SHOULD_RETRY: &str = "x-should-retry";
 
-/// Connections to vendors. Built once and shared: a clone uses the same pool.
+/// Pooled connections to vendors. Built once and shared: a clone uses the same pool.
 ///
 /// TLS trusts what the system trusts (`SSL_CERT_FILE` is honoured). The system's proxy settings
 /// hold, but not for this machine: a proxy elsewhere cannot reach it, and Ollama's own clients do
@@ -57,25 +56,32 @@ const SHOULD_RETRY: &str = "x-should-retry";
 #[derive(Debug, Clone)]
 pub struct Transport {
     client: Client,
-    /// The same without a proxy, for this machine.
+    /// The client without a proxy, for servers on this machine.
     direct: Client,
-    /// Why https cannot be used, if it cannot.
+    /// The reason why https cannot be used, if it cannot.
     no_tls: Option<Arc<str>>,
 }
 
-/// No transport could be built.
+/// HTTP cannot be set up on this machine.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot set up HTTP: {0}")]
-pub struct TransportError(String);
+#[non_exhaustive]
+pub enum TransportError {
+    /// The TLS library has no usable protocol version.
+    #[error("cannot set up HTTP: {}", error_chain(.0))]
+    Tls(#[from] rustls::Error),
+    /// The HTTP client cannot be built, for example because of the system's proxy settings.
+    #[error("cannot set up HTTP: {}", error_chain(.0))]
+    Client(#[from] reqwest::Error),
+}
 
-/// The address of requests and the headers of each of them, made once for all.
+/// The address of requests and their common headers, built once per model.
 pub(crate) struct Target {
     url: Url,
     is_on_this_machine: bool,
-    /// The content type and the headers given, all of which are treated as secret: the key is among
-    /// them. An error if the key cannot be one.
+    /// The content type and the adapter's headers, all of which are marked as sensitive, because
+    /// the key is among them. An error if the key has characters that no header may have.
     headers: Result<HeaderMap, ModelError>,
-    /// The secret that must not be shown, wherever a server repeats it.
+    /// The values that must not be shown, even where a server repeats them.
     secrets: Vec<SecretString>,
 }
 
@@ -84,7 +90,7 @@ impl Target {
         let secrets = headers.iter().map(|(_, value)| value.clone()).collect();
         let mut all = HeaderMap::new();
         all.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let headers = add(vendor, &mut all, headers).map(|()| all);
+        let headers = append_sensitive(vendor, &mut all, headers).map(|()| all);
         Self {
             is_on_this_machine: is_on_this_machine(&url),
             url,
@@ -94,18 +100,20 @@ impl Target {
     }
 }
 
-fn add(
+fn append_sensitive(
     vendor: &Vendor,
     all: &mut HeaderMap,
     headers: &[(HeaderName, SecretString)],
 ) -> Result<(), ModelError> {
     for (name, value) in headers {
+        // The cause only says that the value is no header value.
         let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_| {
             ModelError::Authentication {
                 provider: vendor.model.provider.clone(),
                 message: format!("the key has characters no key has. {}", vendor.key_advice),
             }
         })?;
+        // Keeps the key out of debug output, and out of the header tables of HTTP/2.
         value.set_sensitive(true);
         all.append(name, value);
     }
@@ -113,7 +121,7 @@ fn add(
 }
 
 /// Adds the headers of W3C Trace Context.
-fn hand_on(headers: &mut HeaderMap, trace: &TraceContext) {
+fn insert_trace_context(headers: &mut HeaderMap, trace: &TraceContext) {
     let fields = [
         ("traceparent", Some(trace.traceparent())),
         ("tracestate", trace.tracestate().map(str::to_owned)),
@@ -126,49 +134,53 @@ fn hand_on(headers: &mut HeaderMap, trace: &TraceContext) {
 }
 
 /// One request to a vendor.
-pub(crate) struct Call {
+pub(crate) struct HttpRequest {
     pub(crate) vendor: Arc<Vendor>,
     pub(crate) target: Arc<Target>,
-    /// Headers that only this request needs. They are treated as secret too.
+    /// Headers of this request only. They are marked as sensitive too.
     pub(crate) headers: Vec<(HeaderName, SecretString)>,
-    /// JSON, which is posted. `None`: something is only asked for.
+    /// The JSON body; `None` for a GET.
     pub(crate) body: Option<Bytes>,
-    /// Bounds on the server's silence.
-    pub(crate) patience: Patience,
-    /// Time that the caller has left, whatever comes.
+    /// The bounds on the server's silence.
+    pub(crate) timeouts: ReadTimeouts,
+    /// The time that the caller has left for the whole answer.
     pub(crate) time_left: Option<Duration>,
-    /// The trace that the request belongs to. It goes along as headers.
+    /// The trace that the request belongs to; it is sent as headers.
     pub(crate) trace: Option<TraceContext>,
 }
 
 impl Transport {
-    /// Sets up connections; opens none. Without any CA certificate on the machine, plain http still
-    /// works (a local server); https then fails, saying so.
+    /// Sets up connection pools; opens no connection. Without any CA certificate on the machine,
+    /// plain http still works (a local server); https then fails with an error that says so.
+    ///
+    /// # Examples
+    /// ```
+    /// use adjutant_providers::{Connection, Transport};
+    ///
+    /// let transport = Transport::new()?;
+    /// // Both share the pool.
+    /// let (one, other) = (Connection::new(transport.clone()), Connection::new(transport));
+    /// # Ok::<(), adjutant_providers::TransportError>(())
+    /// ```
     ///
     /// # Errors
     /// [`TransportError`] if the system's proxy settings or TLS cannot be used at all.
     pub fn new() -> Result<Self, TransportError> {
-        let failed = |error: &dyn Error| TransportError(causes(error));
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = || {
             ClientConfig::builder_with_provider(provider.clone())
                 .with_safe_default_protocol_versions()
         };
-        let trusted = config()
-            .map_err(|error| failed(&error))?
-            .with_platform_verifier();
-        let (mut tls, no_tls) = match trusted {
+        let (mut tls, no_tls) = match config()?.with_platform_verifier() {
             Ok(builder) => (builder.with_no_client_auth(), None),
             Err(error) => {
-                let builder = config().map_err(|error| failed(&error))?;
-                let nothing = builder
+                let trusts_nobody = config()?
                     .with_root_certificates(RootCertStore::empty())
                     .with_no_client_auth();
-                (nothing, Some(Arc::from(causes(&error))))
+                (trusts_nobody, Some(Arc::from(error_chain(&error))))
             }
         };
-        // A preconfigured TLS gets no ALPN from the client; without it HTTP/2 is silently never
-        // used.
+        // reqwest adds no ALPN to a preconfigured TLS; without it HTTP/2 is silently never used.
         tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let builder = || {
             Client::builder()
@@ -177,11 +189,8 @@ impl Transport {
                 .redirect(Policy::none())
                 .user_agent(concat!("adjutant/", env!("CARGO_PKG_VERSION")))
         };
-        let client = builder().build().map_err(|error| failed(&error))?;
-        let direct = builder()
-            .no_proxy()
-            .build()
-            .map_err(|error| failed(&error))?;
+        let client = builder().build()?;
+        let direct = builder().no_proxy().build()?;
         Ok(Self {
             client,
             direct,
@@ -189,78 +198,83 @@ impl Transport {
         })
     }
 
-    /// The client beneath, for whoever speaks to another kind of server under the same rules.
+    /// Returns the HTTP client beneath, for requests to other servers under the same rules.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Sends a request and reads the answer, which comes as a whole.
-    pub(crate) async fn send_json(&self, call: Call) -> Result<String, Failure> {
-        let patience = Patience {
-            first: call.patience.whole,
-            ..call.patience
+    /// Sends a request and returns the body of the answer, which is not streamed.
+    pub(crate) async fn send_json(&self, request: HttpRequest) -> Result<String, Failure> {
+        let timeouts = ReadTimeouts {
+            first: request.timeouts.whole,
+            ..request.timeouts
         };
-        let mut stream = self.send_stream(Call { patience, ..call }).await?;
+        let mut stream = self
+            .send_stream(HttpRequest {
+                timeouts,
+                ..request
+            })
+            .await?;
         let mut body = Vec::new();
         while let Some(bytes) = stream.next().await? {
             body.extend_from_slice(&bytes);
         }
         check_beginning(&stream.vendor, &body)?;
-        // A byte that is no text costs a character, not the answer.
+        // A byte that is not UTF-8 costs a character, not the whole answer.
         Ok(String::from_utf8_lossy(&body).into_owned())
     }
 
-    /// Has something deleted; what is answered besides that it went well does not matter.
+    /// Sends a DELETE; the body of a successful answer is ignored.
     #[cfg(feature = "ollama")]
-    pub(crate) async fn delete(&self, call: Call) -> Result<(), ModelError> {
-        let (vendor, mut clock) = (call.vendor.clone(), Clock::start(&call));
-        let silence = (call.patience.first, TimeBound::Silence);
-        clock
-            .wait(&vendor, silence, self.open_with(Method::DELETE, call))
-            .await??;
+    pub(crate) async fn delete(&self, request: HttpRequest) -> Result<(), ModelError> {
+        self.open(Method::DELETE, request).await?;
         Ok(())
     }
 
-    /// Sends a request and returns the answer's bytes as they come.
-    pub(crate) async fn send_stream(&self, call: Call) -> Result<ByteStream, Failure> {
-        let (vendor, patience, mut clock) =
-            (call.vendor.clone(), call.patience, Clock::start(&call));
-        let response = clock
-            .wait(
-                &vendor,
-                (patience.first, TimeBound::Silence),
-                self.open(call),
-            )
-            .await??;
-        let bytes = Box::pin(response.bytes_stream());
-        Ok(ByteStream {
-            bytes,
-            vendor,
-            patience,
-            begun: false,
-            clock,
-            received: 0,
-        })
-    }
-
-    /// Sends a request; answers other than 2xx are errors.
-    async fn open(&self, call: Call) -> Result<Response, Failure> {
-        let method = if call.body.is_some() {
+    /// Sends a request and returns the answer's bytes as they arrive.
+    pub(crate) async fn send_stream(&self, request: HttpRequest) -> Result<ByteStream, Failure> {
+        let method = if request.body.is_some() {
             Method::POST
         } else {
             Method::GET
         };
-        self.open_with(method, call).await
+        let (vendor, timeouts) = (request.vendor.clone(), request.timeouts);
+        let (response, timer) = self.open(method, request).await?;
+        Ok(ByteStream {
+            bytes: Box::pin(response.bytes_stream()),
+            vendor,
+            timeouts,
+            begun: false,
+            timer,
+            received: 0,
+        })
     }
 
-    async fn open_with(&self, method: Method, call: Call) -> Result<Response, Failure> {
-        let Call { vendor, target, .. } = call;
+    /// Sends a request within its bounds; statuses other than 2xx are errors.
+    async fn open(
+        &self,
+        method: Method,
+        request: HttpRequest,
+    ) -> Result<(Response, RequestTimer), Failure> {
+        let mut timer = RequestTimer::start(&request);
+        let (vendor, bound) = (
+            request.vendor.clone(),
+            Bound::silence(request.timeouts.first),
+        );
+        let response = timer
+            .bounded(&vendor, bound, self.execute(method, request))
+            .await??;
+        Ok((response, timer))
+    }
+
+    async fn execute(&self, method: Method, request: HttpRequest) -> Result<Response, Failure> {
+        let HttpRequest { vendor, target, .. } = request;
         if let (Some(reason), "https") = (&self.no_tls, target.url.scheme()) {
-            let words = format!(
+            let message = format!(
                 "https needs CA certificates and this machine has none ({reason}); install ca-certificates or set SSL_CERT_FILE"
             );
-            return Err(vendor.network(words).into());
+            return Err(vendor.network(message).into());
         }
         let client = if target.is_on_this_machine {
             &self.direct
@@ -268,20 +282,20 @@ impl Transport {
             &self.client
         };
         let mut headers = target.headers.clone()?;
-        add(&vendor, &mut headers, &call.headers)?;
-        if let Some(trace) = &call.trace {
-            hand_on(&mut headers, trace);
+        append_sensitive(&vendor, &mut headers, &request.headers)?;
+        if let Some(trace) = &request.trace {
+            insert_trace_context(&mut headers, trace);
         }
-        if call.body.is_none() {
+        if request.body.is_none() {
             headers.remove(CONTENT_TYPE);
         }
-        let mut request = Request::new(method, target.url.clone());
-        *request.headers_mut() = headers;
-        *request.body_mut() = call.body.map(Into::into);
+        let mut http_request = Request::new(method, target.url.clone());
+        *http_request.headers_mut() = headers;
+        *http_request.body_mut() = request.body.map(Into::into);
         let mut response = client
-            .execute(request)
+            .execute(http_request)
             .await
-            .map_err(|error| unreachable(&vendor, error))?;
+            .map_err(|error| send_error(&vendor, error))?;
         let status = response.status();
         let encoding = encoding(response.headers());
         if status.is_success() {
@@ -290,176 +304,195 @@ impl Transport {
                 None => Ok(response),
             };
         }
-        let (wait, request) = (
-            wait::asked(response.headers()),
+        let (retry_after, request_id, retry) = (
+            retry_after::from_headers(response.headers()),
             request_id(response.headers()),
+            should_retry(response.headers()),
         );
-        let again = should_retry(response.headers());
-        // An error without a readable body is still that error.
+        // An unreadable body does not change what the status says.
         let body = match encoding {
             Some(_) => Vec::new(),
-            None => read(&mut response, COMPLAINT_MAX).await,
+            None => read_body(&mut response, ERROR_BODY_MAX).await,
         };
         let secrets = target
             .secrets
             .iter()
-            .chain(call.headers.iter().map(|(_, value)| value));
-        let body = without(&String::from_utf8_lossy(&body), secrets);
-        let complaint = (vendor.complaint)(status.as_u16(), &body);
-        Err(Failure {
-            error: vendor.answered(status.as_u16(), wait, request.as_deref(), complaint),
-            again,
-        })
+            .chain(request.headers.iter().map(|(_, value)| value));
+        let body = redact(&String::from_utf8_lossy(&body), secrets);
+        let body = (vendor.parse_error)(status.as_u16(), &body);
+        let error = vendor.error(status.as_u16(), retry_after, request_id.as_deref(), body);
+        debug!(
+            model = %vendor.model,
+            status = status.as_u16(),
+            code = error.code(),
+            request_id,
+            "the provider answered with an error"
+        );
+        Err(Failure { error, retry })
     }
 }
 
-/// Takes secrets out of what a server says: some repeat the key that they refuse, and errors are
-/// shown and logged.
-fn without<'a>(body: &str, secrets: impl Iterator<Item = &'a SecretString>) -> String {
-    /// What is shorter is no key, and may stand in any text.
+/// Replaces secrets in a server's message: some servers repeat the key that they refuse, and errors
+/// are shown and logged.
+fn redact<'a>(body: &str, secrets: impl Iterator<Item = &'a SecretString>) -> String {
+    /// Shorter values are no keys, and may occur in any text.
     const SECRET_MIN: usize = 8;
     secrets.fold(body.to_owned(), |body, secret| {
         let secret = secret.expose_secret();
-        let bare = secret.rsplit(' ').next().unwrap_or(secret);
-        if bare.len() < SECRET_MIN {
+        // Without the scheme of `Bearer KEY`.
+        let key = secret.rsplit(' ').next().unwrap_or(secret);
+        if key.len() < SECRET_MIN {
             body
         } else {
-            body.replace(bare, "[key]")
+            body.replace(key, "[key]")
         }
     })
 }
 
-/// The caller's time, and the wait for what comes next.
-struct Clock {
-    /// The moment the caller's time ends, and its length at the start.
+/// The timer of one request: the caller's deadline, and the bound on the current silence.
+struct RequestTimer {
+    /// The moment at which the caller's time ends, and its length at the start.
     deadline: Option<(Instant, Duration)>,
-    /// The wait that is under way; `None`: something came.
-    wait: Option<Wait>,
-    /// One timer for all waits of a request. It may ring before a wait is over, and is only then
-    /// set anew: most answers come in more pieces than there are silences.
+    /// The silence that is under way; `None` after something arrived.
+    silence: Option<Silence>,
+    /// One timer for all silences of a request. It may fire before the current silence is over, and
+    /// is only then set anew: most answers arrive in more pieces than there are silences to
+    /// time.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-/// A wait and its bound.
+/// A bound on a silence, and the error it ends in.
 #[derive(Debug, Clone, Copy)]
-struct Wait {
-    until: Instant,
-    /// Returns the length of a wait that was too long, and the bound it reached.
-    waited: Duration,
-    reached: TimeBound,
+struct Bound {
+    length: Duration,
+    kind: TimeBound,
 }
 
-impl Clock {
-    fn start(call: &Call) -> Self {
-        // A time too far off to be told is no deadline.
+impl Bound {
+    fn silence(length: Duration) -> Self {
+        Self {
+            length,
+            kind: TimeBound::Silence,
+        }
+    }
+}
+
+/// A silence that is under way.
+#[derive(Debug, Clone, Copy)]
+struct Silence {
+    until: Instant,
+    /// The bound that is reached at `until`.
+    bound: Bound,
+}
+
+impl RequestTimer {
+    fn start(request: &HttpRequest) -> Self {
+        // A time that the clock cannot represent is no deadline.
         let deadline = |left| Some((Instant::now().checked_add(left)?, left));
         Self {
-            deadline: call.time_left.and_then(deadline),
-            wait: None,
+            deadline: request.time_left.and_then(deadline),
+            silence: None,
             timer: None,
         }
     }
 
-    /// Waits for something to come, at most for as long as the server may be silent, and no longer
-    /// than the caller does. `silence` is its length and what it is called.
-    async fn wait<T>(
+    /// Awaits a future for as long as the server may be silent, and no longer than the caller
+    /// waits.
+    async fn bounded<T>(
         &mut self,
         vendor: &Vendor,
-        silence: (Duration, TimeBound),
-        coming: impl Future<Output = T>,
+        bound: Bound,
+        future: impl Future<Output = T>,
     ) -> Result<T, ModelError> {
-        let mut coming = pin!(coming);
-        poll_fn(|cx| match coming.as_mut().poll(cx) {
-            Poll::Ready(come) => {
-                self.come();
-                Poll::Ready(Ok(come))
+        let mut future = pin!(future);
+        poll_fn(|cx| match future.as_mut().poll(cx) {
+            Poll::Ready(output) => {
+                self.end_silence();
+                Poll::Ready(Ok(output))
             }
-            Poll::Pending => self.poll_over(vendor, silence, cx).map(Err),
+            Poll::Pending => self.poll_elapsed(vendor, bound, cx).map(Err),
         })
         .await
     }
 
-    /// Ends a wait.
-    fn come(&mut self) {
-        self.wait = None;
+    fn end_silence(&mut self) {
+        self.silence = None;
     }
 
-    /// Begins a wait, or goes on with it. Ready if it was too long.
-    fn poll_over(
+    /// Begins a silence, or continues it. Ready with the error once its bound is reached.
+    fn poll_elapsed(
         &mut self,
         vendor: &Vendor,
-        silence: (Duration, TimeBound),
+        bound: Bound,
         cx: &mut Context<'_>,
     ) -> Poll<ModelError> {
-        let wait = match self.wait {
-            Some(wait) => wait,
-            None => *self.wait.insert(Wait::begin(self.deadline, silence)),
-        };
+        let deadline = self.deadline;
+        let silence = *self
+            .silence
+            .get_or_insert_with(|| Silence::begin(deadline, bound));
         let timer = self
             .timer
-            .get_or_insert_with(|| Box::pin(sleep_until(wait.until)));
-        if timer.deadline() > wait.until {
-            timer.as_mut().reset(wait.until);
+            .get_or_insert_with(|| Box::pin(sleep_until(silence.until)));
+        // Set for a longer silence before; if it is set too early, it is set anew when it fires.
+        if timer.deadline() > silence.until {
+            timer.as_mut().reset(silence.until);
         }
         loop {
             ready!(timer.as_mut().poll(cx));
-            if timer.deadline() >= wait.until {
-                return Poll::Ready(vendor.timeout(wait.waited, wait.reached));
+            if timer.deadline() >= silence.until {
+                let Bound { length, kind } = silence.bound;
+                debug!(model = %vendor.model, bound = ?kind, waited_s = length.as_secs_f64(), "the model call timed out");
+                return Poll::Ready(vendor.timeout(length, kind));
             }
-            timer.as_mut().reset(wait.until);
+            timer.as_mut().reset(silence.until);
         }
     }
 }
 
-impl Wait {
-    fn begin(
-        deadline: Option<(Instant, Duration)>,
-        (silence, kind): (Duration, TimeBound),
-    ) -> Self {
-        /// A bound that no clock can tell is as good as this one.
+impl Silence {
+    fn begin(deadline: Option<(Instant, Duration)>, bound: Bound) -> Self {
+        /// Stands for a bound that the clock cannot represent.
         const FAR_OFF: Duration = Duration::from_secs(60 * 60 * 24 * 365);
         let now = Instant::now();
-        let until = now.checked_add(silence).unwrap_or(now + FAR_OFF);
+        let until = now.checked_add(bound.length).unwrap_or(now + FAR_OFF);
         match deadline {
-            Some((deadline, whole)) if deadline < until => Self {
+            Some((deadline, length)) if deadline < until => Self {
                 until: deadline,
-                waited: whole,
-                reached: TimeBound::Total,
+                bound: Bound {
+                    length,
+                    kind: TimeBound::Total,
+                },
             },
-            Some(_) | None => Self {
-                until,
-                waited: silence,
-                reached: kind,
-            },
+            Some(_) | None => Self { until, bound },
         }
     }
 }
 
-/// The bytes of a streamed answer.
+/// The bytes of a streamed answer, read within the request's bounds.
 pub(crate) struct ByteStream {
     bytes: Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>,
     vendor: Arc<Vendor>,
-    patience: Patience,
-    /// Set once the first piece of the answer is there.
+    timeouts: ReadTimeouts,
+    /// A piece of the answer arrived.
     begun: bool,
-    clock: Clock,
+    timer: RequestTimer,
     received: usize,
 }
 
 impl ByteStream {
-    /// Notes that something of the answer is there. Headers, comments and empty events come at once
-    /// from some servers, long before the prompt is read; they are no part of the answer.
-    pub(crate) fn begin(&mut self) {
+    /// Notes that a piece of the answer arrived. Bytes alone do not show that: some servers send
+    /// headers, comments and empty events at once, long before the prompt is read.
+    pub(crate) fn mark_begun(&mut self) {
         self.begun = true;
     }
 
-    /// The next bytes; `None` at the end.
+    /// Returns the next bytes; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, ModelError> {
         poll_fn(|cx| self.poll_next(cx, false)).await
     }
 
-    /// The next bytes, `None` at the end. `is_complete`: the answer lacks nothing, so that more is
-    /// not waited for as long.
+    /// Returns the next bytes, `None` at the end. `is_complete`: the answer lacks nothing, so that
+    /// the wait for more is short.
     pub(crate) fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
@@ -469,36 +502,36 @@ impl ByteStream {
             Poll::Ready(chunk) => chunk,
             Poll::Pending => {
                 let silence = match (is_complete, self.begun) {
-                    (true, _) => self.patience.behind,
-                    (false, true) => self.patience.between,
-                    (false, false) => self.patience.first,
+                    (true, _) => self.timeouts.trailing,
+                    (false, true) => self.timeouts.between,
+                    (false, false) => self.timeouts.first,
                 };
-                // The status of a vendor is there: whatever is paid for an answer may be paid by
-                // now.
-                let kind = if self.patience.asks_again {
+                // The vendor has accepted the request, so the answer may be charged by now, and a
+                // retry would be charged again.
+                let kind = if self.timeouts.retry_after_silence {
                     TimeBound::Pause
                 } else {
                     TimeBound::Silence
                 };
-                return self
-                    .clock
-                    .poll_over(&self.vendor, (silence, kind), cx)
-                    .map(Err);
+                let bound = Bound {
+                    length: silence,
+                    kind,
+                };
+                return self.timer.poll_elapsed(&self.vendor, bound, cx).map(Err);
             }
         };
-        self.clock.come();
+        self.timer.end_silence();
         Poll::Ready(match chunk {
-            Some(Ok(chunk)) => self.take(chunk).map(Some),
-            Some(Err(error)) => Err(broken(&self.vendor, error, self.received)),
+            Some(Ok(chunk)) => self.check(chunk).map(Some),
+            Some(Err(error)) => Err(connection_error(&self.vendor, error, self.received)),
             None => Ok(None),
         })
     }
 
-    /// Takes what is left of an answer of which nothing more is wanted, also behind the caller's
-    /// back: a connection is only used again once its answer was read to the end, and the end may
-    /// come a moment after the mark of it. Whatever takes longer than the wait behind an answer is
-    /// given up, and the connection with it.
-    pub(crate) fn settle(&mut self, cx: &mut Context<'_>) {
+    /// Reads and drops the rest of an answer that is over, if need be in the background. A
+    /// connection returns to the pool only after its answer was read to the end, and the end may
+    /// arrive a moment after the end mark. If that takes too long, the connection is closed.
+    pub(crate) fn drain(&mut self, cx: &mut Context<'_>) {
         let mut rest = std::mem::replace(&mut self.bytes, Box::pin(stream::empty()));
         loop {
             match rest.as_mut().poll_next(cx) {
@@ -507,28 +540,30 @@ impl ByteStream {
                 Poll::Pending => break,
             }
         }
+        // Without a runtime nothing can be spawned; the connection is closed then.
         let Ok(runtime) = Handle::try_current() else {
             return;
         };
-        let patience = self.patience.behind;
+        let bound = self.timeouts.trailing;
         let to_the_end = async move { while let Some(Ok(_)) = rest.next().await {} };
-        runtime.spawn(timeout(patience, to_the_end));
+        runtime.spawn(timeout(bound, to_the_end));
     }
 
-    fn take(&mut self, chunk: Bytes) -> Result<Bytes, ModelError> {
+    fn check(&mut self, chunk: Bytes) -> Result<Bytes, ModelError> {
         if self.received == 0 {
             check_beginning(&self.vendor, &chunk)?;
         }
         self.received += chunk.len();
         if self.received > ANSWER_MAX {
-            return Err(too_long(&self.vendor));
+            let reason = format!("the answer is over {ANSWER_MAX} bytes");
+            return Err(self.vendor.invalid(reason, ""));
         }
         Ok(chunk)
     }
 }
 
-/// Reads a body to its end, or to `max` bytes. What there is of one that breaks off is kept.
-async fn read(response: &mut Response, max: usize) -> Vec<u8> {
+/// Reads a body to its end, or up to `max` bytes. If it breaks off, the bytes so far are returned.
+async fn read_body(response: &mut Response, max: usize) -> Vec<u8> {
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {
         let fits = max - body.len();
@@ -540,12 +575,12 @@ async fn read(response: &mut Response, max: usize) -> Vec<u8> {
     body
 }
 
-/// A page where JSON or events should be: somebody in between answers, such as a network that wants
-/// a login.
+/// Rejects a web page or compressed data where JSON or events should be: a proxy answered, or a
+/// network that wants a login.
 fn check_beginning(vendor: &Vendor, bytes: &[u8]) -> Result<(), ModelError> {
     if bytes.trim_ascii_start().starts_with(b"<") {
         let reason = "it is a web page; check the base URL, and what is between here and there";
-        return Err(vendor.unreadable(reason, &String::from_utf8_lossy(bytes)));
+        return Err(vendor.invalid(reason, &String::from_utf8_lossy(bytes)));
     }
     if bytes.starts_with(GZIP) {
         return Err(compressed(vendor, "gzip"));
@@ -553,15 +588,15 @@ fn check_beginning(vendor: &Vendor, bytes: &[u8]) -> Result<(), ModelError> {
     Ok(())
 }
 
-/// An answer was asked for as it is; somebody in between compressed it all the same.
+/// Returns the error for a body that a proxy compressed although the request did not allow it.
 fn compressed(vendor: &Vendor, encoding: &str) -> ModelError {
     let reason = format!(
         "it is compressed ({encoding}), which was not asked for; check what is between here and there"
     );
-    vendor.unreadable(reason, "")
+    vendor.invalid(reason, "")
 }
 
-/// The encoding of a body that cannot be read as it is.
+/// Returns the content encoding of a body, unless it is sent as it is.
 fn encoding(headers: &HeaderMap) -> Option<String> {
     let encoding = headers
         .get(CONTENT_ENCODING)?
@@ -570,10 +605,6 @@ fn encoding(headers: &HeaderMap) -> Option<String> {
         .trim()
         .to_lowercase();
     Some(encoding).filter(|encoding| !matches!(encoding.as_str(), "" | "identity"))
-}
-
-fn too_long(vendor: &Vendor) -> ModelError {
-    vendor.unreadable(format!("the answer is over {ANSWER_MAX} bytes"), "")
 }
 
 fn request_id(headers: &HeaderMap) -> Option<String> {
@@ -595,33 +626,34 @@ fn should_retry(headers: &HeaderMap) -> Option<bool> {
         .ok()
 }
 
-fn unreachable(vendor: &Vendor, error: reqwest::Error) -> ModelError {
+fn send_error(vendor: &Vendor, error: reqwest::Error) -> ModelError {
     if error.is_timeout() {
         vendor.timeout(CONNECT_TIMEOUT, TimeBound::Connect)
     } else {
-        broken(vendor, error, 0)
+        connection_error(vendor, error, 0)
     }
 }
 
-/// Nothing came, or the answer stopped in the middle.
-fn broken(vendor: &Vendor, error: reqwest::Error, received: usize) -> ModelError {
-    let causes = causes(&error.without_url());
+/// Returns the error for a connection that could not be opened, or broke within an answer.
+fn connection_error(vendor: &Vendor, error: reqwest::Error, received: usize) -> ModelError {
+    let causes = error_chain(&error.without_url());
     match received {
         0 => vendor.network(causes),
         _ => vendor.truncated(format!("the connection broke: {causes}")),
     }
 }
 
-/// An error and what is behind it: the outermost words of an HTTP client hide the cause.
-fn causes(error: &dyn Error) -> String {
-    let mut words = error.to_string();
+/// Joins the messages of an error and its sources: the outermost message of an HTTP client hides
+/// the cause.
+fn error_chain(error: &dyn Error) -> String {
+    let mut message = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
         let more = error.to_string();
-        if !words.contains(&more) {
-            words = format!("{words}: {more}");
+        if !message.contains(&more) {
+            message = format!("{message}: {more}");
         }
         cause = error.source();
     }
-    words
+    message
 }

@@ -1,19 +1,20 @@
-//! JSON that is written as it goes out, without a value in between: the same bytes as `serde_json`
-//! writes.
+//! Writes JSON strings straight into a buffer, without a `serde_json::Value` in between. The bytes
+//! are the same as those of `serde_json`.
 
 use serde::Serialize;
 
+// Eight bytes at once in one `u64`: `ONES` has 1 in every byte, `HIGH` the high bit of every byte.
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = ONES << 7;
 
-/// Appends a string with the quotes around it.
+/// Appends a string, escaped and with quotes around it.
 pub(crate) fn push_text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     push_escaped(out, text);
     out.push(b'"');
 }
 
-/// Appends the inside of a string.
+/// Appends a string, escaped, without quotes around it.
 pub(crate) fn push_escaped(out: &mut Vec<u8>, text: &str) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut rest = text.as_bytes();
@@ -41,16 +42,16 @@ pub(crate) fn push_escaped(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// Appends a value.
+/// Appends a value as JSON.
 ///
 /// # Errors
-/// If it cannot be JSON.
+/// Those of `serde_json`, if the value cannot be JSON.
 pub(crate) fn push(out: &mut Vec<u8>, value: &impl Serialize) -> Result<(), serde_json::Error> {
     serde_json::to_writer(out, value)
 }
 
-/// The length of a string whose opening quote comes before these bytes: up to its closing quote.
-/// `None`: it has no end, or cannot be one. What is behind a backslash is not looked at.
+/// Returns the length of a string literal whose opening quote comes before these bytes: up to its
+/// closing quote. `None` if it has no end or a raw control character. Escapes are not checked.
 pub(crate) fn string_length(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -63,8 +64,8 @@ pub(crate) fn string_length(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns the number of bytes at the beginning that need no escape. Eight at a time: instructions
-/// and results are long.
+/// Returns the number of bytes at the beginning that need no escape. Reads eight at a time, because
+/// instructions and tool results are long.
 fn plain_length(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     for (at, word) in words.iter().enumerate() {
@@ -79,7 +80,7 @@ fn plain_length(bytes: &[u8]) -> usize {
     words.len() * 8 + rest.iter().position(special).unwrap_or(rest.len())
 }
 
-/// The high bit of every byte that is zero; bits above the lowest one may be set too.
+/// Returns the high bit of every byte that is zero; bits above the lowest such byte may be wrong.
 fn zeros(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word
 }

@@ -1,7 +1,10 @@
-//! Who answers: one folder per LLM vendor, and the scripted model for tests and demos.
+//! Adapters to language models: one folder per LLM vendor, the scripted model for tests and demos,
+//! and [`FallbackModel`].
 //!
-//! Only this crate knows a vendor's JSON. Translation is pure; one transport holds the only sockets
-//! to vendors. No environment variable is read here: whoever builds an adapter says what it needs.
+//! Every adapter implements [`adjutant_core::LanguageModel`]. This is the only crate that knows a
+//! vendor's JSON. Encoding and decoding are pure; [`Transport`] holds the only sockets to vendors.
+//! No environment variable is read here: the caller passes keys and addresses in a
+//! [`Connection`], and finds out from [`Provider`] which variables a vendor's users expect.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(
     not(all(
@@ -17,54 +20,60 @@
 )]
 
 #[cfg(feature = "_http")]
-mod adapter; // a translation as a model
+mod adapter; // HttpModel: a vendor's translation as a LanguageModel
 #[cfg(feature = "_http")]
-mod assembly; // an answer from its pieces
+mod address; // addresses on this machine or a private network
 #[cfg(feature = "_http")]
-mod connection; // how to reach a vendor
-#[cfg(feature = "_http")]
-mod decode; // bytes to deltas
-#[cfg(feature = "_http")]
-mod encode; // what every encoder needs
-#[cfg(feature = "_http")]
-mod error; // a vendor's failure as ours
-mod fallback; // one in another's place
-#[cfg(feature = "_http")]
-mod family; // what differs between models
-#[cfg(feature = "_http")]
-mod http; // the only vendor sockets
-#[cfg(feature = "openai")]
-mod json; // JSON without a value in between
-#[cfg(feature = "_http")]
-mod ndjson; // one framing of streams
-#[cfg(feature = "_http")]
-mod patience; // how long a server may be silent
-#[cfg(feature = "openai")]
-mod per_tools; // what is made of tools once
+mod assembly; // joins the fragments of an answer
 #[cfg(test)]
 #[cfg(feature = "_http")]
-mod pieces; // streams for the tests of every decoder
+mod chunked_streams; // cuts and damages streams, for tests
 #[cfg(feature = "_http")]
-mod provider; // the vendors by name
+mod connection; // API key, base URL, retries
+#[cfg(feature = "_http")]
+mod decode; // bytes of a stream to deltas
+#[cfg(feature = "_http")]
+mod encode; // settings, images and losses, for every encoder
+#[cfg(feature = "_http")]
+mod error; // HTTP statuses and error bodies as ModelError
+mod fallback; // another model if one is unavailable
+#[cfg(feature = "_http")]
+mod family; // limits and settings of model families
+#[cfg(feature = "_http")]
+mod http; // the sockets to vendors: TLS, bounds, statuses
+#[cfg(feature = "openai")]
+mod json; // writes JSON strings without a value in between
+#[cfg(feature = "_http")]
+mod ndjson; // newline-delimited JSON
+#[cfg(feature = "_http")]
+mod provider; // Provider: names, variables and defaults of a vendor
+#[cfg(feature = "_http")]
+mod read_timeout; // bounds on a server's silence
+#[cfg(feature = "_http")]
+mod registry; // every vendor of this build
 #[cfg(any(feature = "_http", feature = "scripted"))]
-mod retry; // sending again
+mod retry; // sends a failed request again
 #[cfg(feature = "_http")]
-mod sse; // another framing
+mod retry_after; // the wait that response headers ask for
 #[cfg(feature = "_http")]
-mod text_calls; // calls and thinking that come as text
+mod schema; // conversions of JSON Schema
 #[cfg(feature = "_http")]
-mod wait; // how long a vendor asks to wait
+mod sse; // server-sent events
+#[cfg(feature = "_http")]
+mod text_calls;
+#[cfg(feature = "openai")]
+mod tools_cache; // the encoded tools of recent requests // tool calls and thinking that models write as text
 
 #[cfg(feature = "anthropic")]
-pub mod anthropic; // Claude
+pub mod anthropic; // Claude, over the Messages API
 #[cfg(feature = "gemini")]
-pub mod gemini; // Google
+pub mod gemini; // Google's Gemini API and Vertex AI
 #[cfg(feature = "ollama")]
-pub mod ollama; // a server on the user's own machine
+pub mod ollama; // an Ollama server, usually on the user's machine
 #[cfg(feature = "openai")]
-pub mod openai; // OpenAI, and everybody who speaks its language
+pub mod openai; // OpenAI's two APIs, and the vendors with the same API
 #[cfg(feature = "scripted")]
-pub mod scripted; // answers from a script
+pub mod scripted; // scripted answers for tests and demos
 
 #[cfg(feature = "_http")]
 pub use adapter::HttpModel;

@@ -1,4 +1,4 @@
-//! One JSON value a line: bytes in, lines out. Knows no socket and no vendor.
+//! Newline-delimited JSON: bytes in, lines out. Knows no socket and no vendor.
 
 /// Cuts a byte stream into lines. Bytes may be split anywhere, even inside a character or a line
 /// end.
@@ -10,7 +10,7 @@ pub(crate) struct LineParser {
 }
 
 impl LineParser {
-    /// Takes bytes as they come; returns the lines they complete. Blank ones are left out.
+    /// Takes more bytes and returns the lines they complete, without blank ones.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut lines = Vec::new();
         let mut rest = bytes;
@@ -23,7 +23,7 @@ impl LineParser {
         lines
     }
 
-    /// The line that the end of the stream leaves behind, if it left one.
+    /// Returns the unfinished line at the end of the stream, if there is one.
     pub(crate) fn finish(&mut self) -> Option<String> {
         self.end_line()
     }

@@ -1,41 +1,52 @@
-//! The vendors by name: what whoever chooses a model needs to know of each.
+//! [`Provider`]: the names, environment variables and defaults of a vendor.
+//!
+//! The rows are in the vendors' folders; `registry.rs` puts them together.
 
-use adjutant_core::{ModelError, nearest};
+use adjutant_core::ModelError;
 use serde_json::Value;
 use url::Url;
 
 use crate::adapter::HttpModel;
-use crate::connection::{Connection, model_id};
+use crate::connection::Connection;
 
-/// A vendor, or a server that speaks a vendor's language.
+/// A vendor, or a server that speaks a vendor's API.
+///
+/// # Examples
+/// ```
+/// use adjutant_providers::Provider;
+///
+/// let provider = Provider::find("claude").unwrap();
+/// assert_eq!(provider.name, "anthropic");
+/// assert_eq!(provider.key_variable, Some("ANTHROPIC_API_KEY"));
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Provider {
-    /// Its name in `PROVIDER/MODEL`.
+    /// The part before the slash in `PROVIDER/MODEL`.
     pub name: &'static str,
-    /// Other names people use for it.
+    /// Other names that users write for it.
     pub aliases: &'static [&'static str],
-    /// The environment variable that holds its key; `None`: it has none.
+    /// The environment variable that holds its API key; `None` if it takes no key.
     pub key_variable: Option<&'static str>,
-    /// Whether nothing works without a key.
+    /// True if requests without a key are refused.
     pub needs_key: bool,
-    /// What to do about a missing or refused key, as a sentence; may be empty.
+    /// A sentence on where to get a key, for errors about a missing or refused one; may be empty.
     pub key_advice: &'static str,
-    /// The environment variable that names another host.
+    /// The environment variable that holds another base URL.
     pub base_url_variable: Option<&'static str>,
-    /// The environment variable that names the model.
+    /// The environment variable that holds the model's name.
     pub model_variable: Option<&'static str>,
-    /// Its address; empty: there is none until the person gives one.
+    /// The base URL of its API; empty if the user has to give one.
     pub base_url: &'static str,
-    /// The model if none is named; `None`: it has to be named.
+    /// The model to use if none is named; `None` if one has to be named.
     pub default_model: Option<&'static str>,
-    /// Runs on the user's own machine: nothing is paid, nothing leaves.
+    /// True if it runs on the user's own machine: nothing is paid, and no data leaves it.
     pub local: bool,
-    /// Attempts after the first.
+    /// Attempts after the first if a request fails.
     pub retries: u32,
-    /// The state of a call that carries this signature, as the vendor's own answers would have left
-    /// it; for transcripts that come from elsewhere. `None`: calls of this vendor carry none.
+    /// Returns the provider state that a call with this thought signature would have. For
+    /// transcripts recorded by other programs. `None` if calls of this vendor carry no state.
     pub call_state: Option<fn(signature: &str) -> Value>,
-    /// A model of it. Checks the configuration; sends nothing.
+    /// Opens one of its models. Checks the configuration; sends no request.
     pub open: fn(
         provider: &Provider,
         model: &str,
@@ -43,90 +54,16 @@ pub struct Provider {
     ) -> Result<HttpModel, ModelError>,
 }
 
-/// Who comes first; the others follow in the order of the table.
-const PREFERRED: &[&str] = &["gemini", "openai", "anthropic"];
-
 impl Provider {
-    /// Every vendor of this build.
-    pub fn all() -> impl Iterator<Item = &'static Self> {
-        let tables: &'static [&'static [Self]] = &[
-            #[cfg(feature = "gemini")]
-            crate::gemini::PROVIDERS,
-            #[cfg(feature = "openai")]
-            crate::openai::PROVIDERS,
-            #[cfg(feature = "anthropic")]
-            crate::anthropic::PROVIDERS,
-            #[cfg(feature = "ollama")]
-            crate::ollama::PROVIDERS,
-        ];
-        tables.iter().copied().flatten()
-    }
-
-    /// The same in the order in which one is chosen if several have a key and none was named.
-    pub fn by_preference() -> impl Iterator<Item = &'static Self> {
-        let rank = |provider: &Self| PREFERRED.iter().position(|name| *name == provider.name);
-        let mut all: Vec<&Self> = Self::all().collect();
-        all.sort_by_key(|provider| rank(provider).unwrap_or(PREFERRED.len()));
-        all.into_iter()
-    }
-
-    /// Returns the vendor of that name or alias, in upper or lower case.
-    #[must_use]
-    pub fn find(name: &str) -> Option<&'static Self> {
-        Self::all().find(|provider| {
-            provider
-                .names()
-                .any(|known| known.eq_ignore_ascii_case(name))
-        })
-    }
-
-    /// The name nearest to a misspelt one.
-    #[must_use]
-    pub fn nearest(name: &str) -> Option<&'static str> {
-        nearest(name, Self::all().flat_map(Self::names))
-    }
-
-    /// Its name and its aliases.
-    pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        [self.name].into_iter().chain(self.aliases.iter().copied())
-    }
-
-    /// Reads an address as people write it for this provider: a URL; for Ollama also `host` or
-    /// `host:port`, as `OLLAMA_HOST` has it.
-    ///
-    /// # Errors
-    /// Why it is none, in words.
-    pub fn address(&self, text: &str) -> Result<Url, String> {
-        #[cfg(feature = "ollama")]
-        if self.name == crate::ollama::PROVIDERS[0].name {
-            return crate::ollama::base_url(text).map_err(|error| error.to_string());
-        }
-        text.trim()
-            .parse()
-            .map_err(|error| format!("{text:?} is not a URL: {error}"))
-    }
-
-    /// Where its API is: the connection's base URL, else the vendor's own.
+    /// Returns the base URL of the API: the connection's, else the vendor's own.
     ///
     /// # Errors
     /// [`ModelError::BadRequest`] if there is neither.
     pub(crate) fn base(&self, connection: &Connection) -> Result<Url, ModelError> {
-        match &connection.base_url {
-            Some(url) => Ok(url.clone()),
-            None => match self.base_url.parse() {
-                Ok(url) => Ok(url),
-                Err(_) => Err(ModelError::BadRequest {
-                    provider: model_id(self.name, self.name)?.provider,
-                    message: format!(
-                        "{} has no address of its own: a base URL is needed",
-                        self.name
-                    ),
-                }),
-            },
-        }
+        connection.base(self.name, self.base_url)
     }
 
-    /// A model of this vendor.
+    /// Opens a model of this vendor. Sends no request.
     ///
     /// # Errors
     /// [`ModelError::Authentication`] if it needs a key and has none, [`ModelError::BadRequest`]

@@ -1,5 +1,5 @@
-//! Sending again: only what can help, only before anything was emitted, never beyond the caller's
-//! time.
+//! Retries of model calls: only for errors that may pass, only before anything was emitted, never
+//! beyond the caller's time.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -12,20 +12,20 @@ use futures::{Stream, StreamExt};
 use tokio::time::{Instant, Sleep, sleep};
 use tracing::warn;
 
-/// The longest a provider's wait is followed when the caller set no time of its own.
+/// The longest wait a provider may ask for when the caller set no time limit.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// A failed attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Failure {
     pub(crate) error: ModelError,
-    /// The server's own word on whether to send the request again.
-    pub(crate) again: Option<bool>,
+    /// The server's own statement on whether to retry; it overrides ours.
+    pub(crate) retry: Option<bool>,
 }
 
 impl From<ModelError> for Failure {
     fn from(error: ModelError) -> Self {
-        Self { error, again: None }
+        Self { error, retry: None }
     }
 }
 
@@ -35,20 +35,20 @@ impl From<Failure> for ModelError {
     }
 }
 
-/// How often and how fast a failed request is sent again.
+/// The number and pace of retries.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Policy {
     /// Attempts after the first.
     pub(crate) retries: u32,
-    /// The first pause; each later one is twice as long, each with jitter of up to its own length
-    /// on top.
+    /// The first pause. Each later one is twice as long; jitter of up to the pause's own length is
+    /// added.
     pub(crate) pause: Duration,
-    /// Allows to ask a server again that said nothing for too long.
+    /// True if a request may be sent again after the server was silent for too long.
     pub(crate) after_silence: bool,
 }
 
 impl Policy {
-    /// The pace for a server over the network.
+    /// Returns the policy for a server over the network.
     #[cfg(feature = "_http")]
     pub(crate) fn network(retries: u32, after_silence: bool) -> Self {
         Self {
@@ -74,15 +74,16 @@ impl Policy {
             .with_max_delay(WAIT_MAX)
             .with_factor(2.0)
             .with_max_times(self.retries as usize)
+            // Clients that failed at the same time should not retry at the same time.
             .with_jitter()
             .build()
     }
 }
 
-/// What is left of a request's attempts.
+/// The attempts of one request: those that failed, and the time that is left.
 struct Attempts {
     policy: Policy,
-    /// Made for the first failure: most requests have none.
+    /// Built at the first failure, because most requests have none.
     delays: Option<ExponentialBackoff>,
     failed: u32,
     deadline: Option<Instant>,
@@ -94,22 +95,23 @@ impl Attempts {
             .map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
 
-    /// How long to wait before the next attempt, or `None` to give up with its error.
-    fn after(&mut self, Failure { error, again }: &Failure) -> Option<Duration> {
+    /// Counts a failure, and returns the wait before the next attempt; `None` if the error is
+    /// final.
+    fn wait_after(&mut self, Failure { error, retry }: &Failure) -> Option<Duration> {
         self.failed += 1;
         let may_help = match error {
             ModelError::Timeout {
                 bound: TimeBound::Silence,
                 ..
             } => self.policy.after_silence,
-            // It was at work: asked again it would begin anew, and charge for both.
+            // The server had begun to answer. A retry would begin anew, and both may be charged.
             ModelError::Timeout {
                 bound: TimeBound::Pause,
                 ..
             } => false,
             error => error.is_transient(),
         };
-        if !again.unwrap_or(may_help) {
+        if !retry.unwrap_or(may_help) {
             return None;
         }
         let pause = self
@@ -117,17 +119,16 @@ impl Attempts {
             .get_or_insert_with(|| self.policy.delays())
             .next()?;
         let wait = error.retry_after().unwrap_or(pause);
-        let waits = wait <= self.time_left().unwrap_or(WAIT_MAX);
-        if waits {
-            let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-            warn!(attempt = self.failed, wait_ms, %error, "an attempt of the model call failed; it is sent again");
+        if wait > self.time_left().unwrap_or(WAIT_MAX) {
+            return None;
         }
-        waits.then_some(wait)
+        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        warn!(attempt = self.failed, wait_ms, %error, "an attempt of the model call failed; it is sent again");
+        Some(wait)
     }
 }
 
-/// Asks for a whole answer until it is there or asking again cannot help. `send` is told how long
-/// it may take.
+/// Sends a request until it is answered or a retry cannot help. `send` gets the time that is left.
 pub(crate) async fn generate<T, F>(
     policy: Policy,
     time_left: Option<Duration>,
@@ -142,49 +143,50 @@ where
             Ok(answer) => return Ok(answer),
             Err(failure) => failure,
         };
-        match attempts.after(&failure) {
+        match attempts.wait_after(&failure) {
             Some(wait) => sleep(wait).await,
             None => return Err(failure.error),
         }
     }
 }
 
-/// Opens one attempt of a stream; told how long it may take.
+/// Opens one attempt of a stream. Its argument is the time that is left.
 pub(crate) type Open =
     Box<dyn Fn(Option<Duration>) -> BoxFuture<'static, Result<DeltaStream, Failure>> + Send + Sync>;
 
-/// Makes of the last failure what the person is told.
+/// Adds advice to the error that ends all attempts.
 pub(crate) type Explain = Box<dyn Fn(ModelError) -> ModelError + Send>;
 
-/// Asks for an answer piece by piece. Waits are announced as [`Delta::Retrying`]; once a piece was
-/// emitted, a failure is final.
+/// Streams an answer over as many attempts as it takes. Waits are announced as [`Delta::Retrying`];
+/// once a delta was emitted, an error is final.
 ///
 /// # Errors
-/// The error of the first attempt, if nothing began and sending again cannot help.
+/// The error of the first attempt, if nothing was emitted and a retry cannot help.
 pub(crate) async fn stream(
     policy: Policy,
     time_left: Option<Duration>,
     open: Open,
     explain: Explain,
-) -> Result<Tries, ModelError> {
-    let mut tries = Tries {
+) -> Result<RetryingStream, ModelError> {
+    let mut stream = RetryingStream {
         attempts: policy.start(time_left),
         open,
         explain,
         step: Step::Open,
         first: None,
     };
-    tries.first = tries.next().await.transpose()?;
-    Ok(tries)
+    // The first item decides between an error of the call and an error within the stream.
+    stream.first = stream.next().await.transpose()?;
+    Ok(stream)
 }
 
-/// An answer on its way, over as many attempts as it takes.
-pub(crate) struct Tries {
+/// A streamed answer, over as many attempts as it takes.
+pub(crate) struct RetryingStream {
     attempts: Attempts,
     open: Open,
     explain: Explain,
     step: Step,
-    /// The first piece, which was waited for and not handed out yet.
+    /// The first delta, which was awaited by [`stream`] and is still to be returned.
     first: Option<Delta>,
 }
 
@@ -196,7 +198,7 @@ enum Step {
     Done,
 }
 
-impl Stream for Tries {
+impl Stream for RetryingStream {
     type Item = Result<Delta, ModelError>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -242,9 +244,11 @@ impl Stream for Tries {
                 },
             };
             let wait = if emitted {
+                // The caller has shown part of the answer; a second one would
+                // contradict it.
                 None
             } else {
-                this.attempts.after(&failure)
+                this.attempts.wait_after(&failure)
             };
             let item = match wait {
                 Some(wait) => {
@@ -258,7 +262,7 @@ impl Stream for Tries {
                 }
                 None => {
                     this.step = Step::Done;
-                    // Said once, not with every attempt.
+                    // Advice is added once, not to every attempt's error.
                     Err((this.explain)(failure.error))
                 }
             };
@@ -336,7 +340,7 @@ mod tests {
 
     type Script = Vec<Result<Vec<Result<Delta, ModelError>>, ModelError>>;
 
-    /// Streams with these attempts; returns what came out, in words.
+    /// Streams with these attempts; returns a description of each item.
     async fn streaming(policy: Policy, script: Script) -> Vec<String> {
         let queue = Mutex::new(script.into_iter());
         let open: Open = Box::new(move |_| {
@@ -421,7 +425,7 @@ mod tests {
             provider: provider(),
             message: "not yet".into(),
         };
-        for (error, again, expected) in [
+        for (error, retry, expected) in [
             (refused.clone(), true, 2),
             (refused, false, 1),
             (network(), true, 2),
@@ -429,7 +433,7 @@ mod tests {
         ] {
             let failure = Failure {
                 error,
-                again: Some(again),
+                retry: Some(retry),
             };
             let (_, used) = blocking(PATIENT, None, vec![Err(failure.clone()), Ok(7)]).await;
             assert_eq!(used, expected, "{failure:?}");

@@ -9,39 +9,39 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr2};
 
-/// Bytes of stray lines that are kept.
+/// Bytes of stray lines that are kept, enough for any error message.
 const STRAY_MAX: usize = 64 * 1024;
 
 /// Cuts a byte stream into frames. Bytes may be split anywhere, even inside a character or a line
 /// end.
 #[derive(Debug, Default)]
 pub(crate) struct SseParser {
-    /// The beginning of a line whose end did not come yet.
+    /// The beginning of a line whose end did not arrive yet.
     line: Vec<u8>,
-    /// Lines of the event so far that are not among the bytes at hand; `None`: there is none.
+    /// Data lines of the current event from earlier bytes; `None` if there are none.
     data: Option<Vec<u8>>,
-    /// The last byte was a carriage return: a line feed now belongs to it.
+    /// The last byte was a carriage return, so a line feed now belongs to the same line end.
     after_cr: bool,
     /// The first line was read, so no byte order mark can follow.
     begun: bool,
     stray: Vec<u8>,
 }
 
-/// Kinds of lines.
+/// A line of an event stream, classified.
 enum Line<'a> {
     /// The end of an event.
     Blank,
     Data(&'a [u8]),
-    /// Nothing an answer is made of.
+    /// A comment, another field, or no field at all.
     Other,
 }
 
 impl SseParser {
     /// Takes bytes off the front up to the end of a frame, and returns the frame's data, its lines
-    /// joined with line feeds. `None`: no frame ends in these bytes, which are all taken. A frame
-    /// that lies in them as one line is not copied.
+    /// joined with line feeds. `None` if no frame ends in these bytes, which are all taken then. A
+    /// frame of one line that lies in them completely is not copied.
     pub(crate) fn next<'b>(&mut self, bytes: &mut &'b [u8]) -> Option<Cow<'b, str>> {
-        // The only data of the event so far, if it lies in these bytes.
+        // The event's data, as long as it is one line within these bytes.
         let mut whole: Option<&'b [u8]> = None;
         loop {
             if self.after_cr
@@ -53,7 +53,7 @@ impl SseParser {
             let Some(end) = memchr2(b'\n', b'\r', bytes) else {
                 self.line.extend_from_slice(bytes);
                 *bytes = &[];
-                self.keep(whole);
+                self.push_data(whole);
                 return None;
             };
             let here: &'b [u8] = bytes;
@@ -61,9 +61,9 @@ impl SseParser {
             self.after_cr = here[end] == b'\r';
             *bytes = &here[end + 1..];
             if self.line.is_empty() {
-                match self.read(line) {
+                match self.parse_line(line) {
                     Line::Blank => match whole.take() {
-                        Some(data) => return Some(text(data)),
+                        Some(data) => return Some(decode_utf8(data)),
                         None => match self.end_frame() {
                             Some(data) => return Some(Cow::Owned(data)),
                             None => continue,
@@ -73,8 +73,8 @@ impl SseParser {
                         whole = Some(data)
                     }
                     Line::Data(data) => {
-                        self.keep(whole.take());
-                        self.keep(Some(data));
+                        self.push_data(whole.take());
+                        self.push_data(Some(data));
                     }
                     Line::Other => {}
                 }
@@ -87,7 +87,7 @@ impl SseParser {
         }
     }
 
-    /// The frame that the end of the stream leaves behind, if it left one.
+    /// Returns the unfinished frame at the end of the stream, if there is one.
     pub(crate) fn finish(&mut self) -> Option<String> {
         let line_left = if self.line.is_empty() {
             None
@@ -97,18 +97,19 @@ impl SseParser {
         line_left.or_else(|| self.end_frame())
     }
 
-    /// The lines so far that are no field of an event stream.
+    /// Returns the lines so far that are no field of an event stream.
     pub(crate) fn stray(&self) -> String {
         String::from_utf8_lossy(&self.stray).into_owned()
     }
 
-    /// Ends the line that was begun with bytes of before.
+    /// Ends a line that began in earlier bytes, and returns the frame that it ends.
     fn end_line(&mut self) -> Option<String> {
+        // Taken out, cleared and put back, so that its buffer is reused.
         let mut line = std::mem::take(&mut self.line);
-        let frame = match self.read(&line) {
+        let frame = match self.parse_line(&line) {
             Line::Blank => self.end_frame(),
             Line::Data(data) => {
-                self.keep(Some(data));
+                self.push_data(Some(data));
                 None
             }
             Line::Other => None,
@@ -118,8 +119,8 @@ impl SseParser {
         frame
     }
 
-    /// Adds a line of data to those of the event.
-    fn keep(&mut self, data: Option<&[u8]>) {
+    /// Appends a data line to those of the current event.
+    fn push_data(&mut self, data: Option<&[u8]>) {
         match (&mut self.data, data) {
             (_, None) => {}
             (Some(lines), Some(data)) => {
@@ -130,7 +131,7 @@ impl SseParser {
         }
     }
 
-    fn read<'a>(&mut self, line: &'a [u8]) -> Line<'a> {
+    fn parse_line<'a>(&mut self, line: &'a [u8]) -> Line<'a> {
         let line = match line.strip_prefix("\u{feff}".as_bytes()) {
             Some(rest) if !self.begun => rest,
             _ => line,
@@ -145,8 +146,8 @@ impl SseParser {
         };
         match field {
             b"data" => return Line::Data(value.strip_prefix(b" ").unwrap_or(value)),
-            // A comment, and the fields no vendor's meaning depends on: events name themselves in
-            // their JSON too.
+            // Comments, and fields that carry no information of their own: every vendor repeats the
+            // event's name in its JSON.
             b"" | b"event" | b"id" | b"retry" => {}
             _ if self.stray.len() + line.len() < STRAY_MAX => {
                 self.stray.extend_from_slice(line);
@@ -159,12 +160,15 @@ impl SseParser {
 
     fn end_frame(&mut self) -> Option<String> {
         let data = self.data.take()?;
-        Some(String::from_utf8(data).unwrap_or_else(|error| text(error.as_bytes()).into_owned()))
+        Some(
+            String::from_utf8(data)
+                .unwrap_or_else(|error| decode_utf8(error.as_bytes()).into_owned()),
+        )
     }
 }
 
-/// Bytes as text; what is none is replaced.
-fn text(bytes: &[u8]) -> Cow<'_, str> {
+/// Decodes bytes as UTF-8, with replacement characters for what is invalid.
+fn decode_utf8(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 

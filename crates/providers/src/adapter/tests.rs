@@ -11,17 +11,17 @@ use proptest::sample::{Index, select};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::chunked_streams::{Outcome, decode_chunks};
 use crate::decode::Progress;
 use crate::http::Transport;
-use crate::pieces::{Outcome, read};
 use crate::provider::Provider;
 
 use seeds::{Seed, seed};
 
-/// A vendor and a good answer of its.
+/// A call to a vendor, and a good answer of this vendor.
 struct Subject {
     model: HttpModel,
-    asked: Asked,
+    call: EncodedCall,
     seed: &'static Seed,
 }
 
@@ -38,8 +38,18 @@ static SUBJECTS: LazyLock<Vec<Subject>> = LazyLock::new(|| {
         let mut connection = Connection::new(transport.clone()).with_key("key".to_owned().into());
         connection.base_url = Some("http://localhost:1".parse().unwrap());
         let model = provider.model("p/l/m", connection).unwrap();
+        let call = EncodedCall {
+            context: model.0.wire.request_context(&request),
+            inner: model.0.clone(),
+            streamed: true,
+            headers: Vec::new(),
+            body: Bytes::new(),
+            losses: Vec::new(),
+            trace: None,
+            time_left: None,
+        };
         Subject {
-            asked: model.0.wire.asked(&request),
+            call,
             seed: seed(provider.name),
             model,
         }
@@ -50,11 +60,11 @@ static SUBJECTS: LazyLock<Vec<Subject>> = LazyLock::new(|| {
 impl Subject {
     /// Reads a stream that is cut after these numbers of bytes.
     fn read(&self, bytes: &[u8], cuts: &[usize]) -> Outcome {
-        read(self.model.0.decoder(&self.asked, &[]), bytes, cuts)
+        decode_chunks(self.call.decoder(), bytes, cuts)
     }
 
     fn read_whole(&self, body: &str) -> Result<GenerateResponse, ModelError> {
-        self.model.0.decode(&self.asked, body, Vec::new())
+        self.call.decode(body)
     }
 }
 
@@ -93,7 +103,7 @@ fn misfit() -> impl Strategy<Value = Value> {
     ])
 }
 
-/// What is done to one place of a JSON value: something else stands there, or nothing.
+/// A change of one place of a JSON value: another value there, or none.
 type Damage = (Index, Option<Value>);
 
 fn damage() -> impl Strategy<Value = Vec<Damage>> {
@@ -147,15 +157,15 @@ fn pointers(value: &Value, here: &str, places: &mut Vec<String>) {
 #[test]
 fn thought_is_waited_for_wherever_a_model_may_think() {
     let transport = Transport::new().unwrap();
-    let patience = |provider: &str, model: &str| {
+    let timeouts = |provider: &str, model: &str| {
         let mut connection = Connection::new(transport.clone()).with_key("key".to_owned().into());
         connection.base_url = Some("https://gateway.example".parse().unwrap());
         let row = Provider::find(provider)?;
-        let patience = row.model(model, connection).unwrap().0.patience;
+        let timeouts = row.model(model, connection).unwrap().0.timeouts;
         Some((
-            patience.first.as_secs(),
-            patience.between.as_secs(),
-            patience.asks_again,
+            timeouts.first.as_secs(),
+            timeouts.between.as_secs(),
+            timeouts.retry_after_silence,
         ))
     };
     for (provider, model, seconds) in [
@@ -172,8 +182,8 @@ fn thought_is_waited_for_wherever_a_model_may_think() {
         ("groq", "llama-3.3-70b-versatile", 30),
     ] {
         // Not every build has every vendor.
-        if let Some(patience) = patience(provider, model) {
-            assert_eq!(patience, (seconds, seconds, true), "{provider}/{model}");
+        if let Some(timeouts) = timeouts(provider, model) {
+            assert_eq!(timeouts, (seconds, seconds, true), "{provider}/{model}");
         }
     }
 }
@@ -182,7 +192,7 @@ fn thought_is_waited_for_wherever_a_model_may_think() {
 fn a_stream_tells_when_nothing_more_is_to_come() {
     for subject in SUBJECTS.iter() {
         let progress = |bytes: &[u8]| {
-            let mut decoder = subject.model.0.decoder(&subject.asked, &[]);
+            let mut decoder = subject.call.decoder();
             decoder.push(bytes, &mut VecDeque::new()).unwrap();
             decoder.progress()
         };

@@ -1,47 +1,42 @@
-//! What Anthropic says about a failure: `{"type": "error", "error": {"type", "message"}}`.
+//! Error bodies of Anthropic: `{"type": "error", "error": {"type", "message"}}`.
 //!
 //! Source: "Errors" in the API reference (checked 2026-11-22).
 
 use adjutant_core::ModelError;
 use serde_json::Value;
 
-use crate::error::{Complaint, Kind, Vendor};
+use crate::error::{ErrorBody, ErrorKind, Vendor};
 
-/// Reads the body of an answer that is not 2xx.
-pub(super) fn complaint(status: u16, body: &str) -> Complaint {
-    match serde_json::from_str::<Value>(body) {
-        Ok(body) => of(status, &body),
-        // A page of a proxy in between explains nothing; a line of text may.
-        Err(_) if body.trim_start().starts_with('<') => Complaint::default(),
-        Err(_) => Complaint {
-            message: body.to_owned(),
-            ..Complaint::default()
-        },
-    }
+/// Parses the body of an answer that is not 2xx.
+pub(super) fn parse(status: u16, body: &str) -> ErrorBody {
+    serde_json::from_str::<Value>(body).map_or_else(
+        |_| ErrorBody::from_text(body),
+        |body| classify(status, &body),
+    )
 }
 
-/// An error that came inside a 200: an event of a stream, or a body.
-pub(super) fn inside(vendor: &Vendor, error: &Value) -> ModelError {
-    let complaint = of(200, error);
-    match status(kind(error)).or_else(|| number(error)) {
-        Some(status @ 400..=499) => vendor.refused(status, None, of(status, error)),
+/// Returns the error for an error object inside a 200: an event of a stream, or a body.
+pub(super) fn in_answer(vendor: &Vendor, error: &Value) -> ModelError {
+    let body = classify(200, error);
+    match status_of_type(error_type(error)).or_else(|| status_in_body(error)) {
+        Some(status @ 400..=499) => vendor.error(status, None, None, classify(status, error)),
         _ => ModelError::Server {
             provider: vendor.model.provider.clone(),
             status: 200,
             retry_after: None,
-            message: format!("{}: {}", kind(error), complaint.message),
+            message: format!("{}: {}", error_type(error), body.message),
         },
     }
 }
 
-/// An error object among what is no event of a stream, if there is one.
-pub(super) fn stray(lines: &str) -> Option<Value> {
+/// Finds an error object among lines of a stream that were no events.
+pub(super) fn parse_stray(lines: &str) -> Option<Value> {
     let body: Value = serde_json::from_str(&lines[lines.find('{')?..]).ok()?;
     body.get("error").cloned()
 }
 
-/// The status a failure of this type has where it is the whole answer.
-fn status(kind: &str) -> Option<u16> {
+/// Returns the HTTP status that an error of this type has where it is the whole answer.
+fn status_of_type(kind: &str) -> Option<u16> {
     Some(match kind {
         "invalid_request_error" => 400,
         "authentication_error" => 401,
@@ -58,14 +53,10 @@ fn status(kind: &str) -> Option<u16> {
     })
 }
 
-/// `body` is an error object, or holds one.
-fn of(status: u16, body: &Value) -> Complaint {
-    let words = |value: &Value| match value {
-        Value::String(words) => Some(words.clone()),
-        _ => None,
-    };
+/// Reads an error object, or an object that holds one.
+fn classify(status: u16, body: &Value) -> ErrorBody {
     let error = body.get("error").unwrap_or(body);
-    // Servers in between have shapes of their own.
+    // Proxies put the message elsewhere.
     let message = [
         error.get("message"),
         Some(error),
@@ -74,15 +65,15 @@ fn of(status: u16, body: &Value) -> Complaint {
     ]
     .into_iter()
     .flatten()
-    .find_map(words)
+    .find_map(Value::as_str)
     .unwrap_or_default();
-    let said = message.to_lowercase();
-    let says = |phrases: &[&str]| phrases.iter().any(|phrase| said.contains(phrase));
-    let kind = match (kind(error), status) {
-        ("overloaded_error", _) => Some(Kind::Server),
-        ("billing_error", _) => Some(Kind::Quota),
-        // An empty account and a spending limit are a 400 or a 429, and only the words tell them
-        // from others.
+    let lower = message.to_lowercase();
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
+    let kind = match (error_type(error), status) {
+        ("overloaded_error", _) => Some(ErrorKind::Server),
+        ("billing_error", _) => Some(ErrorKind::Quota),
+        // An empty account and a spending limit are a 400 or a 429 like any other; only the message
+        // differs.
         (_, 400 | 403 | 429)
             if says(&[
                 "credit balance",
@@ -92,7 +83,7 @@ fn of(status: u16, body: &Value) -> Complaint {
                 "monthly spend",
             ]) =>
         {
-            Some(Kind::Quota)
+            Some(ErrorKind::Quota)
         }
         (_, 400)
             if says(&[
@@ -102,28 +93,28 @@ fn of(status: u16, body: &Value) -> Complaint {
                 "context size",
             ]) =>
         {
-            Some(Kind::ContextTooLong)
+            Some(ErrorKind::ContextTooLong)
         }
-        ("rate_limit_error", _) => Some(Kind::RateLimited),
-        ("authentication_error", _) => Some(Kind::Authentication),
+        ("rate_limit_error", _) => Some(ErrorKind::RateLimited),
+        ("authentication_error", _) => Some(ErrorKind::Authentication),
         (_, _) => None,
     };
-    Complaint {
-        message,
+    ErrorBody {
+        message: message.to_owned(),
         retry_after: None,
         kind,
     }
 }
 
-fn kind(error: &Value) -> &str {
+fn error_type(error: &Value) -> &str {
     error
         .get("type")
         .and_then(Value::as_str)
         .unwrap_or("an error")
 }
 
-/// A status in the body, as servers in between have it.
-fn number(error: &Value) -> Option<u16> {
+/// Returns a status in the body, where proxies put it.
+fn status_in_body(error: &Value) -> Option<u16> {
     error
         .get("code")
         .or_else(|| error.get("status"))?

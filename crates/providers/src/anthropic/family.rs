@@ -1,25 +1,25 @@
-//! What differs between Claude models, as one table.
+//! Limits and supported settings of Claude models, as one table.
 //!
 //! Source: "Models overview", the page of each model and its migration guide, "Structured outputs",
 //! "Preserved thinking" (all checked 2026-11-22).
 
 use adjutant_core::SchemaSupport;
 
-use crate::family::{Common, Images, Setting};
+use crate::family::{FamilyLimits, Images, Setting};
 
-/// One row: a family of models.
+/// A family of Claude models: one row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Family {
-    /// What every vendor's models differ in.
-    pub(super) common: Common,
-    /// A thinking block goes back only behind the very transcript it was made behind; anything else
-    /// is an error, unless the request asks for the block to be dropped instead.
+    /// Limits and settings that every vendor's models have.
+    pub(super) common: FamilyLimits,
+    /// True if a thinking block may go back only after the very transcript it was generated from.
+    /// Anything else is an error, unless the request asks for the block to be dropped instead.
     pub(super) binds_thinking: bool,
 }
 
-/// Claude 3 and before.
+/// Claude 3 and earlier.
 const THREE: Family = Family {
-    common: Common {
+    common: FamilyLimits {
         context_window: 200_000,
         output_max: 4_096,
         thinking_allowance: 0,
@@ -33,9 +33,9 @@ const THREE: Family = Family {
     binds_thinking: false,
 };
 
-/// Names that say no number: servers of others with this API.
+/// Names without a version: models of other vendors behind the same API.
 const OTHER: Family = Family {
-    common: Common {
+    common: FamilyLimits {
         unknown: true,
         ..THREE.common
     },
@@ -44,33 +44,34 @@ const OTHER: Family = Family {
 
 /// Claude 3.7 and 4.
 const FOUR: Family = Family {
-    common: Common {
+    common: FamilyLimits {
         output_max: 64_000,
         ..THREE.common
     },
     ..THREE
 };
 
-/// Keeps to a schema. Does not think unless it is asked to, which we do not.
+/// Claude 4.5: enforces response schemas. Does not think unless asked to, which we do not.
 const FOUR_FIVE: Family = Family {
-    common: Common {
+    common: FamilyLimits {
         schema: SchemaSupport::Native,
         ..FOUR.common
     },
     ..FOUR
 };
 
+/// Claude 4.6.
 const FOUR_SIX: Family = Family {
-    common: Common {
+    common: FamilyLimits {
         context_window: 1_000_000,
         ..FOUR_FIVE.common
     },
     ..FOUR_FIVE
 };
 
-/// Sampling settings are an error unless they say what the vendor does anyway.
+/// Claude 4.7: sampling settings are an error unless they equal the vendor's defaults.
 const FOUR_SEVEN: Family = Family {
-    common: Common {
+    common: FamilyLimits {
         output_max: 128_000,
         temperature: Setting::Refused,
         top_p: Setting::Refused,
@@ -80,29 +81,30 @@ const FOUR_SEVEN: Family = Family {
     ..FOUR_SIX
 };
 
-/// Thinks by itself ("adaptive"), inside `max_tokens`.
+/// Claude 5: thinks unasked ("adaptive"), inside `max_tokens`.
 const FIVE: Family = Family {
-    common: Common {
+    common: FamilyLimits {
         thinking_allowance: 16_384,
         ..FOUR_SEVEN.common
     },
     ..FOUR_SEVEN
 };
 
-/// Thinking blocks are bound to their transcript: Fable and Mythos since 5.1, the others since 5.5.
+/// Claude 5.1 and later. Thinking blocks are bound to their transcript: Fable and Mythos since 5.1,
+/// the others since 5.5.
 const FIVE_ONE: Family = Family {
     binds_thinking: true,
     ..FIVE
 };
 
-/// The row of a model by its name, wherever a server in between puts it
-/// (`anthropic/claude-haiku-4.5`). A Claude without a number is the newest.
-pub(super) fn of(model: &str) -> Family {
+/// Returns the family of a model by its name, which proxies may prefix
+/// (`anthropic/claude-haiku-4.5`). A Claude without a version is the newest.
+pub(super) fn for_model(model: &str) -> Family {
     let Some((_, rest)) = model.split_once("claude-") else {
         return OTHER;
     };
     let words = || rest.split(['-', '.', '@', ':', '/']);
-    // A date (`20250929`) is no part of the number.
+    // A date (`20250929`) is no part of the version.
     let is_number = |word: &&str| word.len() < 3 && word.parse::<u32>().is_ok();
     let mut numbers = words()
         .skip_while(|word| !is_number(word))
@@ -110,7 +112,7 @@ pub(super) fn of(model: &str) -> Family {
         .filter_map(|word| word.parse().ok());
     let number: (Option<u32>, u32) = (numbers.next(), numbers.next().unwrap_or(0));
     let output = |family: Family, output_max| Family {
-        common: Common {
+        common: FamilyLimits {
             output_max,
             ..family.common
         },
@@ -118,7 +120,7 @@ pub(super) fn of(model: &str) -> Family {
     };
     let is = |size: &str| words().any(|word| word == size);
     match number {
-        // The preview of Mythos came before the numbers of 5 but thinks like them.
+        // The preview of Mythos was released before version 5 but thinks like it.
         (None, _) if is("preview") => FIVE,
         (None, _) => FIVE_ONE,
         (Some(0..=2), _) => THREE,
@@ -143,7 +145,7 @@ mod tests {
     #[test]
     fn names_find_their_row() {
         let output = |family: Family, output_max| Family {
-            common: Common {
+            common: FamilyLimits {
                 output_max,
                 ..family.common
             },
@@ -168,7 +170,7 @@ mod tests {
             ("claude-haiku-6", FIVE_ONE),
             ("kimi-k3", OTHER),
         ] {
-            assert_eq!(of(name), family, "{name}");
+            assert_eq!(for_model(name), family, "{name}");
         }
     }
 }

@@ -1,17 +1,17 @@
-//! Claude by Anthropic: Messages, version 2023-06-01.
+//! Anthropic's Claude models, over the Messages API, version 2023-06-01.
 //!
 //! Source: <https://platform.claude.com/docs/en/api/messages> and the vendor's published types
 //! (checked 2026-11-22).
 
-mod error; // what an error body says
-mod family; // what differs between models
-mod request; // core to wire
-mod response; // wire to core
-mod schema; // JSON Schema as Claude takes it
-mod stream; // events to deltas
+mod error; // parses error bodies
+mod family; // limits and settings per model family
+mod request; // encodes requests
+mod response; // decodes answers
+mod schema; // JSON Schema in the subset that Claude takes
+mod stream; // folds the events of a stream
 #[cfg(test)]
 mod tests;
-mod wire; // the vendor's JSON
+mod wire; // the API's JSON types
 
 use std::sync::Arc;
 
@@ -21,21 +21,22 @@ use secrecy::SecretString;
 use url::Url;
 
 use crate::adapter::{HttpModel, Wire};
+use crate::address::is_on_private_network;
 use crate::connection::{Connection, endpoint, model_id};
-use crate::decode::{Asked, SseStream, StreamDecoder};
+use crate::decode::{RequestContext, SseDecoder, StreamDecoder};
 use crate::encode::Encoded;
 use crate::error::Vendor;
-use crate::patience::{Patience, is_on_own_network};
 use crate::provider::Provider;
+use crate::read_timeout::ReadTimeouts;
 use family::Family;
-use response::Reading;
+use response::PartialAnswer;
 
 /// The vendor's current Sonnet, its middle size (checked 2026-11-22: released 2026-09-28, "Models
 /// overview").
 pub const DEFAULT_MODEL: &str = "claude-sonnet-5-5";
 
 const VERSION: &str = "v1";
-/// Of the API, as a header; the vendor's only one so far.
+/// The API's version, sent as a header; the vendor's only one so far.
 const API_VERSION: &str = "2023-06-01";
 
 pub(crate) const PROVIDERS: &[Provider] = &[Provider {
@@ -55,7 +56,23 @@ pub(crate) const PROVIDERS: &[Provider] = &[Provider {
     open,
 }];
 
-/// A model of Anthropic. Sends nothing.
+/// Opens a model of Anthropic's API. Sends no request.
+///
+/// # Examples
+/// ```no_run
+/// use adjutant_core::{GenerateRequest, LanguageModel, Message};
+/// use adjutant_providers::{Connection, Transport, anthropic};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let key = std::env::var("ANTHROPIC_API_KEY")?;
+/// let connection = Connection::new(Transport::new()?).with_key(key.into());
+/// let model = anthropic::model(anthropic::DEFAULT_MODEL, connection)?;
+///
+/// let request = GenerateRequest::new(vec![Message::user("Hello!")?]);
+/// println!("{}", model.generate(&request).await?.text());
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 /// [`ModelError::Authentication`] without a key, [`ModelError::BadRequest`] for a blank model name
@@ -69,15 +86,18 @@ fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel,
     let provider = &vendor.model.provider;
     let key = connection.key(provider, row.key_advice)?;
     let base = row.base(&connection)?;
-    let (self_hosted, mut family) = (is_on_own_network(&base), family::of(&vendor.model.name));
+    let (self_hosted, mut family) = (
+        is_on_private_network(&base),
+        family::for_model(&vendor.model.name),
+    );
     if self_hosted {
-        family.common = family.common.at_home();
+        family.common = family.common.for_self_hosted();
     }
     let capabilities = Capabilities {
         self_hosted,
         ..family.common.capabilities()
     };
-    let patience = Patience::by_address(&connection, &base, &capabilities);
+    let timeouts = ReadTimeouts::for_address(connection.timeout, &base, &capabilities);
     let wire = Anthropic {
         family,
         url: endpoint(provider, &base, VERSION, &["messages"])?,
@@ -93,7 +113,7 @@ fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel,
     Ok(HttpModel::new(
         vendor,
         capabilities,
-        patience,
+        timeouts,
         wire,
         connection,
     ))
@@ -104,7 +124,7 @@ fn vendor(row: &Provider, name: &str) -> Result<Vendor, ModelError> {
         model: model_id(row.name, name)?,
         key_advice: row.key_advice.to_owned(),
         model_advice: String::new(),
-        complaint: error::complaint,
+        parse_error: error::parse,
     })
 }
 
@@ -141,14 +161,14 @@ impl Wire for Anthropic {
 
     fn decode(
         &self,
-        _: &Asked,
+        _: &RequestContext,
         body: &str,
         losses: Vec<String>,
     ) -> Result<GenerateResponse, ModelError> {
         response::decode(body, self.vendor.clone(), losses)
     }
 
-    fn decoder(&self, _: &Asked, losses: Vec<String>) -> Box<dyn StreamDecoder> {
-        SseStream::boxed(Reading::new(self.vendor.clone(), losses))
+    fn decoder(&self, _: &RequestContext, losses: Vec<String>) -> Box<dyn StreamDecoder> {
+        SseDecoder::boxed(PartialAnswer::new(self.vendor.clone(), losses))
     }
 }

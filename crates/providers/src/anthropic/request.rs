@@ -1,7 +1,7 @@
-//! Core to wire. Pure; the same request gives the same bytes.
+//! Encodes requests. Pure; the same request gives the same bytes.
 //!
-//! Caching: one mark behind the tools, one behind the instruction, and the request's own
-//! `cache_control`, which the vendor puts on the last block that can be cached and moves on as the
+//! Caching: one mark after the tools, one after the instruction, and the request's own
+//! `cache_control`, which the vendor puts on the last block that can be cached and moves as the
 //! conversation grows ("Prompt caching", automatic caching, checked 2026-11-22). So no byte of an
 //! earlier message changes from one request to the next.
 
@@ -17,12 +17,12 @@ use serde_json::{Value, json};
 use super::family::Family;
 use super::schema;
 use super::wire::{self, Block, CacheControl};
-use crate::encode::{Encoded, Encoder, Image, Settings, State};
+use crate::encode::{Encoded, Encoder, Image, PartState, Settings, object};
 
-/// What images may be.
+/// Media types of images that the vendor takes.
 const IMAGES: &[&str] = &["image/jpeg", "image/png", "image/gif", "image/webp"];
 
-/// Traces of the vendor's own tools that every request may carry. Source: the published schema of a
+/// Traces of the vendor's own tools that any request may carry. Source: the published schema of a
 /// request.
 const TRACES: &[&str] = &[
     "server_tool_use",
@@ -35,8 +35,8 @@ const TRACES: &[&str] = &[
     "container_upload",
 ];
 
-/// Traces that need a beta header, and which. Source: the published schema of a beta request, and
-/// the page of each in the vendor's guide (checked 2026-11-22).
+/// Traces that need a beta header, with that header. Source: the published schema of a beta
+/// request, and the page of each in the vendor's guide (checked 2026-11-22).
 const BETA_TRACES: &[(&str, &str)] = &[
     ("mcp_tool_use", "mcp-client-2025-11-20"),
     ("mcp_tool_result", "mcp-client-2025-11-20"),
@@ -46,14 +46,17 @@ const BETA_TRACES: &[(&str, &str)] = &[
     ("fallback", "server-side-fallback-2026-07-01"),
 ];
 
-/// Also of the calls of that tool, which look like any other's.
+/// The beta header of the advisor tool, whose calls look like those of other server tools.
 const ADVISOR_BETA: &str = "advisor-tool-2026-03-01";
 
-/// Lets a request say what is to become of thinking whose transcript has changed. Source:
-/// "Preserved thinking".
+/// The beta header for requests that say what to do with thinking whose transcript has changed.
+/// Source: "Preserved thinking".
 const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
 
-/// Fails with [`ModelError::BadRequest`] where the model would refuse the request anyway.
+/// Encodes a request.
+///
+/// # Errors
+/// [`ModelError::BadRequest`] if the vendor would refuse the request.
 pub(super) fn encode(
     request: &GenerateRequest,
     model: &ModelId,
@@ -66,7 +69,7 @@ pub(super) fn encode(
         ids: BTreeMap::new(),
     };
     let (mut system, messages) = encoder.transcript(&request.messages)?;
-    encoder.common.something_to_answer(messages.len())?;
+    encoder.common.require_messages(messages.len())?;
     let output_config = encoder.output_config(request, &mut system)?;
     let mut tools: Vec<_> = request
         .tools
@@ -90,12 +93,12 @@ pub(super) fn encode(
         top_k: settings.top_k,
         stream: streamed,
         cache_control: mark,
-        // These families think adaptively anyway. History is trimmed and cut in places, and a
-        // conversation must survive it.
+        // These families think adaptively anyway. The history is trimmed and cut in places, and the
+        // conversation must survive that.
         thinking: sends_bound_thinking(request, model, family).then_some(drop_block),
         output_config,
-        // A call that has to be made cannot be asked for beside thinking; where it is not made it
-        // is asked for again.
+        // Forcing a call is not allowed together with thinking; the runtime asks again if no call
+        // is made.
         tool_choice: (request.tool_choice == ToolChoice::None && !tools.is_empty())
             .then(|| json!({ "type": "none" })),
         tools,
@@ -105,14 +108,16 @@ pub(super) fn encode(
     encoder.common.finish(&wire)
 }
 
-/// The beta features a request uses, in one order.
+/// Returns the beta features that a request uses, sorted.
 pub(super) fn betas(
     request: &GenerateRequest,
     model: &ModelId,
     family: &Family,
 ) -> Vec<&'static str> {
     let parts = request.messages.iter().flat_map(Message::parts);
-    let traces = parts.filter(|part| is_of(part, model)).filter_map(beta_of);
+    let traces = parts
+        .filter(|part| is_from(part, model))
+        .filter_map(beta_of_trace);
     let binding = sends_bound_thinking(request, model, family).then_some(BINDING_BETA);
     traces
         .chain(binding)
@@ -121,7 +126,7 @@ pub(super) fn betas(
         .collect()
 }
 
-fn beta_of(part: &Part) -> Option<&'static str> {
+fn beta_of_trace(part: &Part) -> Option<&'static str> {
     let Content::Opaque { kind } = &part.content else {
         return None;
     };
@@ -142,10 +147,11 @@ fn beta_of(part: &Part) -> Option<&'static str> {
 fn sends_bound_thinking(request: &GenerateRequest, model: &ModelId, family: &Family) -> bool {
     let mut parts = request.messages.iter().flat_map(Message::parts);
     family.binds_thinking
-        && parts.any(|part| matches!(part.content, Content::Thinking { .. }) && is_of(part, model))
+        && parts
+            .any(|part| matches!(part.content, Content::Thinking { .. }) && is_from(part, model))
 }
 
-fn is_of(part: &Part, model: &ModelId) -> bool {
+fn is_from(part: &Part, model: &ModelId) -> bool {
     part.state
         .as_ref()
         .is_some_and(|state| state.origin == *model)
@@ -153,13 +159,13 @@ fn is_of(part: &Part, model: &ModelId) -> bool {
 
 struct AnthropicEncoder<'a> {
     common: Encoder<'a>,
-    /// What each call is called on this wire.
+    /// The id that each call has in this request.
     ids: BTreeMap<&'a CallId, String>,
 }
 
 impl<'a> AnthropicEncoder<'a> {
-    /// The instruction, and the turns: neighbours of one role are one message, so that all results
-    /// of a turn are together and before what the person says next.
+    /// Encodes the instruction and the messages. Neighbours of one role become one message, so that
+    /// all results of a turn are together and before the user's next text.
     fn transcript(
         &mut self,
         messages: &'a [Message],
@@ -174,7 +180,7 @@ impl<'a> AnthropicEncoder<'a> {
             let role = match message.role() {
                 Role::System => {
                     if !turns.is_empty() {
-                        self.common.lose(
+                        self.common.record_loss(
                             "a system message in the middle was moved to the instruction at the beginning",
                         );
                     }
@@ -182,7 +188,7 @@ impl<'a> AnthropicEncoder<'a> {
                     continue;
                 }
                 Role::Assistant => {
-                    self.end_with_words(&mut blocks);
+                    self.drop_trailing_thinking(&mut blocks);
                     "assistant"
                 }
                 Role::User | Role::Tool => "user",
@@ -203,15 +209,15 @@ impl<'a> AnthropicEncoder<'a> {
             && let Some(Value::String(text)) =
                 content.last_mut().and_then(|block| block.get_mut("text"))
         {
-            // The vendor refuses white space there.
+            // The vendor refuses trailing white space in a final assistant message.
             text.truncate(text.trim_end().len());
         }
         Ok((system, turns))
     }
 
-    /// "The final block in an assistant message cannot be `thinking`": an answer that was cut there
-    /// led to nothing.
-    fn end_with_words(&mut self, blocks: &mut Vec<Block>) {
+    /// Drops thinking at the end of a message: "The final block in an assistant message cannot be
+    /// `thinking`". An answer that was cut off may end so.
+    fn drop_trailing_thinking(&mut self, blocks: &mut Vec<Block>) {
         let thinks = |block: &Block| {
             matches!(
                 block["type"].as_str(),
@@ -220,33 +226,33 @@ impl<'a> AnthropicEncoder<'a> {
         };
         while blocks.pop_if(|block| thinks(block)).is_some() {
             self.common
-                .lose("thinking that led to nothing was left out");
+                .record_loss("thinking that led to nothing was left out");
         }
     }
 
     fn part(&mut self, part: &'a Part) -> Result<Option<Block>, ModelError> {
         let own = match self.common.state(part) {
-            State::Own(state) => state.as_object(),
-            State::None => None,
+            PartState::Own(state) => state.as_object(),
+            PartState::None => None,
         };
         let mut block = match &part.content {
-            // The vendor refuses text without words.
+            // The vendor refuses blank text.
             Content::Text { text } | Content::Refusal { text } if text.trim().is_empty() => {
                 return Ok(None);
             }
             Content::Text { text } | Content::Refusal { text } => {
-                block([("type", "text".into()), ("text", json!(text))])
+                object([("type", "text".into()), ("text", json!(text))])
             }
             Content::Thinking { .. } if own.is_some_and(|state| state.contains_key("data")) => {
-                block([("type", "redacted_thinking".into())])
+                object([("type", "redacted_thinking".into())])
             }
             Content::Thinking { text }
                 if own.is_some_and(|state| state.contains_key("signature")) =>
             {
-                block([("type", "thinking".into()), ("thinking", json!(text))])
+                object([("type", "thinking".into()), ("thinking", json!(text))])
             }
             Content::Thinking { .. } => {
-                self.common.lose(match own {
+                self.common.record_loss(match own {
                     Some(_) => "thinking without its signature was left out",
                     None => "thinking of another model was left out",
                 });
@@ -254,15 +260,17 @@ impl<'a> AnthropicEncoder<'a> {
             }
             Content::Opaque { kind } => {
                 match own {
-                    Some(state) if TRACES.contains(&kind.as_str()) || beta_of(part).is_some() => {
+                    Some(state)
+                        if TRACES.contains(&kind.as_str()) || beta_of_trace(part).is_some() =>
+                    {
                         return Ok(Some(state.clone()));
                     }
                     Some(_) => self
                         .common
-                        .lose(format!("{kind} was left out: a request cannot carry it")),
+                        .record_loss(format!("{kind} was left out: a request cannot carry it")),
                     None => self
                         .common
-                        .lose(format!("{kind} of another model was left out")),
+                        .record_loss(format!("{kind} of another model was left out")),
                 }
                 return Ok(None);
             }
@@ -273,7 +281,7 @@ impl<'a> AnthropicEncoder<'a> {
                         .unsupported(&what, "make it a JPEG, PNG, GIF or WebP")?;
                     return Ok(None);
                 }
-                Some(image) => block([("type", "image".into()), ("source", source_of(image))]),
+                Some(image) => object([("type", "image".into()), ("source", image_source(image))]),
                 None => return Ok(None),
             },
             Content::ToolCall(call) => self.call(call),
@@ -284,8 +292,9 @@ impl<'a> AnthropicEncoder<'a> {
                     .ids
                     .get(call_id)
                     .cloned()
-                    .unwrap_or_else(|| fitting(call_id.as_str()));
-                let mut block = block([("type", "tool_result".into()), ("tool_use_id", id.into())]);
+                    .unwrap_or_else(|| sanitize(call_id.as_str()));
+                let mut block =
+                    object([("type", "tool_result".into()), ("tool_use_id", id.into())]);
                 let text = result.to_text();
                 if !text.trim().is_empty() {
                     block.insert("content".to_owned(), text.into());
@@ -295,10 +304,10 @@ impl<'a> AnthropicEncoder<'a> {
                 }
                 block
             }
-            // Content may grow; what we do not know is reported, not guessed.
+            // `Content` is non-exhaustive: an unknown part is reported, not guessed.
             other => {
                 self.common
-                    .lose(format!("a part cannot be sent to Anthropic: {other:?}"));
+                    .record_loss(format!("a part cannot be sent to Anthropic: {other:?}"));
                 return Ok(None);
             }
         };
@@ -306,21 +315,21 @@ impl<'a> AnthropicEncoder<'a> {
         Ok(Some(block))
     }
 
-    /// A call keeps the id it came with, from whomever, unless that does not fit here or is another
-    /// call's too.
+    /// Encodes a call. It keeps the id it came with, from whatever model, unless the vendor would
+    /// refuse the id or another call has it.
     fn call(&mut self, call: &'a ToolCall) -> Block {
-        let free = |id: &&str| fitting(id) == **id && !self.ids.values().any(|taken| taken == *id);
+        let free = |id: &&str| sanitize(id) == **id && !self.ids.values().any(|taken| taken == *id);
         let id = call.provider_id.as_deref().filter(free);
-        let id = id.map_or_else(|| fitting(call.id.as_str()), str::to_owned);
+        let id = id.map_or_else(|| sanitize(call.id.as_str()), str::to_owned);
         self.ids.insert(&call.id, id.clone());
-        let name = fitting(&call.name);
+        let name = sanitize(&call.name);
         if name != call.name {
-            self.common.lose(format!(
+            self.common.record_loss(format!(
                 "a call of {:?} was sent as {name}: the vendor refuses such a name",
                 call.name
             ));
         }
-        block([
+        object([
             ("type", "tool_use".into()),
             ("id", id.into()),
             ("name", name.into()),
@@ -329,8 +338,8 @@ impl<'a> AnthropicEncoder<'a> {
     }
 
     fn tool(&mut self, tool: &'a ToolDefinition) -> wire::Tool<'a> {
-        // Nothing is lost by what it leaves out: the arguments are checked against all of the
-        // schema before the tool is called.
+        // Dropped keywords are no loss: the runtime checks the arguments against the whole schema
+        // before it calls the tool.
         let mut dropped = BTreeSet::new();
         let input_schema = schema::parameters(&tool.parameters, &mut dropped);
         wire::Tool {
@@ -358,14 +367,14 @@ impl<'a> AnthropicEncoder<'a> {
             && request.config.temperature.is_none()
             && settings.temperature.is_some()
         {
-            // Since Claude 4.1 both together are an error.
+            // Since Claude 4.1 both together are an error, and the temperature is only our default.
             settings.temperature = None;
         }
         Ok(settings)
     }
 
-    /// The form of the answer; what the vendor cannot enforce is asked for in words, behind the
-    /// instruction.
+    /// Returns the schema of the answer. A schema that the vendor cannot enforce is asked for in
+    /// text after the instruction.
     fn output_config(
         &mut self,
         request: &GenerateRequest,
@@ -382,26 +391,27 @@ impl<'a> AnthropicEncoder<'a> {
         let mut dropped = BTreeSet::new();
         match schema::answer(schema, &mut dropped) {
             Ok(schema) => {
-                self.common.lose_keywords("the response schema", &dropped);
+                self.common
+                    .record_dropped_keywords("the response schema", &dropped);
                 Ok(Some(
                     json!({ "format": { "type": "json_schema", "schema": schema } }),
                 ))
             }
             Err(obstacle) => {
-                self.common.lose(format!(
+                self.common.record_loss(format!(
                     "the response schema was asked for in words: it {obstacle}"
                 ));
-                let words = format!(
+                let text = format!(
                     "Answer with one JSON value that fits this JSON Schema, and nothing else:\n{schema}"
                 );
-                system.push(block([("type", "text".into()), ("text", words.into())]));
+                system.push(object([("type", "text".into()), ("text", text.into())]));
                 Ok(None)
             }
         }
     }
 }
 
-fn source_of(image: Image<'_>) -> Value {
+fn image_source(image: Image<'_>) -> Value {
     match image {
         Image::Bytes { media_type, data } => {
             json!({ "type": "base64", "media_type": media_type, "data": data })
@@ -410,8 +420,8 @@ fn source_of(image: Image<'_>) -> Value {
     }
 }
 
-/// A name or id in the characters the vendor takes, `^[a-zA-Z0-9_-]+$`, at most 128.
-fn fitting(name: &str) -> String {
+/// Replaces characters that the vendor refuses in names and ids (`^[a-zA-Z0-9_-]+$`, at most 128).
+fn sanitize(name: &str) -> String {
     let fits = |c: char| {
         if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') {
             c
@@ -425,11 +435,4 @@ fn fitting(name: &str) -> String {
     } else {
         name
     }
-}
-
-fn block<const N: usize>(fields: [(&str, Value); N]) -> Block {
-    fields
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
 }

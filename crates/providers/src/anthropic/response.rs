@@ -1,4 +1,5 @@
-//! Wire to core. Pure; a stream is folded into the blocks of a whole answer, so both read the same.
+//! Decodes answers. Pure; a stream is folded into the blocks of a whole answer first, so both are
+//! decoded here.
 
 use std::sync::Arc;
 
@@ -10,9 +11,10 @@ use serde_json::{Map, Value};
 
 use super::error;
 use super::wire;
+use crate::encode::object;
 use crate::error::Vendor;
 
-/// Reads a whole answer.
+/// Decodes a whole answer.
 pub(super) fn decode(
     body: &str,
     vendor: Arc<Vendor>,
@@ -21,47 +23,47 @@ pub(super) fn decode(
     let answer: wire::Answer =
         serde_json::from_str(body).map_err(|error| vendor.not_json(&error, body))?;
     if let Some(error) = &answer.error {
-        return Err(error::inside(&vendor, error));
+        return Err(error::in_answer(&vendor, error));
     }
     if answer.content.is_none() {
-        return Err(vendor.unreadable("no content", body));
+        return Err(vendor.invalid("no content", body));
     }
-    let mut reading = Reading::new(vendor, losses);
-    reading.begin(answer);
-    reading.end()
+    let mut partial = PartialAnswer::new(vendor, losses);
+    partial.begin(answer);
+    partial.end()
 }
 
-/// An answer taking shape.
+/// An answer whose blocks are still arriving.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct PartialAnswer {
     pub(super) vendor: Arc<Vendor>,
     losses: Vec<String>,
     pub(super) blocks: Vec<Block>,
-    /// The stream said that this was all.
+    /// `message_stop` was read.
     pub(super) over: bool,
     stop: wire::Stop,
     usage: wire::Usage,
-    /// The input counter of the answer's beginning; later ones include what the vendor's own tools
-    /// read.
+    /// The input count of the first report; later ones include tokens read by the vendor's own
+    /// tools.
     first_input: Option<u64>,
-    /// Thinking blocks of the transcript that the model was not shown.
+    /// Thinking blocks of the transcript that the vendor dropped.
     thinking_dropped: usize,
     model: Option<String>,
 }
 
-/// A content block, perhaps still growing.
+/// A content block, perhaps incomplete.
 #[derive(Debug, Default)]
 pub(super) struct Block {
-    /// The vendor's number of it.
+    /// The vendor's index of the block.
     pub(super) index: Option<u64>,
-    /// More may come.
+    /// True while more of it may arrive.
     pub(super) open: bool,
     pub(super) fields: wire::Block,
-    /// JSON text of its `input`, if that came in pieces.
+    /// The JSON text of its `input`, if that is streamed.
     pub(super) input: String,
 }
 
-impl Reading {
+impl PartialAnswer {
     pub(super) fn new(vendor: Arc<Vendor>, losses: Vec<String>) -> Self {
         Self {
             vendor,
@@ -76,17 +78,12 @@ impl Reading {
         }
     }
 
-    /// An answer begins, or is there as a whole.
+    /// Adds a whole answer, or the beginning of a streamed one.
     pub(super) fn begin(&mut self, answer: wire::Answer) {
         let blocks = match answer.content {
             Some(wire::Content::Blocks(blocks)) => blocks,
             Some(wire::Content::Text(text)) => {
-                let text = [("type", "text".to_owned()), ("text", text)];
-                vec![
-                    text.map(|(name, value)| (name.to_owned(), Value::String(value)))
-                        .into_iter()
-                        .collect(),
-                ]
+                vec![object([("type", "text".into()), ("text", text.into())])]
             }
             None => Vec::new(),
         };
@@ -97,17 +94,19 @@ impl Reading {
         self.model = answer.model.or(self.model.take());
         self.stop = answer.stop;
         self.count(answer.usage.as_ref());
-        self.left_out(answer.input_transformations.as_deref());
+        self.record_transformations(answer.input_transformations.as_deref());
     }
 
-    pub(super) fn stopped(&mut self, stop: wire::Stop) {
+    /// Adds the fields of a stop report that are set.
+    pub(super) fn merge_stop(&mut self, stop: wire::Stop) {
         self.stop = wire::Stop {
             stop_reason: stop.stop_reason.or(self.stop.stop_reason.take()),
             stop_details: stop.stop_details.or(self.stop.stop_details.take()),
         };
     }
 
-    /// Counts are totals so far: the last report of each holds.
+    /// Adds a report of token counts. They are totals so far, so the last report of each count is
+    /// valid.
     pub(super) fn count(&mut self, report: Option<&wire::Usage>) {
         let Some(report) = report else { return };
         let usage = &mut self.usage;
@@ -121,20 +120,23 @@ impl Reading {
             .or(usage.cache_creation_input_tokens);
         usage.output_tokens_details = report.output_tokens_details.or(usage.output_tokens_details);
         usage.cost = report.cost.or(usage.cost);
-        // Servers in between begin with a zero that says nothing.
+        // Some proxies begin with a meaningless zero.
         self.first_input = self
             .first_input
             .filter(|count| *count > 0)
             .or(usage.input_tokens);
     }
 
-    /// The vendor drops thinking that no longer fits its transcript when it is asked to
-    /// (`request.rs` does), and says so; the last report holds.
-    pub(super) fn left_out(&mut self, transformations: Option<&[Value]>) {
+    /// Records thinking that the vendor dropped because its transcript has changed, as `request.rs`
+    /// allows. The last report is valid.
+    pub(super) fn record_transformations(&mut self, transformations: Option<&[Value]>) {
         self.thinking_dropped = transformations.map_or(self.thinking_dropped, <[Value]>::len);
     }
 
-    /// The whole answer, if it is one.
+    /// Returns the whole answer.
+    ///
+    /// # Errors
+    /// [`ModelError::Truncated`] without a stop reason.
     pub(super) fn end(&mut self) -> Result<GenerateResponse, ModelError> {
         let Some(reason) = self.stop.stop_reason.take() else {
             return Err(self.vendor.truncated("it ended without a stop_reason"));
@@ -152,7 +154,7 @@ impl Reading {
         }
         let finish = self.reason(&reason, calls > 0)?;
         if finish == FinishReason::ContentFilter {
-            // Also without words it is the model that declined, not a filter.
+            // A refusal without an explanation is one by the model, not by a filter.
             parts.push(match self.refusal() {
                 Some(text) => Part::explanation(text, self.vendor.model.clone()),
                 None => Part::from_provider(
@@ -183,19 +185,19 @@ impl Reading {
         })
     }
 
-    /// Source: "Stop reasons and fallback" in the vendor's guide. What is not listed there fails
-    /// closed.
+    /// Returns the finish reason. Source: "Stop reasons and fallback" in the vendor's guide. An
+    /// unknown reason is an error, so that a cut-off call is never run.
     fn reason(&mut self, reason: &str, has_calls: bool) -> Result<FinishReason, ModelError> {
         Ok(match reason {
             "end_turn" | "stop_sequence" if has_calls => FinishReason::ToolCalls,
             "end_turn" | "stop_sequence" => FinishReason::Stop,
             "tool_use" => FinishReason::ToolCalls,
-            // The second: the window was full before max_tokens were written; "treat the response
-            // as truncated".
+            // The context window was full before max_tokens were generated; the guide says to treat
+            // that as truncated.
             "max_tokens" | "model_context_window_exceeded" => FinishReason::MaxTokens,
             "refusal" => FinishReason::ContentFilter,
-            // Tools the vendor runs itself reached their bound, or it made room. We ask for
-            // neither; what there is of the answer is one, and goes on when it is sent back.
+            // The vendor's own tools reached their bound, or it compacted its context. We ask for
+            // neither; the answer so far is valid, and continues when it is sent back.
             "pause_turn" | "compaction" => {
                 self.losses.push(format!(
                     "the vendor paused ({reason}): the answer may not be whole"
@@ -207,23 +209,20 @@ impl Reading {
                 }
             }
             other => {
-                let words = format!("stop_reason {other}, which is no end of an answer we know");
-                return Err(self.vendor.unreadable(words, ""));
+                let reason = format!("stop_reason {other}, which is no end of an answer we know");
+                return Err(self.vendor.invalid(reason, ""));
             }
         })
     }
 
-    /// The vendor's words for a refusal, if it has any.
+    /// Returns the vendor's explanation of a refusal, if there is one.
     fn refusal(&self) -> Option<String> {
         let details = self.stop.stop_details.as_ref()?;
-        let words = details
-            .explanation
-            .clone()
-            .filter(|words| !words.is_empty());
-        words.or_else(|| Some(format!("refused ({})", details.category.as_deref()?)))
+        let text = details.explanation.clone().filter(|text| !text.is_empty());
+        text.or_else(|| Some(format!("refused ({})", details.category.as_deref()?)))
     }
 
-    /// The vendor counts what a cache gave or took apart from the input.
+    /// Returns the token counts. The vendor counts tokens of its cache apart from the input.
     fn usage(&self) -> Usage {
         let usage = &self.usage;
         let cache = usage
@@ -262,18 +261,19 @@ impl Block {
             .to_owned()
     }
 
-    /// JSON text of a call's arguments.
+    /// Returns the JSON text of a call's arguments.
     pub(super) fn arguments(&self) -> String {
         match self.fields.get("input") {
             _ if !self.input.is_empty() => self.input.clone(),
             None | Some(Value::Null) => String::new(),
-            // Arguments that are text are JSON text, if the model got it right.
+            // Text is the JSON text itself, written by the model, so it may be malformed.
             Some(Value::String(text)) => text.clone(),
             Some(input) => input.to_string(),
         }
     }
 
-    /// The part it is; `None` for text without words. `calls` have come before it.
+    /// Returns the block as a part; `None` for empty text. `calls` is the number of calls before
+    /// it.
     fn part(mut self, origin: &ModelId, calls: usize) -> Option<Part> {
         let state = |data: Map<String, Value>| ProviderState {
             origin: origin.clone(),
@@ -284,8 +284,8 @@ impl Block {
                 let text = self.take("text");
                 let rest = self.rest();
                 let state = (!rest.is_empty()).then(|| state(rest));
-                let says_something = !text.is_empty() || state.is_some();
-                return says_something.then(|| Part::from_provider(Content::Text { text }, state));
+                let is_empty = text.is_empty() && state.is_none();
+                return (!is_empty).then(|| Part::from_provider(Content::Text { text }, state));
             }
             "thinking" => Content::Thinking {
                 text: self.take("thinking"),
@@ -300,7 +300,7 @@ impl Block {
                     .retain(|name, _| name != "name" && name != "input");
                 Content::ToolCall(ToolCall::from_json_text(calls, id, name, &arguments))
             }
-            // Kept as it came; only an input in pieces is put together.
+            // Kept unchanged, except that a streamed input is put in its place.
             kind => {
                 let kind = kind.to_owned();
                 if !self.input.is_empty() {
@@ -324,12 +324,13 @@ impl Block {
         }
     }
 
-    /// What the vendor wants back with the content: signatures, citations, who called.
+    /// Returns the fields that the vendor wants back with the content: signatures, citations,
+    /// callers.
     fn rest(mut self) -> Map<String, Value> {
-        let says_nothing =
+        let is_blank =
             |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
         self.fields
-            .retain(|name, value| name != "type" && !says_nothing(value));
+            .retain(|name, value| name != "type" && !is_blank(value));
         self.fields
     }
 }

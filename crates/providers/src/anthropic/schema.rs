@@ -1,14 +1,16 @@
-//! JSON Schema as Claude takes it. Pure; arguments and answers are always checked against the
-//! original.
+//! JSON Schema in the subset that Claude takes. Pure; arguments and answers are always checked
+//! against the original schema.
 //!
 //! Source: "Define tools" and "Structured outputs" (limitations) in the vendor's guide, and its own
-//! error messages (recorded, and quoted in public issues; checked 2026-11-22). A tool's schema is
-//! advice: any draft 2020-12 schema of an object, without a choice at the top. An answer's schema
-//! is enforced, and says only what follows.
+//! error messages (recorded, and quoted in public issues; checked 2026-11-22). A tool's schema is a
+//! hint for the model: any draft 2020-12 schema of an object, without a choice at the top. An
+//! answer's schema is enforced, and may use only the keywords below.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
+
+use crate::schema::{Schema, convert_list, convert_members, is_one_of, modern_reference, unite};
 
 /// Formats the vendor enforces.
 const FORMATS: &[&str] = &[
@@ -24,15 +26,13 @@ const FORMATS: &[&str] = &[
     "uuid",
 ];
 
-type Schema = Map<String, Value>;
-
-/// The schema of a tool's parameters. Keywords that had to go are added to `dropped`.
+/// Converts the schema of a tool's parameters. Dropped keywords are added to `dropped`.
 pub(super) fn parameters(schema: &Value, dropped: &mut BTreeSet<String>) -> Value {
     let mut top = modern(schema, dropped)
         .as_object()
         .cloned()
         .unwrap_or_default();
-    // A type that refers to itself is a reference at its top.
+    // A recursive type is a reference at its top, which the vendor refuses there.
     if let Some(target) = top
         .shift_remove("$ref")
         .and_then(|target| resolve(schema, target.as_str()?).cloned())
@@ -56,7 +56,7 @@ pub(super) fn parameters(schema: &Value, dropped: &mut BTreeSet<String>) -> Valu
             continue;
         };
         if keyword != "allOf" {
-            // What may be given is still named; which of it belongs together is not.
+            // The alternatives' properties are named; which of them belong together is lost.
             dropped.insert(keyword.to_owned());
         }
         for member in members {
@@ -66,34 +66,37 @@ pub(super) fn parameters(schema: &Value, dropped: &mut BTreeSet<String>) -> Valu
                 }
                 None => member,
             };
-            unite(&mut whole, &member, "properties");
-            if keyword == "allOf" {
-                unite(&mut whole, &member, "required");
+            for part in ["properties", "required"] {
+                if let Some(value) = member.get(part)
+                    && (part == "properties" || keyword == "allOf")
+                {
+                    unite(&mut whole, part.to_owned(), value.clone());
+                }
             }
         }
     }
     Value::Object(whole)
 }
 
-/// The same schema in draft 2020-12, where an older draft's form would be refused.
+/// Converts older drafts to 2020-12, where the vendor would refuse the older form.
 fn modern(schema: &Value, dropped: &mut BTreeSet<String>) -> Value {
     match schema {
         Value::Object(fields) => {
             let mut out = Schema::new();
             for (keyword, value) in fields {
-                match (keyword.as_str(), value) {
-                    ("items", Value::Array(_)) => {
-                        drop(out.insert("prefixItems".to_owned(), modern(value, dropped)))
-                    }
+                let (name, value) = match (keyword.as_str(), value) {
+                    ("items", Value::Array(_)) => ("prefixItems", modern(value, dropped)),
                     ("exclusiveMinimum" | "exclusiveMaximum" | "required", Value::Bool(_)) => {
                         dropped.insert(keyword.clone());
+                        continue;
                     }
                     // Values, not schemas.
-                    ("enum" | "const" | "default" | "examples", _) => {
-                        drop(out.insert(keyword.clone(), value.clone()))
+                    (name @ ("enum" | "const" | "default" | "examples"), _) => {
+                        (name, value.clone())
                     }
-                    (_, _) => drop(out.insert(keyword.clone(), modern(value, dropped))),
-                }
+                    (name, _) => (name, modern(value, dropped)),
+                };
+                out.insert(name.to_owned(), value);
             }
             Value::Object(out)
         }
@@ -105,35 +108,14 @@ fn modern(schema: &Value, dropped: &mut BTreeSet<String>) -> Value {
     }
 }
 
-/// Adds what `member` has under `keyword` and `whole` has not.
-fn unite(whole: &mut Schema, member: &Value, keyword: &str) {
-    match (whole.get_mut(keyword), member.get(keyword)) {
-        (Some(Value::Object(known)), Some(Value::Object(more))) => {
-            for (name, schema) in more {
-                known.entry(name).or_insert_with(|| schema.clone());
-            }
-        }
-        (Some(Value::Array(known)), Some(Value::Array(more))) => {
-            let new: Vec<_> = more
-                .iter()
-                .filter(|name| !known.contains(name))
-                .cloned()
-                .collect();
-            known.extend(new);
-        }
-        (None, Some(more)) => drop(whole.insert(keyword.to_owned(), more.clone())),
-        (_, _) => {}
-    }
-}
-
 fn resolve<'a>(schema: &'a Value, target: &str) -> Option<&'a Value> {
     schema.pointer(target.strip_prefix('#')?)
 }
 
-/// The schema of an answer.
+/// Converts the schema of an answer.
 ///
 /// # Errors
-/// What the vendor cannot enforce of it at all, as the end of a sentence about it.
+/// The reason why the vendor cannot enforce it, as the end of a sentence about it.
 pub(super) fn answer(
     schema: &Value,
     dropped: &mut BTreeSet<String>,
@@ -147,7 +129,8 @@ pub(super) fn answer(
     Ok(strict(schema, dropped))
 }
 
-/// Objects have to be closed; one that lists no names would always be empty.
+/// Returns true if some object may have properties that the schema does not name. The vendor closes
+/// all objects, so one without named properties would always be empty.
 fn has_free_names(schema: &Value) -> bool {
     match schema {
         Value::Object(fields) => {
@@ -211,70 +194,64 @@ fn is_cyclic<'a>(
 }
 
 fn strict(schema: &Value, dropped: &mut BTreeSet<String>) -> Value {
-    // `true` allows everything, and `false` cannot be said.
+    // `true` allows everything, and `false` cannot be expressed.
     let Value::Object(fields) = schema else {
         return json!({});
     };
     if let Some(target) = fields.get("$ref").and_then(Value::as_str) {
-        let mut out = Schema::from_iter([(
-            "$ref".to_owned(),
-            json!(target.replacen("#/definitions/", "#/$defs/", 1)),
-        )]);
+        let mut out = Schema::from_iter([("$ref".to_owned(), modern_reference(target))]);
         let definitions = fields.get("$defs").or_else(|| fields.get("definitions"));
-        out.extend(definitions.map(|schemas| ("$defs".to_owned(), strict_map(schemas, dropped))));
+        out.extend(definitions.map(|schemas| {
+            (
+                "$defs".to_owned(),
+                convert_members(schemas, |schema| strict(schema, dropped)),
+            )
+        }));
         return Value::Object(out);
     }
     let mut out = Schema::new();
     for (keyword, value) in fields {
-        let mut keep = |name: &str, value: Value| drop(out.insert(name.to_owned(), value));
+        let mut keep = |name: &str, value: Value| {
+            out.insert(name.to_owned(), value);
+        };
         match keyword.as_str() {
-            // Says nothing about values.
+            // Annotations, which constrain nothing.
             "$schema" | "$id" | "$comment" | "examples" | "deprecated" | "readOnly"
             | "writeOnly" => {}
             "type" | "title" | "description" | "const" | "required" | "default" => {
                 keep(keyword, value.clone())
             }
-            "properties" => keep(keyword, strict_map(value, dropped)),
-            "$defs" | "definitions" => keep("$defs", strict_map(value, dropped)),
+            "properties" => keep(
+                keyword,
+                convert_members(value, |schema| strict(schema, dropped)),
+            ),
+            "$defs" | "definitions" => keep(
+                "$defs",
+                convert_members(value, |schema| strict(schema, dropped)),
+            ),
             "items" if value.is_object() => keep(keyword, strict(value, dropped)),
-            "anyOf" | "oneOf" => keep("anyOf", strict_list(value, dropped)),
-            // Together with a reference it is refused.
-            "allOf" if !has_reference(value) => keep(keyword, strict_list(value, dropped)),
+            "anyOf" | "oneOf" => keep(
+                "anyOf",
+                convert_list(value, |schema| strict(schema, dropped)),
+            ),
+            // The vendor refuses it together with a reference.
+            "allOf" if !has_reference(value) => keep(
+                keyword,
+                convert_list(value, |schema| strict(schema, dropped)),
+            ),
             "enum" if is_plain(value) => keep(keyword, value.clone()),
-            "format"
-                if value
-                    .as_str()
-                    .is_some_and(|format| FORMATS.contains(&format)) =>
-            {
-                keep(keyword, value.clone());
-            }
+            "format" if is_one_of(value, FORMATS) => keep(keyword, value.clone()),
             "minItems" if matches!(value.as_u64(), Some(0 | 1)) => keep(keyword, value.clone()),
             "pattern" if value.as_str().is_some_and(is_simple) => keep(keyword, value.clone()),
             "additionalProperties" if value == &json!(false) => {}
-            _ => drop(dropped.insert(keyword.clone())),
+            _ => {
+                dropped.insert(keyword.clone());
+            }
         }
     }
     let closed = out.contains_key("properties") || is_object(schema);
     out.extend(closed.then(|| ("additionalProperties".to_owned(), json!(false))));
     Value::Object(out)
-}
-
-fn strict_map(schemas: &Value, dropped: &mut BTreeSet<String>) -> Value {
-    let schemas = schemas.as_object().into_iter().flatten();
-    Value::Object(
-        schemas
-            .map(|(name, schema)| (name.clone(), strict(schema, dropped)))
-            .collect(),
-    )
-}
-
-fn strict_list(schemas: &Value, dropped: &mut BTreeSet<String>) -> Value {
-    schemas
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|schema| strict(schema, dropped))
-        .collect()
 }
 
 fn has_reference(members: &Value) -> bool {
@@ -293,8 +270,8 @@ fn is_plain(values: &Value) -> bool {
     })
 }
 
-/// Without what the vendor's regular expressions lack: groups that look around, back references,
-/// word boundaries.
+/// Returns true if a pattern uses none of the constructs that the vendor's regular expressions
+/// lack: look-around, back references, word boundaries.
 fn is_simple(pattern: &str) -> bool {
     let escapes = pattern
         .split('\\')

@@ -1,25 +1,24 @@
-//! Events to deltas. Blocks grow until the answer is whole; from there on it is read like any
-//! other.
+//! Folds the events of a stream into content blocks, which are then decoded like a whole answer.
 //!
-//! Source: "Streaming messages" in the vendor's guide, which also says that new types of events may
+//! Source: "Streaming messages" in the vendor's guide, which says that new types of events may
 //! come.
 
 use std::collections::VecDeque;
 
 use adjutant_core::{Delta, GenerateResponse, ModelError};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::error;
-use super::response::{Block, Reading};
+use super::response::{Block, PartialAnswer};
 use super::wire;
-use crate::decode::{Answer, Progress};
+use crate::decode::{AnswerFold, Progress};
 
-impl Answer for Reading {
+impl AnswerFold for PartialAnswer {
     fn event(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let event: wire::Event =
             serde_json::from_str(json).map_err(|error| self.vendor.not_json(&error, json))?;
         if let Some(error) = &event.error {
-            return Err(error::inside(&self.vendor, error));
+            return Err(error::in_answer(&self.vendor, error));
         }
         match event.kind.as_deref() {
             Some("message_start") => self.start(event.message.unwrap_or_default()),
@@ -33,12 +32,12 @@ impl Answer for Reading {
                 self.open(block, deltas);
             }
             Some("content_block_delta") => {
-                self.grow(event.index, event.delta.unwrap_or_default(), deltas);
+                self.extend_block(event.index, event.delta.unwrap_or_default(), deltas);
             }
             Some("content_block_stop") => self.close(event.index, deltas),
             Some("message_delta") => {
                 self.count(event.usage.as_ref());
-                self.left_out(event.input_transformations.as_deref());
+                self.record_transformations(event.input_transformations.as_deref());
                 let mut delta = event.delta.unwrap_or_default();
                 let stop_details = delta
                     .remove("stop_details")
@@ -47,13 +46,13 @@ impl Answer for Reading {
                     .get("stop_reason")
                     .and_then(Value::as_str)
                     .map(str::to_owned);
-                self.stopped(wire::Stop {
+                self.merge_stop(wire::Stop {
                     stop_reason,
                     stop_details,
                 });
             }
             Some("message_stop") => self.over = true,
-            // `ping`, and what is yet to be invented.
+            // `ping`, and types added later.
             _ => {}
         }
         Ok(())
@@ -72,8 +71,8 @@ impl Answer for Reading {
         stray: &str,
         deltas: &mut VecDeque<Delta>,
     ) -> Result<GenerateResponse, ModelError> {
-        if let Some(error) = error::stray(stray) {
-            return Err(error::inside(&self.vendor, &error));
+        if let Some(error) = error::parse_stray(stray) {
+            return Err(error::in_answer(&self.vendor, &error));
         }
         if !self.over {
             let so_far = if self.blocks.is_empty() {
@@ -95,9 +94,9 @@ impl Answer for Reading {
     }
 }
 
-impl Reading {
-    /// A server in between may begin again in the middle (recording `spliced-message-start`). What
-    /// was said stays said; a call that was not finished was not made.
+impl PartialAnswer {
+    /// Starts the answer, or restarts it: a proxy may send a second `message_start` in the middle.
+    /// Text so far is kept; a call that was not finished is dropped, because nothing completes it.
     fn start(&mut self, message: wire::Answer) {
         self.blocks.retain(|block| !(block.open && block.is_call()));
         for block in &mut self.blocks {
@@ -108,20 +107,15 @@ impl Reading {
     }
 
     fn open(&mut self, block: Block, deltas: &mut VecDeque<Delta>) {
-        let said = |name: &str| {
-            block
-                .fields
-                .get(name)
-                .and_then(Value::as_str)
-                .filter(|words| !words.is_empty())
+        let text = |name: &str| {
+            let text = block.fields.get(name).and_then(Value::as_str);
+            text.filter(|text| !text.is_empty()).map(str::to_owned)
         };
         match block.kind() {
-            "text" => deltas.extend(said("text").map(|words| Delta::Text(words.to_owned()))),
-            "thinking" => {
-                deltas.extend(said("thinking").map(|words| Delta::Thinking(words.to_owned())))
-            }
+            "text" => deltas.extend(text("text").map(Delta::Text)),
+            "thinking" => deltas.extend(text("thinking").map(Delta::Thinking)),
             "tool_use" => deltas.push_back(Delta::ToolCall {
-                index: self.calls(),
+                index: count_calls(&self.blocks),
                 name: block.name(),
                 arguments: String::new(),
             }),
@@ -130,18 +124,15 @@ impl Reading {
         self.blocks.push(block);
     }
 
-    fn grow(
+    fn extend_block(
         &mut self,
         index: Option<u64>,
         delta: Map<String, Value>,
         deltas: &mut VecDeque<Delta>,
     ) {
-        let at = self
-            .blocks
-            .iter()
-            .rposition(|block| block.open && block.index == index);
+        let at = self.open_block(index);
         let at = at.unwrap_or_else(|| {
-            // Not announced: what grows tells what it is.
+            // Some proxies leave the announcement out; the field tells the type.
             let kind = if delta.contains_key("thinking") {
                 "thinking"
             } else {
@@ -156,10 +147,7 @@ impl Reading {
             });
             self.blocks.len() - 1
         });
-        let call = self.blocks[..at]
-            .iter()
-            .filter(|block| block.is_call())
-            .count();
+        let call = count_calls(&self.blocks[..at]);
         let block = &mut self.blocks[at];
         let kind = delta
             .get("type")
@@ -180,37 +168,32 @@ impl Reading {
                     }
                 }
                 ("citation", citation) => block.add_citation(citation),
-                // A signature comes whole; anything else that is text grows.
-                (_, Value::String(words)) if kind != "signature_delta" => {
+                // A signature arrives whole; other text is appended.
+                (_, Value::String(text)) if kind != "signature_delta" => {
                     let delta = match (block.kind(), name.as_str()) {
-                        ("text", "text") => Some(Delta::Text(words.clone())),
-                        ("thinking", "thinking") => Some(Delta::Thinking(words.clone())),
+                        ("text", "text") => Some(Delta::Text(text.clone())),
+                        ("thinking", "thinking") => Some(Delta::Thinking(text.clone())),
                         (_, _) => None,
                     };
-                    deltas.extend(delta.filter(|_| !words.is_empty()));
-                    block.append(name, words);
+                    deltas.extend(delta.filter(|_| !text.is_empty()));
+                    block.append(name, text);
                 }
-                (_, value) => drop(block.fields.insert(name, value)),
+                (_, value) => {
+                    block.fields.insert(name, value);
+                }
             }
         }
     }
 
     fn close(&mut self, index: Option<u64>, deltas: &mut VecDeque<Delta>) {
-        let Some(at) = self
-            .blocks
-            .iter()
-            .rposition(|block| block.open && block.index == index)
-        else {
+        let Some(at) = self.open_block(index) else {
             return;
         };
-        let call = self.blocks[..at]
-            .iter()
-            .filter(|block| block.is_call())
-            .count();
+        let call = count_calls(&self.blocks[..at]);
         let block = &mut self.blocks[at];
         block.open = false;
         let arguments = block.arguments();
-        // An input that came whole, with the announcement.
+        // The input came whole, with the block's announcement.
         if block.is_call() && block.input.is_empty() && !matches!(arguments.as_str(), "" | "{}") {
             deltas.push_back(Delta::ToolCall {
                 index: call,
@@ -220,26 +203,29 @@ impl Reading {
         }
     }
 
-    fn calls(&self) -> usize {
-        self.blocks.iter().filter(|block| block.is_call()).count()
+    /// Returns the position of the block with this index that still grows.
+    fn open_block(&self, index: Option<u64>) -> Option<usize> {
+        let is_open = |block: &Block| block.open && block.index == index;
+        self.blocks.iter().rposition(is_open)
     }
 }
 
+fn count_calls(blocks: &[Block]) -> usize {
+    blocks.iter().filter(|block| block.is_call()).count()
+}
+
 impl Block {
-    fn append(&mut self, name: String, words: String) {
-        match self.fields.get_mut(&name) {
-            Some(Value::String(text)) => text.push_str(&words),
-            _ => drop(self.fields.insert(name, Value::String(words))),
+    fn append(&mut self, name: String, text: String) {
+        match self.fields.entry(name).or_insert_with(|| json!("")) {
+            Value::String(before) => before.push_str(&text),
+            other => *other = Value::String(text),
         }
     }
 
     fn add_citation(&mut self, citation: Value) {
-        match self.fields.get_mut("citations") {
-            Some(Value::Array(citations)) => citations.push(citation),
-            _ => drop(
-                self.fields
-                    .insert("citations".to_owned(), Value::Array(vec![citation])),
-            ),
+        match self.fields.entry("citations").or_insert_with(|| json!([])) {
+            Value::Array(citations) => citations.push(citation),
+            other => *other = json!([citation]),
         }
     }
 }

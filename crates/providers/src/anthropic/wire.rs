@@ -1,12 +1,14 @@
-//! The vendor's JSON, field for field as far as we use it. Content blocks keep what we do not know.
+//! The Messages API's JSON, field for field as far as it is used. Content blocks keep unknown
+//! fields.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A content block: its `type` and whatever belongs to it.
+/// A content block: its `type` and that type's fields.
 pub(super) type Block = Map<String, Value>;
 
-/// What we send. What changes from call to call stands at the end.
+/// The body of a request. What changes from call to call is at the end, so that the vendor's cache
+/// matches the longest prefix.
 #[derive(Debug, Serialize)]
 pub(super) struct Request<'a> {
     pub(super) model: &'a str,
@@ -57,7 +59,7 @@ pub(super) struct CacheControl {
     pub(super) kind: &'static str,
 }
 
-/// An event of a stream. One that is not known has a type and nothing of interest.
+/// An event of a stream. Of an unknown one only the type is read.
 #[derive(Debug, Deserialize)]
 pub(super) struct Event {
     #[serde(rename = "type")]
@@ -71,7 +73,7 @@ pub(super) struct Event {
     pub(super) error: Option<Value>,
 }
 
-/// A whole answer, or the beginning of a streamed one.
+/// A whole answer, or the `message` at the beginning of a streamed one.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Answer {
     pub(super) content: Option<Content>,
@@ -79,12 +81,12 @@ pub(super) struct Answer {
     #[serde(flatten)]
     pub(super) stop: Stop,
     pub(super) usage: Option<Usage>,
-    /// What of the request the vendor left out by itself.
+    /// Content of the request that the vendor left out.
     pub(super) input_transformations: Option<Vec<Value>>,
     pub(super) error: Option<Value>,
 }
 
-/// Servers with this API have been seen to answer with text alone.
+/// The content of an answer. Some servers with this API answer with plain text.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Content {
@@ -98,7 +100,7 @@ pub(super) struct Stop {
     pub(super) stop_details: Option<StopDetails>,
 }
 
-/// Why an answer was refused.
+/// The vendor's explanation of a refused answer.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct StopDetails {
     pub(super) category: Option<String>,
@@ -107,14 +109,14 @@ pub(super) struct StopDetails {
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 pub(super) struct Usage {
-    /// Without what was read from or written to a cache.
+    /// Without tokens read from or written to a cache.
     pub(super) input_tokens: Option<u64>,
-    /// Thinking included.
+    /// With thinking.
     pub(super) output_tokens: Option<u64>,
     pub(super) cache_read_input_tokens: Option<u64>,
     pub(super) cache_creation_input_tokens: Option<u64>,
     pub(super) output_tokens_details: Option<OutputTokensDetails>,
-    /// US dollars, if a server in between charges for it (OpenRouter).
+    /// US dollars, if a proxy charges for the answer (OpenRouter).
     pub(super) cost: Option<f64>,
 }
 

@@ -1,64 +1,57 @@
-//! What Gemini says about a failure.
+//! Error bodies of Google's APIs: `google.rpc.Status`.
 
 use std::time::Duration;
 
 use adjutant_core::ModelError;
 
-use super::wire::{ErrorBody, Status};
-use crate::error::{Complaint, Kind, Vendor};
+use super::wire::{ErrorAnswer, Status};
+use crate::error::{ErrorBody, ErrorKind, Vendor};
 
-/// Reads the body of an answer that is not 2xx.
-pub(super) fn complaint(status: u16, body: &str) -> Complaint {
-    match serde_json::from_str(body) {
-        Ok(body) => of(status, &innermost(body)),
-        // A page of a proxy in between explains nothing; a line of text may.
-        Err(_) if body.trim_start().starts_with('<') => Complaint::default(),
-        Err(_) => Complaint {
-            message: body.to_owned(),
-            ..Complaint::default()
-        },
-    }
+/// Parses the body of an answer that is not 2xx.
+pub(super) fn parse(status: u16, body: &str) -> ErrorBody {
+    serde_json::from_str(body).map_or_else(
+        |_| ErrorBody::from_text(body),
+        |body| classify(status, &innermost(body)),
+    )
 }
 
-/// An error that came inside a 200.
-pub(super) fn inside(vendor: &Vendor, status: &Status) -> ModelError {
+/// Returns the error for an error object inside a 200.
+pub(super) fn in_answer(vendor: &Vendor, status: &Status) -> ModelError {
     match status.code {
-        code @ (400..=404 | 413 | 429) => vendor.refused(code, None, of(code, status)),
+        code @ (400..=404 | 413 | 429) => vendor.error(code, None, None, classify(code, status)),
         code => ModelError::Server {
             provider: vendor.model.provider.clone(),
             status: 200,
-            retry_after: of(code, status).retry_after,
+            retry_after: classify(code, status).retry_after,
             message: format!("{code} {}: {}", status.status, status.message),
         },
     }
 }
 
-/// An error object among what is no event of a stream, if there is one.
-pub(super) fn stray(lines: &str) -> Option<Status> {
+/// Finds an error object among lines of a stream that were no events.
+pub(super) fn parse_stray(lines: &str) -> Option<Status> {
     let start = lines.find(['{', '['])?;
     serde_json::from_str(&lines[start..]).ok().map(innermost)
 }
 
-fn innermost(body: ErrorBody) -> Status {
+fn innermost(body: ErrorAnswer) -> Status {
     match body {
-        ErrorBody::One { error } => error,
-        ErrorBody::Many(bodies) => bodies.into_iter().next().map(innermost).unwrap_or_default(),
+        ErrorAnswer::One { error } => error,
+        ErrorAnswer::Many(bodies) => bodies.into_iter().next().map(innermost).unwrap_or_default(),
     }
 }
 
-fn of(code: u16, status: &Status) -> Complaint {
+fn classify(code: u16, status: &Status) -> ErrorBody {
     let retry_after = status
         .details
         .iter()
-        .find_map(|detail| seconds(detail.get("retryDelay")?.as_str()?));
-    let words = status.message.to_lowercase();
-    let about = |reason: &str| {
-        status
-            .details
-            .iter()
-            .any(|detail| detail.get("reason") == Some(&reason.into()))
+        .find_map(|detail| parse_seconds(detail.get("retryDelay")?.as_str()?));
+    let message = status.message.to_lowercase();
+    let has_reason = |reason: &str| {
+        let mut details = status.details.iter();
+        details.any(|detail| detail.get("reason") == Some(&reason.into()))
     };
-    let daily = || {
+    let is_daily = || {
         let violations = status
             .details
             .iter()
@@ -69,26 +62,29 @@ fn of(code: u16, status: &Status) -> Complaint {
             .any(|id| id.contains("PerDay"))
     };
     let kind = match code {
-        // A wrong key is a 400 here (recorded), with this reason where there are details.
-        400 if about("API_KEY_INVALID") || words.contains("api key") => Some(Kind::Authentication),
-        400 if words.contains("token count") && words.contains("exceed") => {
-            Some(Kind::ContextTooLong)
+        // A wrong key is a 400 here (recorded), with this reason if there are details.
+        400 if has_reason("API_KEY_INVALID") || message.contains("api key") => {
+            Some(ErrorKind::Authentication)
         }
-        // The same status and the same words are used for a busy minute and for an empty account;
-        // waiting helps only the first. A limit of 0 is a plan that does not include the model.
-        429 if daily() || words.contains("limit: 0") || words.contains("depleted") => {
-            Some(Kind::Quota)
+        400 if message.contains("token count") && message.contains("exceed") => {
+            Some(ErrorKind::ContextTooLong)
+        }
+        // The status and the message are the same for a busy minute and for an empty account, but
+        // waiting helps only the first. A limit of 0 is a plan that does not include the
+        // model.
+        429 if is_daily() || message.contains("limit: 0") || message.contains("depleted") => {
+            Some(ErrorKind::Quota)
         }
         _ => None,
     };
-    Complaint {
+    ErrorBody {
         message: status.message.clone(),
         retry_after,
         kind,
     }
 }
 
-/// A protobuf duration in JSON: `34.074824224s`.
-fn seconds(text: &str) -> Option<Duration> {
+/// Parses a protobuf duration in JSON: `34.074824224s`.
+fn parse_seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(text.strip_suffix('s')?.parse().ok()?).ok()
 }

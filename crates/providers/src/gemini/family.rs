@@ -1,21 +1,21 @@
-//! What differs between Gemini models, as one table.
+//! Limits and supported settings of Gemini models, as one table.
 
 use adjutant_core::SchemaSupport;
 
-use crate::family::{Common, Images, Setting};
+use crate::family::{FamilyLimits, Images, Setting};
 
-/// One row: a family of models.
+/// A family of Gemini models: one row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Family {
-    /// What every vendor's models differ in.
-    pub(super) common: Common,
-    /// A call in the transcript needs a thought signature.
+    /// Limits and settings that every vendor's models have.
+    pub(super) common: FamilyLimits,
+    /// True if calls in the transcript need a thought signature.
     pub(super) checks_signatures: bool,
 }
 
-/// 1.x and 2.0, and names we do not know (Gemma, tuned models).
+/// Gemini 1.x and 2.0, and names we do not know (Gemma, tuned models).
 const CLASSIC: Family = Family {
-    common: Common {
+    common: FamilyLimits {
         context_window: 1_048_576,
         output_max: 8_192,
         thinking_allowance: 0,
@@ -29,10 +29,10 @@ const CLASSIC: Family = Family {
     checks_signatures: false,
 };
 
-/// Thinks. Source: "Gemini thinking" and "Structured outputs" in the vendor's guide, checked
-/// 2026-11-21.
+/// Gemini 2.5: thinks. Source: "Gemini thinking" and "Structured outputs" in the vendor's guide,
+/// checked 2026-11-21.
 const TWO_FIVE: Family = Family {
-    common: Common {
+    common: FamilyLimits {
         thinking_allowance: 8_192,
         output_max: 65_536,
         ..CLASSIC.common
@@ -40,11 +40,11 @@ const TWO_FIVE: Family = Family {
     checks_signatures: false,
 };
 
-/// Thinks more; sampling settings are deprecated since 2026-07-21 (release notes) and advised
-/// against since 3.0; calls need their signatures ("Thought signatures"); tools and structured
-/// output go together ("Gemini 3 developer guide").
+/// Gemini 3: thinks more; sampling settings are deprecated since 2026-07-21 (release notes) and
+/// advised against since 3.0; calls need their signatures ("Thought signatures"); tools and
+/// structured output may be combined ("Gemini 3 developer guide").
 const THREE: Family = Family {
-    common: Common {
+    common: FamilyLimits {
         thinking_allowance: 16_384,
         temperature: Setting::AdvisedAgainst,
         schema: SchemaSupport::Native,
@@ -53,9 +53,9 @@ const THREE: Family = Family {
     checks_signatures: true,
 };
 
-/// The row of a model by its name. Aliases without a number (`gemini-flash-latest`) are the newest
-/// family.
-pub(super) fn of(model: &str) -> Family {
+/// Returns the family of a model by its name. Aliases without a version (`gemini-flash-latest`) are
+/// of the newest family.
+pub(super) fn for_model(model: &str) -> Family {
     let Some(rest) = model.strip_prefix("gemini-") else {
         return CLASSIC;
     };
@@ -91,7 +91,7 @@ mod tests {
             ("gemma-3-27b-it", CLASSIC),
             ("tunedModels/mine", CLASSIC),
         ] {
-            assert_eq!(of(name), family, "{name}");
+            assert_eq!(for_model(name), family, "{name}");
         }
     }
 }

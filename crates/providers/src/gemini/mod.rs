@@ -1,21 +1,21 @@
-//! Gemini by Google: `generateContent` and `streamGenerateContent`, of the Gemini API (v1beta) and
-//! of Vertex AI (v1).
+//! Google's Gemini models: `generateContent` and `streamGenerateContent`, of the Gemini API
+//! (v1beta) and of Vertex AI (v1).
 //!
 //! Source: <https://ai.google.dev/api/generate-content>,
 //! <https://cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1/projects.locations.publishers.models/generateContent>
 //! and the vendor's published types (checked 2026-11-22).
 
-mod error; // what an error body says
-mod family; // what differs between models
-mod partial; // arguments that come value by value
-mod request; // core to wire
-mod response; // wire to core
-mod schema; // JSON Schema as Gemini takes it
-mod stream; // events to deltas
+mod error; // parses error bodies
+mod family; // limits and settings per model family
+mod partial_args; // function arguments that arrive value by value
+mod request; // encodes requests
+mod response; // decodes answers
+mod schema; // JSON Schema in the subset that Gemini takes
+mod stream; // folds the events of a stream
 #[cfg(test)]
 mod tests;
-mod vertex; // where Vertex AI is
-mod wire; // the vendor's JSON
+mod vertex; // addresses of models on Vertex AI
+mod wire; // the API's JSON types
 
 use std::sync::Arc;
 
@@ -27,13 +27,14 @@ use url::Url;
 
 use crate::adapter::{HttpModel, Wire};
 use crate::connection::{Connection, endpoint, model_id};
-use crate::decode::{Asked, SseStream, StreamDecoder};
+use crate::decode::{RequestContext, SseDecoder, StreamDecoder};
 use crate::encode::Encoded;
 use crate::error::Vendor;
-use crate::patience::Patience;
 use crate::provider::Provider;
+use crate::read_timeout::ReadTimeouts;
 use family::Family;
-use response::Reading;
+use response::PartialAnswer;
+use vertex::ModelAddress;
 
 /// The vendor's current Flash model (checked 2026-11-21: stable since 2026-09-02, no shutdown date
 /// announced; `gemini-2.0-flash` was shut down on 2026-06-01).
@@ -79,7 +80,23 @@ fn call_state(signature: &str) -> Value {
     json!({ "thoughtSignature": signature })
 }
 
-/// A model of Gemini. Sends nothing.
+/// Opens a model of the Gemini API. Sends no request.
+///
+/// # Examples
+/// ```no_run
+/// use adjutant_core::{GenerateRequest, LanguageModel, Message};
+/// use adjutant_providers::{Connection, Transport, gemini};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let key = std::env::var("GEMINI_API_KEY")?;
+/// let connection = Connection::new(Transport::new()?).with_key(key.into());
+/// let model = gemini::model(gemini::DEFAULT_MODEL, connection)?;
+///
+/// let request = GenerateRequest::new(vec![Message::user("Hello!")?]);
+/// println!("{}", model.generate(&request).await?.text());
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 /// [`ModelError::Authentication`] without a key, [`ModelError::BadRequest`] for a blank model name
@@ -94,7 +111,7 @@ fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel,
         KEY_HEADER,
         connection.key(&vendor.model.provider, row.key_advice)?,
     );
-    // A name with a folder (`tunedModels/x`) keeps it.
+    // A name with a folder (`tunedModels/x`) already is a path.
     let name = &vendor.model.name;
     let path = if name.contains('/') {
         name.clone()
@@ -102,9 +119,18 @@ fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel,
         format!("models/{name}")
     };
     let base = row.base(&connection)?;
-    assemble(vendor, connection, key, (&base, VERSION, &path))
+    assemble(
+        vendor,
+        connection,
+        key,
+        &ModelAddress {
+            base,
+            version: VERSION,
+            path,
+            in_project: false,
+        },
+    )
 }
-
 fn open_vertex(
     row: &Provider,
     name: &str,
@@ -112,8 +138,8 @@ fn open_vertex(
 ) -> Result<HttpModel, ModelError> {
     let vendor = vendor(row, name)?;
     let key = connection.key(&vendor.model.provider, row.key_advice)?;
-    let place = vertex::Place::of(&vendor.model.name, row.base(&connection)?);
-    let key = if place.in_project {
+    let address = ModelAddress::new(&vendor.model.name, row.base(&connection)?);
+    let key = if address.in_project {
         (
             AUTHORIZATION,
             format!("Bearer {}", key.expose_secret()).into(),
@@ -121,34 +147,28 @@ fn open_vertex(
     } else {
         (KEY_HEADER, key)
     };
-    assemble(
-        vendor,
-        connection,
-        key,
-        (&place.base, place.version, &place.path),
-    )
+    assemble(vendor, connection, key, &address)
 }
-
-/// The address is a base, its version and the model's path behind it.
 fn assemble(
     vendor: Vendor,
     connection: Connection,
     key: (HeaderName, SecretString),
-    (base, version, path): (&Url, &str, &str),
+    address: &ModelAddress,
 ) -> Result<HttpModel, ModelError> {
     let id = &vendor.model;
     let url = |method: &str| {
-        let path = format!("{path}:{method}");
+        let path = format!("{}:{method}", address.path);
         endpoint(
             &id.provider,
-            base,
-            version,
+            &address.base,
+            address.version,
             &path.split('/').collect::<Vec<_>>(),
         )
     };
     let (whole_url, mut stream_url) = (url("generateContent")?, url("streamGenerateContent")?);
+    // Without it the stream is a JSON list instead of events.
     stream_url.query_pairs_mut().append_pair("alt", "sse");
-    let family = family::of(id.name.rsplit('/').next().unwrap_or_default());
+    let family = family::for_model(id.name.rsplit('/').next().unwrap_or_default());
     let vendor = Arc::new(vendor);
     let wire = Gemini {
         family,
@@ -158,13 +178,12 @@ fn assemble(
         vendor: vendor.clone(),
     };
     let capabilities = family.common.capabilities();
-    // Nothing that runs at home speaks this language: what is at such an address passes it on to
-    // the vendor.
-    let patience = Patience::with_vendor(&connection, &capabilities);
+    // No self-hosted server has this API: one at a private address is a proxy to the vendor.
+    let timeouts = ReadTimeouts::for_vendor(connection.timeout, &capabilities);
     Ok(HttpModel::new(
         vendor,
         capabilities,
-        patience,
+        timeouts,
         wire,
         connection,
     ))
@@ -175,10 +194,11 @@ fn vendor(row: &Provider, name: &str) -> Result<Vendor, ModelError> {
         model: model_id(row.name, name.trim().trim_start_matches("models/"))?,
         key_advice: row.key_advice.to_owned(),
         model_advice: String::new(),
-        complaint: error::complaint,
+        parse_error: error::parse,
     })
 }
 
+/// Translates between our types and the API of one model.
 struct Gemini {
     vendor: Arc<Vendor>,
     family: Family,
@@ -206,14 +226,14 @@ impl Wire for Gemini {
 
     fn decode(
         &self,
-        _: &Asked,
+        _: &RequestContext,
         body: &str,
         losses: Vec<String>,
     ) -> Result<GenerateResponse, ModelError> {
         response::decode(body, self.vendor.clone(), losses)
     }
 
-    fn decoder(&self, _: &Asked, losses: Vec<String>) -> Box<dyn StreamDecoder> {
-        SseStream::boxed(Reading::new(self.vendor.clone(), losses))
+    fn decoder(&self, _: &RequestContext, losses: Vec<String>) -> Box<dyn StreamDecoder> {
+        SseDecoder::boxed(PartialAnswer::new(self.vendor.clone(), losses))
     }
 }

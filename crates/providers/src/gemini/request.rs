@@ -1,4 +1,4 @@
-//! Core to wire. Pure; the same request gives the same bytes.
+//! Encodes requests. Pure; the same request gives the same bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,16 @@ use serde_json::{Map, Value, json};
 use super::family::Family;
 use super::schema;
 use super::wire;
-use crate::encode::{Encoded, Encoder, Image, State};
+use crate::encode::{Encoded, Encoder, Image, PartState, object};
 
-/// Stands in for the signature of a call that another model made. Source: "Thought signatures",
+/// Replaces the signature of a call that another model made. Source: "Thought signatures",
 /// transferring history from other models.
 const FOREIGN_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// Fails with [`ModelError::BadRequest`] where the model would refuse the request anyway.
+/// Encodes a request.
+///
+/// # Errors
+/// [`ModelError::BadRequest`] if the vendor would refuse the request.
 pub(super) fn encode(
     request: &GenerateRequest,
     model: &ModelId,
@@ -31,21 +34,21 @@ pub(super) fn encode(
     if request.response_schema.is_some() && !family.common.schema.covers(!request.tools.is_empty())
     {
         let both = "this model takes a response schema or tools, not both in one request";
-        return Err(encoder.common.refuse(both));
+        return Err(encoder.common.bad_request(both));
     }
     let (system_instruction, contents) = encoder.transcript(&request.messages)?;
-    encoder.common.something_to_answer(contents.len())?;
+    encoder.common.require_messages(contents.len())?;
     let declarations: Vec<_> = request
         .tools
         .iter()
         .map(|tool| encoder.declaration(tool))
         .collect();
-    let calling = wire::ToolConfig {
-        function_calling_config: calling(&request.tool_choice),
+    let tool_config = wire::ToolConfig {
+        function_calling_config: function_calling(&request.tool_choice),
     };
     let wire = wire::Request {
         system_instruction,
-        tool_config: (!declarations.is_empty()).then_some(calling),
+        tool_config: (!declarations.is_empty()).then_some(tool_config),
         tools: if declarations.is_empty() {
             Vec::new()
         } else {
@@ -59,7 +62,7 @@ pub(super) fn encode(
     encoder.common.finish(&wire)
 }
 
-fn calling(choice: &ToolChoice) -> wire::FunctionCallingConfig {
+fn function_calling(choice: &ToolChoice) -> wire::FunctionCallingConfig {
     let (mode, name) = match choice {
         ToolChoice::Auto => ("AUTO", None),
         ToolChoice::None => ("NONE", None),
@@ -75,7 +78,7 @@ fn calling(choice: &ToolChoice) -> wire::FunctionCallingConfig {
 struct GeminiEncoder<'a> {
     common: Encoder<'a>,
     checks_signatures: bool,
-    /// Gemini's own ids of the calls it made, to be repeated with their results.
+    /// Gemini's own ids of its calls, to be repeated with their results.
     provider_ids: BTreeMap<&'a CallId, &'a str>,
 }
 
@@ -99,7 +102,7 @@ impl<'a> GeminiEncoder<'a> {
             let role = match message.role() {
                 Role::System => {
                     if !contents.is_empty() && !parts.is_empty() {
-                        self.common.lose(
+                        self.common.record_loss(
                             "a system message in the middle was moved to the instruction at the beginning",
                         );
                     }
@@ -122,7 +125,7 @@ impl<'a> GeminiEncoder<'a> {
                 }
                 Role::User | Role::Tool => "user",
             };
-            // The results of one model turn must be together in one content.
+            // The vendor wants the results of one model turn together in one content.
             match contents.last_mut() {
                 Some(results) if after_result && is_result => results.parts.extend(parts),
                 _ => contents.push(wire::Content {
@@ -141,8 +144,8 @@ impl<'a> GeminiEncoder<'a> {
 
     fn part(&mut self, part: &'a Part) -> Result<Option<JsonObject>, ModelError> {
         let own = match self.common.state(part) {
-            State::Own(state) => Some(state),
-            State::None => None,
+            PartState::Own(state) => Some(state),
+            PartState::None => None,
         };
         let mut wire = match &part.content {
             Content::Text { text } | Content::Refusal { text } => {
@@ -155,13 +158,14 @@ impl<'a> GeminiEncoder<'a> {
                 object([("text", json!(text)), ("thought", json!(true))])
             }
             Content::Thinking { .. } => {
-                self.common.lose("thinking of another model was left out");
+                self.common
+                    .record_loss("thinking of another model was left out");
                 return Ok(None);
             }
             Content::Opaque { .. } if own.is_some() => JsonObject::new(),
             Content::Opaque { kind } => {
                 self.common
-                    .lose(format!("{kind} of another model was left out"));
+                    .record_loss(format!("{kind} of another model was left out"));
                 return Ok(None);
             }
             Content::Image { source } => match self.common.image(source)? {
@@ -183,7 +187,7 @@ impl<'a> GeminiEncoder<'a> {
                 name,
                 result,
             } => {
-                // The vendor takes an object; what is none becomes one under the name it documents.
+                // The vendor takes an object; another value becomes one under the documented name.
                 let answer = match result.to_json() {
                     object @ Value::Object(_) => object,
                     other => json!({ "result": other }),
@@ -194,10 +198,10 @@ impl<'a> GeminiEncoder<'a> {
                 }
                 object([("functionResponse", Value::Object(response))])
             }
-            // Content may grow; what we do not know is reported, not guessed.
+            // `Content` is non-exhaustive: an unknown part is reported, not guessed.
             other => {
                 self.common
-                    .lose(format!("a part cannot be sent to Gemini: {other:?}"));
+                    .record_loss(format!("a part cannot be sent to Gemini: {other:?}"));
                 return Ok(None);
             }
         };
@@ -215,8 +219,8 @@ impl<'a> GeminiEncoder<'a> {
                 .is_some_and(|state| state.origin == *self.common.model)
     }
 
-    /// Where calls need signatures, the first call of a message carries it; one of another model
-    /// has none.
+    /// Adds a placeholder signature to the first call of another model's message, where calls need
+    /// signatures. The vendor checks only the first call.
     fn sign_foreign_calls(&mut self, parts: &mut [JsonObject]) {
         let first = parts
             .iter_mut()
@@ -227,11 +231,11 @@ impl<'a> GeminiEncoder<'a> {
     }
 
     fn declaration(&mut self, tool: &ToolDefinition) -> wire::FunctionDeclaration {
-        // Nothing is lost by what it leaves out: the arguments are checked against all of the
-        // schema before the tool is called.
+        // Dropped keywords are no loss: the runtime checks the arguments against the whole schema
+        // before it calls the tool.
         let mut dropped = BTreeSet::new();
         let parameters = schema::lower(&tool.parameters, &mut dropped);
-        // An object without properties is refused; a function without parameters has none.
+        // The vendor refuses an object without properties; a function without parameters has none.
         let has_any = parameters.as_object().is_some_and(|schema| {
             schema
                 .iter()
@@ -257,7 +261,8 @@ impl<'a> GeminiEncoder<'a> {
         let response_json_schema = request.response_schema.as_ref().map(|schema| {
             let mut dropped = BTreeSet::new();
             let lowered = schema::lower(schema, &mut dropped);
-            self.common.lose_keywords("the response schema", &dropped);
+            self.common
+                .record_dropped_keywords("the response schema", &dropped);
             lowered
         });
         Ok(wire::GenerationConfig {
@@ -297,7 +302,8 @@ fn image(image: Image<'_>) -> JsonObject {
     }
 }
 
-/// By the ending of the path; the vendor looks for itself where there is none.
+/// Guesses the media type by the ending of a URL's path. If there is none, the vendor finds out
+/// itself.
 fn media_type(url: &str) -> Option<&'static str> {
     let path = url.split(['?', '#']).next().unwrap_or(url).to_lowercase();
     Some(match path.rsplit_once('.')?.1 {
@@ -309,11 +315,4 @@ fn media_type(url: &str) -> Option<&'static str> {
         "heif" => "image/heif",
         _ => return None,
     })
-}
-
-fn object<const N: usize>(fields: [(&str, Value); N]) -> JsonObject {
-    fields
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
 }

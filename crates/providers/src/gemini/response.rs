@@ -1,4 +1,4 @@
-//! Wire to core. Pure; a whole answer is a stream of one piece, so both read the same.
+//! Decodes answers. Pure; a whole answer is treated as a stream of one event.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,47 +7,47 @@ use adjutant_core::{Counters, Delta, FinishReason, GenerateResponse, ModelError,
 use serde_json::{Map, Value};
 
 use super::error;
-use super::partial::OpenCall;
+use super::partial_args::OpenCall;
 use super::wire;
 use crate::assembly::{Assembly, CallFragment};
 use crate::error::Vendor;
 
-/// Reads a whole answer.
+/// Decodes a whole answer.
 pub(super) fn decode(
     body: &str,
     vendor: Arc<Vendor>,
     losses: Vec<String>,
 ) -> Result<GenerateResponse, ModelError> {
-    let mut reading = Reading::new(vendor, losses);
+    let mut answer = PartialAnswer::new(vendor, losses);
     let unseen = &mut VecDeque::new();
     match serde_json::from_str::<Vec<Value>>(body) {
-        // A stream that was asked for without `alt=sse` is a list of its pieces (recorded).
+        // A stream that was requested without `alt=sse` is a list of its events (recorded).
         Ok(pieces) => pieces
             .iter()
-            .try_for_each(|piece| reading.add(&piece.to_string(), unseen))?,
+            .try_for_each(|piece| answer.add(&piece.to_string(), unseen))?,
         Err(_) => {
-            reading.add(body, unseen)?;
-            reading.is_whole = true;
+            answer.add(body, unseen)?;
+            answer.is_whole = true;
         }
     }
-    reading.end()
+    answer.end()
 }
 
-/// An answer taking shape.
+/// An answer whose events are still arriving.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct PartialAnswer {
     vendor: Arc<Vendor>,
     losses: Vec<String>,
     assembly: Assembly,
     calls: u64,
-    /// The call whose arguments are still coming.
+    /// The call whose arguments are still arriving.
     open_call: Option<OpenCall>,
     began: bool,
     answered: bool,
     finish: Option<Finish>,
-    /// Nothing was said behind the reason to stop.
+    /// The finish reason was the last thing that arrived.
     ended: bool,
-    /// It came in one piece.
+    /// The answer arrived as one body.
     is_whole: bool,
     usage: wire::UsageMetadata,
     model: Option<String>,
@@ -60,7 +60,7 @@ struct Finish {
     message: String,
 }
 
-impl Reading {
+impl PartialAnswer {
     pub(super) fn new(vendor: Arc<Vendor>, losses: Vec<String>) -> Self {
         Self {
             vendor,
@@ -79,7 +79,7 @@ impl Reading {
         }
     }
 
-    /// Whether the last that was said is a reason to stop.
+    /// Returns true if nothing arrived after the finish reason.
     pub(super) fn has_ended(&self) -> bool {
         self.ended
     }
@@ -88,7 +88,7 @@ impl Reading {
         &self.vendor
     }
 
-    /// Adds a piece: one event's data, or a whole body.
+    /// Adds one event's JSON, or a whole body.
     pub(super) fn add(
         &mut self,
         json: &str,
@@ -99,22 +99,22 @@ impl Reading {
         self.began = true;
         json.clone_into(&mut self.last);
         if let Some(status) = &reply.error {
-            return Err(error::inside(&self.vendor, status));
+            return Err(error::in_answer(&self.vendor, status));
         }
         if let Some(usage) = &reply.usage_metadata {
             self.count(usage);
         }
         self.model = reply.model_version.or(self.model.take());
         if let Some(feedback) = reply.prompt_feedback
-            && let Some(reason) = said(feedback.block_reason)
+            && let Some(reason) = specified(feedback.block_reason)
         {
             let message = match feedback.block_reason_message {
-                Some(words) => format!("the prompt was blocked: {reason}: {words}"),
+                Some(message) => format!("the prompt was blocked: {reason}: {message}"),
                 None => format!("the prompt was blocked: {reason}"),
             };
             return Err(self.vendor.blocked(message));
         }
-        // One answer is asked for; a second candidate would be somebody else's idea.
+        // One candidate is requested; a proxy may send more, of which the first is used.
         let mut candidates = reply.candidates.unwrap_or_default().into_iter();
         let Some(candidate) = candidates.find(|candidate| candidate.index.unwrap_or(0) == 0) else {
             return Ok(());
@@ -128,9 +128,9 @@ impl Reading {
             self.ended = false;
             deltas.extend(self.part(part)?);
         }
-        // Some models give a reason in the middle, after code they ran themselves; the last one
-        // counts.
-        if let Some(reason) = said(candidate.finish_reason) {
+        // Some models send a reason in the middle, after code they ran themselves; the last one
+        // is valid.
+        if let Some(reason) = specified(candidate.finish_reason) {
             self.ended = true;
             self.finish = Some(Finish {
                 reason,
@@ -140,22 +140,25 @@ impl Reading {
         Ok(())
     }
 
-    /// The whole answer, if it is one.
+    /// Returns the whole answer.
+    ///
+    /// # Errors
+    /// [`ModelError::Truncated`] if it is incomplete.
     pub(super) fn end(&mut self) -> Result<GenerateResponse, ModelError> {
         if !self.began {
             return Err(self.vendor.truncated("it ended before its first event"));
         }
         if !self.answered {
-            return Err(self.vendor.unreadable("no candidates", &self.last));
+            return Err(self.vendor.invalid("no candidates", &self.last));
         }
-        let words = self
+        let explanation = self
             .finish
             .as_ref()
             .map(|finish| finish.message.trim().to_owned())
             .unwrap_or_default();
         let finish = match self.finish.take() {
-            Some(finish) => self.reason(&finish)?,
-            // A server in between leaves it out; a body that is JSON has its end.
+            Some(finish) => self.finish_reason(&finish)?,
+            // Some proxies leave it out; a body that parsed as JSON is complete.
             None if self.is_whole && self.assembly.has_calls() => FinishReason::ToolCalls,
             None if self.is_whole && self.assembly.has_text() => FinishReason::Stop,
             None => return Err(self.vendor.truncated("it ended without a finishReason")),
@@ -164,14 +167,14 @@ impl Reading {
             if finish != FinishReason::MaxTokens {
                 return Err(self.vendor.truncated("it ended inside a call"));
             }
-            self.more_of_call(call.index, &call.cut_off(), None);
+            self.extend_call(call.index, &call.to_truncated_json(), None);
         }
         let assembly = std::mem::take(&mut self.assembly);
         let requested = &self.vendor.model;
         let mut parts = assembly.finish(requested);
-        // What the vendor could not read is in its words only.
-        if finish == FinishReason::MalformedCall && !words.is_empty() {
-            parts.push(Part::explanation(words, requested.clone()));
+        // The malformed call itself is only quoted in the vendor's explanation.
+        if finish == FinishReason::MalformedCall && !explanation.is_empty() {
+            parts.push(Part::explanation(explanation, requested.clone()));
         }
         Ok(GenerateResponse {
             parts,
@@ -197,10 +200,10 @@ impl Reading {
         let state = |rest: Map<String, Value>| (!rest.is_empty()).then_some(Value::Object(rest));
         Ok(match (part.function_call, part.text, foreign) {
             (Some(call), _, _) => return self.call(&call, state(rest)),
-            (None, Some(words), _) if part.thought == Some(true) => {
-                self.assembly.thinking(&words, state(rest))
+            (None, Some(text), _) if part.thought == Some(true) => {
+                self.assembly.thinking(&text, state(rest))
             }
-            (None, Some(words), _) => self.assembly.text(&words, state(rest)),
+            (None, Some(text), _) => self.assembly.text(&text, state(rest)),
             (None, None, Some(kind)) => {
                 if part.thought == Some(true) {
                     rest.insert("thought".to_owned(), Value::Bool(true));
@@ -222,7 +225,7 @@ impl Reading {
                 return self.continue_call(open, call, state);
             }
             Some(_) => return Err(self.vendor.truncated("a call began inside another")),
-            // What ends a call whose arguments came value by value may come once more.
+            // The event that ends a call of partial arguments may be repeated.
             None if call.is_empty() && state.is_none() => return Ok(None),
             None => {}
         }
@@ -231,7 +234,7 @@ impl Reading {
         let arguments = match &call.args {
             _ if call.is_open() => String::new(),
             None => String::new(),
-            // Arguments that are text are JSON text, if the model got it right.
+            // Text is the JSON text itself, written by the model, so it may be malformed.
             Some(Value::String(text)) => text.clone(),
             Some(args) => args.to_string(),
         };
@@ -256,16 +259,20 @@ impl Reading {
     ) -> Result<Option<Delta>, ModelError> {
         open.add(call).map_err(|path| {
             self.vendor
-                .unreadable(format!("the argument at {path:?} has no place"), &self.last)
+                .invalid(format!("the argument at {path:?} has no place"), &self.last)
         })?;
         let more = call.will_continue == Some(true);
-        let arguments = if more { String::new() } else { open.whole() };
-        let delta = self.more_of_call(open.index, &arguments, state);
+        let arguments = if more {
+            String::new()
+        } else {
+            open.to_json_text()
+        };
+        let delta = self.extend_call(open.index, &arguments, state);
         self.open_call = more.then_some(open);
         Ok(Some(delta))
     }
 
-    fn more_of_call(&mut self, index: u64, arguments: &str, state: Option<Value>) -> Delta {
+    fn extend_call(&mut self, index: u64, arguments: &str, state: Option<Value>) -> Delta {
         let fragment = CallFragment {
             index: Some(index),
             arguments,
@@ -274,9 +281,9 @@ impl Reading {
         self.assembly.call(fragment, state)
     }
 
-    /// Counts are totals so far: the last report holds. One that leaves something out is filled up
-    /// from those before it; one that adds up is not, or rounds of the vendor's own tools would be
-    /// mixed.
+    /// Adds a report of token counts. They are totals so far, so the last report is valid. A report
+    /// with missing counts is completed from earlier ones; one that adds up is not, because that
+    /// would mix rounds of the vendor's own tools.
     fn count(&mut self, report: &wire::UsageMetadata) {
         if report.adds_up() {
             self.usage = *report;
@@ -296,8 +303,8 @@ impl Reading {
             .or(usage.tool_use_prompt_token_count);
     }
 
-    /// The vendor counts the answer without its thinking and the prompt without what its own tools
-    /// found, and leaves zeros out.
+    /// Returns the token counts. The vendor counts the answer without its thinking and the prompt
+    /// without the results of its own tools, and omits zeros.
     fn usage(&self) -> Usage {
         let (prompt, found) = (
             self.usage.prompt_token_count,
@@ -317,8 +324,8 @@ impl Reading {
         }
     }
 
-    /// Source: `FinishReason` in the vendor's published types.
-    fn reason(&mut self, finish: &Finish) -> Result<FinishReason, ModelError> {
+    /// Returns the finish reason. Source: `FinishReason` in the vendor's published types.
+    fn finish_reason(&mut self, finish: &Finish) -> Result<FinishReason, ModelError> {
         let Finish { reason, message } = finish;
         let has_calls = self.assembly.has_calls();
         let ended = if has_calls {
@@ -328,8 +335,8 @@ impl Reading {
         };
         Ok(match reason.as_str() {
             "STOP" => ended,
-            // The second is a pause, which only a token of the vendor's own resumes: the answer is
-            // cut like another.
+            // The second is a pause that only the vendor's own token resumes, so the answer counts
+            // as cut off.
             "MAX_TOKENS" | "CONTINUATION" => FinishReason::MaxTokens,
             "SAFETY"
             | "RECITATION"
@@ -343,14 +350,14 @@ impl Reading {
             | "IMAGE_RECITATION"
             | "ESCALATION"
             | "PUP_LIMITED_DISABLED" => FinishReason::ContentFilter,
-            // Its own tools went round in circles, or a picture nobody asked for was not made: what
-            // was said stays.
+            // The vendor's own tools went round in circles, or an image that was not requested was
+            // not made: the text so far is valid.
             "TOO_MANY_TOOL_CALLS" | "NO_IMAGE" | "IMAGE_OTHER" => {
-                self.lose_the_rest(reason, message);
+                self.record_early_stop(reason, message);
                 ended
             }
-            // "Model failed to generate content due to internal error" (recorded), and an answer it
-            // could not read itself.
+            // "Model failed to generate content due to internal error" (recorded), and an answer
+            // that the vendor could not parse itself.
             "OTHER" | "MALFORMED_RESPONSE" => {
                 return Err(ModelError::Server {
                     provider: self.vendor.model.provider.clone(),
@@ -361,7 +368,7 @@ impl Reading {
                         .to_owned(),
                 });
             }
-            // A call where none was possible is asked for again like one that cannot be parsed.
+            // The runtime asks again, as for a call that cannot be parsed.
             "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => FinishReason::MalformedCall,
             "MISSING_THOUGHT_SIGNATURE" => {
                 return Err(ModelError::BadRequest {
@@ -369,29 +376,29 @@ impl Reading {
                     message: format!("the transcript lacks a thought signature: {message}"),
                 });
             }
-            // A call is made only for a reason that is known.
+            // Calls are only run if the reason is known.
             _ if !has_calls && self.assembly.has_text() => {
-                self.lose_the_rest(reason, message);
+                self.record_early_stop(reason, message);
                 ended
             }
             other => {
-                let words =
+                let reason =
                     format!("finishReason {other}, which is no end of an answer we know {message}");
-                return Err(self.vendor.unreadable(words.trim_end(), &self.last));
+                return Err(self.vendor.invalid(reason.trim_end(), &self.last));
             }
         })
     }
 
-    fn lose_the_rest(&mut self, reason: &str, message: &str) {
-        let words = format!("the vendor stopped ({reason} {message}");
+    fn record_early_stop(&mut self, reason: &str, message: &str) {
+        let stopped = format!("the vendor stopped ({reason} {message}");
         self.losses.push(format!(
             "{}): the answer may not be whole",
-            words.trim_end()
+            stopped.trim_end()
         ));
     }
 }
 
-/// Without the values that say nothing was said, which servers send that write out every field.
-fn said(reason: Option<String>) -> Option<String> {
+/// Filters out an unset enum value, as servers send it that write every field.
+fn specified(reason: Option<String>) -> Option<String> {
     reason.filter(|reason| !reason.is_empty() && !reason.ends_with("_UNSPECIFIED"))
 }

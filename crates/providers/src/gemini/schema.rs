@@ -1,4 +1,5 @@
-//! JSON Schema as Gemini takes it. Pure; arguments are always checked against the original.
+//! JSON Schema in the subset that Gemini takes. Pure; arguments are always checked against the
+//! original schema.
 //!
 //! Source: the vendor's reference of `responseJsonSchema` / `parametersJsonSchema`, which lists the
 //! keywords it knows (checked 2026-11-21): `$id $defs $ref $anchor type format title description
@@ -9,6 +10,8 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
+
+use crate::schema::{convert_list, convert_members, is_one_of, modern_reference, unite};
 
 /// Formats the vendor documents.
 const FORMATS: &[&str] = &[
@@ -21,11 +24,12 @@ const FORMATS: &[&str] = &[
     "double",
 ];
 
-/// The schema in Gemini's dialect. Keywords that constrain and had to go are added to `dropped`.
+/// Converts a schema to Gemini's dialect. Dropped keywords that constrain values are added to
+/// `dropped`.
 pub(super) fn lower(schema: &Value, dropped: &mut BTreeSet<String>) -> Value {
     match schema {
         Value::Object(schema) => Value::Object(lower_object(schema, dropped)),
-        // `true` allows everything, and `false` cannot be said.
+        // `true` allows everything, and `false` cannot be expressed.
         _ => json!({}),
     }
 }
@@ -36,25 +40,27 @@ fn lower_object(schema: &Map<String, Value>, dropped: &mut BTreeSet<String>) -> 
     for (keyword, value) in schema {
         match keyword.as_str() {
             "$ref" => {
-                let target =
-                    value
-                        .as_str()
-                        .unwrap_or_default()
-                        .replacen("#/definitions/", "#/$defs/", 1);
-                out.insert("$ref".to_owned(), Value::String(target));
+                let target = modern_reference(value.as_str().unwrap_or_default());
+                out.insert("$ref".to_owned(), target);
             }
             "$defs" | "definitions" => {
-                out.insert("$defs".to_owned(), lower_map(value, dropped));
+                out.insert(
+                    "$defs".to_owned(),
+                    convert_members(value, |schema| lower(schema, dropped)),
+                );
             }
             "$id" | "$anchor" => keep(&mut out, keyword, value),
-            // Says nothing about values.
+            // Annotations, which constrain nothing.
             "$schema" | "$comment" | "default" | "examples" | "deprecated" | "readOnly"
             | "writeOnly" => {}
             _ if beside_ref => {}
             "title" | "description" | "type" | "required" | "minItems" | "maxItems" | "minimum"
             | "maximum" | "propertyOrdering" => keep(&mut out, keyword, value),
             "properties" => {
-                out.insert(keyword.clone(), lower_map(value, dropped));
+                out.insert(
+                    keyword.clone(),
+                    convert_members(value, |schema| lower(schema, dropped)),
+                );
             }
             "items" if value.is_object() => {
                 out.insert(keyword.clone(), lower(value, dropped));
@@ -64,9 +70,8 @@ fn lower_object(schema: &Map<String, Value>, dropped: &mut BTreeSet<String>) -> 
                 out.insert(keyword.clone(), lower(value, dropped));
             }
             "prefixItems" | "anyOf" | "oneOf" => {
-                let members = value.as_array().into_iter().flatten();
-                let members = members.map(|member| lower(member, dropped)).collect();
-                out.insert(keyword.clone(), Value::Array(members));
+                let members = convert_list(value, |member| lower(member, dropped));
+                out.insert(keyword.clone(), members);
             }
             "allOf" => {}
             "const" => choices(&mut out, std::slice::from_ref(value), "const", dropped),
@@ -85,16 +90,14 @@ fn lower_object(schema: &Map<String, Value>, dropped: &mut BTreeSet<String>) -> 
                     };
                     out.insert(keyword.to_owned(), json!(bound.saturating_add(step)));
                 }
-                (_, _) => drop(dropped.insert(keyword.clone())),
+                (_, _) => {
+                    dropped.insert(keyword.clone());
+                }
             },
-            "format"
-                if value
-                    .as_str()
-                    .is_some_and(|format| FORMATS.contains(&format)) =>
-            {
-                keep(&mut out, keyword, value);
+            "format" if is_one_of(value, FORMATS) => keep(&mut out, keyword, value),
+            _ => {
+                dropped.insert(keyword.clone());
             }
-            _ => drop(dropped.insert(keyword.clone())),
         }
     }
     let all_of = schema
@@ -102,7 +105,9 @@ fn lower_object(schema: &Map<String, Value>, dropped: &mut BTreeSet<String>) -> 
         .filter(|_| !beside_ref)
         .and_then(Value::as_array);
     for member in all_of.into_iter().flatten().filter_map(Value::as_object) {
-        merge(&mut out, lower_object(member, dropped));
+        for (keyword, value) in lower_object(member, dropped) {
+            unite(&mut out, keyword, value);
+        }
     }
     out
 }
@@ -111,16 +116,7 @@ fn keep(out: &mut Map<String, Value>, keyword: &str, value: &Value) {
     out.insert(keyword.to_owned(), value.clone());
 }
 
-fn lower_map(schemas: &Value, dropped: &mut BTreeSet<String>) -> Value {
-    let schemas = schemas.as_object().into_iter().flatten();
-    Value::Object(
-        schemas
-            .map(|(name, schema)| (name.clone(), lower(schema, dropped)))
-            .collect(),
-    )
-}
-
-/// `enum` takes strings and numbers; `null` is what the type says anyway.
+/// Adds `enum`, which takes strings and numbers only; `null` is left to the type.
 fn choices(
     out: &mut Map<String, Value>,
     values: &[Value],
@@ -140,29 +136,6 @@ fn choices(
         out.insert("enum".to_owned(), Value::Array(values));
     } else {
         dropped.insert(keyword.to_owned());
-    }
-}
-
-/// Adds a member of `allOf`: properties and required are united, anything else stays as it was
-/// first.
-fn merge(out: &mut Map<String, Value>, member: Map<String, Value>) {
-    for (keyword, value) in member {
-        match (out.get_mut(&keyword), value) {
-            (Some(Value::Object(known)), Value::Object(more)) => {
-                for (name, schema) in more {
-                    known.entry(name).or_insert(schema);
-                }
-            }
-            (Some(Value::Array(known)), Value::Array(more)) if keyword == "required" => {
-                for name in more {
-                    if !known.contains(&name) {
-                        known.push(name);
-                    }
-                }
-            }
-            (Some(_), _) => {}
-            (None, value) => drop(out.insert(keyword, value)),
-        }
     }
 }
 

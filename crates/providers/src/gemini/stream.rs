@@ -1,20 +1,20 @@
-//! Events to deltas. An event is a whole answer with less in it, so reading one is reading the
-//! other.
+//! Folds the events of a stream. An event has the shape of a whole answer with less in it, so it is
+//! decoded by the same code (`response.rs`).
 
 use std::collections::VecDeque;
 
 use adjutant_core::{Delta, GenerateResponse, ModelError};
 
 use super::error;
-use super::response::Reading;
-use crate::decode::{Answer, Progress};
+use super::response::PartialAnswer;
+use crate::decode::{AnswerFold, Progress};
 
-impl Answer for Reading {
+impl AnswerFold for PartialAnswer {
     fn event(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         self.add(json, deltas)
     }
 
-    /// Gemini has no mark of the end, only a reason to stop, which may also come in the middle.
+    /// Gemini sends no end mark, only a finish reason, which may also come in the middle.
     fn progress(&self) -> Progress {
         if self.has_ended() {
             Progress::Complete
@@ -28,10 +28,10 @@ impl Answer for Reading {
         stray: &str,
         _: &mut VecDeque<Delta>,
     ) -> Result<GenerateResponse, ModelError> {
-        // Gemini breaks into a stream with a bare JSON error (recorded), even behind a
+        // Gemini breaks into a stream with a bare JSON error (recorded), even after a
         // finishReason.
-        if let Some(status) = error::stray(stray) {
-            return Err(error::inside(self.vendor(), &status));
+        if let Some(status) = error::parse_stray(stray) {
+            return Err(error::in_answer(self.vendor(), &status));
         }
         self.end()
     }

@@ -1,11 +1,11 @@
-//! Where a model of Vertex AI is. Pure.
+//! Addresses of models on Vertex AI. Pure.
 //!
-//! A project is given in one of two places: in the base URL
-//! (`https://HOST/v1/projects/PROJECT/locations/LOCATION`), or in the model's full name as the
-//! vendor's reference has it (`projects/PROJECT/locations/LOCATION/publishers/google/models/M`).
-//! With neither it is express mode: the global host and an API key instead of an access token.
-//! Source: the vendor's references of `generateContent` and of express mode, and the hosts in its
-//! published client (checked 2026-11-22).
+//! The project is either in the base URL (`https://HOST/v1/projects/PROJECT/locations/LOCATION`) or
+//! in the model's full name as the vendor's reference has it
+//! (`projects/PROJECT/locations/LOCATION/publishers/google/models/M`). With neither it is express
+//! mode: the global host and an API key instead of an access token. Source: the vendor's references
+//! of `generateContent` and of express mode, and the hosts in its published client (checked
+//! 2026-11-22).
 
 use url::Url;
 
@@ -14,20 +14,21 @@ pub(super) const GLOBAL: &str = "https://aiplatform.googleapis.com";
 
 const VERSION: &str = "v1";
 
-/// A model's address, in pieces.
+/// The address of a model, before the method's name is appended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ModelAddress {
     pub(super) base: Url,
-    /// What goes between, unless the base ends in a version; empty if there is one inside it.
+    /// Inserted between base and path unless the base ends in a version; empty if the base has one
+    /// in the middle.
     pub(super) version: &'static str,
     pub(super) path: String,
-    /// In somebody's project, which takes an access token.
+    /// True if the model is used in a project, which takes an access token instead of an API key.
     pub(super) in_project: bool,
 }
 
-impl Place {
-    /// `base` is the person's, or [`GLOBAL`].
-    pub(super) fn of(model: &str, base: Url) -> Self {
+impl ModelAddress {
+    /// Returns the address of a model. `base` is the user's base URL, or [`GLOBAL`].
+    pub(super) fn new(model: &str, base: Url) -> Self {
         let base_in_project = base.path().contains("/projects/");
         let full = model.starts_with("projects/");
         Self {
@@ -47,7 +48,7 @@ impl Place {
 }
 
 /// Returns the location in a model's name. It becomes a part of the host that the key is sent to,
-/// so nothing else is one: whoever names the model must not name another host with it.
+/// so it is restricted to the characters of locations: a model's name must not select another host.
 fn location(model: &str) -> Option<&str> {
     let location = model
         .strip_prefix("projects/")?
@@ -64,7 +65,7 @@ fn location(model: &str) -> Option<&str> {
 fn host(location: &str) -> String {
     match location {
         "global" => GLOBAL.to_owned(),
-        // Locations of several regions.
+        // Locations that span several regions.
         "us" | "eu" => format!("https://aiplatform.{location}.rep.googleapis.com"),
         region => format!("https://{region}-aiplatform.googleapis.com"),
     }
@@ -113,12 +114,12 @@ mod tests {
                 "http://localhost:1/v1beta1 v1 projects/p/locations/eu/endpoints/7 token",
             ),
         ] {
-            let Place {
+            let ModelAddress {
                 base,
                 version,
                 path,
                 in_project,
-            } = Place::of(model, base.parse().unwrap());
+            } = ModelAddress::new(model, base.parse().unwrap());
             let key = if in_project { "token" } else { "key" };
             assert_eq!(format!("{base} {version} {path} {key}"), expected);
         }
@@ -144,7 +145,7 @@ mod tests {
         ] {
             let model =
                 format!("projects/p/locations/{location}/publishers/google/models/gemini-x");
-            let Place { base, .. } = Place::of(&model, GLOBAL.parse().unwrap());
+            let ModelAddress { base, .. } = ModelAddress::new(&model, GLOBAL.parse().unwrap());
             assert_eq!(
                 base.host_str(),
                 Some("aiplatform.googleapis.com"),

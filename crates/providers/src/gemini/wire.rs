@@ -1,9 +1,9 @@
-//! The vendor's JSON, field for field as far as we use it. Parts keep what we do not know.
+//! The API's JSON, field for field as far as it is used. Parts keep unknown fields.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Number, Value};
 
-/// What we send.
+/// The body of a request.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Request {
@@ -36,7 +36,7 @@ pub(super) struct FunctionDeclaration {
     pub(super) name: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) description: String,
-    /// JSON Schema; left out for a function without parameters.
+    /// JSON Schema; omitted for a function without parameters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) parameters_json_schema: Option<Value>,
 }
@@ -72,7 +72,7 @@ pub(super) struct GenerationConfig {
     pub(super) response_json_schema: Option<Value>,
 }
 
-/// What we get: a whole answer, one piece of a streamed one, or an error inside a 200.
+/// A whole answer, one event of a streamed one, or an error inside a 200.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Reply {
@@ -103,7 +103,7 @@ pub(super) struct Part {
     pub(super) text: Option<String>,
     pub(super) thought: Option<bool>,
     pub(super) function_call: Option<FunctionCall>,
-    /// Everything else: the thought signature, code the vendor ran, what is yet to be invented.
+    /// All other fields: the thought signature, code the vendor ran, and fields added later.
     #[serde(flatten)]
     pub(super) rest: Map<String, Value>,
 }
@@ -114,19 +114,19 @@ pub(super) struct FunctionCall {
     pub(super) id: Option<String>,
     pub(super) name: Option<String>,
     pub(super) args: Option<Value>,
-    /// Arguments that come value by value.
+    /// Arguments that arrive value by value.
     pub(super) partial_args: Option<Vec<PartialArg>>,
-    /// More of this call follows.
+    /// True if more of this call follows.
     pub(super) will_continue: Option<bool>,
 }
 
 impl FunctionCall {
-    /// Whether its arguments come value by value.
+    /// Returns true if its arguments arrive value by value.
     pub(super) fn is_open(&self) -> bool {
         self.will_continue == Some(true) || self.partial_args.is_some()
     }
 
-    /// Whether it says nothing.
+    /// Returns true if no field of it is set.
     pub(super) fn is_empty(&self) -> bool {
         self.id.is_none() && self.name.is_none() && self.args.is_none() && !self.is_open()
     }
@@ -143,7 +143,7 @@ pub(super) struct PartialArg {
 }
 
 impl PartialArg {
-    /// The value, or `None` if it only says where the next one goes.
+    /// Returns the value; `None` if it only announces the place of the next one.
     pub(super) fn value(&self) -> Option<Value> {
         let text = self.string_value.clone().map(Value::String);
         let number = || self.number_value.clone().map(Value::Number);
@@ -168,13 +168,13 @@ pub(super) struct UsageMetadata {
     pub(super) candidates_token_count: Option<u64>,
     pub(super) thoughts_token_count: Option<u64>,
     pub(super) cached_content_token_count: Option<u64>,
-    /// What tools of the vendor's own added to the prompt; not in the prompt's count.
+    /// Tokens that the vendor's own tools added to the prompt; not in `prompt_token_count`.
     pub(super) tool_use_prompt_token_count: Option<u64>,
     pub(super) total_token_count: Option<u64>,
 }
 
 impl UsageMetadata {
-    /// Whether its parts are its total, so that nothing of it is missing.
+    /// Returns true if the counts add up to the total, so that none of them is missing.
     pub(super) fn adds_up(&self) -> bool {
         let parts = [
             self.prompt_token_count,
@@ -190,9 +190,9 @@ impl UsageMetadata {
 /// The body of an error answer; some endpoints wrap it in a list.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub(super) enum ErrorBody {
+pub(super) enum ErrorAnswer {
     One { error: Status },
-    Many(Vec<ErrorBody>),
+    Many(Vec<ErrorAnswer>),
 }
 
 /// Google's error object, `google.rpc.Status`.
@@ -205,13 +205,13 @@ pub(super) struct Status {
     pub(super) message: String,
     #[serde(deserialize_with = "or_default")]
     pub(super) status: String,
-    /// `ErrorInfo`, `RetryInfo`, `QuotaFailure` and others, each with fields of its own.
+    /// `ErrorInfo`, `RetryInfo`, `QuotaFailure` and others, each with its own fields.
     #[serde(deserialize_with = "or_default")]
     pub(super) details: Vec<Value>,
 }
 
-/// Whatever it is: what went wrong is not to be lost because a server in between says it in another
-/// form.
+/// Deserializes a value, or its default if it has another type. Proxies may send errors in another
+/// form, and what is readable of them should not be lost.
 fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

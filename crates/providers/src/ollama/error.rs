@@ -1,79 +1,67 @@
-//! What Ollama says about a failure.
+//! Error bodies of Ollama: `{"error": "..."}`, which may hold the engine's error as JSON text.
 
 use adjutant_core::ModelError;
 use serde_json::Value;
 
-use crate::error::{Complaint, Kind, Vendor};
+use crate::error::{ErrorBody, ErrorKind, Vendor};
 
-/// Reads the body of an answer that is not 2xx.
-pub(super) fn complaint(status: u16, body: &str) -> Complaint {
+/// Parses the body of an answer that is not 2xx.
+pub(super) fn parse(status: u16, body: &str) -> ErrorBody {
     let parsed = serde_json::from_str::<Value>(body).ok();
     let error = parsed.as_ref().and_then(|body| body.get("error"));
     match &parsed {
-        // A page of a proxy in between explains nothing, nor does nothing; a line of text may.
-        _ if body.trim_start().starts_with('<') || matches!(body.trim(), "" | "{}") => {
-            Complaint::default()
-        }
+        _ if matches!(body.trim(), "" | "{}") => ErrorBody::default(),
+        _ if body.trim_start().starts_with('<') => ErrorBody::from_text(body),
         _ if status == 404 && !error.is_some_and(Value::is_string) => {
-            not_ollama(&error.map_or_else(|| body.to_owned(), words))
+            not_ollama(&error.map_or_else(|| body.to_owned(), message_text))
         }
-        Some(Value::Object(_)) => of(status, error.unwrap_or(&Value::Null)),
-        _ => of(status, &Value::from(body)),
+        Some(Value::Object(_)) => classify(status, error.unwrap_or(&Value::Null)),
+        _ => classify(status, &Value::from(body)),
     }
 }
 
-/// Whoever answers does not have the address at all: llama.cpp's server, a router, a proxy.
-fn not_ollama(said: &str) -> Complaint {
-    let said = said.trim();
+/// Returns the error of a server that lacks the path altogether: llama.cpp's, a router, a proxy.
+fn not_ollama(message: &str) -> ErrorBody {
+    let message = message.trim();
     let message = format!(
-        "what listens there does not answer as an Ollama server does (HTTP 404: {said}). Look at the address (OLLAMA_HOST); \
+        "what listens there does not answer as an Ollama server does (HTTP 404: {message}). Look at the address (OLLAMA_HOST); \
          llama.cpp's own server is llama-cpp/NAME, another one openai-compatible/NAME"
     );
-    Complaint {
+    ErrorBody {
         message,
-        kind: Some(Kind::Impossible),
-        ..Complaint::default()
+        kind: Some(ErrorKind::Impossible),
+        ..ErrorBody::default()
     }
 }
 
-/// An error that came inside a 200.
-pub(super) fn inside(vendor: &Vendor, error: &Value) -> ModelError {
-    let complaint = of(200, error);
-    match complaint.kind {
-        Some(_) => vendor.refused(200, None, complaint),
-        None => vendor.refused(
-            200,
-            None,
-            Complaint {
-                kind: Some(Kind::Server),
-                ..complaint
-            },
-        ),
-    }
+/// Returns the error for an error object inside a 200.
+pub(super) fn in_answer(vendor: &Vendor, error: &Value) -> ModelError {
+    let body = classify(200, error);
+    let kind = body.kind.or(Some(ErrorKind::Server));
+    vendor.error(200, None, None, ErrorBody { kind, ..body })
 }
 
-/// The words, which may be wrapped in JSON as text, once more: an error of the engine behind the
-/// server.
-fn of(status: u16, error: &Value) -> Complaint {
-    let message = words(error);
+/// Reads the value of `error`.
+fn classify(status: u16, error: &Value) -> ErrorBody {
+    let message = message_text(error);
     let lower = message.to_lowercase();
-    let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
     let kind = if says(&[
         "exceed_context_size",
         "available context size",
         "context length",
         "context window",
     ]) {
-        Some(Kind::ContextTooLong)
+        Some(ErrorKind::ContextTooLong)
     } else if says(&["usage limit", "quota", "out of credit"])
         && matches!(status, 200 | 402 | 403 | 429)
     {
-        Some(Kind::Quota)
+        Some(ErrorKind::Quota)
     } else if says(&["\" not found", "' not found"]) && lower.contains("model") {
-        Some(Kind::NoSuchModel)
+        Some(ErrorKind::NoSuchModel)
     } else if says(&["more system memory"]) {
-        // A 500, as if it were a passing fault.
-        Some(Kind::Impossible)
+        // The server sends a 500, as if it were a passing fault.
+        Some(ErrorKind::Impossible)
     } else {
         None
     };
@@ -81,25 +69,26 @@ fn of(status: u16, error: &Value) -> Complaint {
         Some(advice) => format!("{message}. {advice}"),
         None => message,
     };
-    Complaint {
+    ErrorBody {
         message,
         retry_after: None,
         kind,
     }
 }
 
-fn words(error: &Value) -> String {
+/// Returns the message of an error. An error of the engine behind the server is JSON in a string.
+fn message_text(error: &Value) -> String {
     match error {
         Value::String(text) => match serde_json::from_str::<Value>(text) {
-            Ok(inner @ Value::Object(_)) => words(inner.get("error").unwrap_or(&inner)),
+            Ok(inner @ Value::Object(_)) => message_text(inner.get("error").unwrap_or(&inner)),
             _ => text.clone(),
         },
         Value::Object(fields) => match (
             fields.get("message"),
             fields.get("type").and_then(Value::as_str),
         ) {
-            (Some(message), Some(kind)) => format!("{} ({kind})", words(message)),
-            (Some(message), None) => words(message),
+            (Some(message), Some(kind)) => format!("{} ({kind})", message_text(message)),
+            (Some(message), None) => message_text(message),
             (None, _) => error.to_string(),
         },
         Value::Null => String::new(),
@@ -107,7 +96,7 @@ fn words(error: &Value) -> String {
     }
 }
 
-/// What to do, where the server does not say so itself.
+/// Returns what the user can do about an error whose message does not say so.
 fn advice(message: &str) -> Option<&'static str> {
     [
         (
@@ -128,5 +117,5 @@ fn advice(message: &str) -> Option<&'static str> {
         ),
     ]
     .into_iter()
-    .find_map(|(words, advice)| message.contains(words).then_some(advice))
+    .find_map(|(phrase, advice)| message.contains(phrase).then_some(advice))
 }

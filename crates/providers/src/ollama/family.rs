@@ -1,28 +1,29 @@
-//! What differs between the models of a server: what the person set, and what the server says.
+//! [`OllamaOptions`], and the limits and settings of a model: as set by the user, as described by
+//! the server.
 
 use adjutant_core::SchemaSupport;
 use serde_json::Value;
 
 use super::server::ModelInfo;
-use crate::family::{Common, Images, Setting};
+use crate::family::{FamilyLimits, Images, Setting};
 
-/// Tokens of room for the thinking of a model that thinks, on top of the visible output:
-/// `num_predict` counts both.
+/// Tokens added for the thinking of a model that thinks: `num_predict` bounds thinking and visible
+/// output together.
 const THINKING_ALLOWANCE: u32 = 8_192;
 
-/// How a model is run.
+/// The options with which an Ollama server runs a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OllamaOptions {
-    /// Tokens the model can hold, prompt and answer together. Always sent, because the server's own
-    /// default is small and cuts silently. Default 32,768.
+    /// The context window in tokens, prompt and answer together. Always sent, because the server's
+    /// own default is small and cuts prompts silently. Default 32,768.
     pub num_ctx: u32,
-    /// How long the model stays in memory afterwards: a Go duration (`10m`, `-1s` for ever) or a
-    /// number of seconds. Default: the server's own, 5 minutes.
+    /// The time for which the model stays in memory after a request: a Go duration (`10m`, `-1s`
+    /// for ever) or a number of seconds. Default: the server's own, 5 minutes.
     pub keep_alive: Option<String>,
-    /// Whether the model thinks first. Default: as it likes.
+    /// The amount of thinking before the answer. Default: the model's own.
     pub think: Option<Think>,
-    /// Ask the server once, before the first request, what the model can do. A request with
-    /// [`adjutant_core::GenerationConfig::verbatim`] never asks. Default `true`.
+    /// True to ask the server once, before the first request, for the model's capabilities. A
+    /// request with [`adjutant_core::GenerationConfig::verbatim`] never asks. Default `true`.
     pub probe: bool,
 }
 
@@ -37,26 +38,26 @@ impl Default for OllamaOptions {
     }
 }
 
-/// Whether, and how long, a model thinks first. A model that cannot think refuses everything but
+/// The amount of thinking before an answer. A model that cannot think refuses everything but
 /// [`Think::Off`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Think {
-    /// Not at all.
+    /// The model does not think before it answers.
     Off,
-    /// As long as it likes.
+    /// The model thinks for as long as it chooses.
     On,
-    /// Briefly. Only some models, such as gpt-oss, know levels.
+    /// Brief thinking. Only some models, such as gpt-oss, support levels.
     Low,
-    /// For some time.
+    /// The middle of the three levels.
     Medium,
-    /// Long.
+    /// Long thinking, the highest of the three levels.
     High,
-    /// As long as it can.
+    /// The most thinking that the model supports.
     Max,
 }
 
 impl Think {
-    /// What a word means: `off`, `on`, `low`, `medium`, `high` or `max`. `None`: none of them.
+    /// Parses `off`, `on`, `low`, `medium`, `high` or `max`; `None` for anything else.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {
         Some(match word {
@@ -82,19 +83,19 @@ impl Think {
     }
 }
 
-/// What a request is encoded for.
+/// The limits and settings of one model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Family {
-    /// What every vendor's models differ in.
-    pub(super) common: Common,
-    /// Calls tools; a request with tools is an error otherwise.
+    /// Limits and settings that every vendor's models have.
+    pub(super) common: FamilyLimits,
+    /// True if the model calls tools; a request with tools is an error otherwise.
     pub(super) tools: bool,
 }
 
 impl Family {
-    /// As set, and as far as it is known. What is not known is taken for possible: the server says
-    /// no if it is not.
-    pub(super) fn of(options: &OllamaOptions, model: Option<&ModelInfo>) -> Self {
+    /// Combines the user's options with the server's description of the model. An unknown
+    /// capability is assumed, because the server refuses what it lacks.
+    pub(super) fn new(options: &OllamaOptions, model: Option<&ModelInfo>) -> Self {
         let can = |what: &str| model.is_none_or(|model| model.can(what));
         let thinks =
             model.is_some_and(|model| model.can("thinking")) && options.think != Some(Think::Off);
@@ -104,19 +105,19 @@ impl Family {
         }
     }
 
-    /// What a model may take at most, before anything is known of it: it may think, and see.
-    pub(super) fn at_most(options: &OllamaOptions) -> Common {
+    /// Returns upper bounds for a model of which nothing is known: it may think, and see images.
+    pub(super) fn upper_bounds(options: &OllamaOptions) -> FamilyLimits {
         Self::common(options, options.think != Some(Think::Off), true)
     }
 
-    fn common(options: &OllamaOptions, thinks: bool, sees: bool) -> Common {
-        Common {
+    fn common(options: &OllamaOptions, thinks: bool, sees: bool) -> FamilyLimits {
+        FamilyLimits {
             context_window: options.num_ctx,
             output_max: options.num_ctx,
             thinking_allowance: if thinks { THINKING_ALLOWANCE } else { 0 },
-            // Who makes models that think advises against greedy decoding: they repeat themselves
-            // without end (model cards of Qwen3, DeepSeek-R1, gpt-oss). The server then takes what
-            // the model's own file says.
+            // Vendors of thinking models advise against greedy decoding, because they then repeat
+            // themselves without end (model cards of Qwen3, DeepSeek-R1, gpt-oss). Without a value
+            // the server uses the model file's.
             temperature: if thinks {
                 Setting::AdvisedAgainst
             } else {
@@ -124,7 +125,7 @@ impl Family {
             },
             top_p: Setting::Taken,
             top_k: Setting::Taken,
-            // A schema binds every token, so that no tool can be called (`ollama#11037`).
+            // A schema constrains every token, so that no tool can be called (`ollama#11037`).
             schema: SchemaSupport::WithoutTools,
             images: if sees { Images::Bytes } else { Images::None },
             unknown: false,

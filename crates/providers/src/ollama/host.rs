@@ -1,24 +1,33 @@
-//! Where a server is, as `OLLAMA_HOST` and people write it.
+//! Parses the address of a server as `OLLAMA_HOST` and users write it.
 
 use url::{Host, Url};
 
-/// The server's port.
+/// The default port of an Ollama server.
 const PORT: u16 = 11434;
 
-/// Text that does not say where a server is.
+/// A text that is no address of an Ollama server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not an Ollama host: write host:port or http://host:port")]
 pub struct InvalidHost(pub String);
 
-/// The address to connect to, for what `OLLAMA_HOST` holds: `host`, `host:port`, `:port`, or a URL
-/// with http or https.
+/// Parses the address to connect to from a value of `OLLAMA_HOST`: `host`, `host:port`, `:port`, or
+/// a URL with http or https.
 ///
 /// Without a scheme it is http, and without a port 11434; with a scheme, a missing port is the
-/// scheme's own, as Ollama's clients have it. Blank text is the usual server. An address to listen
-/// on (`0.0.0.0`, `[::]`) is no address to connect to: it becomes this machine's.
+/// scheme's default, as in Ollama's clients. Blank text is the default server. An address to listen
+/// on (`0.0.0.0`, `[::]`) cannot be connected to: it becomes this machine's.
+///
+/// # Examples
+/// ```
+/// use adjutant_providers::ollama::base_url;
+///
+/// assert_eq!(base_url("gpu-box")?.as_str(), "http://gpu-box:11434/");
+/// assert_eq!(base_url("0.0.0.0:8080")?.as_str(), "http://127.0.0.1:8080/");
+/// # Ok::<(), adjutant_providers::ollama::InvalidHost>(())
+/// ```
 ///
 /// # Errors
-/// [`InvalidHost`] if it cannot be read, or has another scheme.
+/// [`InvalidHost`] if it cannot be parsed, or has another scheme.
 pub fn base_url(host: &str) -> Result<Url, InvalidHost> {
     let invalid = || InvalidHost(host.to_owned());
     let text = host.trim().trim_matches(['"', '\'']).trim();
@@ -33,7 +42,7 @@ pub fn base_url(host: &str) -> Result<Url, InvalidHost> {
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
         return Err(invalid());
     }
-    // The URL forgets that a port was written if it is the scheme's own.
+    // `Url` drops an explicit port that is the scheme's default.
     let authority = text
         .split("://")
         .nth(1)

@@ -1,43 +1,45 @@
-//! Ollama: `/api/chat` of a server on the user's own machine.
+//! Ollama models: `/api/chat` of a server on the user's own machine.
 //!
-//! Not the server's OpenAI-shaped route: that one ignores `num_ctx`, and a prompt over the server's
-//! small default is then cut at its beginning, the instruction and the tools first (`ollama#17889`,
-//! `ollama#18107`).
+//! The server's OpenAI-compatible route is not used: it ignores `num_ctx`, and a prompt over the
+//! server's small default is then cut at its beginning, the instruction and the tools first
+//! (`ollama#17889`, `ollama#18107`).
 //!
 //! Source: <https://docs.ollama.com/api> and the types of the vendor's Python client 0.6.3 (checked
 //! 2026-11-22).
 
-mod error; // what an error body says
-mod family; // what differs between models
-mod host; // where a server is
-mod pull; // having a model fetched
-mod request; // core to wire
-mod response; // wire to core
-mod server; // what a server says of itself and its models
-mod stream; // lines to deltas
+mod error; // parses error bodies
+mod family; // OllamaOptions; limits and settings of a model
+mod host; // parses OLLAMA_HOST
+mod pull; // downloads models
+mod request; // encodes requests
+mod response; // decodes answers
+mod server; // Server: version, models, deletion
+mod stream; // folds the lines of a stream
 #[cfg(test)]
 mod tests;
-mod window; // what the server did not read
-mod wire; // the vendor's JSON
+mod vendor; // name, address and key of servers
+mod window; // detects prompts that the server cut
+mod wire; // the API's JSON types
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::{BoxFuture, Capabilities, GenerateRequest, GenerateResponse, ModelError};
-use reqwest::header::{AUTHORIZATION, HeaderName};
-use secrecy::{ExposeSecret, SecretString};
+use reqwest::header::HeaderName;
+use secrecy::SecretString;
 use tokio::sync::OnceCell;
 use url::Url;
 
 use crate::adapter::{Framing, HttpModel, Wire};
-use crate::connection::{Connection, is_on_this_machine, model_id};
-use crate::decode::{Asked, LineStream, StreamDecoder};
+use crate::address::is_on_this_machine;
+use crate::connection::Connection;
+use crate::decode::{LineDecoder, RequestContext, StreamDecoder};
 use crate::encode::Encoded;
 use crate::error::Vendor;
-use crate::patience::Patience;
 use crate::provider::Provider;
+use crate::read_timeout::ReadTimeouts;
 use family::Family;
-use response::Reading;
+use response::PartialAnswer;
 use window::Window;
 
 pub use family::{OllamaOptions, Think};
@@ -45,18 +47,18 @@ pub use host::{InvalidHost, base_url};
 pub use pull::PullProgress;
 pub use server::{InstalledModel, ModelInfo, Server};
 
-/// How long the server may take to say what a model can do; it only looks into a file.
+/// The bound on a request for a model's capabilities; the server only reads a file for it.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) const PROVIDERS: &[Provider] = &[Provider {
-    name: "ollama",
+    name: vendor::NAME,
     aliases: &[],
     key_variable: Some("OLLAMA_API_KEY"),
     needs_key: false,
-    key_advice: "A server on this machine needs no key; for https://ollama.com set OLLAMA_API_KEY.",
+    key_advice: vendor::KEY_ADVICE,
     base_url_variable: Some("OLLAMA_HOST"),
     model_variable: Some("OLLAMA_MODEL"),
-    base_url: "http://localhost:11434",
+    base_url: vendor::BASE_URL,
     default_model: None,
     local: true,
     retries: 3,
@@ -64,7 +66,23 @@ pub(crate) const PROVIDERS: &[Provider] = &[Provider {
     open: |row, name, connection| open(row, name, connection, OllamaOptions::default()),
 }];
 
-/// A model of an Ollama server, with the default options. Sends nothing.
+/// Opens a model of an Ollama server, with the default options. Sends no request.
+///
+/// # Examples
+/// ```no_run
+/// use adjutant_core::{GenerateRequest, LanguageModel, Message};
+/// use adjutant_providers::{Connection, Transport, ollama};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// // Ollama on this machine needs no key.
+/// let connection = Connection::new(Transport::new()?);
+/// let model = ollama::model("qwen3:8b", connection)?;
+///
+/// let request = GenerateRequest::new(vec![Message::user("Hello!")?]);
+/// println!("{}", model.generate(&request).await?.text());
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 /// [`ModelError::BadRequest`] for a blank model name or a base URL that is not http(s).
@@ -72,10 +90,10 @@ pub fn model(name: &str, connection: Connection) -> Result<HttpModel, ModelError
     model_with(name, connection, OllamaOptions::default())
 }
 
-/// The same with options.
+/// Opens a model of an Ollama server, with the given options. Sends no request.
 ///
 /// # Errors
-/// As [`model`], and for a `num_ctx` of 0.
+/// Those of [`model`], and [`ModelError::BadRequest`] for a `num_ctx` of 0.
 pub fn model_with(
     name: &str,
     connection: Connection,
@@ -84,28 +102,20 @@ pub fn model_with(
     open(&PROVIDERS[0], name, connection, options)
 }
 
-/// The same, and asks the server first what the model is: its capabilities are then its own, such
-/// as a window that is smaller than `num_ctx`, and not the most that it may have. A server that
-/// does not answer within a few seconds is asked again before the first request.
+/// Opens a model and asks the server for its capabilities first, so that they are the model's own
+/// (such as a context window smaller than `num_ctx`) instead of upper bounds. If the server does
+/// not answer within a few seconds, it is asked again before the first request.
 ///
 /// # Errors
-/// As [`model_with`]. That the server or the model is not there is no error yet.
+/// Those of [`model_with`]. A missing server or model is no error yet.
 pub async fn model_asked(
     name: &str,
     connection: Connection,
     options: OllamaOptions,
 ) -> Result<HttpModel, ModelError> {
-    let (vendor, wire) = wire(&PROVIDERS[0], name, &connection, options)?;
-    wire.probe(PROBE_TIMEOUT, &connection).await;
-    let capabilities = wire.capabilities();
-    let patience = Patience::with_own_server(&connection);
-    Ok(HttpModel::new(
-        vendor,
-        capabilities,
-        patience,
-        wire,
-        connection,
-    ))
+    let opened = open_wire(&PROVIDERS[0], name, &connection, options)?;
+    opened.wire.probe(PROBE_TIMEOUT, &connection).await;
+    Ok(opened.into_model(connection))
 }
 
 fn open(
@@ -114,25 +124,31 @@ fn open(
     connection: Connection,
     options: OllamaOptions,
 ) -> Result<HttpModel, ModelError> {
-    let (vendor, wire) = wire(row, name, &connection, options)?;
-    let capabilities = wire.capabilities();
-    let patience = Patience::with_own_server(&connection);
-    Ok(HttpModel::new(
-        vendor,
-        capabilities,
-        patience,
-        wire,
-        connection,
-    ))
+    let opened = open_wire(row, name, &connection, options)?;
+    Ok(opened.into_model(connection))
 }
 
-fn wire(
+/// An opened model, before its capabilities are taken.
+struct Opened {
+    vendor: Arc<Vendor>,
+    wire: Ollama,
+}
+
+impl Opened {
+    fn into_model(self, connection: Connection) -> HttpModel {
+        let capabilities = self.wire.capabilities();
+        let timeouts = ReadTimeouts::for_self_hosted(connection.timeout);
+        HttpModel::new(self.vendor, capabilities, timeouts, self.wire, connection)
+    }
+}
+
+fn open_wire(
     row: &Provider,
     name: &str,
     connection: &Connection,
     options: OllamaOptions,
-) -> Result<(Arc<Vendor>, Ollama), ModelError> {
-    let vendor = Arc::new(vendor(row, name)?);
+) -> Result<Opened, ModelError> {
+    let vendor = Arc::new(vendor::vendor(name)?);
     if options.num_ctx == 0 {
         let message = "num_ctx must be at least 1 (OllamaOptions::num_ctx)".to_owned();
         return Err(ModelError::BadRequest {
@@ -142,7 +158,7 @@ fn wire(
     }
     let base = row.base(connection)?;
     let url = server::endpoint(&vendor.model.provider, &base, "chat")?;
-    let headers = headers(connection);
+    let headers = vendor::headers(connection);
     let wire = Ollama {
         headers,
         url,
@@ -151,39 +167,19 @@ fn wire(
         probed: OnceCell::new(),
         vendor: vendor.clone(),
     };
-    Ok((vendor, wire))
+    Ok(Opened { vendor, wire })
 }
 
-/// A model that the server on this machine passes on to the vendor's own. Source:
+/// Returns true for models that a server on this machine forwards to the vendor's own. Source:
 /// <https://docs.ollama.com/cloud>.
 fn is_cloud_model(name: &str) -> bool {
     name.ends_with("-cloud") || name.ends_with(":cloud")
 }
 
-/// The vendor's own servers.
+/// Returns true for the vendor's own servers.
 fn is_cloud(base: &Url) -> bool {
     base.host_str()
         .is_some_and(|host| host == "ollama.com" || host.ends_with(".ollama.com"))
-}
-
-fn vendor(row: &Provider, name: &str) -> Result<Vendor, ModelError> {
-    let model = model_id(row.name, name)?;
-    Ok(Vendor {
-        key_advice: row.key_advice.to_owned(),
-        model_advice: format!("To install it: ollama pull {}", model.name),
-        complaint: error::complaint,
-        model,
-    })
-}
-
-fn headers(connection: &Connection) -> Vec<(HeaderName, SecretString)> {
-    let bearer = |key: SecretString| {
-        (
-            AUTHORIZATION,
-            format!("Bearer {}", key.expose_secret()).into(),
-        )
-    };
-    connection.optional_key().map(bearer).into_iter().collect()
 }
 
 struct Ollama {
@@ -192,7 +188,7 @@ struct Ollama {
     base: Url,
     headers: Vec<(HeaderName, SecretString)>,
     options: OllamaOptions,
-    /// What the server says of the model and of itself; inside `None`: it does not say.
+    /// The server's description of the model and itself; `None` inside if it gave none.
     probed: OnceCell<Option<Probed>>,
 }
 
@@ -203,10 +199,10 @@ struct Probed {
 
 impl Ollama {
     fn family(&self) -> Family {
-        Family::of(&self.options, self.known().map(|known| &known.model))
+        Family::new(&self.options, self.known().map(|known| &known.model))
     }
 
-    /// As far as they are known: else the most that the model may have.
+    /// Returns the capabilities that are known, else upper bounds for them.
     fn capabilities(&self) -> Capabilities {
         let self_hosted = !is_cloud(&self.base) && !is_cloud_model(&self.vendor.model.name);
         let local = self_hosted && is_on_this_machine(&self.base);
@@ -214,7 +210,7 @@ impl Ollama {
         let family = if known {
             self.family().common
         } else {
-            Family::at_most(&self.options)
+            Family::upper_bounds(&self.options)
         };
         let window = u32::try_from(self.window().tokens).unwrap_or(u32::MAX);
         Capabilities {
@@ -225,7 +221,8 @@ impl Ollama {
         }
     }
 
-    /// Asks the server once what the model can do. Not being known is no failure of anything.
+    /// Asks the server once for the model's capabilities. A failure is not reported: the request
+    /// that follows fails with a better error.
     async fn probe(&self, within: Duration, connection: &Connection) {
         if !self.options.probe {
             return;
@@ -239,17 +236,17 @@ impl Ollama {
                 model,
                 version: server.version().await.ok(),
             })),
-            // It may be there next time.
+            // The server may be reachable next time.
             Err(ModelError::Network { .. } | ModelError::Timeout { .. }) => Err(()),
-            // Another kind of server, or no such model, which the answer says better.
+            // Another kind of server, or an unknown model, which the answer reports better.
             Err(_) => Ok(None),
         };
         let _ = self.probed.get_or_try_init(probe).await;
     }
 
-    /// The window, if this is a server that can be told not to cut a prompt. Older ones do not know
-    /// the word and read on.
-    fn uncut(&self) -> Option<u64> {
+    /// Returns the window, if this server can be asked not to cut a prompt. Older ones do not know
+    /// the setting and ignore it.
+    fn enforceable_window(&self) -> Option<u64> {
         self.known()
             .and_then(|known| known.version.as_ref())
             .map(|_| self.window().tokens)
@@ -273,7 +270,9 @@ impl Ollama {
 
 impl Wire for Ollama {
     fn encode(&self, request: &GenerateRequest, streamed: bool) -> Result<Encoded, ModelError> {
-        let window = self.uncut().filter(|_| !request.config.verbatim);
+        let window = self
+            .enforceable_window()
+            .filter(|_| !request.config.verbatim);
         request::encode(
             request,
             &self.vendor.model,
@@ -292,7 +291,7 @@ impl Wire for Ollama {
         &self.headers
     }
 
-    /// A request that is passed on as it is stays the only one.
+    /// Looks up the model's capabilities. Not for a verbatim request, which must stay the only one.
     fn prepare<'a>(
         &'a self,
         request: &'a GenerateRequest,
@@ -302,7 +301,7 @@ impl Wire for Ollama {
             if request.config.verbatim {
                 return;
             }
-            // Most of the caller's time is for the answer.
+            // Most of the caller's time is reserved for the answer.
             let left = request
                 .time_left
                 .map_or(PROBE_TIMEOUT, |left| PROBE_TIMEOUT.min(left / 4));
@@ -310,22 +309,22 @@ impl Wire for Ollama {
         })
     }
 
-    fn asked(&self, request: &GenerateRequest) -> Asked {
-        Asked {
+    fn request_context(&self, request: &GenerateRequest) -> RequestContext {
+        RequestContext {
             tools: request.tools.clone(),
-            prompt: window::length(&request.messages),
+            prompt: window::prompt_length(&request.messages),
         }
     }
 
     fn decode(
         &self,
-        asked: &Asked,
+        context: &RequestContext,
         body: &str,
         losses: Vec<String>,
     ) -> Result<GenerateResponse, ModelError> {
         response::decode(
             body,
-            Reading::new(self.vendor.clone(), asked, self.window(), losses),
+            PartialAnswer::new(self.vendor.clone(), context, self.window(), losses),
         )
     }
 
@@ -333,15 +332,16 @@ impl Wire for Ollama {
         Framing::Lines
     }
 
-    fn decoder(&self, asked: &Asked, losses: Vec<String>) -> Box<dyn StreamDecoder> {
-        LineStream::boxed(Reading::new(
+    fn decoder(&self, context: &RequestContext, losses: Vec<String>) -> Box<dyn StreamDecoder> {
+        LineDecoder::boxed(PartialAnswer::new(
             self.vendor.clone(),
-            asked,
+            context,
             self.window(),
             losses,
         ))
     }
 
+    /// Adds the server's address and how to start it.
     fn explain(&self, error: ModelError) -> ModelError {
         server::explain(error, &self.base)
     }

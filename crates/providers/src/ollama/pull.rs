@@ -1,4 +1,4 @@
-//! Having a server fetch a model, and forget one.
+//! Downloads of models by a server.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,19 @@ use adjutant_core::ModelError;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::json;
+use tracing::debug;
 
 use super::server::Server;
 use crate::ndjson::LineParser;
 
-/// How far a server is with fetching a model.
+/// The progress of a server's download of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PullProgress {
-    /// What it does, in its words: `pulling manifest`, `verifying sha256 digest`, ...
+    /// The server's description of the step: `pulling manifest`, `verifying sha256 digest`, ...
     pub status: String,
-    /// Bytes that are there, of all the parts that are known so far.
+    /// Bytes downloaded, of all files known so far.
     pub done_bytes: u64,
-    /// Bytes of all the parts that are known so far; 0 before the first is.
+    /// Bytes of all files known so far; 0 before the first is known.
     pub total_bytes: u64,
 }
 
@@ -34,18 +35,19 @@ struct Line {
 }
 
 impl Server {
-    /// Has the server fetch a model, and tells how far it is. Dropping the future stops it; the
-    /// server keeps what it has, and the next pull goes on from there.
+    /// Asks the server to download a model, and reports the progress. Dropping the future stops the
+    /// download; the server keeps the bytes it has, and the next pull continues from there.
     ///
     /// # Errors
-    /// [`ModelError::NotFound`] if nobody publishes a model of that name, [`ModelError::Server`] if
-    /// the server could not fetch it, [`ModelError::Truncated`] if it stopped telling before it was
-    /// done; and as [`Server::version`].
+    /// [`ModelError::NotFound`] if no model of that name is published, [`ModelError::Server`] if
+    /// the server could not download it, [`ModelError::Truncated`] if the connection closed before
+    /// it was done; and those of [`Server::version`].
     pub async fn pull(
         &self,
         model: &str,
-        tell: &mut (dyn FnMut(PullProgress) + Send),
+        on_progress: &mut (dyn FnMut(PullProgress) + Send),
     ) -> Result<(), ModelError> {
+        debug!(model, "the Ollama server is asked to download a model");
         let body = Bytes::from(json!({ "model": model, "stream": true }).to_string());
         let (vendor, mut stream) = self.stream("pull", model, body).await?;
         let (mut lines, mut parts) = (LineParser::default(), Parts::default());
@@ -60,15 +62,16 @@ impl Server {
             }
             for line in read {
                 let line: Line = serde_json::from_str(&line).map_err(|error| {
-                    vendor.unreadable(format!("a line of the progress: {error}"), &line)
+                    vendor.invalid(format!("a line of the progress: {error}"), &line)
                 })?;
                 if let Some(error) = line.error {
-                    return Err(failed(&vendor, model, error));
+                    return Err(pull_error(&vendor, model, error));
                 }
                 if line.status == "success" {
+                    debug!(model, "the Ollama server has the model");
                     return Ok(());
                 }
-                tell(parts.add(line));
+                on_progress(parts.add(line));
             }
             if chunk.is_none() {
                 return Err(
@@ -79,8 +82,8 @@ impl Server {
     }
 }
 
-/// The server tells what went wrong in words, in the middle of an answer that began well.
-fn failed(vendor: &crate::error::Vendor, model: &str, message: String) -> ModelError {
+/// Classifies an error message in the middle of an answer with status 200.
+fn pull_error(vendor: &crate::error::Vendor, model: &str, message: String) -> ModelError {
     let provider = vendor.model.provider.clone();
     if message.contains("file does not exist") || message.contains("not found") {
         return ModelError::NotFound {
@@ -97,7 +100,7 @@ fn failed(vendor: &crate::error::Vendor, model: &str, message: String) -> ModelE
     }
 }
 
-/// The files a model consists of, by digest.
+/// The downloaded and total bytes of a model's files, by digest.
 #[derive(Debug, Default)]
 struct Parts(BTreeMap<String, (u64, u64)>);
 
@@ -105,7 +108,7 @@ impl Parts {
     fn add(&mut self, line: Line) -> PullProgress {
         if let (Some(digest), Some(total)) = (line.digest, line.total) {
             let part = self.0.entry(digest).or_default();
-            // A line without it is the first of its part.
+            // The first line of a file has no `completed`.
             *part = (line.completed.unwrap_or(part.0).min(total), total);
         }
         PullProgress {

@@ -1,4 +1,4 @@
-//! Core to wire. Pure; the same request gives the same bytes.
+//! Encodes requests. Pure; the same request gives the same bytes.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,13 @@ use serde_json::{Map, Value, json};
 
 use super::family::{Family, OllamaOptions};
 use super::wire;
-use crate::encode::{Encoded, Encoder, Image, State, kind};
+use crate::encode::{Encoded, Encoder, Image, PartState, describe};
 
-/// Fails with [`ModelError::BadRequest`] where the model would refuse the request anyway. `window`:
-/// where a prompt ends that the server would cut, if it is one that can be told not to.
+/// Encodes a request. `window` is the context window of a server that can be asked not to cut a
+/// prompt; `None` for other servers.
+///
+/// # Errors
+/// [`ModelError::BadRequest`] if the server would refuse the request.
 pub(super) fn encode(
     request: &GenerateRequest,
     model: &ModelId,
@@ -30,9 +33,9 @@ pub(super) fn encode(
     {
         let both =
             "a response schema keeps a model of Ollama from calling tools: send one of them only";
-        return Err(encoder.common.refuse(both));
+        return Err(encoder.common.bad_request(both));
     }
-    // The server has no word for a choice: tools that may not be called are not sent.
+    // The API has no tool choice: tools that may not be called are not sent.
     let offered: &[ToolDefinition] = if request.tool_choice == ToolChoice::None {
         &[]
     } else {
@@ -43,7 +46,7 @@ pub(super) fn encode(
     for message in &request.messages {
         messages.extend(encoder.message(message)?);
     }
-    encoder.common.something_to_answer(messages.len())?;
+    encoder.common.require_messages(messages.len())?;
     let settings = encoder.common.settings()?;
     let may_be_cut = window.is_some_and(|tokens| tokens_max(&tools, &messages) > tokens);
     encoder.common.finish(&wire::Request {
@@ -65,17 +68,17 @@ pub(super) fn encode(
     })
 }
 
-/// What a template puts around a message, in tokens.
-const FRAME: usize = 16;
+/// Tokens that a template adds per message, at most.
+const TEMPLATE_TOKENS: usize = 16;
 
-/// More tokens than this no tokenizer makes of a prompt: one for every byte.
+/// Returns an upper bound of a prompt's tokens: no tokenizer makes more than one of a byte.
 fn tokens_max(tools: &[wire::Tool<'_>], messages: &[wire::Message<'_>]) -> u64 {
     let of_tool = |tool: &wire::Tool<'_>| {
         let function = &tool.function;
         function.name.len()
             + function.description.len()
             + function.parameters.to_string().len()
-            + FRAME
+            + TEMPLATE_TOKENS
     };
     let of_message = |message: &wire::Message<'_>| {
         let call = |call: &wire::ToolCall<'_>| {
@@ -85,19 +88,19 @@ fn tokens_max(tools: &[wire::Tool<'_>], messages: &[wire::Message<'_>]) -> u64 {
                 .values()
                 .map(|value| value.to_string().len())
                 .sum();
-            call.function.name.len() + arguments + FRAME
+            call.function.name.len() + arguments + TEMPLATE_TOKENS
         };
-        // A picture takes as many tokens as its model likes, which are fewer than it has bytes.
+        // The tokens of an image depend on the model, but are fewer than its bytes.
         let images: usize = message.images.iter().map(|image| image.len()).sum();
         let calls: usize = message.tool_calls.iter().map(call).sum();
-        message.content.len() + message.thinking.len() + images + calls + FRAME
+        message.content.len() + message.thinking.len() + images + calls + TEMPLATE_TOKENS
     };
     let tools: usize = tools.iter().map(of_tool).sum();
     let messages: usize = messages.iter().map(of_message).sum();
     (tools + messages) as u64
 }
 
-/// The server reads text as a Go duration, which has a unit, and a number as seconds.
+/// Encodes a keep-alive time. The server parses text as a Go duration, and a number as seconds.
 fn keep_alive(text: &str) -> Value {
     text.trim()
         .parse::<i64>()
@@ -106,7 +109,7 @@ fn keep_alive(text: &str) -> Value {
 
 struct OllamaEncoder<'a> {
     common: Encoder<'a>,
-    /// The server's own ids of the calls, to be repeated with their results.
+    /// The server's own ids of its calls, to be repeated with their results.
     provider_ids: BTreeMap<&'a CallId, &'a str>,
 }
 
@@ -114,9 +117,9 @@ impl<'a> OllamaEncoder<'a> {
     fn tools(
         &mut self,
         tools: &'a [ToolDefinition],
-        taken: bool,
+        supported: bool,
     ) -> Result<Vec<wire::Tool<'a>>, ModelError> {
-        if !tools.is_empty() && !taken {
+        if !tools.is_empty() && !supported {
             self.common.unsupported(
                 "tools",
                 "choose a model that lists `tools` under `ollama show MODEL`, such as qwen3:8b (ollama pull qwen3:8b)",
@@ -134,7 +137,7 @@ impl<'a> OllamaEncoder<'a> {
         Ok(tools.iter().map(tool).collect())
     }
 
-    /// `None`: there is nothing left to say.
+    /// Encodes a message; `None` if nothing of it can be sent.
     fn message(&mut self, message: &'a Message) -> Result<Option<wire::Message<'a>>, ModelError> {
         let role = match message.role() {
             Role::System => "system",
@@ -149,15 +152,15 @@ impl<'a> OllamaEncoder<'a> {
         for part in message.parts() {
             self.part(part, &mut wire)?;
         }
-        let says_nothing = wire.content.is_empty()
+        let is_empty = wire.content.is_empty()
             && wire.thinking.is_empty()
             && wire.images.is_empty()
             && wire.tool_calls.is_empty();
-        Ok((!says_nothing || message.role() == Role::Tool).then_some(wire))
+        Ok((!is_empty || message.role() == Role::Tool).then_some(wire))
     }
 
     fn part(&mut self, part: &'a Part, wire: &mut wire::Message<'a>) -> Result<(), ModelError> {
-        let own = matches!(self.common.state(part), State::Own(_));
+        let own = matches!(self.common.state(part), PartState::Own(_));
         match &part.content {
             Content::Text { text } | Content::Refusal { text } => wire.content.push_str(text),
             Content::Thinking { text } if own => wire.thinking.push_str(text),
@@ -186,18 +189,18 @@ impl<'a> OllamaEncoder<'a> {
                 wire.tool_name = Some(name);
                 wire.tool_call_id = self.provider_ids.get(call_id).copied();
             }
-            // Traces, others' thinking, and what is yet to be invented.
-            other => self.common.lose(format!(
+            // Traces, thinking of other models, and kinds of content added later.
+            other => self.common.record_loss(format!(
                 "{} was left out: Ollama has no place for it",
-                kind(other)
+                describe(other)
             )),
         }
         Ok(())
     }
 }
 
-/// The schema as it is, but in the shape that the server reads: its JSON parser refuses the request
-/// where a property is `true` instead of an object, or where there is no object at all.
+/// Adapts a schema to the types that the server's JSON parser expects: it refuses a request in
+/// which a property is `true` instead of an object, or the schema is no object.
 fn parameters(schema: &Value) -> Value {
     let Value::Object(schema) = schema else {
         return json!({ "type": "object", "properties": {} });

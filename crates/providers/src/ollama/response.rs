@@ -1,4 +1,4 @@
-//! Wire to core. Pure; a whole answer is a stream of one line, so both read the same.
+//! Decodes answers. Pure; a whole answer is treated as a stream of one line.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,26 +9,30 @@ use serde_json::{Value, json};
 use super::window::{self, Window};
 use super::{error, wire};
 use crate::assembly::{Assembly, CallFragment};
-use crate::decode::{Asked, Length};
+use crate::decode::{PromptLength, RequestContext, strip_bom};
 use crate::error::Vendor;
-use crate::text_calls::{Piece, TextCalls};
+use crate::text_calls::{Segment, TextCalls};
 
-/// Reads a whole answer. A server that streams although it was not asked to is read all the same.
-pub(super) fn decode(body: &str, mut reading: Reading) -> Result<GenerateResponse, ModelError> {
-    let body = body.trim_start_matches('\u{feff}');
+/// Decodes a whole answer. A body of several lines, from a server that streams unasked, is
+/// accepted.
+pub(super) fn decode(
+    body: &str,
+    mut answer: PartialAnswer,
+) -> Result<GenerateResponse, ModelError> {
+    let body = strip_bom(body);
     for reply in serde_json::Deserializer::from_str(body).into_iter() {
-        let reply = reply.map_err(|error| reading.vendor.not_json(&error, body))?;
-        reading.add(reply, &mut VecDeque::new())?;
+        let reply = reply.map_err(|error| answer.vendor.not_json(&error, body))?;
+        answer.add(reply, &mut VecDeque::new())?;
     }
-    reading.end(&mut VecDeque::new())
+    answer.end(&mut VecDeque::new())
 }
 
-/// An answer taking shape.
+/// An answer whose lines are still arriving.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct PartialAnswer {
     vendor: Arc<Vendor>,
     losses: Vec<String>,
-    prompt: Length,
+    prompt: PromptLength,
     window: Window,
     assembly: Assembly,
     text: TextCalls,
@@ -40,20 +44,20 @@ pub(super) struct Reading {
     counters: Counters,
 }
 
-impl Reading {
+impl PartialAnswer {
     pub(super) fn new(
         vendor: Arc<Vendor>,
-        asked: &Asked,
+        context: &RequestContext,
         window: Window,
         losses: Vec<String>,
     ) -> Self {
         Self {
             vendor,
             losses,
-            prompt: asked.prompt,
+            prompt: context.prompt,
             window,
             assembly: Assembly::default(),
-            text: TextCalls::new(asked.tools.clone()),
+            text: TextCalls::new(context.tools.clone()),
             calls: 0,
             model: None,
             began: false,
@@ -63,7 +67,7 @@ impl Reading {
         }
     }
 
-    /// Adds a line, or a whole body.
+    /// Adds a line, or a whole body of one line.
     pub(super) fn line(
         &mut self,
         json: &str,
@@ -76,7 +80,7 @@ impl Reading {
 
     fn add(&mut self, reply: wire::Reply, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         if let Some(error) = reply.error.filter(|error| !error.is_null()) {
-            return Err(error::inside(&self.vendor, &error));
+            return Err(error::in_answer(&self.vendor, &error));
         }
         self.began = true;
         self.model = reply.model.or(self.model.take());
@@ -87,20 +91,20 @@ impl Reading {
         let Some(message) = reply.message else {
             return Ok(());
         };
-        if let Some(thoughts) = message.thinking.filter(|thoughts| !thoughts.is_empty()) {
+        if let Some(text) = message.thinking.filter(|text| !text.is_empty()) {
             self.flush(deltas);
-            deltas.extend(self.assembly.thinking(&thoughts, None));
+            deltas.extend(self.assembly.thinking(&text, None));
         }
-        if let Some(words) = message.content {
-            let mut pieces = Vec::new();
-            self.text.push(&words, &mut pieces);
-            self.place(pieces, deltas);
+        if let Some(text) = message.content {
+            let mut segments = Vec::new();
+            self.text.push(&text, &mut segments);
+            self.add_segments(segments, deltas);
         }
         for call in message.tool_calls.unwrap_or_default() {
             self.flush(deltas);
             let arguments = match call.function.arguments {
                 None => String::new(),
-                // Arguments that are text are JSON text, if the model got it right.
+                // Text is the JSON text itself, written by the model, so it may be malformed.
                 Some(Value::String(text)) => text,
                 Some(arguments) => arguments.to_string(),
             };
@@ -117,12 +121,16 @@ impl Reading {
         Ok(())
     }
 
-    /// Whether the server said that this was all.
+    /// Returns true if the server sent `"done": true`.
     pub(super) fn is_done(&self) -> bool {
         self.done
     }
 
-    /// The whole answer, if it is one.
+    /// Returns the whole answer.
+    ///
+    /// # Errors
+    /// [`ModelError::Truncated`] if it is incomplete, [`ModelError::ContextTooLong`] if the server
+    /// cut the prompt.
     pub(super) fn end(
         &mut self,
         deltas: &mut VecDeque<Delta>,
@@ -159,21 +167,21 @@ impl Reading {
         })
     }
 
-    /// Something other than words comes, or nothing more.
+    /// Decides on text that was held back, because other content or the end follows.
     fn flush(&mut self, deltas: &mut VecDeque<Delta>) {
-        let mut pieces = Vec::new();
-        self.text.flush(&mut pieces);
-        self.place(pieces, deltas);
+        let mut segments = Vec::new();
+        self.text.flush(&mut segments);
+        self.add_segments(segments, deltas);
     }
 
-    fn place(&mut self, pieces: Vec<Piece>, deltas: &mut VecDeque<Delta>) {
-        for piece in pieces {
-            piece.place(self.calls, &mut self.assembly, &mut self.losses, deltas);
+    fn add_segments(&mut self, segments: Vec<Segment>, deltas: &mut VecDeque<Delta>) {
+        for segment in segments {
+            segment.add_to(self.calls, &mut self.assembly, &mut self.losses, deltas);
             self.calls += 1;
         }
     }
 
-    /// Calls come whole; the number keeps two of the same name apart.
+    /// Adds a call, which is always whole. The index keeps two calls of one tool apart.
     fn call(
         &mut self,
         provider_id: Option<&str>,
@@ -210,8 +218,8 @@ impl Reading {
         })
     }
 
-    /// Source: `DoneReason` in the vendor's server (`stop`, `length`, `load`, `unload`). What is
-    /// not listed fails closed.
+    /// Returns the finish reason. Source: `DoneReason` in the vendor's server (`stop`, `length`,
+    /// `load`, `unload`). An unknown reason is an error, so that a cut-off call is never run.
     fn finish_reason(&self) -> Result<FinishReason, ModelError> {
         Ok(match self.reason.as_deref().unwrap_or_default() {
             "length" => FinishReason::MaxTokens,
@@ -219,12 +227,11 @@ impl Reading {
             "stop" | "" | "load" | "unload" | "tool_calls" if self.assembly.has_calls() => {
                 FinishReason::ToolCalls
             }
-            // Older servers give no reason. Loading and unloading a model is what an empty request
-            // does.
+            // Older servers give no reason. An empty request loads or unloads the model.
             "stop" | "" | "load" | "unload" => FinishReason::Stop,
             other => {
-                let words = format!("done_reason {other}, which is no end of an answer we know");
-                return Err(self.vendor.unreadable(words, other));
+                let reason = format!("done_reason {other}, which is no end of an answer we know");
+                return Err(self.vendor.invalid(reason, other));
             }
         })
     }

@@ -1,4 +1,4 @@
-//! What a server says of itself and its models.
+//! [`Server`]: requests about an Ollama server itself and its models.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,107 +11,123 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use url::Url;
 
-use super::{PROVIDERS, wire};
+use super::vendor::{self, BASE_URL, NAME};
+use super::wire;
 use crate::connection::{self, Connection, model_id};
 use crate::error::Vendor;
-use crate::http::{ByteStream, Call, Target, Transport};
-use crate::patience::Patience;
+use crate::http::{ByteStream, HttpRequest, Target, Transport};
+use crate::read_timeout::ReadTimeouts;
 
-/// Longest silence of a server that is asked about itself.
+/// The default bound on a server's silence.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A server, to be asked about itself; a clone shares the connections. What to expect of an
-/// unreachable one: [`ModelError::Network`] that names the address and how to start it.
+/// An Ollama server, for its version and its models; a clone shares the connections. If it cannot
+/// be reached, requests fail with a [`ModelError::Network`] that names the address and how to start
+/// it.
 #[derive(Debug, Clone)]
 pub struct Server {
     provider: ProviderId,
     base: Url,
     headers: Vec<(HeaderName, SecretString)>,
-    /// Silence, and for what is answered at once the whole answer.
+    /// The bound on silence; also on the whole answer if it is not streamed.
     timeout: Duration,
     transport: Transport,
 }
 
-/// A model that a server has.
+/// A model that is installed on a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstalledModel {
-    /// Its name, tag included: `qwen3:8b`.
+    /// The name with its tag, such as `qwen3:8b`.
     pub name: String,
-    /// Its size, in bytes.
+    /// The size of its files in bytes.
     pub size_bytes: Option<u64>,
-    /// How many parameters it has, in the server's words: `8.2B`.
+    /// The number of parameters as the server formats it, such as `8.2B`.
     pub parameters: Option<String>,
-    /// How its weights are stored: `Q4_K_M`.
+    /// The quantization of its weights, such as `Q4_K_M`.
     pub quantization: Option<String>,
 }
 
-/// What a server says of a model.
+/// A server's description of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelInfo {
-    /// What it can do: `completion`, `tools`, `thinking`, `vision`, ... `None`: the server is too
-    /// old to say.
+    /// Capabilities such as `completion`, `tools`, `thinking`, `vision`. `None` if the server is
+    /// too old to report them.
     pub capabilities: Option<Vec<String>>,
-    /// Tokens it was made for, prompt and answer together.
+    /// The context window the model was trained for, in tokens of prompt and answer together.
     pub context_length: Option<u64>,
 }
 
 impl ModelInfo {
-    /// Whether it can do that, such as `tools`. A server that does not say is believed to mean yes,
-    /// but for `thinking`.
+    /// Returns true if the model has a capability, such as `tools`. If the server does not report
+    /// any, all are assumed but `thinking`.
     #[must_use]
-    pub fn can(&self, what: &str) -> bool {
+    pub fn can(&self, capability: &str) -> bool {
         match &self.capabilities {
-            Some(capabilities) => capabilities.iter().any(|capability| capability == what),
-            None => what != "thinking",
+            Some(capabilities) => capabilities.iter().any(|known| known == capability),
+            None => capability != "thinking",
         }
     }
 }
 
 impl Server {
-    /// The server a connection leads to. Sends nothing.
+    /// Returns the server at a connection's base URL, or the default one. Sends no request.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use adjutant_providers::ollama::Server;
+    /// use adjutant_providers::{Connection, Transport};
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Server::new(&Connection::new(Transport::new()?))?;
+    /// for model in server.models().await? {
+    ///     println!("{}", model.name);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`ModelError::BadRequest`] for a base URL that is not http(s).
     pub fn new(connection: &Connection) -> Result<Self, ModelError> {
-        Self::at(&PROVIDERS[0].base(connection)?, connection)
+        Self::at(&connection.base(NAME, BASE_URL)?, connection)
     }
 
     pub(super) fn at(base: &Url, connection: &Connection) -> Result<Self, ModelError> {
-        let provider = model_id(PROVIDERS[0].name, PROVIDERS[0].name)?.provider;
+        let provider = model_id(NAME, NAME)?.provider;
         endpoint(&provider, base, "version")?;
         Ok(Self {
             provider,
             base: base.clone(),
-            headers: super::headers(connection),
+            headers: vendor::headers(connection),
             timeout: connection.timeout.unwrap_or(TIMEOUT),
             transport: connection.transport.clone(),
         })
     }
 
-    /// The same with another bound for each answer.
+    /// Replaces the bound on each answer.
     #[must_use]
     pub fn within(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
 
-    /// The server's version, such as `0.33.3`; whether it is there at all.
+    /// Returns the server's version, such as `0.33.3`. Also the way to find out if it is running.
     ///
     /// # Errors
-    /// [`ModelError::Network`] or [`ModelError::Timeout`] if it is not, [`ModelError::BadRequest`]
-    /// if it is another kind of server.
+    /// [`ModelError::Network`] or [`ModelError::Timeout`] if it is not running,
+    /// [`ModelError::BadRequest`] if another kind of server answers.
     pub async fn version(&self) -> Result<String, ModelError> {
         Ok(self
-            .ask::<wire::Version>("version", "", None)
+            .ask::<wire::VersionResponse>("version", "", None)
             .await?
             .version)
     }
 
-    /// The models it has.
+    /// Returns the installed models.
     ///
     /// # Errors
     /// As [`Server::version`].
     pub async fn models(&self) -> Result<Vec<InstalledModel>, ModelError> {
-        let tags: wire::Tags = self.ask("tags", "", None).await?;
+        let tags: wire::TagsResponse = self.ask("tags", "", None).await?;
         let installed = |tag: wire::Tag| {
             Some(InstalledModel {
                 name: tag.name.or(tag.model).filter(|name| !name.is_empty())?,
@@ -123,13 +139,13 @@ impl Server {
         Ok(tags.models.into_iter().filter_map(installed).collect())
     }
 
-    /// What it says of a model.
+    /// Returns the server's description of a model.
     ///
     /// # Errors
     /// As [`Server::version`], and [`ModelError::NotFound`] if it does not have the model.
     pub async fn show(&self, model: &str) -> Result<ModelInfo, ModelError> {
         let body = Bytes::from(json!({ "model": model }).to_string());
-        let shown: wire::Shown = self.ask("show", model, Some(body)).await?;
+        let shown: wire::ShowResponse = self.ask("show", model, Some(body)).await?;
         // The key begins with the architecture's name: `qwen3.context_length`.
         let context_length = shown
             .model_info
@@ -148,13 +164,13 @@ impl Server {
         model: &str,
         body: Option<Bytes>,
     ) -> Result<T, ModelError> {
-        let call = Call {
+        let request = HttpRequest {
             time_left: Some(self.timeout),
-            ..self.call(path, model, body)?
+            ..self.request(path, model, body)?
         };
         let answer =
             self.transport
-                .send_json(call)
+                .send_json(request)
                 .await
                 .map_err(|failure| match failure.error {
                     ModelError::NotFound { message, .. } if model.is_empty() => {
@@ -165,18 +181,20 @@ impl Server {
         serde_json::from_str(&answer).map_err(|error| self.not_ollama(&error.to_string()))
     }
 
-    fn call(&self, path: &str, model: &str, body: Option<Bytes>) -> Result<Call, ModelError> {
+    fn request(
+        &self,
+        path: &str,
+        model: &str,
+        body: Option<Bytes>,
+    ) -> Result<HttpRequest, ModelError> {
         let vendor = Arc::new(Vendor {
             model: ModelId {
                 provider: self.provider.clone(),
                 name: model.to_owned(),
             },
-            ..super::vendor(
-                &PROVIDERS[0],
-                if model.is_empty() { "MODEL" } else { model },
-            )?
+            ..vendor::vendor(if model.is_empty() { "MODEL" } else { model })?
         });
-        Ok(Call {
+        Ok(HttpRequest {
             target: Arc::new(Target::new(
                 &vendor,
                 endpoint(&self.provider, &self.base, path)?,
@@ -185,35 +203,35 @@ impl Server {
             vendor,
             headers: Vec::new(),
             body,
-            patience: Patience::fixed(self.timeout),
+            timeouts: ReadTimeouts::fixed(self.timeout),
             time_left: None,
             trace: None,
         })
     }
 
-    /// A request whose answer comes in pieces.
+    /// Sends a request whose answer is streamed.
     pub(super) async fn stream(
         &self,
         path: &str,
         model: &str,
         body: Bytes,
     ) -> Result<(Arc<Vendor>, ByteStream), ModelError> {
-        let call = self.call(path, model, Some(body))?;
-        let vendor = call.vendor.clone();
-        let stream = self.transport.send_stream(call).await;
+        let request = self.request(path, model, Some(body))?;
+        let vendor = request.vendor.clone();
+        let stream = self.transport.send_stream(request).await;
         let stream = stream.map_err(|failure| explain(failure.error, &self.base))?;
         Ok((vendor, stream))
     }
 
-    /// Has the server delete a model.
+    /// Deletes a model from the server.
     ///
     /// # Errors
-    /// [`ModelError::NotFound`] if it does not have it, and as [`Server::version`].
+    /// [`ModelError::NotFound`] if the server does not have it, and those of [`Server::version`].
     pub async fn remove(&self, model: &str) -> Result<(), ModelError> {
         let body = Bytes::from(json!({ "model": model }).to_string());
-        let call = self.call("delete", model, Some(body))?;
+        let request = self.request("delete", model, Some(body))?;
         self.transport
-            .delete(call)
+            .delete(request)
             .await
             .map_err(|error| explain(error, &self.base))
     }
@@ -229,8 +247,8 @@ impl Server {
     }
 }
 
-/// A path of the API. A base that ends in `/api`, or in the `/v1` of the server's other language,
-/// gets no second one.
+/// Returns the URL of an API path. A base that ends in `/api`, or in the `/v1` of the server's
+/// OpenAI-compatible API, gets no second one.
 pub(super) fn endpoint(provider: &ProviderId, base: &Url, path: &str) -> Result<Url, ModelError> {
     let mut base = base.clone();
     let without = base
@@ -244,7 +262,7 @@ pub(super) fn endpoint(provider: &ProviderId, base: &Url, path: &str) -> Result<
     connection::endpoint(provider, &base, "api", &[path])
 }
 
-/// A failure with what to do about a server that is not there.
+/// Adds to an error what the user can do about a server that cannot be reached.
 pub(super) fn explain(error: ModelError, base: &Url) -> ModelError {
     match error {
         ModelError::Network { provider, message } => ModelError::Network {

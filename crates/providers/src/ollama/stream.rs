@@ -1,13 +1,14 @@
-//! Lines to deltas. A line is a whole answer with less in it, so reading one is reading the other.
+//! Folds the lines of a stream. A line has the shape of a whole answer with less in it, so it is
+//! decoded by the same code (`response.rs`).
 
 use std::collections::VecDeque;
 
 use adjutant_core::{Delta, GenerateResponse, ModelError};
 
-use super::response::Reading;
-use crate::decode::{Answer, Progress};
+use super::response::PartialAnswer;
+use crate::decode::{AnswerFold, Progress};
 
-impl Answer for Reading {
+impl AnswerFold for PartialAnswer {
     fn event(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         self.line(json, deltas)
     }

@@ -8,9 +8,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::decode::Length;
+use crate::chunked_streams::decode_in_chunks;
+use crate::decode::PromptLength;
 use crate::http::Transport;
-use crate::pieces::read_by;
 
 const MODEL: &str = "qwen3:8b";
 
@@ -43,7 +43,7 @@ fn encoded(
     let encoded = request::encode(
         request,
         &id(),
-        &Family::of(options, model),
+        &Family::new(options, model),
         options,
         model.map(|_| 4096),
         true,
@@ -347,15 +347,15 @@ fn what_another_model_left_is_reported() {
     );
 }
 
-fn reading(prompt: Length, tools: Vec<ToolDefinition>) -> Reading {
-    let vendor = Arc::new(vendor(&PROVIDERS[0], MODEL).unwrap());
+fn answer(prompt: PromptLength, tools: Vec<ToolDefinition>) -> PartialAnswer {
+    let vendor = Arc::new(vendor::vendor(MODEL).unwrap());
     let window = Window {
         tokens: 32_768,
         counts_all: true,
     };
-    Reading::new(
+    PartialAnswer::new(
         vendor,
-        &Asked {
+        &RequestContext {
             tools: tools.into(),
             prompt,
         },
@@ -365,12 +365,12 @@ fn reading(prompt: Length, tools: Vec<ToolDefinition>) -> Reading {
 }
 
 fn decoded(body: &str) -> Result<GenerateResponse, ModelError> {
-    response::decode(body, reading(Length::default(), vec![tool()]))
+    response::decode(body, answer(PromptLength::default(), vec![tool()]))
 }
 
 fn streamed(body: &[u8], size: usize) -> (String, Result<GenerateResponse, ModelError>) {
-    let stream = LineStream::boxed(reading(Length::default(), vec![tool()]));
-    let (deltas, result) = read_by(stream, body, size);
+    let stream = LineDecoder::boxed(answer(PromptLength::default(), vec![tool()]));
+    let (deltas, result) = decode_in_chunks(stream, body, size);
     let said = deltas.into_iter().map(|delta| match delta {
         Delta::Text(words) => words,
         Delta::Thinking(_) => String::new(),
@@ -520,11 +520,10 @@ fn an_error_inside_a_200_is_an_error() {
 #[test]
 fn failures_are_named() {
     let check = |status: u16, body: &str, expected: &str| {
-        let failed = vendor(&PROVIDERS[0], MODEL).unwrap().refused(
-            status,
-            None,
-            error::complaint(status, body),
-        );
+        let failed =
+            vendor::vendor(MODEL)
+                .unwrap()
+                .error(status, None, None, error::parse(status, body));
         assert_eq!(format!("{}: {failed}", failed.code()), expected);
     };
     check(
@@ -563,10 +562,9 @@ fn failures_are_named() {
         r#"{"detail": "File Not Found"}"#,
         "File Not Found",
     ] {
-        let failed =
-            vendor(&PROVIDERS[0], MODEL)
-                .unwrap()
-                .refused(404, None, error::complaint(404, body));
+        let failed = vendor::vendor(MODEL)
+            .unwrap()
+            .error(404, None, None, error::parse(404, body));
         assert_eq!(failed.code(), "bad_request");
         let words = failed.to_string();
         assert!(
@@ -585,12 +583,12 @@ fn failures_are_named() {
 
 #[test]
 fn a_prompt_that_was_cut_is_an_error() {
-    let prompt = Length {
+    let prompt = PromptLength {
         chars: 200_000,
         tokens_min: 38_000,
     };
     let body = r#"{"message": {"content": "Fine."}, "done": true, "prompt_eval_count": 16386}"#;
-    let error = response::decode(body, reading(prompt, Vec::new())).unwrap_err();
+    let error = response::decode(body, answer(prompt, Vec::new())).unwrap_err();
     assert_eq!(error.code(), "context_too_long");
     assert!(
         error
@@ -600,7 +598,7 @@ fn a_prompt_that_was_cut_is_an_error() {
         "{error}"
     );
     let whole = r#"{"message": {"content": "Fine."}, "done": true}"#;
-    assert!(response::decode(whole, reading(prompt, Vec::new())).is_ok());
+    assert!(response::decode(whole, answer(prompt, Vec::new())).is_ok());
 }
 
 #[test]

@@ -1,18 +1,18 @@
-//! What the server did not read: it cuts a prompt that is over the window at its beginning, and
-//! says so nowhere.
+//! Detects prompts that the server cut: it drops the beginning of a prompt that is over the window,
+//! and does not report it.
 //!
-//! Since 0.12 it can be told not to (`truncate`), and answers with an error then. Of older ones,
-//! and of what is not Ollama's own server, the only sign is `prompt_eval_count`, which counts what
-//! was left (`ollama#3839`, `#17427`, `#17889`).
+//! Since 0.12 it can be asked not to (`truncate`), and then answers with an error. For older
+//! servers, and for imitations of Ollama, the only sign is `prompt_eval_count`, which counts the
+//! tokens that were left (`ollama#3839`, `#17427`, `#17889`).
 
 use adjutant_core::{Content, Message};
 
-use crate::decode::Length;
+use crate::decode::PromptLength;
 
-/// How long a transcript is at least. Only what every model's template shows: words, not tools or
-/// thinking.
-pub(super) fn length(messages: &[Message]) -> Length {
-    let mut length = Length::default();
+/// Returns lower bounds on the length of a prompt. Counts only what every model's template shows:
+/// text and tool results, not tools or thinking.
+pub(super) fn prompt_length(messages: &[Message]) -> PromptLength {
+    let mut length = PromptLength::default();
     let mut add = |text: &str| {
         length.chars += text.chars().count() as u64;
         length.tokens_min += tokens_min(text);
@@ -31,11 +31,12 @@ pub(super) fn length(messages: &[Message]) -> Length {
     length
 }
 
-/// Fewer tokens than this no tokenizer makes of a text: none puts two words into one, or more than
-/// so many letters.
+/// Returns a lower bound on the tokens of a text: no tokenizer joins two words in one token, or
+/// more than the letters counted here.
 ///
-/// A word counts one for each 16 letters or digits begun. Scripts without spaces count one for four
-/// characters, because a token may hold a short phrase. Signs and spaces count nothing.
+/// A word counts one for each 16 letters or digits or part thereof. Scripts without spaces count
+/// one for four characters, because a token may hold a short phrase. Signs and spaces count
+/// nothing.
 fn tokens_min(text: &str) -> u64 {
     let words = text.split(|c: char| !c.is_alphanumeric() || is_ideographic(c));
     let in_words: usize = words.map(|word| word.chars().count().div_ceil(16)).sum();
@@ -43,48 +44,48 @@ fn tokens_min(text: &str) -> u64 {
     (in_words + ideographic / 4) as u64
 }
 
-/// Chinese, Japanese, Korean and what is written like them.
+/// Returns true for characters of Chinese, Japanese, Korean and similar scripts.
 fn is_ideographic(c: char) -> bool {
     c >= '\u{2e80}' && c.is_alphanumeric()
 }
 
-/// What is known of a server's window.
+/// The context window of a model on a server, as far as it is known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
-    /// Tokens, prompt and answer together.
+    /// Tokens of prompt and answer together.
     pub(super) tokens: u64,
-    /// The server counts what it had in its cache.
+    /// True if `prompt_eval_count` includes tokens that the server had cached.
     pub(super) counts_all: bool,
 }
 
-/// Whether a server of this version counts what it had in its cache too. 0.30 did not
+/// Returns true if a server of this version counts cached tokens too. 0.30 did not
 /// (`ollama#16428`), nor did the first ones (`ollama#2068`).
 pub(super) fn counts_all(version: &str) -> bool {
     !version.starts_with("0.30.") && !version.starts_with("0.1.")
 }
 
-/// Whether a prompt of this length was cut, if the server counted `read` tokens of it.
-pub(super) fn was_cut(prompt: Length, read: u64, window: Window) -> bool {
+/// Returns true if a prompt of this length was cut, given that the server counted `read` tokens.
+pub(super) fn was_cut(prompt: PromptLength, read: u64, window: Window) -> bool {
     let Window {
         tokens: window,
         counts_all,
     } = window;
-    // Fewer tokens than there are words: whatever the window is, not everything was read. A tenth
-    // and some tokens off, for templates that leave a message out.
+    // Fewer tokens than words: something was not read, whatever the window is. A tenth and some
+    // tokens are allowed for templates that leave a message out.
     let impossible = counts_all && prompt.tokens_min > read.saturating_add(read / 9 + 256);
-    // The present engine drops half of the window and reads on: the count is half the window and
+    // The present engine drops half of the window and continues: the count is half the window and
     // two (`ollama#17427`).
     let halved = read.abs_diff(window / 2 + 2) <= 2 && prompt.chars * 10 > window * 27;
-    // An older one fills the window to the brim, which leaves no room for an answer. A server that
-    // reads more than it was told has a window of its own.
+    // An older one fills the window completely, which leaves no room for an answer. A server that
+    // reads more than `num_ctx` uses a window of its own choice.
     let full = read.abs_diff(window) <= 1 && prompt.chars > window * 3;
-    impossible || halved || full || was_cut_to_a_usual_window(prompt, read, window)
+    impossible || halved || full || was_cut_to_a_default_window(prompt, read, window)
 }
 
-/// Whether a server that does not listen to `num_ctx` filled a window of its own. Those are powers
-/// of two, and a whole prompt has one of just that size once in a thousand times; one that is also
-/// long for its count is not whole.
-fn was_cut_to_a_usual_window(prompt: Length, read: u64, window: u64) -> bool {
+/// Returns true if a server that ignores `num_ctx` filled its own window. Those are powers of two,
+/// and a whole prompt has exactly such a size once in a thousand times; one that also has many
+/// characters for its token count was cut.
+fn was_cut_to_a_default_window(prompt: PromptLength, read: u64, window: u64) -> bool {
     let usual = |window: u64| window >= 2048 && window.is_power_of_two();
     let fills_one = [read, read.saturating_add(1), read.saturating_sub(1)]
         .into_iter()
@@ -92,10 +93,10 @@ fn was_cut_to_a_usual_window(prompt: Length, read: u64, window: u64) -> bool {
     fills_one && read < window && prompt.chars * 10 > read * 41
 }
 
-/// Whether an answer went on beyond the window: the server then drops the beginning of the prompt
-/// and writes on.
+/// Returns true if an answer went beyond the window: the server then drops the beginning of the
+/// prompt while it generates.
 pub(super) fn was_outgrown(read: u64, written: u64, window: Window) -> bool {
-    // A server that reads more than it was told has a window of its own.
+    // A server that reads more than `num_ctx` uses a window of its own choice.
     window.counts_all
         && read <= window.tokens
         && read.saturating_add(written) > window.tokens.saturating_add(1)
@@ -128,7 +129,7 @@ mod tests {
             Message::user("One two.").unwrap(),
             Message::tool(id, "t", result).unwrap(),
         ];
-        assert_eq!(length(&messages).tokens_min, 2 + 5);
+        assert_eq!(prompt_length(&messages).tokens_min, 2 + 5);
     }
 
     #[test]
@@ -169,11 +170,11 @@ mod tests {
             )
         };
         // English prose: four and a half characters a token, three words in four tokens.
-        let prose = |tokens: u64| Length {
+        let prose = |tokens: u64| PromptLength {
             chars: tokens * 9 / 2,
             tokens_min: tokens * 3 / 4,
         };
-        let code = |tokens: u64| Length {
+        let code = |tokens: u64| PromptLength {
             chars: tokens * 3,
             tokens_min: tokens * 2 / 5,
         };
@@ -192,7 +193,7 @@ mod tests {
             // One word again and again is one token each time.
             assert!(
                 !cut(
-                    Length {
+                    PromptLength {
                         chars: whole * 8,
                         tokens_min: whole
                     },

@@ -1,16 +1,16 @@
-//! The vendor's JSON, field for field as far as we use it.
+//! The API's JSON, field for field as far as it is used.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-/// What we send.
+/// The body of a request to `/api/chat`.
 #[derive(Debug, Serialize)]
 pub(super) struct Request<'a> {
     pub(super) model: &'a str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) tools: Vec<Tool<'a>>,
     pub(super) stream: bool,
-    /// Newer servers only: whether a prompt over the window is cut at its beginning.
+    /// Newer servers only: true if a prompt over the window is cut at its beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) truncate: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,7 +57,7 @@ pub(super) struct Message<'a> {
     pub(super) content: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) thinking: String,
-    /// Base64.
+    /// Images as base64.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) images: Vec<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -83,7 +83,7 @@ pub(super) struct CalledFunction<'a> {
     pub(super) arguments: &'a Map<String, Value>,
 }
 
-/// What we get: a whole answer, a line of a streamed one, or an error inside a 200.
+/// A whole answer, a line of a streamed one, or an error inside a 200.
 #[derive(Debug, Deserialize)]
 pub(super) struct Reply {
     pub(super) model: Option<String>,
@@ -100,7 +100,7 @@ pub(super) struct Answer {
     pub(super) content: Option<String>,
     pub(super) thinking: Option<String>,
     pub(super) tool_calls: Option<Vec<AnsweredCall>>,
-    /// Pictures a model made.
+    /// Images that the model generated.
     pub(super) images: Option<Vec<Value>>,
 }
 
@@ -114,21 +114,21 @@ pub(super) struct AnsweredCall {
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct AnsweredFunction {
     pub(super) name: Option<String>,
-    /// An object; JSON text from servers that imitate this one.
+    /// An object; JSON text from servers that imitate Ollama.
     pub(super) arguments: Option<Value>,
 }
 
-/// What `/api/show` says of a model.
+/// The answer of `/api/show`, which describes a model.
 #[derive(Debug, Deserialize)]
-pub(super) struct Shown {
+pub(super) struct ShowResponse {
     pub(super) capabilities: Option<Vec<String>>,
     #[serde(default, deserialize_with = "or_default")]
     pub(super) model_info: Map<String, Value>,
 }
 
-/// What `/api/tags` lists.
+/// The answer of `/api/tags`, which lists the installed models.
 #[derive(Debug, Deserialize)]
-pub(super) struct Tags {
+pub(super) struct TagsResponse {
     #[serde(default, deserialize_with = "or_default")]
     pub(super) models: Vec<Tag>,
 }
@@ -148,13 +148,13 @@ pub(super) struct Details {
     pub(super) quantization_level: Option<String>,
 }
 
-/// What `/api/version` says.
+/// The answer of `/api/version`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Version {
+pub(super) struct VersionResponse {
     pub(super) version: String,
 }
 
-/// Null is nothing.
+/// Deserializes null as the default value.
 fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {

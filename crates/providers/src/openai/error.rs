@@ -1,17 +1,17 @@
-//! What OpenAI, and the servers that speak its language, say about a failure.
+//! Error bodies of OpenAI and of the servers with its API.
 //!
-//! OpenAI answers `{"error": {"message", "type", "code", "param"}}`; the others answer that or
-//! something near it, so every field is looked for wherever a server may have put it.
+//! OpenAI answers `{"error": {"message", "type", "code", "param"}}`; others answer that or
+//! something similar, so every field is searched for wherever a server may have put it.
 
 use std::time::Duration;
 
 use adjutant_core::ModelError;
 use serde_json::Value;
 
-use crate::error::{Complaint, Kind, Vendor};
-use crate::wait;
+use crate::error::{ErrorBody, ErrorKind, Vendor};
+use crate::retry_after;
 
-/// Out of money or over the plan. Waiting does not help.
+/// Codes for an account that is out of credit or over its plan. Waiting does not help.
 const QUOTA: &[&str] = &[
     "insufficient_quota",
     "insufficient_balance",
@@ -77,63 +77,61 @@ const SERVER: &[&str] = &[
     "api_error",
 ];
 
-/// Reads the body of an answer that is not 2xx.
-pub(super) fn complaint(status: u16, body: &str) -> Complaint {
-    match serde_json::from_str::<Value>(body) {
-        Ok(body) => of(status, &Fault::of(&body)),
-        // A page of a proxy in between explains nothing; a line of text may.
-        Err(_) if body.trim_start().starts_with('<') => Complaint::default(),
-        Err(_) => Complaint {
-            message: body.to_owned(),
-            ..Complaint::default()
-        },
-    }
+/// Parses the body of an answer that is not 2xx.
+pub(super) fn parse(status: u16, body: &str) -> ErrorBody {
+    serde_json::from_str::<Value>(body).map_or_else(
+        |_| ErrorBody::from_text(body),
+        |body| classify(status, &ErrorFields::find_in(&body)),
+    )
 }
 
-/// An error that came inside a 200: the value of `error`, or a whole body that is one.
-pub(super) fn inside(vendor: &Vendor, error: &Value) -> ModelError {
-    let fault = Fault::of(error);
-    let status = fault.status.unwrap_or(200);
-    let complaint = of(status, &fault);
-    match (complaint.kind, status) {
+/// Returns the error for an error inside a 200: the value of `error`, or a whole body that is one.
+pub(super) fn in_answer(vendor: &Vendor, error: &Value) -> ModelError {
+    let fields = ErrorFields::find_in(error);
+    let status = fields.status.unwrap_or(200);
+    let body = classify(status, &fields);
+    match (body.kind, status) {
         (None, 0..=399) => ModelError::Server {
             provider: vendor.model.provider.clone(),
             status,
-            retry_after: complaint.retry_after,
-            message: complaint.message,
+            retry_after: body.retry_after,
+            message: body.message,
         },
-        (_, _) => vendor.refused(status, None, complaint),
+        (_, _) => vendor.error(status, None, None, body),
     }
 }
 
-/// An error object among what is no event of a stream, if there is one.
-pub(super) fn stray(lines: &str) -> Option<Value> {
+/// Finds a JSON value among lines of a stream that were no events.
+pub(super) fn parse_stray(lines: &str) -> Option<Value> {
     let start = lines.find(['{', '['])?;
     serde_json::from_str(&lines[start..]).ok()
 }
 
-/// What can be found of `message`, `type` and `code`.
+/// Everything in a body that resembles `message`, `type` and `code`.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Fault {
+struct ErrorFields {
     message: String,
-    /// Every code and type there is, in lower case.
+    /// All codes and types, in lower case.
     codes: Vec<String>,
-    /// A code that is an HTTP status.
+    /// A code that is an HTTP status of an error.
     status: Option<u16>,
 }
 
-impl Fault {
-    fn of(body: &Value) -> Self {
-        let mut fault = Self::default();
-        fault.look(body, 0);
-        fault
+impl ErrorFields {
+    fn find_in(body: &Value) -> Self {
+        let mut fields = Self::default();
+        fields.collect(body, 0);
+        fields
     }
 
-    fn look(&mut self, value: &Value, depth: usize) {
+    // Nesting is bounded, because the body comes from outside.
+    fn collect(&mut self, value: &Value, depth: usize) {
         match value {
-            Value::String(words) if self.message.is_empty() => self.message.clone_from(words),
+            Value::String(text) if self.message.is_empty() => self.message.clone_from(text),
             Value::Array(values) if depth < 8 => {
-                values.iter().for_each(|value| self.look(value, depth + 1));
+                values
+                    .iter()
+                    .for_each(|value| self.collect(value, depth + 1));
             }
             Value::Object(fields) if depth < 8 => {
                 for name in [
@@ -144,9 +142,9 @@ impl Fault {
                     "statusCode",
                     "status_code",
                 ] {
-                    self.code(fields.get(name));
+                    self.add_code(fields.get(name));
                 }
-                // OpenRouter names the categories its moderation found.
+                // OpenRouter lists the categories that its moderation found.
                 if fields.get("reasons").is_some_and(Value::is_array) {
                     self.codes.push("moderation_blocked".to_owned());
                 }
@@ -161,33 +159,33 @@ impl Fault {
                     "metadata",
                 ] {
                     if let Some(value) = fields.get(name) {
-                        self.look(value, depth + 1);
+                        self.collect(value, depth + 1);
                     }
                 }
-                // What the server behind OpenRouter said is beside its own "Provider returned
-                // error".
+                // The error of the server behind OpenRouter, beside OpenRouter's own "Provider
+                // returned error".
                 if let Some(Value::String(raw)) = fields.get("raw") {
-                    self.add(raw);
+                    self.add_cause(raw);
                 }
             }
             _ => {}
         }
     }
 
-    /// The words of a failure behind this one.
-    fn add(&mut self, raw: &str) {
+    /// Appends the message and codes of the error that caused this one.
+    fn add_cause(&mut self, raw: &str) {
         let behind = serde_json::from_str(raw).map_or_else(
             |_| Self {
                 message: raw.to_owned(),
                 ..Self::default()
             },
-            |body: Value| Self::of(&body),
+            |body: Value| Self::find_in(&body),
         );
         self.message = format!("{}: {}", self.message, behind.message);
         self.codes.extend(behind.codes);
     }
 
-    fn code(&mut self, value: Option<&Value>) {
+    fn add_code(&mut self, value: Option<&Value>) {
         let number = match value {
             Some(Value::String(text)) => {
                 self.codes.push(text.to_lowercase());
@@ -202,15 +200,15 @@ impl Fault {
             .or(number.and_then(|number| u16::try_from(number).ok()));
     }
 
-    fn is(&self, known: &[&str]) -> bool {
+    fn has_code(&self, known: &[&str]) -> bool {
         self.codes.iter().any(|code| known.contains(&code.as_str()))
     }
 }
 
-fn of(status: u16, fault: &Fault) -> Complaint {
-    let words = fault.message.to_lowercase();
-    let says = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
-    let kind = if fault.is(CONTEXT)
+fn classify(status: u16, fields: &ErrorFields) -> ErrorBody {
+    let message = fields.message.to_lowercase();
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| message.contains(phrase));
+    let kind = if fields.has_code(CONTEXT)
         || (matches!(status, 200 | 400 | 413 | 422 | 500)
             && says(&[
                 "context length",
@@ -218,16 +216,16 @@ fn of(status: u16, fault: &Fault) -> Complaint {
                 "context size",
                 "prompt is too long",
             ])) {
-        Some(Kind::ContextTooLong)
-    } else if fault.is(QUOTA) {
-        Some(Kind::Quota)
-    } else if fault.is(REFUSED) {
-        Some(Kind::Refused)
-    } else if fault.is(AUTHENTICATION)
+        Some(ErrorKind::ContextTooLong)
+    } else if fields.has_code(QUOTA) {
+        Some(ErrorKind::Quota)
+    } else if fields.has_code(REFUSED) {
+        Some(ErrorKind::Refused)
+    } else if fields.has_code(AUTHENTICATION)
         || (status == 400 && says(&["incorrect api key", "invalid api key"]))
     {
-        Some(Kind::Authentication)
-    } else if fault.is(NO_MODEL)
+        Some(ErrorKind::Authentication)
+    } else if fields.has_code(NO_MODEL)
         || (status == 400
             && says(&[
                 "model not exist",
@@ -235,35 +233,34 @@ fn of(status: u16, fault: &Fault) -> Complaint {
                 "no such model",
             ]))
     {
-        Some(Kind::NoSuchModel)
-    } else if fault.is(RATE) {
-        // Groq calls a request that is larger than a whole minute's tokens this too, with a 413:
-        // waiting does not help.
+        Some(ErrorKind::NoSuchModel)
+    } else if fields.has_code(RATE) {
+        // Groq uses this code, with a 413, also for a request larger than a whole minute's tokens,
+        // for which waiting does not help.
         Some(if status == 413 {
-            Kind::ContextTooLong
+            ErrorKind::ContextTooLong
         } else {
-            Kind::RateLimited
+            ErrorKind::RateLimited
         })
-    } else if fault.is(SERVER) {
-        Some(Kind::Server)
+    } else if fields.has_code(SERVER) {
+        Some(ErrorKind::Server)
     } else {
         None
     };
-    // A client's mistake stays one, whatever the type says: several servers call everything
-    // `api_error`.
-    let kind = kind.filter(|kind| *kind != Kind::Server || !(400..=499).contains(&status));
-    Complaint {
-        message: fault.message.clone(),
-        retry_after: wait_in_words(&words),
+    // The status wins for errors of the client: several servers use `api_error` for everything.
+    let kind = kind.filter(|kind| *kind != ErrorKind::Server || !(400..=499).contains(&status));
+    ErrorBody {
+        message: fields.message.clone(),
+        retry_after: wait_in_message(&message),
         kind,
     }
 }
 
-/// OpenAI, Groq and Azure say how long to wait in their words, not always in a header.
-fn wait_in_words(words: &str) -> Option<Duration> {
-    let asks = |phrase: &str| words.split_once(phrase)?.1.split_whitespace().next();
+/// Finds the wait in the message, where OpenAI, Groq and Azure put it, not always in a header too.
+fn wait_in_message(message: &str) -> Option<Duration> {
+    let asks = |phrase: &str| message.split_once(phrase)?.1.split_whitespace().next();
     let wait = asks("try again in ").or_else(|| asks("retry after "))?;
-    wait::duration(wait.trim_end_matches(['.', ',']))
+    retry_after::parse_duration(wait.trim_end_matches(['.', ',']))
 }
 
 #[cfg(test)]
@@ -278,9 +275,9 @@ mod tests {
             model: ModelId::new("acme", "m1").unwrap(),
             key_advice: String::new(),
             model_advice: String::new(),
-            complaint,
+            parse_error: parse,
         };
-        vendor.refused(status, None, complaint(status, body))
+        vendor.error(status, None, None, parse(status, body))
     }
 
     fn check(status: u16, body: &str, expected: &str) {
@@ -408,9 +405,7 @@ mod tests {
         let wait = |words: &str| {
             let body =
                 json!({"error": {"message": words, "code": "rate_limit_exceeded"}}).to_string();
-            complaint(429, &body)
-                .retry_after
-                .map(|wait| wait.as_millis())
+            parse(429, &body).retry_after.map(|wait| wait.as_millis())
         };
         assert_eq!(
             wait("Limit 30000, Used 29000. Please try again in 1.5s. Visit https://x.example"),

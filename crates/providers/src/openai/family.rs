@@ -1,41 +1,41 @@
-//! What differs between OpenAI's models, as one table. The API reports none of it.
+//! Limits and supported settings of OpenAI's models, as one table. The API reports none of it.
 //!
 //! Sources, checked 2026-11-22: "Compare models" and the models' own pages (windows, output limits,
-//! pictures), "Reasoning models" (room for thinking, settings that are refused), "Structured
-//! outputs" (which models keep to a schema) in the vendor's guide.
+//! images), "Reasoning models" (room for thinking, refused settings), "Structured outputs" (which
+//! models enforce schemas) in the vendor's guide.
 
 use adjutant_core::SchemaSupport;
 
-use crate::family::{Common, Images, Setting};
+use crate::family::{FamilyLimits, Images, Setting};
 
-/// One row: a family of models.
+/// A family of models behind OpenAI's APIs: one row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Family {
-    /// What every vendor's models differ in.
-    pub(super) common: Common,
-    /// It may think before it answers. Responses hands that out as encrypted items, if asked.
+    /// Limits and settings that every vendor's models have.
+    pub(super) common: FamilyLimits,
+    /// True if it may think before it answers. Responses returns that as encrypted items on
+    /// request.
     pub(super) reasons: bool,
-    /// Whether Chat Completions takes functions.
+    /// Support of functions in Chat Completions.
     pub(super) functions: Functions,
 }
 
-/// Whether Chat Completions takes a model's functions.
+/// The support of a model's functions in Chat Completions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Functions {
-    /// As they are.
+    /// Functions are accepted.
     Taken,
-    /// Only with `reasoning_effort` `none`: the vendor's error says so, also where no effort was
-    /// sent (checked 2026-11-22, `BerriAI/litellm#34569`), and so does the page of `gpt-6-sol`.
+    /// Accepted only with `reasoning_effort` `none`: the vendor's error says so, also if no effort
+    /// was sent (checked 2026-11-22, `BerriAI/litellm#34569`), and so does the page of `gpt-6-sol`.
     WithoutEffort,
-    /// Not at all: the same error, and no `none` among the efforts (checked 2026-11-23,
+    /// Refused: the same error, and `none` is not among the efforts (checked 2026-11-23,
     /// `bolna-ai/bolna#1019` and the page of `gpt-6.2-sol`).
     Refused,
 }
 
-/// GPT-4o, and at the vendor itself names we do not know (what is yet to come outside the `gpt-5`
-/// line).
+/// GPT-4o, and at OpenAI itself unknown names (other than `gpt-5` and later).
 const FOUR_O: Family = Family {
-    common: Common {
+    common: FamilyLimits {
         context_window: 128_000,
         output_max: 16_384,
         thinking_allowance: 0,
@@ -50,8 +50,9 @@ const FOUR_O: Family = Family {
     functions: Functions::Taken,
 };
 
+/// GPT-4.1.
 const FOUR_ONE: Family = Family {
-    common: Common {
+    common: FamilyLimits {
         context_window: 1_047_576,
         output_max: 32_768,
         ..FOUR_O.common
@@ -59,9 +60,9 @@ const FOUR_ONE: Family = Family {
     ..FOUR_O
 };
 
-/// Before Structured Outputs, which begin with `gpt-4o-2024-08-06`.
+/// GPT-4 Turbo: released before Structured Outputs, which begin with `gpt-4o-2024-08-06`.
 const FOUR_TURBO: Family = Family {
-    common: Common {
+    common: FamilyLimits {
         output_max: 4_096,
         schema: SchemaSupport::Prompted,
         ..FOUR_O.common
@@ -69,8 +70,9 @@ const FOUR_TURBO: Family = Family {
     ..FOUR_O
 };
 
+/// The first GPT-4.
 const FOUR: Family = Family {
-    common: Common {
+    common: FamilyLimits {
         context_window: 8_192,
         output_max: 8_192,
         images: Images::None,
@@ -79,8 +81,9 @@ const FOUR: Family = Family {
     ..FOUR_TURBO
 };
 
+/// GPT-3.5.
 const THREE_FIVE: Family = Family {
-    common: Common {
+    common: FamilyLimits {
         context_window: 16_385,
         output_max: 4_096,
         ..FOUR.common
@@ -88,10 +91,10 @@ const THREE_FIVE: Family = Family {
     ..FOUR
 };
 
-/// Thinks inside its output limit; "Reasoning models" advises to reserve at least 25,000 tokens for
-/// that, and says that `temperature` and `top_p` are refused.
+/// The o series: thinks inside its output limit. "Reasoning models" advises to reserve at least
+/// 25,000 tokens for that, and says that `temperature` and `top_p` are refused.
 const O_SERIES: Family = Family {
-    common: Common {
+    common: FamilyLimits {
         context_window: 200_000,
         output_max: 100_000,
         thinking_allowance: 25_000,
@@ -104,15 +107,16 @@ const O_SERIES: Family = Family {
 };
 
 const O3_MINI: Family = Family {
-    common: Common {
+    common: FamilyLimits {
         images: Images::None,
         ..O_SERIES.common
     },
     ..O_SERIES
 };
 
+/// GPT-5 and the models after it that think.
 const FIVE: Family = Family {
-    common: Common {
+    common: FamilyLimits {
         context_window: 400_000,
         output_max: 128_000,
         ..O_SERIES.common
@@ -120,11 +124,11 @@ const FIVE: Family = Family {
     ..O_SERIES
 };
 
-/// 5.1, 5.2 and 5.4 do not think unless told to (effort `none` is their default), and take sampling
-/// settings as long as they do not ("Using GPT-5.4", parameter compatibility); there are reports of
-/// both being refused all the same (`johny-b/llmcomp#69`), so the default is left out.
+/// 5.1, 5.2 and 5.4 do not think unless told to (effort `none` is their default), and accept
+/// sampling settings then ("Using GPT-5.4", parameter compatibility). There are reports of both
+/// being refused all the same (`johny-b/llmcomp#69`), so no default is sent.
 const FIVE_QUIET: Family = Family {
-    common: Common {
+    common: FamilyLimits {
         thinking_allowance: 0,
         temperature: Setting::AdvisedAgainst,
         top_p: Setting::Taken,
@@ -133,9 +137,9 @@ const FIVE_QUIET: Family = Family {
     ..FIVE
 };
 
-/// The models ChatGPT uses; the first of them takes sampling settings, the later ones do not.
+/// The models behind ChatGPT; the first of them accepts sampling settings, the later ones do not.
 const FIVE_CHAT: Family = Family {
-    common: Common {
+    common: FamilyLimits {
         context_window: 128_000,
         output_max: 16_384,
         thinking_allowance: 0,
@@ -144,18 +148,20 @@ const FIVE_CHAT: Family = Family {
     ..FIVE
 };
 
+/// The larger context window, in tokens.
 const MILLION: u32 = 1_050_000;
 
-/// The row of a model by its name. A name we do not know is passed on as it is, with the row of
-/// GPT-4o.
-pub(super) fn of(model: &str) -> Family {
+/// Returns the family of a model by its name. An unknown name is passed on unchanged, with the row
+/// of GPT-4o.
+pub(super) fn for_model(model: &str) -> Family {
     known(model).unwrap_or(FOUR_O)
 }
 
-/// The row of a deployment, which may have any name: one that is no model's says nothing.
-pub(super) fn of_deployment(name: &str) -> Family {
+/// Returns the family of a deployment, which may have any name. If it is not a model's name,
+/// nothing is known of the model.
+pub(super) fn for_deployment(name: &str) -> Family {
     known(name).unwrap_or(Family {
-        common: Common {
+        common: FamilyLimits {
             unknown: true,
             ..FOUR_O.common
         },
@@ -165,7 +171,7 @@ pub(super) fn of_deployment(name: &str) -> Family {
 
 fn known(model: &str) -> Option<Family> {
     let model = model.strip_prefix("ft:").unwrap_or(model);
-    // Some servers put the maker in front.
+    // Some servers put the vendor in front.
     let model = model.strip_prefix("openai/").unwrap_or(model);
     let has = |word: &str| model.split('-').any(|part| part == word);
     if let Some(rest) = model.strip_prefix("gpt-") {
@@ -178,7 +184,7 @@ fn known(model: &str) -> Option<Family> {
             .map(|digits| digits.parse::<u32>().unwrap_or(0));
         let version = (digits.next().unwrap_or(0), digits.next().unwrap_or(0));
         return Some(match version {
-            // The second is Azure's way to write 3.5.
+            // The second is Azure's spelling of 3.5.
             (3 | 35, _) => THREE_FIVE,
             // "Model incompatible request arguments supplied: temperature, top_p"
             // (`charmbracelet/mods#480`).
@@ -197,8 +203,8 @@ fn known(model: &str) -> Option<Family> {
                 functions: Functions::WithoutEffort,
                 ..with_window(FIVE, MILLION)
             },
-            (6, 0) if has("sol") || has("luna") => of("gpt-5.6"),
-            // Their efforts begin with `low`; what comes is taken to be like them.
+            (6, 0) if has("sol") || has("luna") => for_model("gpt-5.6"),
+            // Their efforts begin with `low`; later models are assumed to be alike.
             (5.., _) => Family {
                 functions: Functions::Refused,
                 ..with_window(FIVE, MILLION)
@@ -216,7 +222,7 @@ fn known(model: &str) -> Option<Family> {
 
 fn with_window(family: Family, context_window: u32) -> Family {
     Family {
-        common: Common {
+        common: FamilyLimits {
             context_window,
             ..family.common
         },
@@ -231,7 +237,7 @@ fn with_sampling(family: Family, taken: bool) -> Family {
         Setting::Refused
     };
     Family {
-        common: Common {
+        common: FamilyLimits {
             temperature: setting,
             top_p: setting,
             ..family.common
@@ -266,23 +272,23 @@ mod tests {
             ("openai/o3", O_SERIES),
             ("my-deployment", FOUR_O),
         ] {
-            assert_eq!(of(name), family, "{name}");
+            assert_eq!(for_model(name), family, "{name}");
         }
     }
 
     #[test]
     fn a_deployment_has_any_name() {
-        let (named, other) = (of_deployment("gpt-4.1-mini"), of_deployment("prod-chat"));
+        let (named, other) = (for_deployment("gpt-4.1-mini"), for_deployment("prod-chat"));
         assert_eq!(
-            (named, of_deployment("gpt-35-turbo")),
+            (named, for_deployment("gpt-35-turbo")),
             (FOUR_ONE, THREE_FIVE)
         );
-        assert!(other.common.unknown && !of("prod-chat").common.unknown);
+        assert!(other.common.unknown && !for_model("prod-chat").common.unknown);
     }
 
     #[test]
     fn the_newest_need_room_and_say_how_they_take_functions() {
-        let sol = of("gpt-5.6-sol");
+        let sol = for_model("gpt-5.6-sol");
         assert_eq!(
             (sol.common.context_window, sol.common.output_max),
             (MILLION, 128_000)
@@ -300,7 +306,7 @@ mod tests {
                 "gpt-6-astra",
                 "gpt-6.2-sol"
             ]
-            .map(|name| of(name).functions),
+            .map(|name| for_model(name).functions),
             [
                 Functions::Taken,
                 Functions::Taken,
@@ -316,7 +322,7 @@ mod tests {
                 "gpt-5.2-chat-latest",
                 "gpt-4o-mini-search-preview"
             ]
-            .map(|name| of(name).common.temperature),
+            .map(|name| for_model(name).common.temperature),
             [Setting::Taken, Setting::Refused, Setting::Refused]
         );
     }

@@ -1,40 +1,28 @@
-//! OpenAI, and everybody who speaks its language.
+//! OpenAI's models, and the vendors and servers with the same API.
 //!
-//! Two languages: Responses (`/v1/responses`, OpenAI's own models) and Chat Completions
+//! There are two APIs: Responses (`/v1/responses`, OpenAI's own models) and Chat Completions
 //! (`/v1/chat/completions`, the same models and the servers of many others). Source:
 //! <https://platform.openai.com/docs/api-reference> and the vendor's published OpenAPI document
 //! (checked 2026-11-22).
 
-mod chat; // Chat Completions
-mod error; // what an error body says
-mod family; // what differs between models
-mod responses; // Responses
-mod schema; // JSON Schema as OpenAI takes it
-mod vendors; // who speaks Chat Completions
+mod chat; // the Chat Completions API
+mod common; // names, keys and headers
+mod dialect; // differences between servers
+mod error; // parses error bodies
+mod family; // limits and settings per model family
+mod responses; // the Responses API
+mod schema; // JSON Schema in the subset that OpenAI takes
+mod vendors; // vendors and servers with Chat Completions
 
-use adjutant_core::{Cost, ModelError};
-use reqwest::header::{AUTHORIZATION, HeaderName};
-use secrecy::{ExposeSecret, SecretString};
-use serde_json::Value;
+use adjutant_core::ModelError;
 
 use crate::adapter::HttpModel;
-use crate::connection::{Connection, model_id};
-use crate::error::Vendor;
+use crate::connection::Connection;
 use crate::provider::Provider;
 
-/// The vendor's "go-to model for everyday work" (its page, checked 2026-11-23: released
-/// 2026-11-17).
-pub const DEFAULT_MODEL: &str = "gpt-6.2-sol";
-/// The newest whose functions Chat Completions takes, without thinking (its page, checked
-/// 2026-11-23).
-const DEFAULT_CHAT_MODEL: &str = "gpt-6-sol";
+pub use common::DEFAULT_MODEL;
 
-const VERSION: &str = "v1";
-const KEY_VARIABLE: &str = "OPENAI_API_KEY";
-const KEY_ADVICE: &str = "Set OPENAI_API_KEY to a key from https://platform.openai.com/api-keys.";
-const BASE_URL_VARIABLE: &str = "OPENAI_BASE_URL";
-const BASE_URL: &str = "https://api.openai.com";
-
+// A loop over indices, because nothing else can build an array in a constant.
 pub(crate) const PROVIDERS: &[Provider] = &{
     let mut all = [responses::PROVIDER; vendors::ROWS.len() + 1];
     let mut at = 0;
@@ -45,7 +33,23 @@ pub(crate) const PROVIDERS: &[Provider] = &{
     all
 };
 
-/// A model of OpenAI, spoken to in Responses. Sends nothing.
+/// Opens a model of OpenAI over the Responses API. Sends no request.
+///
+/// # Examples
+/// ```no_run
+/// use adjutant_core::{GenerateRequest, LanguageModel, Message};
+/// use adjutant_providers::{Connection, Transport, openai};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let key = std::env::var("OPENAI_API_KEY")?;
+/// let connection = Connection::new(Transport::new()?).with_key(key.into());
+/// let model = openai::model(openai::DEFAULT_MODEL, connection)?;
+///
+/// let request = GenerateRequest::new(vec![Message::user("Hello!")?]);
+/// println!("{}", model.generate(&request).await?.text());
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 /// [`ModelError::Authentication`] without a key, [`ModelError::BadRequest`] for a blank model name
@@ -54,7 +58,19 @@ pub fn model(name: &str, connection: Connection) -> Result<HttpModel, ModelError
     responses::PROVIDER.model(name, connection)
 }
 
-/// A model of OpenAI, spoken to in Chat Completions. Sends nothing.
+/// Opens a model of OpenAI over the Chat Completions API. Sends no request.
+///
+/// # Examples
+/// ```no_run
+/// use adjutant_providers::{Connection, Transport, openai};
+///
+/// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let key = std::env::var("OPENAI_API_KEY")?;
+/// let connection = Connection::new(Transport::new()?).with_key(key.into());
+/// let model = openai::chat_model("gpt-6-sol", connection)?;
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 /// Those of [`model`].
@@ -62,35 +78,26 @@ pub fn chat_model(name: &str, connection: Connection) -> Result<HttpModel, Model
     vendors::OPENAI_CHAT.provider.model(name, connection)
 }
 
-/// A model of any server that speaks Chat Completions: `connection.base_url` says where it is, with
-/// or without `/v1`. The key may be missing. Sends nothing.
+/// Opens a model of any server with the Chat Completions API, such as vLLM. `connection.base_url`
+/// is its address, with or without `/v1`. The key may be missing. Sends no request.
+///
+/// # Examples
+/// ```no_run
+/// use adjutant_providers::{Connection, Transport, openai};
+///
+/// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let connection = Connection {
+///     base_url: Some("http://gpu-box:8000".parse()?),
+///     ..Connection::new(Transport::new()?)
+/// };
+/// let model = openai::compatible("qwen3-32b", connection)?;
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 /// [`ModelError::BadRequest`] without a base URL, for one that is not http(s), or for a blank model
 /// name.
 pub fn compatible(name: &str, connection: Connection) -> Result<HttpModel, ModelError> {
     vendors::COMPATIBLE.provider.model(name, connection)
-}
-
-/// Whom a request goes to.
-fn vendor(row: &Provider, name: &str, model_advice: &str) -> Result<Vendor, ModelError> {
-    Ok(Vendor {
-        model: model_id(row.name, name)?,
-        key_advice: row.key_advice.to_owned(),
-        model_advice: model_advice.to_owned(),
-        complaint: error::complaint,
-    })
-}
-
-/// What xAI charges, which it counts in ticks, of which a dollar has 10^10. Source: "Cost tracking"
-/// in the vendor's guide (checked 2026-11-23).
-fn cost_of_ticks(ticks: &Value) -> Option<Cost> {
-    Cost::from_usd(ticks.as_f64()? / 1e10)
-}
-
-fn bearer(key: &SecretString) -> (HeaderName, SecretString) {
-    (
-        AUTHORIZATION,
-        format!("Bearer {}", key.expose_secret()).into(),
-    )
 }

@@ -1,14 +1,17 @@
-//! JSON Schema as OpenAI takes it. Pure; arguments and answers are always checked against the
-//! original.
+//! JSON Schema in the subset that OpenAI takes. Pure; arguments and answers are always checked
+//! against the original.
 //!
 //! Source: "Structured Outputs" (supported schemas) and "Function calling" in the vendor's guide,
-//! checked 2026-11-22. Functions are sent without `strict`, so their schemas are advice and may say
-//! nearly everything. An answer's schema is enforced (`strict`) where it can be said in the subset
-//! that has: objects name all their properties, which are all required, and the keywords below.
+//! checked 2026-11-22. Functions are sent without `strict`, so their schemas are hints and may use
+//! nearly every keyword. An answer's schema is enforced (`strict`) if it can be expressed in the
+//! subset for that: objects name all their properties, which are all required, and the keywords
+//! below.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
+
+use crate::schema::{convert_list, convert_members, is_one_of, modern_reference, unite};
 
 /// Formats the vendor enforces.
 const FORMATS: &[&str] = &[
@@ -23,18 +26,18 @@ const FORMATS: &[&str] = &[
     "uuid",
 ];
 
-/// An answer's schema, ready to be sent.
+/// The schema of an answer as it is sent.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct AnswerSchema {
     pub(super) schema: Value,
-    /// Whether the vendor enforces it.
+    /// True if the vendor enforces the schema.
     pub(super) strict: bool,
-    /// What had to go or to change, in words.
+    /// Descriptions of everything that was dropped or changed.
     pub(super) losses: Vec<String>,
 }
 
-/// The schema of a function's parameters: an object at the top, which is where nothing else may
-/// stand beside it.
+/// Converts the schema of a function's parameters: an object at the top, where the vendor refuses
+/// choices.
 pub(super) fn parameters(schema: &Value, dropped: &mut BTreeSet<String>) -> Value {
     let mut out = schema.as_object().cloned().unwrap_or_default();
     out.remove("$schema");
@@ -47,7 +50,7 @@ pub(super) fn parameters(schema: &Value, dropped: &mut BTreeSet<String>) -> Valu
             continue;
         };
         dropped.insert(keyword.to_owned());
-        // What the members have is at least named.
+        // Their properties are at least named.
         for member in members.as_array().into_iter().flatten() {
             for (name, property) in member
                 .get("properties")
@@ -68,7 +71,7 @@ pub(super) fn parameters(schema: &Value, dropped: &mut BTreeSet<String>) -> Valu
     Value::Object(whole)
 }
 
-/// The schema of an answer. `None`: it is not an object's, which the vendor refuses in any form.
+/// Converts the schema of an answer; `None` if it is not an object's, which the vendor refuses.
 pub(super) fn answer(schema: &Value) -> Option<AnswerSchema> {
     let object = schema.as_object()?;
     if object.get("type") != Some(&json!("object")) {
@@ -99,7 +102,7 @@ pub(super) fn answer(schema: &Value) -> Option<AnswerSchema> {
 struct Lowering {
     dropped: BTreeSet<String>,
     required: BTreeSet<String>,
-    /// The first thing the subset cannot say at all.
+    /// The first construct that the subset cannot express.
     obstacle: Option<String>,
 }
 
@@ -145,10 +148,7 @@ impl Lowering {
                 .keys()
                 .filter(|keyword| !annotations.contains(&keyword.as_str()));
             self.dropped.extend(beside.cloned());
-            out.insert(
-                "$ref".to_owned(),
-                json!(target.replacen("#/definitions/", "#/$defs/", 1)),
-            );
+            out.insert("$ref".to_owned(), modern_reference(target));
             return out;
         }
         for (keyword, value) in schema {
@@ -162,33 +162,19 @@ impl Lowering {
 
     fn keyword(&mut self, keyword: &str, value: &Value, out: &mut Map<String, Value>) {
         let lowered = match keyword {
-            // Says nothing about values.
+            // Annotations, which constrain nothing.
             "$schema" | "$id" | "$comment" | "default" | "examples" | "deprecated" | "readOnly"
             | "writeOnly" => return,
             "additionalProperties" | "required" => return,
             "type" | "title" | "description" | "enum" | "const" | "pattern" | "multipleOf"
             | "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "minItems"
             | "maxItems" => value.clone(),
-            "format"
-                if value
-                    .as_str()
-                    .is_some_and(|format| FORMATS.contains(&format)) =>
-            {
-                value.clone()
-            }
+            "format" if is_one_of(value, FORMATS) => value.clone(),
             "items" => self.any(value),
             "properties" | "$defs" | "definitions" => {
-                let members = value.as_object().into_iter().flatten();
-                Value::Object(
-                    members
-                        .map(|(name, schema)| (name.clone(), self.any(schema)))
-                        .collect(),
-                )
+                convert_members(value, |schema| self.any(schema))
             }
-            "anyOf" | "oneOf" => {
-                let members = value.as_array().into_iter().flatten();
-                Value::Array(members.map(|member| self.any(member)).collect())
-            }
+            "anyOf" | "oneOf" => convert_list(value, |member| self.any(member)),
             "prefixItems" => {
                 self.stop("a list with a schema for each place (prefixItems)");
                 return;
@@ -204,15 +190,15 @@ impl Lowering {
         };
         let name = match keyword {
             "definitions" => "$defs",
-            // Exactly one and at least one of are the same where the choices exclude each other, as
-            // they mostly do.
+            // `oneOf` and `anyOf` are equivalent if the choices exclude each other, as they mostly
+            // do.
             "oneOf" => "anyOf",
             keyword => keyword,
         };
         out.insert(name.to_owned(), lowered);
     }
 
-    /// An object has the properties it names, all of them and no others.
+    /// Closes an object: all named properties are required, and no others are allowed.
     fn close(&mut self, schema: &Map<String, Value>, out: &mut Map<String, Value>) {
         let names: Vec<String> = out
             .get("properties")
@@ -233,8 +219,8 @@ impl Lowering {
         out.insert("additionalProperties".to_owned(), json!(false));
     }
 
-    /// The schema with the members of `allOf` in it: properties and required are united, what was
-    /// there first stays.
+    /// Returns the schema with the members of `allOf` merged into it: properties and `required` are
+    /// united, other keywords keep their first value.
     fn flattened(&mut self, schema: &Map<String, Value>) -> Map<String, Value> {
         let mut out = schema.clone();
         let Some(Value::Array(members)) = out.shift_remove("allOf") else {
@@ -245,20 +231,8 @@ impl Lowering {
                 continue;
             };
             for (keyword, value) in self.flattened(&member) {
-                match (out.get_mut(&keyword), value) {
-                    (None, value) => drop(out.insert(keyword, value)),
-                    (Some(Value::Object(here)), Value::Object(more)) => {
-                        for (name, schema) in more {
-                            here.entry(name).or_insert(schema);
-                        }
-                    }
-                    (Some(Value::Array(here)), Value::Array(more)) if keyword == "required" => {
-                        here.extend(more)
-                    }
-                    (Some(here), value) if *here == value => {}
-                    (Some(_), _) => {
-                        self.dropped.insert(format!("a second {keyword} (allOf)"));
-                    }
+                if !unite(&mut out, keyword.clone(), value) {
+                    self.dropped.insert(format!("a second {keyword} (allOf)"));
                 }
             }
         }

@@ -1,4 +1,5 @@
-//! Who speaks Chat Completions: one row a vendor or a server, and what it does differently.
+//! Vendors and servers with the Chat Completions API: one row each, with its differences from
+//! OpenAI's.
 //!
 //! Addresses, key variables and limits are those of each vendor's own "OpenAI compatibility" page
 //! or reference, checked 2026-11-22; where a difference has another source, the row says so. A
@@ -6,90 +7,35 @@
 
 use adjutant_core::{ModelError, SchemaSupport};
 
-use super::family::{self, Family, Functions};
-use super::{
-    BASE_URL, BASE_URL_VARIABLE, DEFAULT_CHAT_MODEL, KEY_ADVICE, KEY_VARIABLE, VERSION, chat,
+use super::chat;
+use super::common::{
+    BASE_URL, BASE_URL_VARIABLE, DEFAULT_CHAT_MODEL, KEY_ADVICE, KEY_VARIABLE, VERSION,
 };
+use super::dialect::{Address, CallIds, Dialect, OutputBound};
+use super::family::{self, Family, Functions};
 use crate::adapter::HttpModel;
 use crate::connection::Connection;
-use crate::family::{Common, Images, Setting};
+use crate::family::{FamilyLimits, Images, Setting};
 use crate::provider::Provider;
 
-/// A row of the table.
+/// A row of the table: a vendor and the dialect of its API.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) provider: Provider,
     pub(super) dialect: Dialect,
 }
 
-/// What a server does in its own way.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Dialect {
-    /// How its address is put together.
-    pub(super) address: Address,
-    /// What its models take.
-    pub(super) family: fn(&str) -> Family,
-    /// It is any server, perhaps one of the person's own.
-    pub(super) may_be_at_home: bool,
-    /// The name of the bound of the output.
-    pub(super) output_bound: OutputBound,
-    /// Which ids of calls it takes.
-    pub(super) call_ids: CallIds,
-    /// A stream counts tokens if `stream_options` asks for it; the others do unasked, or refuse the
-    /// question.
-    pub(super) counts_streams_if_asked: bool,
-    /// Its own thinking may go back to it.
-    pub(super) takes_thinking: bool,
-    /// A model that thinks refuses answers without thinking, also those of other models.
-    pub(super) insists_on_thinking: bool,
-    /// A refusal has a field of its own.
-    pub(super) takes_refusals: bool,
-    /// It may not know its model's way of writing calls, and pass them on as text.
-    pub(super) leaves_calls_in_text: bool,
-    /// `usage.cost` is in US dollars.
-    pub(super) costs_in_dollars: bool,
-    /// What to do about a model that is not there, as a sentence; may be empty.
-    pub(super) model_advice: &'static str,
-}
-
-/// How an address is put together from the base URL.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Address {
-    /// This version and the path, with the key as a bearer token.
-    Version(&'static str),
-    /// Azure's two forms, with the key in a header of its own.
-    Azure,
-}
-
-/// How the bound of the output is called.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum OutputBound {
-    /// OpenAI's present name, which its thinking models insist on.
-    MaxCompletionTokens,
-    /// Its old name, which most servers know.
-    MaxTokens,
-}
-
-/// Which ids of calls a server takes.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum CallIds {
-    /// Any, up to 40 bytes.
-    UpTo40,
-    /// Exactly nine letters and digits.
-    Nine,
-}
-
 const OPENAI: Dialect = Dialect {
     address: Address::Version(VERSION),
-    family: family::of,
-    may_be_at_home: false,
+    family: family::for_model,
+    may_be_self_hosted: false,
     output_bound: OutputBound::MaxCompletionTokens,
     call_ids: CallIds::UpTo40,
-    counts_streams_if_asked: true,
+    counts_streams_on_request: true,
     takes_thinking: false,
     insists_on_thinking: false,
     takes_refusals: true,
-    leaves_calls_in_text: false,
+    may_leave_calls_in_text: false,
     costs_in_dollars: false,
     model_advice: "",
 };
@@ -104,7 +50,7 @@ const OTHERS: Dialect = Dialect {
 
 const LOCAL: Dialect = Dialect {
     family: |model| open_model(model, ON_THIS_MACHINE),
-    leaves_calls_in_text: true,
+    may_leave_calls_in_text: true,
     ..OTHERS
 };
 
@@ -140,18 +86,18 @@ pub(super) const COMPATIBLE: Row = Row {
         family: |model| {
             any_model(
                 model,
-                Common {
+                FamilyLimits {
                     top_k: Setting::Taken,
                     ..HOSTED
                 },
             )
         },
-        may_be_at_home: true,
+        may_be_self_hosted: true,
         ..OTHERS
     },
 };
 
-/// Every row: OpenAI itself, any server, vendors, servers at home.
+/// Every row: OpenAI itself, any server, vendors, servers on this machine.
 pub(super) const ROWS: &[Row] = &[
     OPENAI_CHAT,
     COMPATIBLE,
@@ -166,7 +112,7 @@ pub(super) const ROWS: &[Row] = &[
         ),
         dialect: Dialect {
             address: Address::Azure,
-            family: family::of_deployment,
+            family: family::for_deployment,
             model_advice: "On Azure the model's name is the deployment's.",
             ..OPENAI
         },
@@ -181,7 +127,7 @@ pub(super) const ROWS: &[Row] = &[
             "https://api.groq.com/openai/v1",
         ),
         dialect: Dialect {
-            family: of_few_models,
+            family: listed_model,
             output_bound: OutputBound::MaxCompletionTokens,
             // Refuses fields of an assistant message that it does not know (`janhq/jan#8136`).
             takes_thinking: false,
@@ -218,7 +164,7 @@ pub(super) const ROWS: &[Row] = &[
             family: |model| {
                 any_model(
                     model,
-                    Common {
+                    FamilyLimits {
                         schema: SchemaSupport::WithoutTools,
                         ..HOSTED
                     },
@@ -226,7 +172,7 @@ pub(super) const ROWS: &[Row] = &[
             },
             call_ids: CallIds::Nine,
             // Counts come unasked, and the question is refused (`openai/openai-agents-python#442`).
-            counts_streams_if_asked: false,
+            counts_streams_on_request: false,
             ..OTHERS
         },
     },
@@ -243,7 +189,7 @@ pub(super) const ROWS: &[Row] = &[
             family: |model| {
                 any_model(
                     model,
-                    Common {
+                    FamilyLimits {
                         context_window: 256_000,
                         schema: SchemaSupport::Native,
                         ..HOSTED
@@ -269,14 +215,14 @@ pub(super) const ROWS: &[Row] = &[
             family: |model| {
                 any_model(
                     model,
-                    Common {
+                    FamilyLimits {
                         top_k: Setting::Taken,
                         ..HOSTED
                     },
                 )
             },
             // Counts always come; the question is deprecated.
-            counts_streams_if_asked: false,
+            counts_streams_on_request: false,
             // "Usage accounting": cost in credits, which are dollars.
             costs_in_dollars: true,
             ..OTHERS
@@ -304,7 +250,7 @@ pub(super) const ROWS: &[Row] = &[
         ),
         dialect: Dialect {
             // Its last chunk counts unasked.
-            counts_streams_if_asked: false,
+            counts_streams_on_request: false,
             model_advice: "Fireworks calls its models accounts/fireworks/models/NAME.",
             ..OTHERS
         },
@@ -319,7 +265,7 @@ pub(super) const ROWS: &[Row] = &[
             "https://api.cerebras.ai",
         ),
         dialect: Dialect {
-            family: of_few_models,
+            family: listed_model,
             output_bound: OutputBound::MaxCompletionTokens,
             // As strict as Groq (`Kilo-Org/kilocode#10375`).
             takes_thinking: false,
@@ -462,8 +408,8 @@ fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel,
     )
 }
 
-/// An open model at a vendor that says nothing more of it: what most of them have at least.
-const HOSTED: Common = Common {
+/// The least that open models at vendors have, for vendors that document no more.
+const HOSTED: FamilyLimits = FamilyLimits {
     context_window: 128_000,
     output_max: 32_768,
     thinking_allowance: 0,
@@ -475,17 +421,17 @@ const HOSTED: Common = Common {
     unknown: false,
 };
 
-/// An open model at home. The window is what the server was started with, which it does not say
-/// here. All three servers take `top_k`, and a schema as a grammar, which leaves no room for calls
-/// beside it.
-const ON_THIS_MACHINE: Common = Common {
+/// An open model on the user's machine. The window is set when the server starts, and not reported
+/// by this API. All three servers take `top_k`, and a schema as a grammar, which leaves no room for
+/// calls beside it.
+const ON_THIS_MACHINE: FamilyLimits = FamilyLimits {
     context_window: 32_768,
     top_k: Setting::Taken,
     schema: SchemaSupport::WithoutTools,
     ..HOSTED
 };
 
-/// Names of open models that think before they answer, inside the bound of the output.
+/// Parts of names of open models that think before they answer, within the bound of the output.
 const THINKERS: &[&str] = &[
     "deepseek-flash",
     "deepseek-r1",
@@ -506,19 +452,19 @@ const THINKERS: &[&str] = &[
     "thinking",
 ];
 
-/// Room for that.
-const ALLOWANCE: u32 = 16_384;
+/// Tokens added to the bound for thinking.
+const THINKING_ALLOWANCE: u32 = 16_384;
 
-fn open_model(model: &str, common: Common) -> Family {
+fn open_model(model: &str, common: FamilyLimits) -> Family {
     let name = model.to_lowercase();
     let thinks = THINKERS.iter().any(|thinker| name.contains(thinker));
     let thinking_allowance = if thinks {
-        ALLOWANCE
+        THINKING_ALLOWANCE
     } else {
         common.thinking_allowance
     };
     Family {
-        common: Common {
+        common: FamilyLimits {
             thinking_allowance,
             ..common
         },
@@ -527,11 +473,11 @@ fn open_model(model: &str, common: Common) -> Family {
     }
 }
 
-/// A model of anybody's: what is not on the list of thinkers is not known at all.
-fn any_model(model: &str, common: Common) -> Family {
+/// Returns the limits of any model. One that is not on the list of thinkers counts as unknown.
+fn any_model(model: &str, common: FamilyLimits) -> Family {
     let family = open_model(model, common);
     Family {
-        common: Common {
+        common: FamilyLimits {
             unknown: !family.reasons,
             ..family.common
         },
@@ -539,20 +485,20 @@ fn any_model(model: &str, common: Common) -> Family {
     }
 }
 
-/// Groq and Cerebras host a few open models, whose thinkers are on the list, and count the whole
-/// bound of the output against the minute's tokens, used or not
-/// (`zeeyado/koassistant.koplugin#106`): 16,384 would be more than a free plan has.
-fn of_few_models(model: &str) -> Family {
+/// Returns the limits of a model at Groq or Cerebras. They host a few open models, whose thinkers
+/// are on the list, and count the whole bound of the output against the minute's tokens, used or
+/// not (`zeeyado/koassistant.koplugin#106`): 16,384 would be more than a free plan has.
+fn listed_model(model: &str) -> Family {
     open_model(model, HOSTED)
 }
 
-/// "Models & pricing" and "Thinking mode": it thinks unless told not to, and then settings for
-/// sampling have no effect.
+/// Returns the limits of a DeepSeek model. Source: "Models & pricing" and "Thinking mode". It
+/// thinks unless told not to, and sampling settings then have no effect.
 fn deepseek(model: &str) -> Family {
-    let common = Common {
+    let common = FamilyLimits {
         context_window: 1_000_000,
         output_max: 384_000,
-        thinking_allowance: ALLOWANCE,
+        thinking_allowance: THINKING_ALLOWANCE,
         temperature: Setting::AdvisedAgainst,
         images: Images::None,
         ..HOSTED
@@ -560,7 +506,7 @@ fn deepseek(model: &str) -> Family {
     if model.contains("chat") {
         return open_model(
             model,
-            Common {
+            FamilyLimits {
                 thinking_allowance: 0,
                 temperature: Setting::Taken,
                 ..common
@@ -570,17 +516,17 @@ fn deepseek(model: &str) -> Family {
     open_model(model, common)
 }
 
-/// Settings for sampling are fixed for the `kimi-` models.
+/// Returns the limits of a Moonshot model. The sampling settings of `kimi-` models are fixed.
 fn moonshot(model: &str) -> Family {
     if model.starts_with("kimi-") {
-        let settings = Common {
+        let settings = FamilyLimits {
             temperature: Setting::Refused,
             top_p: Setting::Refused,
             ..HOSTED
         };
         return open_model(
             model,
-            Common {
+            FamilyLimits {
                 context_window: 262_144,
                 ..settings
             },
@@ -628,7 +574,7 @@ mod tests {
                 "mistral-large-latest"
             ]
             .map(room),
-            [ALLOWANCE, ALLOWANCE, 0, 0]
+            [THINKING_ALLOWANCE, THINKING_ALLOWANCE, 0, 0]
         );
         assert_eq!(
             deepseek("deepseek-v4-pro").common.temperature,

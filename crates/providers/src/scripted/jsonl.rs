@@ -1,4 +1,4 @@
-//! A script as text: one JSON object a line.
+//! Parses scripts of JSON lines: one object per line.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::reply::{Call, Fault, Reply, ScriptedArguments, Uses};
+use super::reply::{Call, Fault, Repetition, Reply, ScriptedArguments};
 
-/// A line of a script that cannot be used.
+/// An error in a line of a script.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("script line {line}: {reason}")]
 pub struct ScriptError {
-    /// The line, from 1.
+    /// The number of the invalid line, counted from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// A message for people that says why it cannot be used.
     pub reason: String,
 }
 
-/// What the optional first line sets.
+/// The settings of the optional first line.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Config {
     pub(super) retries: Option<u32>,
@@ -88,7 +88,7 @@ struct UsageLine {
     output: Option<u64>,
 }
 
-/// Reads a script.
+/// Parses a script.
 pub(super) fn parse(script: &str) -> Result<(Config, Vec<Reply>), ScriptError> {
     let mut config = None;
     let mut replies = Vec::new();
@@ -125,22 +125,22 @@ pub(super) fn parse(script: &str) -> Result<(Config, Vec<Reply>), ScriptError> {
 
 fn reply(object: Map<String, Value>) -> Result<Reply, String> {
     let line: Line = typed(Value::Object(object), "the line", LINE_KEYS)?;
-    let says_something = line.text.is_some()
+    let is_empty = !(line.text.is_some()
         || line.thinking.is_some()
         || line.finish.is_some()
         || line.fault.is_some()
-        || line.calls.as_ref().is_some_and(|calls| !calls.is_empty());
-    if !says_something {
+        || line.calls.as_ref().is_some_and(|calls| !calls.is_empty()));
+    if is_empty {
         return Err(
             "nothing to answer with: give text, calls, thinking, finish or fault".to_owned(),
         );
     }
-    let uses = match (line.once, line.repeat) {
+    let repetition = match (line.once, line.repeat) {
         (Some(_), Some(_)) => return Err("once and repeat exclude each other".to_owned()),
-        (Some(true), None) | (None, Some(Repeat::Forever(false))) => Uses::Times(1),
-        (None, Some(Repeat::Forever(true))) => Uses::Forever,
-        (None, Some(Repeat::Times(times))) => Uses::Times(times),
-        (Some(false) | None, None) => Uses::Usual,
+        (Some(true), None) | (None, Some(Repeat::Forever(false))) => Repetition::Times(1),
+        (None, Some(Repeat::Forever(true))) => Repetition::Forever,
+        (None, Some(Repeat::Times(times))) => Repetition::Times(times),
+        (Some(false) | None, None) => Repetition::Default,
     };
     if line.stream == Some(0) {
         return Err("stream is the size of a piece in characters, at least 1".to_owned());
@@ -160,7 +160,7 @@ fn reply(object: Map<String, Value>) -> Result<Reply, String> {
         .collect::<Result<_, _>>()?;
     if let (Some(name), true) = (
         &line.fault,
-        calls.is_empty() && fault.as_ref().is_some_and(Fault::spoils_calls),
+        calls.is_empty() && fault.as_ref().is_some_and(Fault::alters_calls),
     ) {
         return Err(format!("the fault {name} spoils calls: give calls"));
     }
@@ -172,7 +172,7 @@ fn reply(object: Map<String, Value>) -> Result<Reply, String> {
         usage: line.usage.map(usage).transpose()?.unwrap_or_default(),
         fault,
         matching: line.matching,
-        uses,
+        repetition,
         delay: Duration::from_millis(line.delay_ms.unwrap_or(0)),
         piece_chars: line.stream,
         pause: Duration::from_millis(line.pause_ms.unwrap_or(0)),
@@ -277,7 +277,7 @@ fn fault(name: &str, line: &Line) -> Result<Fault, String> {
     })
 }
 
-/// Reads a value into its type, after checking that no key was misspelt.
+/// Deserializes a value, after checking it for unknown keys.
 fn typed<T: DeserializeOwned>(value: Value, what: &str, keys: &[&str]) -> Result<T, String> {
     if let Value::Object(object) = &value {
         known_keys(object, keys)?;

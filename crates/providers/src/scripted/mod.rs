@@ -1,25 +1,13 @@
-//! A model that answers from a script: for tests, for trying things without a key, for labelled
-//! demos.
+//! A model that answers from a script, for tests, for experiments without a key, and for demos.
 //!
-//! Built in code from [`text`], [`call`] and [`fault`], or read from JSON lines with
+//! A script is built in code from [`text`], [`call`] and [`fault`], or parsed from JSON lines with
 //! [`ScriptedModel::from_jsonl`] (`-m scripted:FILE`; the format is in `docs/scripted.md`). Faults
-//! go through the same retries as a vendor's.
-//!
-//! ```
-//! use adjutant_providers::scripted::{ScriptedModel, call, text};
-//! use serde_json::json;
-//!
-//! let model = ScriptedModel::new([
-//!     call("weather", json!({ "city": "Oslo" })),
-//!     text("It is raining in Oslo."),
-//! ]);
-//! assert_eq!(model.calls_made(), 0);
-//! ```
+//! pass through the same retries as a vendor's.
 
-mod jsonl; // a script as text
-mod play; // a reply as deltas or an error
-mod reply; // one answer of a script
-mod script; // which answer is next
+mod jsonl; // parses scripts of JSON lines
+mod play; // turns a reply into deltas or an error
+mod reply; // Reply and Fault
+mod script; // chooses the next reply
 #[cfg(test)]
 mod tests;
 
@@ -39,7 +27,7 @@ pub use reply::{Fault, Reply, call, fault, text};
 use crate::retry::{self, Policy};
 use script::Script;
 
-/// The provider's name.
+/// The name of this provider in model ids, `scripted/NAME`.
 pub const PROVIDER: &str = "scripted";
 
 /// The shipped demo script.
@@ -48,16 +36,40 @@ const DEMO: &str = include_str!("demo.jsonl");
 /// Attempts after the first, as with a vendor in the cloud.
 const RETRIES: u32 = 1;
 
-/// A script does not get well by waiting, so the pause is short. A scripted `retry_after_s` is
-/// waited for in full.
+/// The first pause between retries. Short, because waiting does not change a script. A scripted
+/// `retry_after_s` is waited for in full.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Requests that are kept for whoever looks at them: more than a test makes, and nothing for a demo
-/// that runs for weeks.
+/// The default number of requests that are kept for inspection: more than a test makes, and little
+/// for a demo that runs for weeks.
 const REQUESTS_KEPT: usize = 64;
 
-/// A model that answers from a script. A clone plays the same script: keep one to look at what was
-/// asked.
+/// A model that answers from a script. A clone plays the same script, so tests can keep one to
+/// inspect the requests.
+///
+/// # Examples
+/// ```
+/// use adjutant_core::{GenerateRequest, LanguageModel, Message};
+/// use adjutant_providers::scripted::{ScriptedModel, call, text};
+/// use serde_json::json;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new([
+///     call("weather", json!({ "city": "Oslo" })),
+///     text("It is raining in Oslo."),
+/// ]);
+/// let request = GenerateRequest::new(vec![Message::user("How is the weather?")?]);
+///
+/// let first = model.generate(&request).await?;
+/// assert_eq!(first.tool_calls().count(), 1);
+/// let second = model.generate(&request).await?;
+/// assert_eq!(second.text(), "It is raining in Oslo.");
+/// assert_eq!(model.calls_made(), 2);
+/// # Ok(())
+/// # }
+/// # main().unwrap();
+/// ```
 #[derive(Debug, Clone)]
 pub struct ScriptedModel {
     id: ModelId,
@@ -67,11 +79,11 @@ pub struct ScriptedModel {
     shared: Arc<Mutex<Shared>>,
 }
 
-/// What clones share.
+/// The state that clones share.
 #[derive(Debug)]
 struct Shared {
     script: Script,
-    /// The last ones.
+    /// The most recent requests, the oldest first.
     requests: VecDeque<GenerateRequest>,
     kept_max: usize,
     calls: usize,
@@ -79,7 +91,8 @@ struct Shared {
 }
 
 impl ScriptedModel {
-    /// Answers with these, in order. Once they are used up every request fails, saying so.
+    /// Creates a model that gives these replies, in order. Once they are used up, every request
+    /// fails with an error that says so.
     #[must_use]
     pub fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
         let shared = Shared {
@@ -105,10 +118,22 @@ impl ScriptedModel {
         }
     }
 
-    /// Reads a script of JSON lines; `docs/scripted.md` has the format.
+    /// Creates a model from a script of JSON lines; `docs/scripted.md` has the format.
+    ///
+    /// # Examples
+    /// ```
+    /// use adjutant_providers::scripted::ScriptedModel;
+    ///
+    /// let script = r#"
+    /// {"match": "weather", "calls": [{"name": "weather", "args": {"city": "Oslo"}}]}
+    /// {"text": "Hello!", "repeat": true}
+    /// "#;
+    /// let model = ScriptedModel::from_jsonl(script)?;
+    /// # Ok::<(), adjutant_providers::scripted::ScriptError>(())
+    /// ```
     ///
     /// # Errors
-    /// [`ScriptError`] with the line that cannot be used and why.
+    /// [`ScriptError`] with the number of the invalid line and the reason.
     pub fn from_jsonl(script: &str) -> Result<Self, ScriptError> {
         let (config, replies) = jsonl::parse(script)?;
         let mut model = Self::new(replies);
@@ -127,22 +152,23 @@ impl ScriptedModel {
         Ok(model)
     }
 
-    /// The shipped demo: reacts to a few words, says in every reply that it is a demo.
+    /// Creates the shipped demo, which reacts to a few words and says in every reply that it is a
+    /// demo.
     ///
     /// # Errors
-    /// None in a released build: the shipped script is a test.
+    /// None in a released build, because a test parses the shipped script.
     pub fn demo() -> Result<Self, ScriptError> {
         Self::from_jsonl(DEMO)
     }
 
-    /// Adds a reply at the end.
+    /// Adds a reply at the end of the script.
     #[must_use]
     pub fn then(self, reply: Reply) -> Self {
         self.lock().script.push(reply);
         self
     }
 
-    /// Attempts after the first, for faults that a vendor might get over. Default 1.
+    /// Sets the number of attempts after the first, for faults that may pass. Default 1.
     #[must_use]
     pub fn with_retries(mut self, retries: u32) -> Self {
         self.retries = retries;
@@ -157,34 +183,34 @@ impl ScriptedModel {
         self
     }
 
-    /// The same script, said to have these capabilities.
+    /// Sets the capabilities that the model reports.
     #[must_use]
     pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = capabilities;
         self
     }
 
-    /// Sets how many requests are kept for [`ScriptedModel::requests`], of those made from now on;
-    /// the oldest go first. Default 64.
+    /// Sets the number of requests that are kept for [`ScriptedModel::requests`], of those made
+    /// from now on; the oldest are dropped first. Default 64.
     #[must_use]
     pub fn with_requests_kept(self, most: usize) -> Self {
         self.lock().kept_max = most;
         self
     }
 
-    /// How often an answer was asked for, retries not counted.
+    /// Returns the number of requests so far, not counting retries.
     #[must_use]
     pub fn calls_made(&self) -> usize {
         self.lock().calls
     }
 
-    /// How often the script was consulted, retries counted.
+    /// Returns the number of attempts so far, counting retries.
     #[must_use]
     pub fn attempts_made(&self) -> usize {
         self.lock().attempts
     }
 
-    /// Returns what was asked, in order, retries not repeated: the last requests, as many as are
+    /// Returns the most recent requests in order, retries not repeated, up to the number that is
     /// kept.
     #[must_use]
     pub fn requests(&self) -> Vec<GenerateRequest> {
@@ -218,7 +244,7 @@ impl ScriptedModel {
         shared
             .script
             .next(request)
-            .map(Reply::spoilt)
+            .map(Reply::with_fault_applied)
             .map_err(|message| ModelError::BadRequest {
                 provider: self.id.provider.clone(),
                 message,
@@ -245,8 +271,8 @@ impl LanguageModel for ScriptedModel {
             request.time_left,
             async |left| {
                 let reply = self.next_reply(request)?;
-                let time = play::Time::starts(left, self.silence);
-                Ok(time.bounds(&self.id, play::whole(reply, &self.id)).await?)
+                let bounds = play::Bounds::start(left, self.silence);
+                Ok(bounds.apply(&self.id, play::whole(reply, &self.id)).await?)
             },
         ))
     }
@@ -256,12 +282,12 @@ impl LanguageModel for ScriptedModel {
         request: &'a GenerateRequest,
     ) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
         self.record(request);
-        let (model, asked) = (self.clone(), request.clone());
+        let (model, owned_request) = (self.clone(), request.clone());
         let open: retry::Open = Box::new(move |left| {
-            let time = play::Time::starts(left, model.silence);
+            let bounds = play::Bounds::start(left, model.silence);
             let opened = model
-                .next_reply(&asked)
-                .map(|reply| play::pieces(reply, model.id.clone(), time));
+                .next_reply(&owned_request)
+                .map(|reply| play::stream_reply(reply, model.id.clone(), bounds));
             Box::pin(std::future::ready(opened.map_err(Into::into)))
         });
         let policy = self.policy();

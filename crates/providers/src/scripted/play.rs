@@ -1,4 +1,4 @@
-//! A reply as an answer, as pieces of one, or as the error it stands for.
+//! Turns a reply into a whole answer, a stream of deltas, or the error it stands for.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::reply::{Fault, Reply, ScriptedArguments};
 
-/// What a scripted time-out says it waited, if the caller set no time.
+/// The time that a scripted time-out reports.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The whole answer.
+/// Returns the reply as a whole answer, or its error.
 pub(super) async fn whole(reply: Reply, model: &ModelId) -> Result<GenerateResponse, ModelError> {
     sleep(reply.delay).await;
     match &reply.fault {
@@ -27,12 +27,11 @@ pub(super) async fn whole(reply: Reply, model: &ModelId) -> Result<GenerateRespo
     }
 }
 
-/// The answer piece by piece, ended by [`Delta::Finished`] or by an error. Nothing follows an
-/// error.
-pub(super) fn pieces(reply: Reply, model: ModelId, time: Time) -> DeltaStream {
-    let (pause, asker) = (reply.pause, model.clone());
+/// Returns the reply as a stream of deltas that ends with [`Delta::Finished`] or an error.
+pub(super) fn stream_reply(reply: Reply, model: ModelId, bounds: Bounds) -> DeltaStream {
+    let (pause, pausing) = (reply.pause, model.clone());
     let deltas = stream::iter(deltas(&reply)).then(move |delta| {
-        let model = asker.clone();
+        let model = pausing.clone();
         async move {
             if pause.is_zero() {
                 return Ok(delta);
@@ -41,21 +40,22 @@ pub(super) fn pieces(reply: Reply, model: ModelId, time: Time) -> DeltaStream {
                 sleep(pause).await;
                 Ok(delta)
             };
-            time.bounds(&model, wait).await
+            bounds.apply(&model, wait).await
         }
     });
-    let (delay, asked) = (reply.delay, model.clone());
+    let (delay, delayed) = (reply.delay, model.clone());
     let wait = async move {
         sleep(delay).await;
         Ok(())
     };
-    let begin = async move { time.bounds(&asked, wait).await.err().map(Err) };
+    let begin = async move { bounds.apply(&delayed, wait).await.err().map(Err) };
     let end = async move {
         let rest = Reply {
             delay: Duration::ZERO,
             ..reply
         };
-        time.bounds(&model, whole(rest, &model))
+        bounds
+            .apply(&model, whole(rest, &model))
             .await
             .map(Delta::Finished)
     };
@@ -65,22 +65,22 @@ pub(super) fn pieces(reply: Reply, model: ModelId, time: Time) -> DeltaStream {
 
 /// Bounds on the wait for an answer: the caller's time, and the model's silence.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Time {
+pub(super) struct Bounds {
     deadline: Option<(Instant, Duration)>,
     silence: Option<Duration>,
 }
 
-impl Time {
-    pub(super) fn starts(left: Option<Duration>, silence: Option<Duration>) -> Self {
+impl Bounds {
+    pub(super) fn start(left: Option<Duration>, silence: Option<Duration>) -> Self {
         let deadline = left.and_then(|left| Some((Instant::now().checked_add(left)?, left)));
         Self { deadline, silence }
     }
 
-    /// Waits for something, during which nothing comes.
-    pub(super) async fn bounds<T>(
+    /// Awaits a silence; fails once a bound is reached.
+    pub(super) async fn apply<T>(
         self,
         model: &ModelId,
-        coming: impl Future<Output = Result<T, ModelError>>,
+        silence: impl Future<Output = Result<T, ModelError>>,
     ) -> Result<T, ModelError> {
         let whole = self.deadline.map(|(at, whole)| {
             (
@@ -89,16 +89,16 @@ impl Time {
                 TimeBound::Total,
             )
         });
-        let silence = self
+        let longest = self
             .silence
             .map(|silence| (silence, silence, TimeBound::Silence));
         let Some((bound, waited, reached)) =
-            whole.into_iter().chain(silence).min_by_key(|bound| bound.0)
+            whole.into_iter().chain(longest).min_by_key(|bound| bound.0)
         else {
-            return coming.await;
+            return silence.await;
         };
         let provider = model.provider.clone();
-        timeout(bound, coming)
+        timeout(bound, silence)
             .await
             .unwrap_or(Err(ModelError::Timeout {
                 provider,
@@ -110,10 +110,9 @@ impl Time {
 
 fn deltas(reply: &Reply) -> Vec<Delta> {
     let mut deltas: Vec<Delta> = Vec::new();
-    let cut = |words: &Option<String>| {
-        words
-            .as_deref()
-            .map(|words| cut(words, reply.piece_chars))
+    let cut = |text: &Option<String>| {
+        text.as_deref()
+            .map(|text| cut(text, reply.piece_chars))
             .unwrap_or_default()
     };
     deltas.extend(cut(&reply.thinking).into_iter().map(Delta::Thinking));
@@ -131,11 +130,11 @@ fn deltas(reply: &Reply) -> Vec<Delta> {
     deltas
 }
 
-fn cut(words: &str, piece_chars: Option<usize>) -> Vec<String> {
+fn cut(text: &str, piece_chars: Option<usize>) -> Vec<String> {
     match piece_chars {
-        None => words.split_inclusive(' ').map(str::to_owned).collect(),
+        None => text.split_inclusive(' ').map(str::to_owned).collect(),
         Some(size) => {
-            let chars: Vec<char> = words.chars().collect();
+            let chars: Vec<char> = text.chars().collect();
             chars
                 .chunks(size)
                 .map(|piece| piece.iter().collect())
@@ -163,14 +162,14 @@ fn response(reply: &Reply, model: &ModelId) -> GenerateResponse {
         };
         parts.push(Part::from_provider(Content::ToolCall(call), None));
     }
-    let usual = if reply.calls.is_empty() {
+    let default = if reply.calls.is_empty() {
         FinishReason::Stop
     } else {
         FinishReason::ToolCalls
     };
     GenerateResponse {
         parts,
-        finish: reply.finish.unwrap_or(usual),
+        finish: reply.finish.unwrap_or(default),
         usage: reply.usage,
         model: model.clone(),
         counters: Counters::default(),
@@ -179,10 +178,10 @@ fn response(reply: &Reply, model: &ModelId) -> GenerateResponse {
     }
 }
 
-/// The error a fault stands for; none for those that are no error.
+/// Returns the error a fault stands for; `None` for faults that alter the answer instead.
 fn failure(fault: &Fault, model: &ModelId) -> Option<ModelError> {
     let provider = model.provider.clone();
-    let said = |what: &str| format!("{what} (scripted)");
+    let scripted = |what: &str| format!("{what} (scripted)");
     Some(match fault {
         Fault::RateLimit { retry_after } => ModelError::RateLimited {
             provider,
@@ -190,12 +189,12 @@ fn failure(fault: &Fault, model: &ModelId) -> Option<ModelError> {
         },
         Fault::Quota => ModelError::Quota {
             provider,
-            message: said("out of credit"),
+            message: scripted("out of credit"),
         },
         Fault::Server { status } => ModelError::Server {
             provider,
             status: *status,
-            message: said("internal error"),
+            message: scripted("internal error"),
             retry_after: None,
         },
         Fault::Timeout => ModelError::Timeout {
@@ -205,41 +204,41 @@ fn failure(fault: &Fault, model: &ModelId) -> Option<ModelError> {
         },
         Fault::Network => ModelError::Network {
             provider,
-            message: said("connection refused"),
+            message: scripted("connection refused"),
         },
         Fault::Reset => ModelError::Network {
             provider,
-            message: said("connection reset"),
+            message: scripted("connection reset"),
         },
         Fault::Authentication => ModelError::Authentication {
             provider,
-            message: said("the key is not valid"),
+            message: scripted("the key is not valid"),
         },
         Fault::NotFound => ModelError::NotFound {
             provider,
             model: model.name.clone(),
-            message: said("no such model"),
+            message: scripted("no such model"),
         },
         Fault::BadRequest => ModelError::BadRequest {
             provider,
-            message: said("invalid request"),
+            message: scripted("invalid request"),
         },
         Fault::ContextTooLong => ModelError::ContextTooLong {
             provider,
-            message: said("too many tokens"),
+            message: scripted("too many tokens"),
         },
         Fault::Refused => ModelError::Refused {
             provider,
-            message: said("blocked"),
+            message: scripted("blocked"),
         },
         Fault::InvalidResponse { raw } => ModelError::InvalidResponse {
             provider,
-            reason: said("not JSON"),
+            reason: scripted("not JSON"),
             raw: raw.clone(),
         },
         Fault::Truncated => ModelError::Truncated {
             provider,
-            reason: said("the stream broke off"),
+            reason: scripted("the stream broke off"),
         },
         Fault::Stall
         | Fault::Empty

@@ -1,11 +1,25 @@
-//! One answer of a script.
+//! [`Reply`]: one answer of a script, and [`Fault`]: the ways in which it may fail.
 
 use std::time::Duration;
 
 use adjutant_core::{FinishReason, Usage};
 use serde_json::{Map, Value};
 
-/// One answer of a script: what is said and called, or how it fails.
+/// One answer of a script: its text and calls, or its fault.
+///
+/// # Examples
+/// ```
+/// use adjutant_providers::scripted::{call, text};
+/// use serde_json::json;
+///
+/// // Answers every request that contains "weather" with text and two calls.
+/// let reply = text("Let me look.")
+///     .and_call("weather", json!({ "city": "Oslo" }))
+///     .and_call("weather", json!({ "city": "Bergen" }))
+///     .matching("weather");
+/// // Gives this reply three times.
+/// let other = call("add_task", json!({ "title": "Buy milk" })).times(3);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reply {
     pub(super) thinking: Option<String>,
@@ -15,97 +29,95 @@ pub struct Reply {
     pub(super) usage: Usage,
     pub(super) fault: Option<Fault>,
     pub(super) matching: Option<String>,
-    pub(super) uses: Uses,
+    pub(super) repetition: Repetition,
     pub(super) delay: Duration,
     pub(super) piece_chars: Option<usize>,
     pub(super) pause: Duration,
 }
 
-/// How often a reply is given.
+/// The number of times a reply is given.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Uses {
-    /// Once in the sequence; a reply that matches, every time.
+pub(super) enum Repetition {
+    /// Once in the sequence; a reply with a match, every time.
     #[default]
-    Usual,
-    /// So many times.
+    Default,
     Times(u32),
-    /// Every time.
     Forever,
 }
 
-/// A call of a tool in a script.
+/// A scripted tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Call {
     pub(super) name: String,
     pub(super) arguments: ScriptedArguments,
 }
 
-/// Arguments as JSON, or as the raw text a model might have sent.
+/// Arguments as JSON, or as raw text that a model might have sent.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ScriptedArguments {
     Json(Value),
     Text(String),
 }
 
-/// How a scripted answer fails: what a vendor might do, without a vendor.
+/// A fault of a scripted answer: a failure that a vendor may cause, without a vendor.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Too many requests; `retry_after` is how long to wait, if it says.
+    /// HTTP 429, too many requests.
     RateLimit {
-        /// How long to wait.
+        /// The wait the provider asks for, if it does.
         retry_after: Option<Duration>,
     },
-    /// Out of credit.
+    /// The account is out of credit.
     Quota,
-    /// The provider failed with this HTTP status.
+    /// The provider fails with an HTTP status, usually 5xx.
     Server {
-        /// The status.
+        /// The HTTP status, such as 503.
         status: u16,
     },
-    /// No answer in time, reported at once.
+    /// The answer does not come in time. Reported at once, without waiting.
     Timeout,
-    /// Cannot be reached.
+    /// The connection to the provider is refused.
     Network,
-    /// The connection breaks.
+    /// The connection to the provider breaks.
     Reset,
-    /// The key is refused.
+    /// The provider refuses the API key.
     Authentication,
-    /// No such model.
+    /// The provider has no such model.
     NotFound,
-    /// The request is refused.
+    /// The provider rejects the request as invalid.
     BadRequest,
-    /// The request does not fit the window.
+    /// The request does not fit the context window.
     ContextTooLong,
-    /// The provider declines to answer.
+    /// The provider's safety system refuses to answer.
     Refused,
-    /// The answer cannot be read.
+    /// The answer cannot be decoded.
     InvalidResponse {
-        /// The unreadable answer.
+        /// The body of the answer that cannot be decoded.
         raw: String,
     },
-    /// The answer stops before its end; the text of the reply comes before that.
+    /// The answer stops before its end, after the reply's text.
     Truncated,
-    /// Nothing more ever comes; the caller's time or a cancellation ends it.
+    /// The answer never ends, after the reply's text; only the caller's time or a cancellation ends
+    /// it.
     Stall,
-    /// A finished answer with nothing in it.
+    /// A finished answer without content.
     Empty,
-    /// A finished answer in which the text of the reply is only thought, not said.
+    /// A finished answer in which the reply's text is thinking, not text.
     ThinkingOnly,
-    /// The answer arrives a byte at a time, so that every character is cut; what cannot be read yet
-    /// waits for its rest.
+    /// The answer arrives one character at a time.
     SplitUtf8,
-    /// The arguments of the reply's calls stop in the middle.
+    /// The arguments of the reply's calls are cut off in the middle.
     TruncatedJson,
-    /// The reply's calls name tools there are not, one letter beside those that are meant.
+    /// The reply's calls name unknown tools, whose names differ from the real ones in one letter.
     UnknownTool,
-    /// No argument of the reply's calls has the type it had.
+    /// The arguments of the reply's calls have wrong types.
     WrongType,
 }
 
 impl Fault {
-    /// Whether it spoils calls, and so needs some.
-    pub(super) fn spoils_calls(&self) -> bool {
+    /// Returns true if the fault alters calls, so that the reply needs some.
+    pub(super) fn alters_calls(&self) -> bool {
         matches!(
             self,
             Self::TruncatedJson | Self::UnknownTool | Self::WrongType
@@ -113,23 +125,23 @@ impl Fault {
     }
 }
 
-/// A reply that says something.
+/// Creates a reply with a text.
 #[must_use]
-pub fn text(words: impl Into<String>) -> Reply {
+pub fn text(text: impl Into<String>) -> Reply {
     Reply {
-        text: Some(words.into()),
+        text: Some(text.into()),
         ..Reply::default()
     }
 }
 
-/// A reply that calls a tool. `arguments` that are no object are sent as they are, as a confused
-/// model would.
+/// Creates a reply that calls a tool. `arguments` that are no object are sent as they are, as a
+/// confused model would.
 #[must_use]
 pub fn call(tool: impl Into<String>, arguments: Value) -> Reply {
     Reply::default().and_call(tool, arguments)
 }
 
-/// A reply that fails.
+/// Creates a reply that fails.
 #[must_use]
 pub fn fault(fault: Fault) -> Reply {
     Reply {
@@ -139,7 +151,7 @@ pub fn fault(fault: Fault) -> Reply {
 }
 
 impl Reply {
-    /// The same and a further call in the same answer.
+    /// Adds a call to the same answer.
     #[must_use]
     pub fn and_call(mut self, tool: impl Into<String>, arguments: Value) -> Self {
         self.calls.push(Call {
@@ -149,7 +161,7 @@ impl Reply {
         self
     }
 
-    /// The same and a call whose arguments are this raw text, JSON or not.
+    /// Adds a call whose arguments are this raw text, JSON or not.
     #[must_use]
     pub fn and_call_text(mut self, tool: impl Into<String>, arguments: impl Into<String>) -> Self {
         self.calls.push(Call {
@@ -159,35 +171,36 @@ impl Reply {
         self
     }
 
-    /// The same, failing like this.
+    /// Sets the fault of the reply.
     #[must_use]
     pub fn failing(mut self, fault: Fault) -> Self {
         self.fault = Some(fault);
         self
     }
 
-    /// The same with words before the calls or the fault.
+    /// Sets the text, which comes before the calls or the fault.
     #[must_use]
-    pub fn saying(mut self, words: impl Into<String>) -> Self {
-        self.text = Some(words.into());
+    pub fn saying(mut self, text: impl Into<String>) -> Self {
+        self.text = Some(text.into());
         self
     }
 
-    /// The same with thinking before everything else.
+    /// Sets the thinking, which comes before everything else.
     #[must_use]
-    pub fn thinking(mut self, words: impl Into<String>) -> Self {
-        self.thinking = Some(words.into());
+    pub fn thinking(mut self, text: impl Into<String>) -> Self {
+        self.thinking = Some(text.into());
         self
     }
 
-    /// The same with this reason to stop. Default: by what the reply holds.
+    /// Sets the finish reason. Default: [`FinishReason::ToolCalls`] with calls, else
+    /// [`FinishReason::Stop`].
     #[must_use]
     pub fn finish(mut self, finish: FinishReason) -> Self {
         self.finish = Some(finish);
         self
     }
 
-    /// The same with this token count. Default: unknown.
+    /// Sets the token counts. Default: unknown.
     #[must_use]
     pub fn usage(mut self, input_tokens: u64, output_tokens: u64) -> Self {
         self.usage = Usage {
@@ -198,62 +211,60 @@ impl Reply {
         self
     }
 
-    /// Not part of the sequence: answers every request whose latest words (the person's, or what
-    /// tools returned) hold `words`, upper or lower case.
+    /// Takes the reply out of the sequence: it answers every request whose latest text (the user's
+    /// message, or the tool results after it) contains `text`, in upper or lower case.
     #[must_use]
-    pub fn matching(mut self, words: impl Into<String>) -> Self {
-        self.matching = Some(words.into());
+    pub fn matching(mut self, text: impl Into<String>) -> Self {
+        self.matching = Some(text.into());
         self
     }
 
-    /// Given so many times.
+    /// Sets the number of times the reply is given.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
-        self.uses = Uses::Times(times);
+        self.repetition = Repetition::Times(times);
         self
     }
 
-    /// Given every time from here on.
+    /// Gives the reply every time from here on.
     #[must_use]
     pub fn forever(mut self) -> Self {
-        self.uses = Uses::Forever;
+        self.repetition = Repetition::Forever;
         self
     }
 
-    /// Given after this time.
+    /// Delays the answer by this time.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
     }
 
-    /// Streamed in pieces of so many characters. Default: word by word.
+    /// Streams the answer in pieces of so many characters. Default: word by word.
     #[must_use]
     pub fn in_pieces(mut self, chars: usize) -> Self {
         self.piece_chars = Some(chars.max(1));
         self
     }
 
-    /// Streamed with this time before each piece. Default: none.
+    /// Streams the answer with this pause before each piece. Default: none.
     #[must_use]
     pub fn with_pauses(mut self, pause: Duration) -> Self {
         self.pause = pause;
         self
     }
 
-    /// What is played: the reply as its fault leaves it. A fault that is an error is left to be
-    /// one.
-    pub(super) fn spoilt(mut self) -> Self {
+    /// Returns the reply as its fault alters it. Faults that are errors change nothing here.
+    pub(super) fn with_fault_applied(mut self) -> Self {
         match &self.fault {
             Some(Fault::Empty) => {
                 (self.thinking, self.text) = (None, None);
                 self.calls.clear();
             }
             Some(Fault::ThinkingOnly) => {
-                let thought = [self.thinking.take(), self.text.take()]
-                    .into_iter()
-                    .flatten();
-                self.thinking = Some(thought.collect::<Vec<_>>().join(" "));
+                let texts = [self.thinking.take(), self.text.take()];
+                let texts: Vec<String> = texts.into_iter().flatten().collect();
+                self.thinking = Some(texts.join(" "));
                 self.calls.clear();
             }
             Some(Fault::SplitUtf8) => self.piece_chars = Some(1),
@@ -265,19 +276,18 @@ impl Reply {
         self
     }
 
-    /// How often it may be given.
-    pub(super) fn uses_max(&self) -> u32 {
-        match self.uses {
-            Uses::Usual if self.matching.is_some() => u32::MAX,
-            Uses::Usual => 1,
-            Uses::Times(times) => times,
-            Uses::Forever => u32::MAX,
+    /// Returns the number of times it may be given.
+    pub(super) fn times_max(&self) -> u32 {
+        match self.repetition {
+            Repetition::Default if self.matching.is_none() => 1,
+            Repetition::Default | Repetition::Forever => u32::MAX,
+            Repetition::Times(times) => times,
         }
     }
 }
 
 impl Call {
-    /// The arguments as JSON text, or what should be.
+    /// Returns the arguments as JSON text, valid or not.
     pub(super) fn arguments_text(&self) -> String {
         match &self.arguments {
             ScriptedArguments::Json(value) => value.to_string(),

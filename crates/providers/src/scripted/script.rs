@@ -1,16 +1,16 @@
-//! Which answer is next.
+//! [`Script`]: chooses the next reply, and fills in its placeholders.
 
-use adjutant_core::told::words_alone;
+use adjutant_core::recall_block;
 use adjutant_core::{GenerateRequest, Message, Role};
 use serde_json::Value;
 
 use super::reply::{Reply, ScriptedArguments};
 
-/// The replies of a script and how far it was played.
+/// The replies of a script, and how often each was given.
 #[derive(Debug, Default)]
 pub(super) struct Script {
     replies: Vec<Reply>,
-    /// How often each reply was given.
+    /// The number of times each reply was given.
     given: Vec<u32>,
     started: bool,
 }
@@ -30,19 +30,19 @@ impl Script {
         self.given.push(0);
     }
 
-    /// The reply to a request: the first that matches, else the next of the sequence. Fails in
-    /// words once there is none.
+    /// Returns the reply to a request: the first that matches, else the next of the sequence. Fails
+    /// with a message once there is none.
     pub(super) fn next(&mut self, request: &GenerateRequest) -> Result<Reply, String> {
         if !self.started {
             self.started = true;
-            self.skip_what_was_answered(&request.messages);
+            self.skip_answered(&request.messages);
         }
-        let latest = Latest::of(&request.messages);
-        let chosen = self.matching(&latest).or_else(|| self.in_sequence());
+        let query = Query::from_messages(&request.messages);
+        let chosen = self.matching(&query).or_else(|| self.in_sequence());
         match chosen {
             Some(index) => {
                 self.given[index] = self.given[index].saturating_add(1);
-                Ok(latest.fill_in(self.replies[index].clone()))
+                Ok(query.fill_in(self.replies[index].clone()))
             }
             None => Err(format!(
                 "the script is over: it had {} replies",
@@ -51,31 +51,31 @@ impl Script {
         }
     }
 
-    /// A process that died in the middle of a turn comes back with a fresh script and a transcript
-    /// that holds the answers it already gave. Only answers the sequence gave count, not those of
-    /// matching replies.
-    fn skip_what_was_answered(&mut self, messages: &[Message]) {
-        let asked = messages
+    /// Skips the replies that were given in this turn already. A process that died in the middle of
+    /// a turn is replaced by one with a fresh script and a transcript with these answers. Only
+    /// answers of the sequence count, not those of matching replies.
+    fn skip_answered(&mut self, messages: &[Message]) {
+        let turn_start = messages
             .iter()
             .rposition(|message| message.role() == Role::User)
             .unwrap_or(0);
-        for at in asked..messages.len() {
+        for at in turn_start..messages.len() {
             if messages[at].role() != Role::Assistant {
                 continue;
             }
-            let before = Latest::of(&messages[..at]);
+            let before = Query::from_messages(&messages[..at]);
             if let Some(index) = self.matching(&before).or_else(|| self.in_sequence()) {
                 self.given[index] = self.given[index].saturating_add(1);
             }
         }
     }
 
-    fn matching(&self, latest: &Latest) -> Option<usize> {
+    fn matching(&self, query: &Query) -> Option<usize> {
         self.position(|reply| {
             reply
                 .matching
                 .as_ref()
-                .is_some_and(|words| latest.holds(words))
+                .is_some_and(|text| query.contains(text))
         })
     }
 
@@ -87,41 +87,41 @@ impl Script {
         self.replies
             .iter()
             .zip(&self.given)
-            .position(|(reply, given)| *given < reply.uses_max() && wanted(reply))
+            .position(|(reply, given)| *given < reply.times_max() && wanted(reply))
     }
 }
 
-/// What a request asks to be answered: the person's last words, or the tool results behind them.
-struct Latest {
-    /// What `match` looks at.
-    words: String,
-    /// The person's last words, without what a memory put in front of them.
+/// The latest messages of a request, which a reply has to answer.
+struct Query {
+    /// The text that `match` is compared with: the tool results if there are any, else `input`.
+    text: String,
+    /// The user's last message, without facts from the memory.
     input: String,
-    /// What the tools returned, if they are what is answered.
+    /// The tool results after the user's message, as text.
     result: String,
-    /// The same as data.
+    /// The same results as JSON.
     data: Vec<Value>,
 }
 
-impl Latest {
-    fn of(messages: &[Message]) -> Self {
+impl Query {
+    fn from_messages(messages: &[Message]) -> Self {
         let input = messages
             .iter()
             .rfind(|message| message.role() == Role::User)
-            .map(|message| words_alone(&message.text()).to_owned())
+            .map(|message| recall_block::strip(&message.text()).to_owned())
             .unwrap_or_default();
         let results: Vec<&Message> = messages
             .iter()
             .rev()
             .take_while(|message| message.role() == Role::Tool)
             .collect();
-        let (mut words, mut result, mut data) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut texts, mut result, mut data) = (Vec::new(), Vec::new(), Vec::new());
         for (_, _, answer) in results
             .iter()
             .rev()
             .filter_map(|message| message.tool_result())
         {
-            words.push(answer.to_json().to_string());
+            texts.push(answer.to_json().to_string());
             data.extend(answer.data.as_deref().cloned());
             result.push(match (answer.data.as_deref(), &answer.error) {
                 (_, Some(error)) => error.clone(),
@@ -130,36 +130,36 @@ impl Latest {
                 (None, None) => String::new(),
             });
         }
-        let words = if words.is_empty() {
+        let text = if texts.is_empty() {
             input.clone()
         } else {
-            words.join("\n")
+            texts.join("\n")
         };
         Self {
-            words,
+            text,
             input,
             result: result.join("\n"),
             data,
         }
     }
 
-    fn holds(&self, words: &str) -> bool {
-        self.words.to_lowercase().contains(&words.to_lowercase())
+    fn contains(&self, text: &str) -> bool {
+        self.text.to_lowercase().contains(&text.to_lowercase())
     }
 
-    /// Puts the request's own words into the placeholders of a reply.
+    /// Replaces the placeholders of a reply with the request's input and tool results.
     fn fill_in(&self, mut reply: Reply) -> Reply {
         let rest = reply
             .matching
             .as_deref()
-            .map_or(self.input.as_str(), |words| after(&self.input, words));
+            .map_or(self.input.as_str(), |text| after(&self.input, text));
         let values = [
             ("{{input}}", self.input.as_str()),
             ("{{rest}}", rest),
             ("{{result}}", self.result.as_str()),
         ];
         if let Some(text) = &mut reply.text {
-            *text = replace(&self.with_members(text), &values);
+            *text = replace(&self.fill_in_members(text), &values);
         }
         for call in &mut reply.calls {
             if let ScriptedArguments::Json(arguments) = &mut call.arguments {
@@ -168,12 +168,10 @@ impl Latest {
         }
         reply
     }
-}
 
-impl Latest {
-    /// Puts members of what the tools returned in the places of `{{result.NAME}}`; a dot goes
-    /// deeper, and of a list each element is meant.
-    fn with_members(&self, text: &str) -> String {
+    /// Replaces each `{{result.NAME}}` with that member of the tool results. A dot selects a member
+    /// of a member; of a list, each element is meant.
+    fn fill_in_members(&self, text: &str) -> String {
         let mut pieces = text.split("{{result.");
         let mut filled = pieces.next().unwrap_or_default().to_owned();
         for piece in pieces {
@@ -195,7 +193,7 @@ impl Latest {
     }
 }
 
-/// What stands in a value at a path, as text.
+/// Returns the values at a path as text.
 fn members(value: &Value, path: &[&str]) -> Vec<String> {
     match (value, path) {
         (Value::Array(items), _) => items.iter().flat_map(|item| members(item, path)).collect(),
@@ -208,18 +206,18 @@ fn members(value: &Value, path: &[&str]) -> Vec<String> {
     }
 }
 
-/// What follows `words` in `input`, without the blanks around it; everything if it is not there.
-fn after<'a>(input: &'a str, words: &str) -> &'a str {
-    let words = words.to_lowercase();
-    // Lower case may be longer or shorter in bytes than what it came from, so the place is looked
-    // for in the original.
+/// Returns the part of `input` after `text`, trimmed; all of it if `text` is not in it.
+fn after<'a>(input: &'a str, text: &str) -> &'a str {
+    let text = text.to_lowercase();
+    // Lower case may have another length in bytes than the original, so the end is searched for in
+    // the original.
     let end = input
         .char_indices()
-        .find(|(at, _)| input[*at..].to_lowercase().starts_with(&words))
+        .find(|(at, _)| input[*at..].to_lowercase().starts_with(&text))
         .map_or(0, |(at, _)| {
             input[at..]
                 .char_indices()
-                .nth(words.chars().count())
+                .nth(text.chars().count())
                 .map_or(input.len(), |(end, _)| at + end)
         });
     input[end..].trim_matches(|c: char| c.is_whitespace() || c == ':')

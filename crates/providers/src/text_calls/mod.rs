@@ -1,15 +1,16 @@
-//! Calls and thinking that come as text: what a server passes on unread where it does not know a
-//! model's own way of writing them. Pure; how the text is cut into pieces makes no difference.
+//! [`TextCalls`]: finds tool calls and thinking that a model wrote as text, because the server does
+//! not know the model's syntax for them. Pure; how the text is cut into chunks makes no difference.
 //!
-//! A call is taken out of the text only if it names a tool of the request. Inside a code fence or
-//! behind a quotation mark it is something the model talks about, unless it is the whole answer.
+//! A call is taken out of the text only if it names a tool of the request. In a code fence or after
+//! a quotation mark it counts as a quotation, unless it is the whole answer.
 //!
-//! Formats, from the models' own chat templates: Hermes and Qwen (`<tool_call>` and JSON),
+//! Syntaxes, from the models' own chat templates: Hermes and Qwen (`<tool_call>` and JSON),
 //! Qwen3-Coder (`<function=name><parameter=x>`), GLM (`<arg_key>`), Llama 3 (`<|python_tag|>`, or
 //! bare JSON), Mistral (`[TOOL_CALLS]`), Phi and Granite (`<|tool_call|>`), Qwen2.5-Coder
 //! (`<tools>`, or fenced JSON).
 
-mod parse; // what stands inside the tags
+mod parse; // parses the text between the tags
+mod syntax; // the tags around calls
 #[cfg(test)]
 mod tests;
 
@@ -19,47 +20,9 @@ use adjutant_core::{Delta, ToolSet};
 
 use crate::assembly::{Assembly, CallFragment};
 use parse::Call;
+use syntax::{SYNTAXES, Syntax};
 
-/// A way to write calls.
-#[derive(Debug, PartialEq, Eq)]
-struct Form {
-    open: &'static str,
-    /// What ends it besides the end of the answer.
-    close: &'static [&'static str],
-}
-
-const FORMS: &[Form] = &[
-    Form {
-        open: "<tool_call>",
-        close: &["</tool_call>"],
-    },
-    Form {
-        open: "<function=",
-        close: &["</function>"],
-    },
-    Form {
-        open: "<function_call>",
-        close: &["</function_call>"],
-    },
-    Form {
-        open: "<tools>",
-        close: &["</tools>"],
-    },
-    Form {
-        open: "<|tool_call|>",
-        close: &["<|/tool_call|>"],
-    },
-    Form {
-        open: "<|python_tag|>",
-        close: &["<|eom_id|>", "<|eot_id|>"],
-    },
-    Form {
-        open: "[TOOL_CALLS]",
-        close: &[],
-    },
-];
-
-/// What may be left behind a call and says nothing.
+/// Tags after a call that carry no information and are dropped.
 const LEFTOVERS: &[&str] = &[
     "</tool_call>",
     "</function>",
@@ -72,40 +35,40 @@ const LEFTOVERS: &[&str] = &[
     "</s>",
 ];
 
-const THINK: &str = "<think>";
-const THOUGHT: &str = "</think>";
+const THINK_OPEN: &str = "<think>";
+const THINK_CLOSE: &str = "</think>";
 const FENCE: &str = "```";
 
-/// What text turned out to be.
+/// A classified piece of an answer's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Piece {
-    /// Words.
+pub(crate) enum Segment {
+    /// Text of the answer.
     Text(String),
-    /// Thinking that was marked as such.
+    /// Thinking, without its tags.
     Thinking(String),
-    /// A call; its arguments are JSON text that may be broken.
+    /// A call; its arguments are JSON text that may be malformed.
     Call { name: String, arguments: String },
 }
 
-impl Piece {
-    /// Adds it to an answer. A call has this number there, and is reported.
-    pub(crate) fn place(
+impl Segment {
+    /// Adds the segment to an answer. A call gets the index `index`, and is recorded as a loss.
+    pub(crate) fn add_to(
         self,
-        number: u64,
+        index: u64,
         assembly: &mut Assembly,
         losses: &mut Vec<String>,
         deltas: &mut VecDeque<Delta>,
     ) {
         match self {
-            Self::Text(words) => deltas.extend(assembly.text(&words, None)),
-            Self::Thinking(thoughts) => deltas.extend(assembly.thinking(&thoughts, None)),
+            Self::Text(text) => deltas.extend(assembly.text(&text, None)),
+            Self::Thinking(text) => deltas.extend(assembly.thinking(&text, None)),
             Self::Call { name, arguments } => {
                 let notice = format!("a call of {name} came as text and was taken out of it");
                 if !losses.contains(&notice) {
                     losses.push(notice);
                 }
                 let fragment = CallFragment {
-                    index: Some(number),
+                    index: Some(index),
                     provider_id: None,
                     name: Some(&name),
                     arguments: &arguments,
@@ -116,116 +79,116 @@ impl Piece {
     }
 }
 
-/// Takes an answer's text as it comes and says what it is as soon as that is certain.
+/// Classifies an answer's text as it arrives, each piece as soon as it is certain.
 #[derive(Debug)]
 pub(crate) struct TextCalls {
     tools: ToolSet,
     state: State,
-    /// What is not decided yet.
+    /// Text that is not classified yet.
     held: String,
-    place: Place,
-    /// How many more beginnings and ends of forms are looked at.
+    position: Position,
+    /// The number of further tags that are looked at.
     marks_left: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum State {
-    /// Nothing was said yet, besides thinking.
-    Beginning {
+    /// No text yet, besides thinking.
+    Start {
         thought: bool,
     },
-    /// Behind `<think>`.
+    /// After `<think>`.
     Thinking {
         began: bool,
     },
-    Words,
-    /// Behind the opening of a form; no end begins before `searched`.
-    Inside {
-        form: &'static Form,
+    Text,
+    /// After an opening tag; no closing tag begins before `searched`.
+    InCall {
+        syntax: &'static Syntax,
         searched: usize,
     },
-    /// Behind a call.
-    Behind,
+    AfterCall,
 }
 
-/// Where in the words we are.
+/// The context of the next character of the text.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Position {
     before: Option<char>,
-    /// Only space since the line began.
+    /// Only white space since the line began.
     line_start: bool,
     fenced: bool,
 }
 
-impl Place {
+impl Position {
     const START: Self = Self {
         before: None,
         line_start: true,
         fenced: false,
     };
 
-    fn pass(&mut self, c: char) {
+    fn advance(&mut self, c: char) {
         self.before = Some(c);
         self.line_start = c == '\n' || (self.line_start && c.is_whitespace());
     }
 
-    /// Whether something beginning here is only talked about.
+    /// Returns true if a tag here is part of a quotation.
     fn is_quoted(self) -> bool {
         self.fenced || matches!(self.before, Some('`' | '"' | '\'' | '“' | '‘' | '«'))
     }
 }
 
-/// Beginnings of forms, and ends that stand in strings, that are looked at in one answer. What
-/// comes after is words: for each of them the text held so far is gone through again, and a server
-/// could send megabytes of them.
+/// Tags that are looked at in one answer: opening ones, and closing ones inside strings. Everything
+/// after them is text. Each of them causes another pass over the held text, and a server could send
+/// megabytes of them.
 const MARKS_MAX: u32 = 256;
-/// Bytes at the beginning of an answer that decide whether it may be nothing but calls.
+/// Bytes at the beginning of an answer that decide if it may consist of calls only.
 const LEAD_BYTES_MAX: usize = 256;
 
-/// What is done with the held text next.
+/// The continuation after a step.
 enum Step {
+    /// The held text may have more to classify.
     Again,
     /// More text is needed.
     Wait,
 }
 
 impl TextCalls {
-    /// For an answer to a request with these tools.
+    /// Returns the classifier for an answer to a request with these tools.
     pub(crate) fn new(tools: ToolSet) -> Self {
         Self {
             tools,
-            state: State::Beginning { thought: false },
+            state: State::Start { thought: false },
             held: String::new(),
-            place: Place::START,
+            position: Position::START,
             marks_left: MARKS_MAX,
         }
     }
 
-    /// More text.
-    pub(crate) fn push(&mut self, words: &str, out: &mut Vec<Piece>) {
-        self.held.push_str(words);
+    /// Adds text, and appends to `out` what is certain by now.
+    pub(crate) fn push(&mut self, text: &str, out: &mut Vec<Segment>) {
+        self.held.push_str(text);
         while !self.held.is_empty() && matches!(self.step(false, out), Step::Again) {}
     }
 
-    /// No more text, or something else comes first: what is held is decided now.
-    pub(crate) fn flush(&mut self, out: &mut Vec<Piece>) {
+    /// Classifies all held text, because other content or the end of the answer follows.
+    pub(crate) fn flush(&mut self, out: &mut Vec<Segment>) {
         while !self.held.is_empty() && matches!(self.step(true, out), Step::Again) {}
     }
 
-    fn step(&mut self, last: bool, out: &mut Vec<Piece>) -> Step {
+    fn step(&mut self, last: bool, out: &mut Vec<Segment>) -> Step {
         match self.state {
-            State::Beginning { thought } => self.beginning(thought, last, out),
-            State::Thinking { began } => self.thinking(began, last, out),
-            State::Words => self.words(last, out),
-            State::Inside { form, searched } => self.inside(form, searched, last, out),
-            State::Behind => self.behind(last),
+            State::Start { thought } => self.at_start(thought, last, out),
+            State::Thinking { began } => self.in_thinking(began, last, out),
+            State::Text => self.in_text(last, out),
+            State::InCall { syntax, searched } => self.in_call(syntax, searched, last, out),
+            State::AfterCall => self.after_call(last),
         }
     }
 
-    fn beginning(&mut self, thought: bool, last: bool, out: &mut Vec<Piece>) -> Step {
+    fn at_start(&mut self, thought: bool, last: bool, out: &mut Vec<Segment>) -> Step {
         let space = self.held.len() - self.held.trim_start().len();
         if thought {
-            // The space between thinking and answer belongs to neither.
+            // White space between thinking and the answer belongs to neither.
             self.held.drain(..space);
         }
         let rest = if thought {
@@ -235,78 +198,81 @@ impl TextCalls {
         };
         if rest.is_empty() && !last {
             if space > LEAD_BYTES_MAX {
-                self.state = State::Words;
+                self.state = State::Text;
                 return Step::Again;
             }
             return Step::Wait;
         }
         if !thought {
-            match starts(rest, THINK, last) {
-                Starts::Yes => {
-                    self.held.drain(..space + THINK.len());
+            match starts_with(rest, THINK_OPEN, last) {
+                Prefix::Yes => {
+                    self.held.drain(..space + THINK_OPEN.len());
                     self.state = State::Thinking { began: false };
                     return Step::Again;
                 }
-                Starts::Perhaps => return Step::Wait,
-                Starts::No => {}
+                Prefix::Maybe => return Step::Wait,
+                Prefix::No => {}
             }
         }
         if self.may_call() {
-            for form in FORMS {
-                match starts(rest, form.open, last) {
-                    Starts::Yes => {
-                        let opened = self.held.len() - rest.len() + form.open.len();
+            for syntax in SYNTAXES {
+                match starts_with(rest, syntax.open, last) {
+                    Prefix::Yes => {
+                        let opened = self.held.len() - rest.len() + syntax.open.len();
                         self.held.drain(..opened);
-                        self.open(form);
+                        self.open(syntax);
                         return Step::Again;
                     }
-                    Starts::Perhaps => return Step::Wait,
-                    Starts::No => {}
+                    Prefix::Maybe => return Step::Wait,
+                    Prefix::No => {}
                 }
             }
             let lead = &rest[..rest.floor_char_boundary(LEAD_BYTES_MAX)];
-            if parse::may_be_whole(lead) {
+            if parse::may_be_only_calls(lead) {
                 if !last {
                     return Step::Wait;
                 }
-                if let Some(calls) = self.whole(rest) {
+                if let Some(calls) = self.only_calls(rest) {
                     self.held.clear();
-                    self.calls(calls, out);
+                    self.add_calls(calls, out);
                     return Step::Wait;
                 }
             }
         }
-        self.state = State::Words;
+        self.state = State::Text;
         Step::Again
     }
 
-    /// Whether what follows can be a call.
+    /// Returns true if the following text may be a call.
     fn may_call(&self) -> bool {
         !self.tools.is_empty() && self.marks_left > 0
     }
 
-    fn open(&mut self, form: &'static Form) {
+    fn open(&mut self, syntax: &'static Syntax) {
         self.marks_left = self.marks_left.saturating_sub(1);
-        self.state = State::Inside { form, searched: 0 };
+        self.state = State::InCall {
+            syntax,
+            searched: 0,
+        };
     }
 
-    /// The calls that an answer is, if it is nothing else.
-    fn whole(&self, answer: &str) -> Option<Vec<Call>> {
+    /// Returns the calls that an answer consists of; `None` if it is anything else.
+    fn only_calls(&self, answer: &str) -> Option<Vec<Call>> {
         let inner = parse::unfenced(answer.trim());
         if inner.starts_with(['<']) || inner.starts_with("[TOOL_CALLS]") {
-            let (mut nested, mut pieces) = (Self::new(self.tools.clone()), Vec::new());
-            nested.push(inner, &mut pieces);
-            nested.flush(&mut pieces);
-            let call = |piece| match piece {
-                Piece::Call { name, arguments } => Some(Call { name, arguments }),
-                Piece::Text(_) | Piece::Thinking(_) => None,
+            let (mut nested, mut segments) = (Self::new(self.tools.clone()), Vec::new());
+            nested.push(inner, &mut segments);
+            nested.flush(&mut segments);
+            let call = |segment| match segment {
+                Segment::Call { name, arguments } => Some(Call { name, arguments }),
+                Segment::Text(_) | Segment::Thinking(_) => None,
             };
-            return pieces.into_iter().map(call).collect();
+            return segments.into_iter().map(call).collect();
         }
-        parse::whole(inner, &self.tools)
+        parse::bare_calls(inner, &self.tools)
     }
 
-    fn thinking(&mut self, began: bool, last: bool, out: &mut Vec<Piece>) -> Step {
+    fn in_thinking(&mut self, began: bool, last: bool, out: &mut Vec<Segment>) -> Step {
         if !began {
             let space = self.held.len() - self.held.trim_start().len();
             self.held.drain(..space);
@@ -314,83 +280,85 @@ impl TextCalls {
                 began: !self.held.is_empty(),
             };
         }
-        if let Some(end) = self.held.find(THOUGHT) {
-            let thoughts: String = self.held.drain(..end + THOUGHT.len()).collect();
-            emit(out, Piece::Thinking(thoughts[..end].to_owned()));
-            self.state = State::Beginning { thought: true };
+        if let Some(end) = self.held.find(THINK_CLOSE) {
+            let text: String = self.held.drain(..end + THINK_CLOSE.len()).collect();
+            emit(out, Segment::Thinking(text[..end].to_owned()));
+            self.state = State::Start { thought: true };
             return Step::Again;
         }
         let end = self.held.len()
             - if last {
                 0
             } else {
-                overlap(&self.held, THOUGHT)
+                overlap(&self.held, THINK_CLOSE)
             };
-        emit(out, Piece::Thinking(self.held.drain(..end).collect()));
+        emit(out, Segment::Thinking(self.held.drain(..end).collect()));
         Step::Wait
     }
 
-    fn words(&mut self, last: bool, out: &mut Vec<Piece>) -> Step {
+    fn in_text(&mut self, last: bool, out: &mut Vec<Segment>) -> Step {
         if !self.may_call() {
-            emit(out, Piece::Text(std::mem::take(&mut self.held)));
+            emit(out, Segment::Text(std::mem::take(&mut self.held)));
             return Step::Wait;
         }
-        let mut place = self.place;
+        let mut position = self.position;
         let mut at = 0;
         let found = loop {
             let rest = &self.held[at..];
             let Some(c) = rest.chars().next() else {
                 break None;
             };
-            if place.line_start && c == '`' {
-                match starts(rest, FENCE, last) {
-                    Starts::Yes => {
-                        place = Place {
+            if position.line_start && c == '`' {
+                match starts_with(rest, FENCE, last) {
+                    Prefix::Yes => {
+                        position = Position {
                             before: Some('`'),
                             line_start: false,
-                            fenced: !place.fenced,
+                            fenced: !position.fenced,
                         };
                         at += FENCE.len();
                         continue;
                     }
-                    Starts::Perhaps => break None,
-                    Starts::No => {}
+                    Prefix::Maybe => break None,
+                    Prefix::No => {}
                 }
             }
-            if matches!(c, '<' | '[') && !place.is_quoted() {
-                let forms = || {
-                    FORMS
+            if matches!(c, '<' | '[') && !position.is_quoted() {
+                let matches = || {
+                    SYNTAXES
                         .iter()
-                        .map(|form| (form, starts(rest, form.open, last)))
+                        .map(|syntax| (syntax, starts_with(rest, syntax.open, last)))
                 };
-                if let Some((form, _)) = forms().find(|(_, starts)| *starts == Starts::Yes) {
-                    break Some(form);
+                if let Some((syntax, _)) = matches().find(|(_, found)| *found == Prefix::Yes) {
+                    break Some(syntax);
                 }
-                if forms().any(|(_, starts)| starts == Starts::Perhaps) {
+                if matches().any(|(_, found)| found == Prefix::Maybe) {
                     break None;
                 }
             }
-            place.pass(c);
+            position.advance(c);
             at += c.len_utf8();
         };
-        self.place = place;
-        emit(out, Piece::Text(self.held.drain(..at).collect()));
-        let Some(form) = found else { return Step::Wait };
-        self.held.drain(..form.open.len());
-        self.open(form);
+        self.position = position;
+        emit(out, Segment::Text(self.held.drain(..at).collect()));
+        let Some(syntax) = found else {
+            return Step::Wait;
+        };
+        self.held.drain(..syntax.open.len());
+        self.open(syntax);
         Step::Again
     }
 
-    fn inside(
+    fn in_call(
         &mut self,
-        form: &'static Form,
+        syntax: &'static Syntax,
         searched: usize,
         last: bool,
-        out: &mut Vec<Piece>,
+        out: &mut Vec<Segment>,
     ) -> Step {
-        let Some((body, end)) = end_of(&self.held, form, searched, last, &mut self.marks_left)
+        let Some((body, end)) = find_end(&self.held, syntax, searched, last, &mut self.marks_left)
         else {
-            let longest = form
+            let longest = syntax
                 .close
                 .iter()
                 .map(|close| close.len())
@@ -400,51 +368,51 @@ impl TextCalls {
             while !self.held.is_char_boundary(searched) {
                 searched -= 1;
             }
-            self.state = State::Inside { form, searched };
+            self.state = State::InCall { syntax, searched };
             return Step::Wait;
         };
         let inside: String = self.held.drain(..end).collect();
-        match parse::body(form.open, &inside[..body], &self.tools) {
+        match parse::parse_body(syntax.open, &inside[..body], &self.tools) {
             Some((calls, rest)) => {
-                self.calls(calls, out);
+                self.add_calls(calls, out);
                 if !rest.trim().is_empty() {
-                    // What the model wrote behind its calls is words.
+                    // The model continued with text before the closing tag.
                     self.held.insert_str(0, rest);
                 }
             }
             None => {
-                let words = format!("{}{inside}", form.open);
-                words.chars().for_each(|c| self.place.pass(c));
-                emit(out, Piece::Text(words));
-                self.state = State::Words;
+                let text = format!("{}{inside}", syntax.open);
+                text.chars().for_each(|c| self.position.advance(c));
+                emit(out, Segment::Text(text));
+                self.state = State::Text;
             }
         }
         Step::Again
     }
 
-    fn calls(&mut self, calls: Vec<Call>, out: &mut Vec<Piece>) {
+    fn add_calls(&mut self, calls: Vec<Call>, out: &mut Vec<Segment>) {
         out.extend(
             calls
                 .into_iter()
-                .map(|Call { name, arguments }| Piece::Call { name, arguments }),
+                .map(|Call { name, arguments }| Segment::Call { name, arguments }),
         );
-        self.state = State::Behind;
-        self.place = Place::START;
+        self.state = State::AfterCall;
+        self.position = Position::START;
     }
 
-    fn behind(&mut self, last: bool) -> Step {
+    fn after_call(&mut self, last: bool) -> Step {
         let mut rest = self.held.trim_start();
         let next = loop {
             let leftover = LEFTOVERS
                 .iter()
-                .find(|leftover| starts(rest, leftover, last) != Starts::No);
+                .find(|leftover| starts_with(rest, leftover, last) != Prefix::No);
             match leftover.and_then(|leftover| rest.strip_prefix(*leftover)) {
                 _ if rest.is_empty() => break Step::Wait,
                 Some(behind) => rest = behind.trim_start(),
-                // It may be the beginning of one.
+                // It may still become a leftover.
                 None if leftover.is_some() => break Step::Wait,
                 None => {
-                    self.state = State::Words;
+                    self.state = State::Text;
                     break Step::Again;
                 }
             }
@@ -455,16 +423,17 @@ impl TextCalls {
     }
 }
 
-/// Where a form's body ends, and where what follows begins; `None`: later.
-fn end_of(
+/// Returns the end of a call's body, and the beginning of the text after its closing tag; `None` if
+/// more text is needed.
+fn find_end(
     text: &str,
-    form: &Form,
+    syntax: &Syntax,
     searched: usize,
     last: bool,
     marks_left: &mut u32,
 ) -> Option<(usize, usize)> {
     let ends = |from: usize| {
-        let found = form
+        let found = syntax
             .close
             .iter()
             .filter_map(|close| Some((from + text[from..].find(close)?, close.len())));
@@ -472,7 +441,7 @@ fn end_of(
     };
     let mut from = searched;
     while let Some((at, length)) = ends(from) {
-        // An argument may speak of the very tags.
+        // A closing tag inside a string belongs to an argument.
         if *marks_left == 0 || !parse::is_in_string(&text[..at]) {
             return Some((at, at + length));
         }
@@ -482,26 +451,27 @@ fn end_of(
     last.then(|| ends(0).map_or((text.len(), text.len()), |(at, length)| (at, at + length)))
 }
 
+/// The result of comparing a text with a prefix.
 #[derive(PartialEq, Eq)]
-enum Starts {
+enum Prefix {
     Yes,
-    /// As far as there is text.
-    Perhaps,
+    /// The text is too short to tell.
+    Maybe,
     No,
 }
 
-/// Whether `text` starts with `word`.
-fn starts(text: &str, word: &str, last: bool) -> Starts {
-    if text.starts_with(word) {
-        Starts::Yes
-    } else if !last && word.starts_with(text) {
-        Starts::Perhaps
+/// Compares the beginning of `text` with `prefix`. `last`: no more text follows.
+fn starts_with(text: &str, prefix: &str, last: bool) -> Prefix {
+    if text.starts_with(prefix) {
+        Prefix::Yes
+    } else if !last && prefix.starts_with(text) {
+        Prefix::Maybe
     } else {
-        Starts::No
+        Prefix::No
     }
 }
 
-/// Bytes at the end of `text` with which `word` may begin.
+/// Returns the number of bytes at the end of `text` with which `word` may begin.
 fn overlap(text: &str, word: &str) -> usize {
     (1..word.len())
         .rev()
@@ -509,12 +479,12 @@ fn overlap(text: &str, word: &str) -> usize {
         .unwrap_or(0)
 }
 
-/// Pieces of one kind are one piece.
-fn emit(out: &mut Vec<Piece>, piece: Piece) {
-    match (out.last_mut(), piece) {
-        (_, Piece::Text(words) | Piece::Thinking(words)) if words.is_empty() => {}
-        (Some(Piece::Text(text)), Piece::Text(words)) => text.push_str(&words),
-        (Some(Piece::Thinking(text)), Piece::Thinking(words)) => text.push_str(&words),
-        (_, piece) => out.push(piece),
+/// Appends a segment, joined to the last one if both are text or thinking.
+fn emit(out: &mut Vec<Segment>, segment: Segment) {
+    match (out.last_mut(), segment) {
+        (_, Segment::Text(text) | Segment::Thinking(text)) if text.is_empty() => {}
+        (Some(Segment::Text(before)), Segment::Text(text))
+        | (Some(Segment::Thinking(before)), Segment::Thinking(text)) => before.push_str(&text),
+        (_, segment) => out.push(segment),
     }
 }

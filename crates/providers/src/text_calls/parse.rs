@@ -1,53 +1,56 @@
-//! What stands inside a model's tags, as calls.
+//! Parses the text between a syntax's tags as calls.
 
 use adjutant_core::ToolDefinition;
 use serde_json::{Map, Value};
 
-/// A call of a known tool; its arguments are JSON text that may be broken.
+use super::syntax::SYNTAXES;
+
+/// A call of a known tool; its arguments are JSON text that may be malformed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Call {
     pub(super) name: String,
     pub(super) arguments: String,
 }
 
-/// The keys a call has that is written as JSON.
+/// The keys of a call that is written as a JSON object.
 const KEYS: &[&str] = &["name", "arguments", "parameters", "type", "id", "function"];
 
-/// The calls in the body of a form, and what stands behind them. `None`: there is no call in it.
-pub(super) fn body<'a>(
+/// Parses the calls in the text after an opening tag. Also returns the text after the calls; `None`
+/// if there is no call of a known tool.
+pub(super) fn parse_body<'a>(
     open: &str,
     body: &'a str,
     tools: &[ToolDefinition],
 ) -> Option<(Vec<Call>, &'a str)> {
     if open == "<function=" {
-        return Some((vec![function(body, tools)?], ""));
+        return Some((vec![function_call(body, tools)?], ""));
     }
     let text = unfenced(body.trim());
     if text.starts_with("<function=") {
         let calls: Option<Vec<Call>> = text
             .split("<function=")
             .skip(1)
-            .map(|text| function(text, tools))
+            .map(|text| function_call(text, tools))
             .collect();
         return Some((calls?, ""));
     }
     if text.contains("<arg_key>") || is_tool(text, tools) {
-        return Some((vec![arg_keys(text, tools)?], ""));
+        return Some((vec![arg_key_call(text, tools)?], ""));
     }
     if open == "[TOOL_CALLS]" && !text.starts_with(['[', '{']) {
-        return named_arguments(text, tools);
+        return named_calls(text, tools);
     }
-    values(text, tools, Strictness::Tagged)
+    json_calls(text, tools, Strictness::Tagged)
 }
 
-/// The calls that JSON is which nothing marks as calls: it must not be able to mean something else.
-pub(super) fn whole(text: &str, tools: &[ToolDefinition]) -> Option<Vec<Call>> {
-    let (calls, rest) = values(text, tools, Strictness::Bare)?;
+/// Parses JSON that no tag marks as calls, so it must not be able to mean anything else.
+pub(super) fn bare_calls(text: &str, tools: &[ToolDefinition]) -> Option<Vec<Call>> {
+    let (calls, rest) = json_calls(text, tools, Strictness::Bare)?;
     rest.trim().is_empty().then_some(calls)
 }
 
-/// Whether an answer that begins like this may be nothing but calls.
-pub(super) fn may_be_whole(answer: &str) -> bool {
+/// Returns true if an answer with this beginning may consist of calls only.
+pub(super) fn may_be_only_calls(answer: &str) -> bool {
     let begins_with = |text: &str, word: &str| text.starts_with(word) || word.starts_with(text);
     let (text, fenced) = match answer.strip_prefix("```") {
         None if "```".starts_with(answer) => return true,
@@ -57,7 +60,7 @@ pub(super) fn may_be_whole(answer: &str) -> bool {
             Some((_, inner)) => (inner.trim_start(), true),
         },
     };
-    if fenced && super::FORMS.iter().any(|form| begins_with(text, form.open)) {
+    if fenced && SYNTAXES.iter().any(|syntax| begins_with(text, syntax.open)) {
         return true;
     }
     let object = text.strip_prefix('[').unwrap_or(text).trim_start();
@@ -73,7 +76,7 @@ pub(super) fn may_be_whole(answer: &str) -> bool {
     }
 }
 
-/// The inside of a code fence, if the text is one.
+/// Returns the inside of a code fence, or the text itself if it is not fenced.
 pub(super) fn unfenced(text: &str) -> &str {
     let inside = || {
         let (_, inner) = text.strip_prefix("```")?.split_once('\n')?;
@@ -83,7 +86,7 @@ pub(super) fn unfenced(text: &str) -> &str {
     inside().unwrap_or(text)
 }
 
-/// Whether JSON that began in `text` ends inside a string.
+/// Returns true if the JSON that began in `text` is inside a string at its end.
 pub(super) fn is_in_string(text: &str) -> bool {
     let Some(start) = text
         .find(['{', '['])
@@ -105,14 +108,14 @@ pub(super) fn is_in_string(text: &str) -> bool {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Strictness {
-    /// Tags say that these are calls.
+    /// Tags mark the text as calls.
     Tagged,
-    /// Nothing does.
+    /// No tags, so the JSON has to be unambiguous.
     Bare,
 }
 
-/// JSON values, one behind the other or in lists.
-fn values<'a>(
+/// Parses JSON values, one after the other or in lists.
+fn json_calls<'a>(
     mut text: &'a str,
     tools: &[ToolDefinition],
     strictness: Strictness,
@@ -128,11 +131,11 @@ fn values<'a>(
         let mut stream = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
         match stream.next() {
             Some(Ok(value)) => {
-                calls.extend(of_value(value, tools, strictness)?);
+                calls.extend(calls_in(value, tools, strictness)?);
                 text = &rest[stream.byte_offset()..];
             }
             Some(Err(error)) if strictness == Strictness::Tagged || error.is_eof() => {
-                calls.push(broken(rest, tools, strictness)?);
+                calls.push(malformed_call(rest, tools, strictness)?);
                 text = "";
             }
             Some(Err(_)) | None => break,
@@ -141,12 +144,12 @@ fn values<'a>(
     (!calls.is_empty()).then_some((calls, text))
 }
 
-fn of_value(value: Value, tools: &[ToolDefinition], strictness: Strictness) -> Option<Vec<Call>> {
+fn calls_in(value: Value, tools: &[ToolDefinition], strictness: Strictness) -> Option<Vec<Call>> {
     match value {
         Value::Array(values) => {
             let calls: Option<Vec<_>> = values
                 .into_iter()
-                .map(|value| of_value(value, tools, strictness))
+                .map(|value| calls_in(value, tools, strictness))
                 .collect();
             Some(calls?.into_iter().flatten().collect())
         }
@@ -156,7 +159,7 @@ fn of_value(value: Value, tools: &[ToolDefinition], strictness: Strictness) -> O
             {
                 return None;
             }
-            // `{"type": "function", "function": {"name", "arguments"}}`, as OpenAI has it.
+            // `{"type": "function", "function": {"name", "arguments"}}`, as in OpenAI's API.
             if let Some(Value::Object(inner)) = fields.get("function") {
                 fields = inner.clone();
             }
@@ -182,14 +185,14 @@ fn of_value(value: Value, tools: &[ToolDefinition], strictness: Strictness) -> O
     }
 }
 
-/// Whether a model shows a tool's definition rather than calling it.
+/// Returns true if the model shows a tool's definition instead of calling the tool.
 fn is_schema(parameters: &Value) -> bool {
     parameters["type"] == "object" && parameters["properties"].is_object()
 }
 
-/// A call whose JSON stops or is wrong: the tool is known, the arguments stay as broken as they
-/// are.
-fn broken(text: &str, tools: &[ToolDefinition], strictness: Strictness) -> Option<Call> {
+/// Parses a call whose JSON is cut off or wrong: the tool is found by its name, the arguments are
+/// returned as they are.
+fn malformed_call(text: &str, tools: &[ToolDefinition], strictness: Strictness) -> Option<Call> {
     let behind = |key: &str| {
         let (_, rest) = text.split_once(&format!("\"{key}\""))?;
         rest.trim_start().strip_prefix(':').map(str::trim_start)
@@ -205,8 +208,8 @@ fn broken(text: &str, tools: &[ToolDefinition], strictness: Strictness) -> Optio
     })
 }
 
-/// `name>` and then JSON, or a `<parameter=x>` for each argument.
-fn function(text: &str, tools: &[ToolDefinition]) -> Option<Call> {
+/// Parses `name>` followed by JSON, or by a `<parameter=x>` per argument.
+fn function_call(text: &str, tools: &[ToolDefinition]) -> Option<Call> {
     let (name, inside) = text.split_once('>')?;
     let name = name.trim().trim_matches('"');
     let tool = tools.iter().find(|tool| tool.name.as_str() == name)?;
@@ -226,7 +229,7 @@ fn function(text: &str, tools: &[ToolDefinition]) -> Option<Call> {
             return call(inside.to_owned());
         };
         let value = match value.split_once("</parameter>") {
-            // The line ends around a value belong to the tags.
+            // Line breaks around a value belong to the tags.
             Some((value, _)) => {
                 let value = value.strip_prefix('\n').unwrap_or(value);
                 value.strip_suffix('\n').unwrap_or(value)
@@ -236,7 +239,7 @@ fn function(text: &str, tools: &[ToolDefinition]) -> Option<Call> {
         let key = key.trim().trim_matches('"');
         arguments.insert(key.to_owned(), typed(value, tool, key));
     }
-    // Without parameters it is JSON, or something that cannot be read.
+    // Without parameters it is JSON, or malformed.
     call(if arguments.is_empty() {
         inside.to_owned()
     } else {
@@ -244,8 +247,8 @@ fn function(text: &str, tools: &[ToolDefinition]) -> Option<Call> {
     })
 }
 
-/// The tool's name, and then `<arg_key>x</arg_key><arg_value>1</arg_value>` for each argument.
-fn arg_keys(text: &str, tools: &[ToolDefinition]) -> Option<Call> {
+/// Parses a tool's name followed by `<arg_key>x</arg_key><arg_value>1</arg_value>` per argument.
+fn arg_key_call(text: &str, tools: &[ToolDefinition]) -> Option<Call> {
     let mut parts = text.split("<arg_key>");
     let name = parts.next()?.trim();
     let tool = tools.iter().find(|tool| tool.name.as_str() == name)?;
@@ -270,11 +273,8 @@ fn arg_keys(text: &str, tools: &[ToolDefinition]) -> Option<Call> {
     })
 }
 
-/// `name[ARGS]{}`, or `name{}`, one behind the other.
-fn named_arguments<'a>(
-    mut text: &'a str,
-    tools: &[ToolDefinition],
-) -> Option<(Vec<Call>, &'a str)> {
+/// Parses `name[ARGS]{}` or `name{}`, one or several.
+fn named_calls<'a>(mut text: &'a str, tools: &[ToolDefinition]) -> Option<(Vec<Call>, &'a str)> {
     let mut calls = Vec::new();
     while let Some(start) = text.find('{') {
         let name = text[..start].trim().trim_start_matches("[TOOL_CALLS]");
@@ -301,7 +301,8 @@ fn is_tool(name: &str, tools: &[ToolDefinition]) -> bool {
     tools.iter().any(|tool| tool.name.as_str() == name)
 }
 
-/// A value that was written without JSON's quotation marks, as its schema has it.
+/// Converts an argument written without JSON quotation marks to the type that the tool's schema
+/// has.
 fn typed(text: &str, tool: &ToolDefinition, parameter: &str) -> Value {
     let kind = &tool.parameters["properties"][parameter]["type"];
     if kind == "string" {

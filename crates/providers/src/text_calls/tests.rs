@@ -13,7 +13,7 @@ fn tools() -> Vec<ToolDefinition> {
 }
 
 /// Reads a text in pieces of so many characters.
-fn read(tools: Vec<ToolDefinition>, text: &str, size: usize) -> Vec<Piece> {
+fn read(tools: Vec<ToolDefinition>, text: &str, size: usize) -> Vec<Segment> {
     let mut reading = TextCalls::new(tools.into());
     let (mut pieces, mut all) = (Vec::new(), Vec::new());
     let chars: Vec<char> = text.chars().collect();
@@ -26,23 +26,23 @@ fn read(tools: Vec<ToolDefinition>, text: &str, size: usize) -> Vec<Piece> {
     all
 }
 
-fn merge(all: &mut Vec<Piece>, piece: Piece) {
+fn merge(all: &mut Vec<Segment>, piece: Segment) {
     super::emit(all, piece);
 }
 
-fn text(words: &str) -> Piece {
-    Piece::Text(words.into())
+fn text(words: &str) -> Segment {
+    Segment::Text(words.into())
 }
 
-fn call(name: &str, arguments: &str) -> Piece {
-    Piece::Call {
+fn call(name: &str, arguments: &str) -> Segment {
+    Segment::Call {
         name: name.into(),
         arguments: arguments.into(),
     }
 }
 
-/// What a text is, whatever its cuts.
-fn check(answer: &str, expected: &[Piece]) {
+/// Checks how a text is classified, however it is cut.
+fn check(answer: &str, expected: &[Segment]) {
     for size in [1, 2, 3, 7, usize::MAX] {
         assert_eq!(
             read(tools(), answer, size),
@@ -191,7 +191,7 @@ fn without_tools_nothing_is_a_call() {
 
 #[test]
 fn thinking_at_the_beginning_is_thinking() {
-    let thought = || Piece::Thinking("Hm.\n".into());
+    let thought = || Segment::Thinking("Hm.\n".into());
     check("<think>\nHm.\n</think>\n\nYes.", &[thought(), text("Yes.")]);
     check(
         "\n<think>Hm.\n</think>\n\n<tool_call>{\"name\": \"list_tasks\"}</tool_call>",
@@ -216,7 +216,7 @@ fn nothing_of_a_call_is_said_before_it_is_one() {
     for c in answer.chars() {
         reading.push(&c.to_string(), &mut pieces);
         for piece in pieces.drain(..) {
-            if let Piece::Text(words) = piece {
+            if let Segment::Text(words) = piece {
                 said += &words;
             }
         }
@@ -230,9 +230,9 @@ fn nothing_of_a_call_is_said_before_it_is_one() {
 
 /// Pieces of which answers, tags and nonsense are made.
 fn token() -> impl Strategy<Value = String> {
-    let fixed: Vec<String> = FORMS
+    let fixed: Vec<String> = SYNTAXES
         .iter()
-        .flat_map(|form| form.close.iter().chain([&form.open]))
+        .flat_map(|syntax| syntax.close.iter().chain([&syntax.open]))
         .chain(&[
             "<think>",
             "</think>",
@@ -277,7 +277,7 @@ proptest! {
 
     #[test]
     fn without_tools_and_thinking_every_text_stays_as_it_is(answer in ".{0,200}", size in 1usize..6) {
-        prop_assume!(!answer.trim_start().starts_with(THINK) && !answer.is_empty());
+        prop_assume!(!answer.trim_start().starts_with(THINK_OPEN) && !answer.is_empty());
         prop_assert_eq!(read(Vec::new(), &answer, size), [text(&answer)]);
     }
 
@@ -293,10 +293,10 @@ proptest! {
 /// Each of these takes minutes if the text before is gone through for every mark or piece.
 #[test]
 fn megabytes_of_marks_and_blanks_are_words_in_the_end() {
-    let length = |pieces: &[Piece]| {
+    let length = |pieces: &[Segment]| {
         let lengths = pieces.iter().map(|piece| match piece {
-            Piece::Text(text) | Piece::Thinking(text) => text.len(),
-            Piece::Call { arguments, .. } => arguments.len(),
+            Segment::Text(text) | Segment::Thinking(text) => text.len(),
+            Segment::Call { arguments, .. } => arguments.len(),
         });
         lengths.sum::<usize>()
     };

@@ -74,7 +74,7 @@ const FAULTS: Faults = Faults {
     end: "",
     key_header: "x-api-key: ",
     paths: ["/v1/messages", "/v1/messages"],
-    complaint: |_, words| {
+    body: |_, words| {
         json!({"type": "error", "error": {"type": "invalid_request_error", "message": words}, "request_id": "req_1"}).to_string()
     },
 };
@@ -198,7 +198,7 @@ async fn the_vendors_explanation_of_a_refusal_is_not_sent_back() {
         .generate(&GenerateRequest::new(vec![ask(), said, ask()]))
         .await
         .unwrap();
-    let body = server.asked().remove(1).body;
+    let body = server.received().remove(1).body;
     assert!(
         body.contains("Well") && !body.contains("triggered"),
         "{body}"

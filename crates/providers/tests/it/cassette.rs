@@ -14,9 +14,9 @@ pub(crate) use crate::server::Framing;
 
 /// One request and its answer.
 pub(crate) struct Exchange {
-    /// Which file, and which exchange in it: `folder/project/file#0`.
+    /// The file and the number of the exchange in it: `folder/project/file#0`.
     pub(crate) name: String,
-    /// What was asked, where it was recorded.
+    /// The request, if it was recorded.
     pub(crate) request: Value,
     /// The model that was asked, where it was recorded.
     pub(crate) model: Option<String>,
@@ -59,7 +59,7 @@ pub(crate) struct Counts {
 }
 
 impl Expected {
-    /// Whether there was no answer.
+    /// True if no answer was recorded.
     pub(crate) fn is_failure(&self) -> bool {
         self.error.is_some() || self.blocked.is_some()
     }
@@ -166,7 +166,7 @@ pub(crate) fn exchanges(folder: &Path, provider: &str) -> Vec<Exchange> {
                 mut body,
             } = recorded[understood.index].clone();
             let mut expected = understood.clone();
-            // Asked without `alt=sse`, Gemini streams a JSON list; the same pieces, framed as we
+            // ReceivedRequest without `alt=sse`, Gemini streams a JSON list; the same pieces, framed as we
             // ask for them.
             if let Ok(pieces) = serde_json::from_slice::<Vec<Value>>(&body) {
                 body = frame(provider, pieces.iter().map(Value::to_string));

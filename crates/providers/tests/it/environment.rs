@@ -1,5 +1,5 @@
-//! What the transport takes from the environment. It is read once in a process, so each of these
-//! tests starts one.
+//! Tests of the environment variables that the transport reads. They are read once per process, so
+//! each test starts one.
 
 use std::process::Command;
 
@@ -42,8 +42,8 @@ async fn asks() {
     );
 }
 
-/// What the other process says when it asks at this address, with nothing in its environment that
-/// matters but this.
+/// Starts a process that sends a request to this address, with these variables in its environment and
+/// no others that matter; returns its output.
 async fn asked_with(address: &str, environment: Vec<(&'static str, String)>) -> String {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "--nocapture", "environment::asks"]);
@@ -68,7 +68,7 @@ async fn a_proxy_is_used() {
     .await;
     assert!(said.contains("Fine."), "{said}");
     assert_eq!(
-        proxy.asked()[0].head.lines().next(),
+        proxy.received()[0].head.lines().next(),
         Some(
             "POST http://vendor.invalid/v1beta/models/gemini-x:streamGenerateContent?alt=sse HTTP/1.1"
         )
@@ -84,7 +84,7 @@ async fn some_hosts_may_be_without_the_proxy() {
     ];
     let said = asked_with("http://vendor.invalid", environment).await;
     assert!(said.contains("network: "), "{said}");
-    assert_eq!(proxy.asked().len(), 0);
+    assert_eq!(proxy.received().len(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -97,7 +97,7 @@ async fn this_machine_is_never_asked_through_a_proxy() {
         let said = asked_with(vendor.url.as_str(), vec![(name, proxy.url.to_string())]).await;
         assert!(said.contains("Fine."), "{name}: {said}");
         assert_eq!(
-            (proxy.asked().len(), vendor.asked().len()),
+            (proxy.received().len(), vendor.received().len()),
             (0, 1),
             "{name}"
         );

@@ -1,5 +1,5 @@
-//! What any vendor may do to us, in its own form, as bytes over a socket; blocking and streaming
-//! come out the same.
+//! Faults that any vendor may cause, in the vendor's own form, as bytes over a socket. Blocking and
+//! streaming requests have the same outcome.
 //!
 //! A vendor's file beside this one has a [`Faults`] table and a test that runs [`all`]; what only
 //! this vendor can do wrong it checks itself with [`check`] and [`ask`].
@@ -21,31 +21,31 @@ thread_local! {
 
 const KEY: &str = "key-that-nobody-may-see";
 
-/// How a vendor says things.
+/// A vendor's form of requests and answers.
 pub(crate) struct Faults {
     /// The provider that reads them.
     pub(crate) provider: &'static str,
     /// The model to ask.
     pub(crate) model: &'static str,
-    /// How a stream is framed.
+    /// The framing of a vendor's streams.
     pub(crate) framing: Framing,
     /// A whole answer that says `Fine.`
     pub(crate) whole: &'static str,
     /// The same streamed, an event each.
     pub(crate) events: &'static [&'static str],
-    /// How many of the events may be there before there is an answer; something was said by then.
+    /// The number of events that may arrive before an answer is complete; some text is among them.
     pub(crate) begun: usize,
-    /// The event that marks the end, where it is not among the others; may be empty.
+    /// The event that marks the end, if it is not among the others; may be empty.
     pub(crate) end: &'static str,
     /// The header that carries the key, its beginning included: `authorization: Bearer `.
     pub(crate) key_header: &'static str,
-    /// Where a request for a whole answer goes, and one for a stream.
+    /// The paths of a request for a whole answer, and of one for a stream.
     pub(crate) paths: [&'static str; 2],
     /// The body of a failure with this status and these words.
-    pub(crate) complaint: fn(status: u16, words: &str) -> String,
+    pub(crate) body: fn(status: u16, words: &str) -> String,
 }
 
-/// How an answer is asked for.
+/// The ways to request an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// A request passed on as it is, whose answer comes as a whole.
@@ -57,11 +57,11 @@ pub(crate) enum Mode {
 
 const MODES: [Mode; 3] = [Mode::Blocking, Mode::Drained, Mode::Streaming];
 
-/// What the caller of the adapter saw.
+/// The outcome that the adapter's caller saw.
 pub(crate) struct Seen {
     pub(crate) deltas: Vec<String>,
     pub(crate) end: Result<GenerateResponse, ModelError>,
-    /// How often the vendor was asked.
+    /// The number of requests that the vendor received.
     pub(crate) asked: usize,
 }
 
@@ -102,7 +102,7 @@ impl Faults {
     }
 
     fn failure(&self, status: u16, words: &str) -> Answer {
-        Answer::new(status, (self.complaint)(status, words))
+        Answer::new(status, (self.body)(status, words))
     }
 
     fn open(&self, server: &Server, adjust: impl FnOnce(&mut Connection)) -> HttpModel {
@@ -156,7 +156,7 @@ pub(crate) async fn ask(
     Seen {
         deltas,
         end,
-        asked: server.asked().len(),
+        asked: server.received().len(),
     }
 }
 
@@ -406,7 +406,7 @@ async fn redirects_do_not_get_the_key(vendor: &Faults) {
         (1, "bad_request", "redirects elsewhere"),
     )
     .await;
-    assert_eq!(elsewhere.asked().len(), 0);
+    assert_eq!(elsewhere.received().len(), 0);
 }
 
 async fn silence_is_a_timeout(vendor: &Faults) {
@@ -425,20 +425,20 @@ async fn silence_is_a_timeout(vendor: &Faults) {
 
 /// Checks that silence for so long is a timeout. Whether the server was asked and the beginning of
 /// its answer was heard.
-async fn silence_of(vendor: &Faults, patience: Duration) -> bool {
+async fn silence_of(vendor: &Faults, timeouts: Duration) -> bool {
     let impatient = |connection: &mut Connection| {
-        connection.timeout = Some(patience);
+        connection.timeout = Some(timeouts);
         connection.retries = 0;
     };
-    let soon = Some(patience);
+    let soon = Some(timeouts);
     for mode in MODES {
         let silent = || vec![Answer::new(200, "").then_stall(), vendor.fine(mode)];
         // Also with an attempt left: it began, and what it did may be paid for.
         let seen = ask(vendor, mode, silent(), None, |connection| {
-            connection.timeout = Some(patience)
+            connection.timeout = Some(timeouts)
         })
         .await;
-        let (who, seconds) = (vendor.provider, patience.as_secs_f64());
+        let (who, seconds) = (vendor.provider, timeouts.as_secs_f64());
         // What is at such an address is a server of one's own, but for Gemini's language.
         let expected = match who {
             "gemini" | "vertex" => format!(
@@ -458,7 +458,7 @@ async fn silence_of(vendor: &Faults, patience: Duration) -> bool {
             format!(
                 "{} said nothing for {} s",
                 vendor.provider,
-                patience.as_secs_f64()
+                timeouts.as_secs_f64()
             )
         );
         // The caller's time bounds everything, retries included.
@@ -596,7 +596,7 @@ async fn what_is_no_answer_is_no_success(vendor: &Faults) {
         (1, "invalid_response", "it is compressed (gzip)"),
     )
     .await;
-    let complaint = |_| {
+    let body = |_| {
         vec![
             vendor
                 .failure(400, "These words.")
@@ -605,7 +605,7 @@ async fn what_is_no_answer_is_no_success(vendor: &Faults) {
     };
     check_failure(
         vendor,
-        complaint,
+        body,
         (1, "bad_request", "HTTP 400 without an explanation"),
     )
     .await;
@@ -644,7 +644,7 @@ async fn the_key_travels_in_a_header_only(vendor: &Faults) {
             Mode::Blocking | Mode::Drained => drop(model.generate(&question(mode)).await.unwrap()),
             Mode::Streaming => drop(drained(&model, &question(mode)).await.1.unwrap()),
         }
-        let asked = server.asked().remove(0);
+        let asked = server.received().remove(0);
         assert_eq!(
             asked.head.lines().next(),
             Some(format!("POST {path} HTTP/1.1").as_str())

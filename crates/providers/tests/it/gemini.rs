@@ -72,7 +72,7 @@ const FAULTS: Faults = Faults {
         "/v1beta/models/gemini-3.8-flash:generateContent",
         "/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse",
     ],
-    complaint: |status, words| json!({"error": {"code": status, "message": words}}).to_string(),
+    body: |status, words| json!({"error": {"code": status, "message": words}}).to_string(),
 };
 
 /// Vertex AI says the same things elsewhere.
@@ -181,7 +181,7 @@ async fn addresses() {
             .generate(&GenerateRequest::new(vec![Message::user("?").unwrap()]))
             .await
             .unwrap();
-        let head = server.asked().remove(0).head;
+        let head = server.received().remove(0).head;
         assert_eq!(
             head.lines().next(),
             Some(format!("POST {expected}:streamGenerateContent?alt=sse HTTP/1.1").as_str())

@@ -50,7 +50,7 @@ const FAULTS: Faults = Faults {
     end: "",
     key_header: "authorization: Bearer ",
     paths: ["/api/chat", "/api/chat"],
-    complaint: |_, words| json!({ "error": words }).to_string(),
+    body: |_, words| json!({ "error": words }).to_string(),
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -98,7 +98,7 @@ fn with_tool(config: GenerationConfig) -> GenerateRequest {
 fn paths(server: &Server) -> Vec<String> {
     let path = |head: &str| head.split(' ').nth(1).unwrap().to_owned();
     server
-        .asked()
+        .received()
         .iter()
         .map(|asked| path(&asked.head))
         .collect()
@@ -143,7 +143,7 @@ async fn the_server_is_asked_once_what_the_model_can_do() {
         paths(&server),
         ["/api/show", "/api/version", "/api/chat", "/api/chat"]
     );
-    assert_eq!(server.asked()[0].body, r#"{"model":"gemma3:4b"}"#);
+    assert_eq!(server.received()[0].body, r#"{"model":"gemma3:4b"}"#);
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn a_model_that_was_asked_about_knows_its_window() {
     let long = GenerateRequest::new(vec![Message::user("word ".repeat(2000)).unwrap()]);
     model.generate(&long).await.unwrap();
     assert_eq!(paths(&server), ["/api/show", "/api/version", "/api/chat"]);
-    let sent: Value = serde_json::from_str(&server.asked()[2].body).unwrap();
+    let sent: Value = serde_json::from_str(&server.received()[2].body).unwrap();
     assert_eq!(
         (&sent["truncate"], &sent["options"]["num_ctx"]),
         (&json!(false), &json!(32_768))
@@ -252,7 +252,7 @@ async fn a_server_tells_about_itself() {
     );
     assert!(shown.can("completion") && !shown.can("tools"));
     let heads: Vec<String> = server
-        .asked()
+        .received()
         .iter()
         .map(|asked| asked.head.lines().next().unwrap().to_owned())
         .collect();

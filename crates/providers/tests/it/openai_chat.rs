@@ -118,7 +118,7 @@ const FAULTS: Faults = Faults {
     end: "[DONE]",
     key_header: "authorization: Bearer ",
     paths: ["/v1/chat/completions", "/v1/chat/completions"],
-    complaint: |status, words| {
+    body: |status, words| {
         json!({"error": {"message": words, "type": "some_error", "param": null, "code": status.to_string()}})
             .to_string()
     },
@@ -198,7 +198,7 @@ async fn addresses() {
             .generate(&GenerateRequest::new(vec![Message::user("?").unwrap()]))
             .await
             .unwrap();
-        let head = server.asked().remove(0).head;
+        let head = server.received().remove(0).head;
         assert_eq!(
             head.lines().next(),
             Some(format!("POST {expected} HTTP/1.1").as_str()),

@@ -33,7 +33,7 @@ const RECORDED: Recordings = Recordings {
             .as_array()
             .unwrap();
         let goes_back = |item: &&Value| match item["type"].as_str().unwrap() {
-            // Asked for without its encrypted content, which an adapter of this vendor always asks
+            // ReceivedRequest for without its encrypted content, which an adapter of this vendor always asks
             // for.
             "reasoning" => item["encrypted_content"].is_string(),
             // A call of a tool on the other side, whose answer is not in the recording.
@@ -81,8 +81,8 @@ const RECORDED: Recordings = Recordings {
     differences: &[],
 };
 
-/// What tells an item from every other, in order: kind, ids, what is encrypted in it, and what it
-/// was said for. Words and calls have no id where the reasoning before them did not go back.
+/// Returns the fields that identify an item, in order: type, ids, encrypted content, and phase. Text
+/// and calls have no id if the reasoning before them was not sent back.
 fn identity(item: &Value, all: bool) -> Vec<String> {
     let loose = !all && ["message", "function_call"].contains(&item["type"].as_str().unwrap());
     [
@@ -115,7 +115,7 @@ const FAULTS: Faults = Faults {
     end: "",
     key_header: "authorization: Bearer ",
     paths: ["/v1/responses", "/v1/responses"],
-    complaint: |_, words| {
+    body: |_, words| {
         json!({"error": {"message": words, "type": "invalid_request_error", "param": null, "code": null}})
             .to_string()
     },

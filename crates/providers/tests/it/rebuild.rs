@@ -23,7 +23,7 @@ struct Form {
     read: fn(&Value, &mut Transcript) -> Option<()>,
 }
 
-/// What is said in a request, without a vendor's form.
+/// The content of a request, without a vendor's form.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Transcript {
     turns: Vec<Turn>,
@@ -274,7 +274,7 @@ async fn sent(
     request.tools = tools(&exchange.request).into();
     request.config.verbatim = true;
     let failure = model.generate(&request).await.unwrap_err();
-    let asked = server.asked();
+    let asked = server.received();
     let Some(asked) = asked.first() else {
         return Some(Err(failure.to_string()));
     };

@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cassette::{self, test_name};
 use crate::recordings::Schemas;
-use crate::server::{Answer, Asked, Server};
+use crate::server::{Answer, ReceivedRequest, Server};
 use crate::wire::Form;
 use crate::wire::anthropic::Anthropic;
 use crate::wire::gemini::{self, Gemini};
@@ -104,7 +104,7 @@ const VENDORS: [Vendor; 6] = [
 
 /// One request and its answer, made.
 struct Made {
-    asked: Asked,
+    asked: ReceivedRequest,
     /// Set if the answer is streamed.
     streamed: bool,
     status: u16,
@@ -217,7 +217,7 @@ async fn record(vendor: &Vendor, scenario: &Scenario, streamed: bool) -> Vec<Mad
             .model(vendor.form.model(), connection)
             .unwrap();
         let answered = ask(&model, &request, streamed).await;
-        let [asked] = <[Asked; 1]>::try_from(server.asked()).unwrap();
+        let [asked] = <[ReceivedRequest; 1]>::try_from(server.received()).unwrap();
         assert_eq!(asks_for_stream(&asked), streamed, "{}", asked.head);
         let expected = expected(vendor, reply);
         recorded.push(Made {
@@ -389,7 +389,7 @@ fn interaction(vendor: &Vendor, made: &Made) -> Value {
     })
 }
 
-fn asks_for_stream(asked: &Asked) -> bool {
+fn asks_for_stream(asked: &ReceivedRequest) -> bool {
     asked.json()["stream"] == true
         || asked
             .head

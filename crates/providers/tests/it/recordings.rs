@@ -57,11 +57,11 @@ pub(crate) struct Recordings {
     pub(crate) finish: fn(&Expected) -> Option<FinishReason>,
     /// The code of a recorded failure.
     pub(crate) failure: fn(&Exchange) -> &'static str,
-    /// What of an answer's JSON values must go back byte for byte, in order.
+    /// The JSON values of an answer that must be sent back byte for byte, in order.
     pub(crate) state_recorded: fn(&[Value]) -> Vec<String>,
-    /// What of it is in a request.
+    /// The values among them that a request contains.
     pub(crate) state_sent: fn(&Value) -> Vec<String>,
-    /// How many results of calls are in a request.
+    /// The number of tool results in a request.
     pub(crate) results_sent: fn(&Value) -> usize,
     /// Known differences from the vendor's SDK on other projects' recordings: recording, field,
     /// reason.
@@ -216,7 +216,7 @@ async fn follow_up_set(
             .generate(&request)
             .await
             .unwrap_err();
-        let asked = server.asked();
+        let asked = server.received();
         let Some(asked) = asked.first() else {
             wrong.push(format!("{}: not sent: {failure}", exchange.name));
             continue;
@@ -412,7 +412,7 @@ fn words_of(response: &GenerateResponse, words: fn(&Content) -> Option<&String>)
         .collect()
 }
 
-/// Where an answer differs from what was expected of it: what, ours, theirs.
+/// Differences between a decoded answer and the expected one: field, ours, theirs.
 fn differences(
     vendor: &Recordings,
     exchange: &Exchange,

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
-/// How an answer is cut into pieces.
+/// The pieces in which an answer is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// It is one JSON value.
@@ -18,7 +18,7 @@ pub(crate) enum Framing {
     Lines,
 }
 
-/// What to answer.
+/// An answer of the test server.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     status: u16,
@@ -28,7 +28,7 @@ pub(crate) struct Answer {
     end: End,
 }
 
-/// How an answer ends.
+/// The end of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Properly,
@@ -115,12 +115,12 @@ impl Answer {
 
 /// A request as it arrived.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
-impl Asked {
+impl ReceivedRequest {
     /// The body as JSON.
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.body).unwrap()
@@ -129,7 +129,7 @@ impl Asked {
 
 pub(crate) struct Server {
     pub(crate) url: url::Url,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
     task: JoinHandle<()>,
 }
 
@@ -157,7 +157,7 @@ impl Server {
         let url = format!("http://{}", listener.local_addr().unwrap())
             .parse()
             .unwrap();
-        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let asked: Arc<Mutex<Vec<ReceivedRequest>>> = Arc::default();
         let seen = asked.clone();
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
@@ -173,19 +173,19 @@ impl Server {
         Self { url, asked, task }
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn received(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().unwrap().clone()
     }
 }
 
-/// What Ollama is asked before the first request.
+/// The requests that Ollama's adapter sends before the first one for an answer.
 const ABOUT: [&str; 2] = ["/api/show ", "/api/version "];
 
 async fn serve(
     mut connection: TcpStream,
     answers: Arc<Mutex<std::vec::IntoIter<Answer>>>,
     unknown: &[&str],
-    seen: Arc<Mutex<Vec<Asked>>>,
+    seen: Arc<Mutex<Vec<ReceivedRequest>>>,
 ) -> std::io::Result<()> {
     let asked = read_request(&mut connection).await?;
     let answer = if unknown
@@ -226,7 +226,7 @@ async fn serve(
     }
 }
 
-pub(crate) async fn read_request(connection: &mut TcpStream) -> std::io::Result<Asked> {
+pub(crate) async fn read_request(connection: &mut TcpStream) -> std::io::Result<ReceivedRequest> {
     let mut bytes = Vec::new();
     let head = loop {
         if connection.read_buf(&mut bytes).await? == 0 {
@@ -252,7 +252,7 @@ pub(crate) async fn read_request(connection: &mut TcpStream) -> std::io::Result<
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
     }
-    Ok(Asked {
+    Ok(ReceivedRequest {
         head: text,
         body: String::from_utf8_lossy(&bytes[head..]).into_owned(),
     })

@@ -1,12 +1,13 @@
-//! What a call is called on the wire: the same in every request of a conversation.
+//! [`Ids`]: call ids in the form that a server accepts, the same in every request of a
+//! conversation.
 
 use std::collections::BTreeMap;
 
 use adjutant_core::{CallId, ToolCall};
 
-use super::super::vendors::CallIds;
+use super::super::dialect::CallIds;
 
-/// The calls' ids so far.
+/// The ids of the calls that were encoded so far.
 #[derive(Debug)]
 pub(super) struct Ids<'a> {
     form: CallIds,
@@ -21,8 +22,8 @@ impl<'a> Ids<'a> {
         }
     }
 
-    /// The id of a call: the server's own, unless it is another vendor's or `is_taken` by another
-    /// call of the same message.
+    /// Returns the id of a call: the server's own, unless it is another vendor's or `is_taken` by
+    /// another call of the same message.
     pub(super) fn call(
         &mut self,
         call: &'a ToolCall,
@@ -41,7 +42,7 @@ impl<'a> Ids<'a> {
         id
     }
 
-    /// The id of the call that a result answers.
+    /// Returns the id of the call that a result belongs to.
     pub(super) fn result(&self, call: &CallId) -> String {
         self.known
             .get(call)
@@ -51,22 +52,22 @@ impl<'a> Ids<'a> {
 }
 
 impl CallIds {
-    /// The id as it is if it has the form, else another one that is always the same.
+    /// Returns the id unchanged if it has the form, else a hash of it, which is always the same.
     fn fit(self, id: &str) -> String {
         match self {
-            // OpenAI refuses longer ones (`string_above_max_length`).
+            // OpenAI refuses longer ids (`string_above_max_length`).
             Self::UpTo40 if (1..=40).contains(&id.len()) => id.to_owned(),
             Self::UpTo40 => format!("call_{:016x}", hash(id)),
-            // Mistral refuses anything else ("must be a-z, A-Z, 0-9, with a length of 9").
+            // Mistral refuses other ids ("must be a-z, A-Z, 0-9, with a length of 9").
             Self::Nine if id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
                 id.to_owned()
             }
-            Self::Nine => nine(hash(id)),
+            Self::Nine => nine_characters(hash(id)),
         }
     }
 }
 
-fn nine(mut number: u64) -> String {
+fn nine_characters(mut number: u64) -> String {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let digit = |_| {
         let digit = DIGITS[(number % 62) as usize];
@@ -76,7 +77,7 @@ fn nine(mut number: u64) -> String {
     (0..9).map(digit).collect()
 }
 
-/// FNV-1a, 64 bits: ids have to differ, nobody attacks them.
+/// FNV-1a, 64 bits. Ids only have to differ; they need no protection against an attacker.
 fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -1,19 +1,19 @@
-//! Chat Completions: `POST /v1/chat/completions`, as OpenAI defined it and as many others speak it.
+//! The Chat Completions API, `POST /v1/chat/completions`, of OpenAI and of many others.
 //!
 //! Source: <https://platform.openai.com/docs/api-reference/chat> and the vendor's published OpenAPI
-//! document; what others do differently is in `vendors.rs` and, where it is only heard, in
-//! `response.rs` (checked 2026-11-22).
+//! document (checked 2026-11-22). Differences of other servers are in `vendors.rs`, and where they
+//! only concern answers, in `response.rs`.
 
-mod form; // pieces that are alike
-mod ids; // calls' names on the wire
-mod request; // core to wire
-mod response; // wire to core
-mod stream; // events to deltas
+mod chunk_template; // fast decoding of chunks that repeat
+mod ids; // call ids in the form that a server accepts
+mod request; // encodes requests
+mod response; // decodes answers
+mod stream; // folds the chunks of a stream
 #[cfg(test)]
 mod tests;
-mod thinking; // reasoning, in every form it comes in
-mod usage; // what was counted
-mod wire; // the JSON
+mod thinking; // reasoning, in each server's form
+mod usage; // token counts, in each server's form
+mod wire; // the API's JSON types
 
 use std::sync::Arc;
 
@@ -22,19 +22,21 @@ use reqwest::header::HeaderName;
 use secrecy::SecretString;
 use url::Url;
 
+use super::common::{bearer, vendor};
+use super::dialect::{Address, Dialect};
 use super::family::Family;
-use super::vendors::{Address, Dialect};
-use super::{bearer, vendor};
 use crate::adapter::{HttpModel, Wire};
-use crate::connection::{Connection, endpoint, is_on_this_machine};
-use crate::decode::{Asked, SseStream, StreamDecoder};
+use crate::address::is_on_private_network;
+use crate::address::is_on_this_machine;
+use crate::connection::{Connection, endpoint};
+use crate::decode::{RequestContext, SseDecoder, StreamDecoder};
 use crate::encode::Encoded;
 use crate::error::Vendor;
-use crate::patience::{Patience, is_on_own_network};
 use crate::provider::Provider;
-use response::Reading;
+use crate::read_timeout::ReadTimeouts;
+use response::PartialAnswer;
 
-/// A model of a server that speaks `dialect`.
+/// Opens a model of a server whose API differs from OpenAI's as `dialect` says.
 pub(super) fn open(
     row: &Provider,
     dialect: &'static Dialect,
@@ -57,19 +59,19 @@ pub(super) fn open(
         ),
         Address::Azure => (azure(&base, &vendor)?, key.map(api_key)),
     };
-    let self_hosted = row.local || is_on_own_network(&base);
+    let self_hosted = row.local || is_on_private_network(&base);
     let mut family = (dialect.family)(&id.name);
-    if self_hosted && dialect.may_be_at_home {
-        family.common = family.common.at_home();
+    if self_hosted && dialect.may_be_self_hosted {
+        family.common = family.common.for_self_hosted();
     }
     let capabilities = Capabilities {
         local: row.local && is_on_this_machine(&base),
         self_hosted,
         ..family.common.capabilities()
     };
-    let patience = match row.local {
-        true => Patience::with_own_server(&connection),
-        false => Patience::by_address(&connection, &base, &capabilities),
+    let timeouts = match row.local {
+        true => ReadTimeouts::for_self_hosted(connection.timeout),
+        false => ReadTimeouts::for_address(connection.timeout, &base, &capabilities),
     };
     let wire = Chat {
         vendor: vendor.clone(),
@@ -82,31 +84,31 @@ pub(super) fn open(
     Ok(HttpModel::new(
         vendor,
         capabilities,
-        patience,
+        timeouts,
         wire,
         connection,
     ))
 }
 
-/// The address of a deployment. With `api-version` in the base URL's query the dated form, whose
-/// path names the deployment; else the form without dates, which looks like OpenAI's own. Source:
-/// "API version lifecycle" of Azure OpenAI (checked 2026-11-22). A complete address, as Azure's
-/// portal shows it, is taken as it is.
+/// Returns the address of a deployment. With `api-version` in the base URL's query it is the dated
+/// form, whose path names the deployment; else the form without dates, which resembles OpenAI's
+/// own. Source: "API version lifecycle" of Azure OpenAI (checked 2026-11-22). A complete address,
+/// as Azure's portal shows it, is used unchanged.
 fn azure(base: &Url, vendor: &Vendor) -> Result<Url, ModelError> {
     let path = base.path().trim_end_matches('/');
     let dated = base.query_pairs().any(|(name, _)| name == "api-version");
     let (provider, name) = (&vendor.model.provider, vendor.model.name.as_str());
-    let ask: &[&str] = &["chat", "completions"];
-    let under: &[&str] = match () {
+    let suffix: &[&str] = &["chat", "completions"];
+    let rest: &[&str] = match () {
         () if path.ends_with("/chat/completions") => &[],
-        () if dated && path.contains("/deployments/") => ask,
+        () if dated && path.contains("/deployments/") => suffix,
         () if dated && path.ends_with("/openai") => &["deployments", name, "chat", "completions"],
         () if dated => &["openai", "deployments", name, "chat", "completions"],
-        () if path.ends_with("/v1") => ask,
+        () if path.ends_with("/v1") => suffix,
         () if path.ends_with("/openai") => &["v1", "chat", "completions"],
         () => &["openai", "v1", "chat", "completions"],
     };
-    endpoint(provider, base, "", under)
+    endpoint(provider, base, "", rest)
 }
 
 fn api_key(key: SecretString) -> (HeaderName, SecretString) {
@@ -126,7 +128,8 @@ impl Wire for Chat {
     fn encode(&self, request: &GenerateRequest, streamed: bool) -> Result<Encoded, ModelError> {
         request::encode(
             request,
-            (&self.vendor.model, &self.family),
+            &self.vendor.model,
+            &self.family,
             self.dialect,
             &self.tools,
             streamed,
@@ -141,36 +144,37 @@ impl Wire for Chat {
         &self.headers
     }
 
-    fn asked(&self, request: &GenerateRequest) -> Asked {
-        // Somebody else's request gets the answer as it is.
+    fn request_context(&self, request: &GenerateRequest) -> RequestContext {
+        // A verbatim request was made by another program, which gets the answer unchanged: without
+        // tools, no calls are looked for in the text.
         let tools = if request.config.verbatim {
             ToolSet::default()
         } else {
             request.tools.clone()
         };
-        Asked {
+        RequestContext {
             tools,
-            ..Asked::default()
+            ..RequestContext::default()
         }
     }
 
     fn decode(
         &self,
-        asked: &Asked,
+        context: &RequestContext,
         body: &str,
         losses: Vec<String>,
     ) -> Result<GenerateResponse, ModelError> {
         response::decode(
             body,
-            Reading::new(self.vendor.clone(), self.dialect, &asked.tools, losses),
+            PartialAnswer::new(self.vendor.clone(), self.dialect, &context.tools, losses),
         )
     }
 
-    fn decoder(&self, asked: &Asked, losses: Vec<String>) -> Box<dyn StreamDecoder> {
-        SseStream::boxed(Reading::new(
+    fn decoder(&self, context: &RequestContext, losses: Vec<String>) -> Box<dyn StreamDecoder> {
+        SseDecoder::boxed(PartialAnswer::new(
             self.vendor.clone(),
             self.dialect,
-            &asked.tools,
+            &context.tools,
             losses,
         ))
     }

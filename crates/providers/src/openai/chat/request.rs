@@ -1,7 +1,7 @@
-//! Core to wire. Pure; the same request gives the same bytes.
+//! Encodes requests. Pure; the same request gives the same bytes.
 //!
-//! Writes requests as bytes. Most of a request was sent before: it is written as it goes out, and
-//! the tools are written once for all requests with the same ones.
+//! Requests are written as bytes, without JSON values in between, because most of a request was
+//! sent before and is long. The tools are encoded once for all requests with the same set.
 
 use std::collections::BTreeSet;
 
@@ -10,23 +10,27 @@ use adjutant_core::{
 };
 use serde_json::{Map, Value, json};
 
+use super::super::dialect::{Address, Dialect, OutputBound};
 use super::super::family::{Family, Functions};
 use super::super::schema;
-use super::super::vendors::{Address, Dialect, OutputBound};
 use super::ids::Ids;
 use super::thinking;
 use super::wire;
-use crate::encode::{Encoded, Encoder, Image, State};
+use crate::encode::{Encoded, Encoder, PartState, describe};
 use crate::json::{push, push_escaped, push_text};
-use crate::per_tools::PerTools;
+use crate::tools_cache::ToolsCache;
 
-/// Tools as they are sent: a JSON list.
-pub(super) type Tools = PerTools<Vec<u8>>;
+/// The encoded tools of recent requests: a JSON list each.
+pub(super) type Tools = ToolsCache<Vec<u8>>;
 
-/// Fails with [`ModelError::BadRequest`] where the server would refuse the request anyway.
+/// Encodes a request.
+///
+/// # Errors
+/// [`ModelError::BadRequest`] if the server would refuse the request.
 pub(super) fn encode(
     request: &GenerateRequest,
-    (model, family): (&ModelId, &Family),
+    model: &ModelId,
+    family: &Family,
     dialect: &Dialect,
     tools: &Tools,
     streamed: bool,
@@ -36,11 +40,11 @@ pub(super) fn encode(
         dialect,
         insists_on_thinking: dialect.insists_on_thinking && family.reasons,
         ids: Ids::new(dialect.call_ids),
-        messages: Vec::with_capacity(room(&request.messages)),
+        messages: Vec::with_capacity(estimated_size(&request.messages)),
         number: 0,
     };
     encoder.add_messages(&request.messages)?;
-    encoder.common.something_to_answer(encoder.number)?;
+    encoder.common.require_messages(encoder.number)?;
     let settings = encoder.common.settings()?;
     let (max_completion_tokens, max_tokens) = match dialect.output_bound {
         OutputBound::MaxCompletionTokens => (settings.max_tokens, None),
@@ -48,11 +52,11 @@ pub(super) fn encode(
     };
     let has_functions = !request.tools.is_empty() && !request.config.verbatim;
     if has_functions && family.functions == Functions::Refused {
-        return Err(encoder.common.refuse(elsewhere(model, dialect)));
+        return Err(encoder.common.bad_request(no_functions(model, dialect)));
     }
-    let silent = has_functions && family.functions == Functions::WithoutEffort;
-    if silent {
-        encoder.common.lose(
+    let without_effort = has_functions && family.functions == Functions::WithoutEffort;
+    if without_effort {
+        encoder.common.record_loss(
             "thinking was switched off: this model takes functions in Chat Completions only without (Responses has both)",
         );
     }
@@ -63,43 +67,44 @@ pub(super) fn encode(
         temperature: settings.temperature,
         top_p: settings.top_p,
         top_k: settings.top_k,
-        reasoning_effort: silent.then_some("none"),
+        reasoning_effort: without_effort.then_some("none"),
         stream: streamed,
-        stream_options: (streamed && dialect.counts_streams_if_asked).then_some(
+        stream_options: (streamed && dialect.counts_streams_on_request).then_some(
             wire::StreamOptions {
                 include_usage: true,
             },
         ),
         response_format: encoder.response_format(request, family)?,
-        // Not every server that speaks this takes more; a call that has to be made is asked for
-        // again where it is not.
+        // Not every server with this API accepts more; if a required call is not made, the runtime
+        // asks again.
         tool_choice: (request.tool_choice == ToolChoice::None && !request.tools.is_empty())
             .then_some("none"),
     };
     let ChatEncoder {
         common, messages, ..
     } = encoder;
-    let not_json = |error: serde_json::Error| common.refuse(error.to_string());
+    let not_json = |error: serde_json::Error| common.bad_request(error.to_string());
     let tools = match request.tools.is_empty() {
         true => None,
         false => Some(
             tools
-                .get(&request.tools, || list(&request.tools))
+                .get_or_make(&request.tools, || encode_tools(&request.tools))
                 .map_err(not_json)?,
         ),
     };
     let mut front = Vec::with_capacity(512 + tools.as_ref().map_or(0, |tools| tools.len()));
     push(&mut front, &head).map_err(not_json)?;
-    // The head has a model at least, so that the rest goes on behind a comma.
+    // The head has a model at least, so that a comma can follow.
     front.pop();
     if let Some(tools) = tools {
         front.extend_from_slice(b",\"tools\":");
         front.extend_from_slice(&tools);
     }
     // The messages come last, so that a longer conversation begins with the bytes of the shorter
-    // one.
+    // one and the vendor's cache matches.
     front.extend_from_slice(b",\"messages\":[");
-    // They may be long, and are moved rather than copied.
+    // Appended and rotated, because the messages' buffer is large enough for all and copying them
+    // would cost more.
     let mut body = messages;
     body.extend_from_slice(&front);
     body.rotate_right(front.len());
@@ -107,9 +112,9 @@ pub(super) fn encode(
     Ok(common.encoded(body))
 }
 
-/// Returns about how many bytes a request with these messages has: one that grew while it is
-/// written would be moved again and again, and leave holes in memory behind.
-fn room(messages: &[Message]) -> usize {
+/// Estimates the bytes of a request with these messages. A buffer that grows while it is written
+/// would be moved again and again, and would fragment memory.
+fn estimated_size(messages: &[Message]) -> usize {
     const MESSAGE: usize = 64;
     const SETTINGS: usize = 512;
     let part = |message: &Message, at: usize, part: &Part| match &part.content {
@@ -126,31 +131,31 @@ fn room(messages: &[Message]) -> usize {
             .map(|(at, it)| part(message, at, it))
             .sum::<usize>()
     };
-    let said: usize = messages
+    let size: usize = messages
         .iter()
         .map(|message| MESSAGE + parts(message))
         .sum();
-    // What has to be escaped takes more.
-    said + said / 16 + SETTINGS
+    // Escaped characters take more.
+    size + size / 16 + SETTINGS
 }
 
-/// The tools as a JSON list.
-fn list(tools: &ToolSet) -> Result<Vec<u8>, serde_json::Error> {
+/// Encodes the tools as a JSON list.
+fn encode_tools(tools: &ToolSet) -> Result<Vec<u8>, serde_json::Error> {
     let lowered = tools.iter().map(|tool| wire::Tool {
         kind: "function",
         function: wire::FunctionDefinition {
             name: tool.name.as_str(),
             description: &tool.description,
-            // Nothing is lost by what it leaves out: the arguments are checked against all of the
-            // schema before the tool is called.
+            // Dropped keywords are no loss: the runtime checks the arguments against the whole
+            // schema before it calls the tool.
             parameters: schema::parameters(&tool.parameters, &mut BTreeSet::new()),
         },
     });
     serde_json::to_vec(&lowered.collect::<Vec<_>>())
 }
 
-/// Where functions of a model are taken that Chat Completions takes none of.
-fn elsewhere(model: &ModelId, dialect: &Dialect) -> String {
+/// Returns the error message for a model whose functions only the Responses API takes.
+fn no_functions(model: &ModelId, dialect: &Dialect) -> String {
     let name = &model.name;
     let address = match dialect.address {
         Address::Version(_) => "",
@@ -168,24 +173,24 @@ struct ChatEncoder<'a> {
     dialect: &'a Dialect,
     insists_on_thinking: bool,
     ids: Ids<'a>,
-    /// The messages so far, as JSON with commas between them.
+    /// The encoded messages, with commas between them.
     messages: Vec<u8>,
     number: usize,
 }
 
-/// A model's own message, on its way back to it.
+/// An assistant's message, sorted by the fields of its encoded form.
 #[derive(Default)]
-struct Said<'a> {
-    pieces: Vec<Piece<'a>>,
-    /// Thinking is among the pieces, which go out as parts then.
-    has_thoughts: bool,
+struct AssistantMessage<'a> {
+    content: Vec<ContentPart<'a>>,
+    /// True if thinking is in the content, which is then sent as parts.
+    has_thinking_parts: bool,
     refusal: Option<String>,
-    /// Thinking, under the name the server itself gave it.
+    /// Thinking, under the names that the server itself used.
     thinking: Map<String, Value>,
     calls: Vec<Call<'a>>,
 }
 
-enum Piece<'a> {
+enum ContentPart<'a> {
     Text(&'a str),
     Thinking(&'a str),
 }
@@ -193,7 +198,7 @@ enum Piece<'a> {
 struct Call<'a> {
     id: String,
     name: &'a str,
-    /// JSON text.
+    /// The arguments as JSON text.
     arguments: &'a str,
     /// State that the server wants back with the call.
     state: Option<&'a Map<String, Value>>,
@@ -203,8 +208,8 @@ impl<'a> ChatEncoder<'a> {
     fn add_messages(&mut self, messages: &'a [Message]) -> Result<(), ModelError> {
         for message in messages {
             match message.role() {
-                Role::System => self.said("system", message)?,
-                Role::User => self.said("user", message)?,
+                Role::System => self.system_or_user("system", message)?,
+                Role::User => self.system_or_user("user", message)?,
                 Role::Assistant => self.assistant(message)?,
                 Role::Tool => (0..message.parts().len()).for_each(|at| self.result(message, at)),
             }
@@ -212,7 +217,7 @@ impl<'a> ChatEncoder<'a> {
         Ok(())
     }
 
-    /// Begins a message, up to its content.
+    /// Writes the beginning of a message, up to its content.
     fn begin(&mut self, role: &str) {
         if self.number > 0 {
             self.messages.push(b',');
@@ -230,11 +235,15 @@ impl<'a> ChatEncoder<'a> {
     }
 
     fn value(&mut self, value: &Value) -> Result<(), ModelError> {
-        push(&mut self.messages, value).map_err(|error| self.common.refuse(error.to_string()))
+        push(&mut self.messages, value).map_err(|error| self.common.bad_request(error.to_string()))
     }
 
-    /// What the instruction or the person says.
-    fn said(&mut self, role: &'static str, message: &'a Message) -> Result<(), ModelError> {
+    /// Writes a system or user message.
+    fn system_or_user(
+        &mut self,
+        role: &'static str,
+        message: &'a Message,
+    ) -> Result<(), ModelError> {
         if let [
             Part {
                 content: Content::Text { text },
@@ -255,12 +264,7 @@ impl<'a> ChatEncoder<'a> {
                     let Some(image) = self.common.picture(source)? else {
                         continue;
                     };
-                    let url = match image {
-                        Image::Bytes { media_type, data } => {
-                            format!("data:{media_type};base64,{data}")
-                        }
-                        Image::Url(url) => url.to_owned(),
-                    };
+                    let url = image.to_url();
                     parts.push(json!({ "type": "image_url", "image_url": { "url": url } }));
                 }
                 other => self.cannot_send(other),
@@ -272,43 +276,46 @@ impl<'a> ChatEncoder<'a> {
         Ok(())
     }
 
-    /// Writes the model's words, unless nothing of them can be sent again.
+    /// Writes an assistant's message, unless nothing of it can be sent.
     fn assistant(&mut self, message: &'a Message) -> Result<(), ModelError> {
-        let mut said = Said::default();
+        let mut sorted = AssistantMessage::default();
         for (at, part) in message.parts().iter().enumerate() {
             match &part.content {
                 Content::Text { text } if text.is_empty() => {}
-                Content::Text { text } => said.pieces.push(Piece::Text(text)),
                 Content::Refusal { text } if self.dialect.takes_refusals => {
-                    said.refusal.get_or_insert_default().push_str(text);
+                    sorted.refusal.get_or_insert_default().push_str(text);
                 }
-                Content::Refusal { text } => said.pieces.push(Piece::Text(text)),
-                Content::Thinking { text } => self.thinking(part, text, &mut said),
-                Content::ToolCall(_) => self.call(message, at, &mut said),
+                Content::Text { text } | Content::Refusal { text } => {
+                    sorted.content.push(ContentPart::Text(text));
+                }
+                Content::Thinking { text } => self.thinking(part, text, &mut sorted),
+                Content::ToolCall(_) => self.call(message, at, &mut sorted),
                 other => self.cannot_send(other),
             }
         }
-        let is_blank = said
-            .pieces
+        let is_blank = sorted
+            .content
             .iter()
-            .all(|piece| matches!(piece, Piece::Text("")));
-        let is_null =
-            !said.has_thoughts && is_blank && (said.thinking.is_empty() || !said.calls.is_empty());
-        if is_null && said.refusal.is_none() && said.calls.is_empty() {
+            .all(|part| matches!(part, ContentPart::Text("")));
+        let is_null = !sorted.has_thinking_parts
+            && is_blank
+            && (sorted.thinking.is_empty() || !sorted.calls.is_empty());
+        if is_null && sorted.refusal.is_none() && sorted.calls.is_empty() {
             return Ok(());
         }
-        if self.insists_on_thinking && said.thinking.is_empty() {
+        if self.insists_on_thinking && sorted.thinking.is_empty() {
             self.common
-                .lose("an answer without thinking was sent with blank thinking: the model insists on some");
-            // An empty one counts as missing (`earendil-works/pi#4179`).
-            said.thinking
+                .record_loss("an answer without thinking was sent with blank thinking: the model insists on some");
+            // An empty string counts as missing (`earendil-works/pi#4179`).
+            sorted
+                .thinking
                 .insert("reasoning_content".to_owned(), json!(" "));
         }
         self.begin("assistant");
-        if said.has_thoughts {
-            let parts = said.pieces.iter().map(|piece| match piece {
-                Piece::Text(text) => text_part(text),
-                Piece::Thinking(text) => {
+        if sorted.has_thinking_parts {
+            let parts = sorted.content.iter().map(|part| match part {
+                ContentPart::Text(text) => text_part(text),
+                ContentPart::Thinking(text) => {
                     json!({ "type": "thinking", "thinking": [text_part(text)] })
                 }
             });
@@ -316,28 +323,28 @@ impl<'a> ChatEncoder<'a> {
         } else if is_null {
             self.messages.extend_from_slice(b"null");
         } else {
-            // One text: what servers' templates can be relied on to understand.
+            // A single string, because some servers' templates do not support parts.
             self.messages.push(b'"');
-            for piece in &said.pieces {
-                let (Piece::Text(text) | Piece::Thinking(text)) = piece;
+            for part in &sorted.content {
+                let (ContentPart::Text(text) | ContentPart::Thinking(text)) = part;
                 push_escaped(&mut self.messages, text);
             }
             self.messages.push(b'"');
         }
-        self.answered(said)
+        self.end_assistant(sorted)
     }
 
-    /// Fields behind the content of an answer.
-    fn answered(&mut self, said: Said<'a>) -> Result<(), ModelError> {
-        if let Some(refusal) = &said.refusal {
+    /// Writes the fields after the content of an assistant's message.
+    fn end_assistant(&mut self, message: AssistantMessage<'a>) -> Result<(), ModelError> {
+        if let Some(refusal) = &message.refusal {
             self.field("refusal");
             push_text(&mut self.messages, refusal);
         }
-        for (name, value) in &said.thinking {
+        for (name, value) in &message.thinking {
             self.field(name);
             self.value(value)?;
         }
-        for (at, call) in said.calls.iter().enumerate() {
+        for (at, call) in message.calls.iter().enumerate() {
             self.messages
                 .extend_from_slice(if at == 0 { b",\"tool_calls\":[" } else { b"," });
             self.messages.extend_from_slice(b"{\"id\":");
@@ -355,29 +362,35 @@ impl<'a> ChatEncoder<'a> {
             self.messages.push(b'}');
         }
         self.messages
-            .extend_from_slice(if said.calls.is_empty() { b"}" } else { b"]}" });
+            .extend_from_slice(if message.calls.is_empty() {
+                b"}"
+            } else {
+                b"]}"
+            });
         Ok(())
     }
 
-    /// Thinking goes back to the model it came from, in the form it came in.
-    fn thinking(&mut self, part: &'a Part, text: &'a str, said: &mut Said<'a>) {
+    /// Adds thinking, which goes back only to the model that generated it, in the form it came in.
+    fn thinking(&mut self, part: &'a Part, text: &'a str, message: &mut AssistantMessage<'a>) {
         match self.common.state(part) {
-            State::Own(state) if self.dialect.takes_thinking => {
+            PartState::Own(state) if self.dialect.takes_thinking => {
                 if thinking::field(state) == Some(thinking::IN_CONTENT) {
-                    said.pieces.push(Piece::Thinking(text));
-                    said.has_thoughts = true;
+                    message.content.push(ContentPart::Thinking(text));
+                    message.has_thinking_parts = true;
                 } else {
-                    thinking::send_back(&mut said.thinking, text, state);
+                    thinking::add_to_message(&mut message.thinking, text, state);
                 }
             }
-            State::Own(_) => self
+            PartState::Own(_) => self
                 .common
-                .lose("thinking was left out: this server does not take it back"),
-            State::None => self.common.lose("thinking of another model was left out"),
+                .record_loss("thinking was left out: this server does not take it back"),
+            PartState::None => self
+                .common
+                .record_loss("thinking of another model was left out"),
         }
     }
 
-    fn call(&mut self, message: &'a Message, at: usize, said: &mut Said<'a>) {
+    fn call(&mut self, message: &'a Message, at: usize, sorted: &mut AssistantMessage<'a>) {
         let part = &message.parts()[at];
         let Content::ToolCall(call) = &part.content else {
             return;
@@ -386,14 +399,15 @@ impl<'a> ChatEncoder<'a> {
             .state
             .as_ref()
             .is_some_and(|state| state.origin.provider != self.common.model.provider);
+        // Only records the loss of malformed arguments: their text is sent as it is.
         self.common.arguments(call);
         let state = match self.common.state(part) {
-            State::Own(Value::Object(state)) => Some(state),
-            State::Own(_) | State::None => None,
+            PartState::Own(Value::Object(state)) => Some(state),
+            PartState::Own(_) | PartState::None => None,
         };
-        let is_taken = |id: &str| said.calls.iter().any(|call| call.id == id);
+        let is_taken = |id: &str| sorted.calls.iter().any(|call| call.id == id);
         let id = self.ids.call(call, is_foreign, is_taken);
-        said.calls.push(Call {
+        sorted.calls.push(Call {
             id,
             name: &call.name,
             arguments: message.json_text(at),
@@ -413,13 +427,13 @@ impl<'a> ChatEncoder<'a> {
     }
 
     fn cannot_send(&mut self, content: &Content) {
-        self.common.lose(match content {
+        self.common.record_loss(match content {
             Content::Opaque { kind } => {
                 format!("{kind} was left out: Chat Completions does not take it back")
             }
             other => format!(
                 "{} was left out: Chat Completions has no place for it there",
-                crate::encode::kind(other)
+                describe(other)
             ),
         });
     }
@@ -434,17 +448,17 @@ impl<'a> ChatEncoder<'a> {
         };
         if !family.common.schema.covers(!request.tools.is_empty()) {
             let why = "this model keeps to no response schema of its own in such a request; ask for it in words";
-            return Err(self.common.refuse(why));
+            return Err(self.common.bad_request(why));
         }
         let Some(answer) = schema::answer(schema) else {
-            return Err(self
-                .common
-                .refuse("a response schema must be that of an object; put the value into one"));
+            return Err(self.common.bad_request(
+                "a response schema must be that of an object; put the value into one",
+            ));
         };
         answer
             .losses
             .into_iter()
-            .for_each(|loss| self.common.lose(loss));
+            .for_each(|loss| self.common.record_loss(loss));
         let json_schema = wire::JsonSchema {
             name: "answer",
             strict: answer.strict,
@@ -461,7 +475,7 @@ fn text_part(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-/// One text as text, anything else as parts.
+/// Simplifies a single text part to a string.
 fn content(mut parts: Vec<Value>) -> Value {
     match parts.as_mut_slice() {
         [Value::Object(part)] if part.contains_key("text") => {

@@ -1,5 +1,5 @@
-//! Wire to core. Pure; a chunk of a streamed answer is a whole answer with less in it, so both read
-//! the same.
+//! Decodes answers. Pure; a chunk of a streamed answer has the shape of a whole one with less in
+//! it, so both are decoded here.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
@@ -8,67 +8,72 @@ use std::sync::Arc;
 use adjutant_core::{Delta, FinishReason, GenerateResponse, ModelError, ToolSet};
 use serde_json::{Value, json};
 
+use super::super::dialect::Dialect;
 use super::super::error;
-use super::super::vendors::Dialect;
-use super::form::{Beyond, Form};
+use super::chunk_template::{ChunkTemplate, NewContent};
 use super::thinking::Thinking;
 use super::usage::Counts;
-use super::wire::{self, Loose};
+use super::wire::{self, LooseValue};
 use crate::assembly::{Assembly, CallFragment};
 use crate::error::Vendor;
-use crate::text_calls::{Piece, TextCalls};
+use crate::text_calls::{Segment, TextCalls};
 
-/// Calls that came as text are numbered from here, beyond what any server counts to.
-const TEXT_CALLS: u64 = 1 << 32;
+/// The first index of calls found in the text, beyond the indices that servers use.
+const FIRST_TEXT_CALL: u64 = 1 << 32;
 
-/// Reads a whole answer.
-pub(super) fn decode(body: &str, mut reading: Reading) -> Result<GenerateResponse, ModelError> {
-    reading.add(body, &mut VecDeque::new())?;
-    if !reading.answered {
-        return Err(reading.vendor.unreadable("no choices", body));
+/// Decodes a whole answer.
+pub(super) fn decode(
+    body: &str,
+    mut answer: PartialAnswer,
+) -> Result<GenerateResponse, ModelError> {
+    answer.add(body, &mut VecDeque::new())?;
+    if !answer.answered {
+        return Err(answer.vendor.invalid("no choices", body));
     }
-    reading.is_whole = true;
-    reading.end(&mut VecDeque::new())
+    answer.is_whole = true;
+    answer.end(&mut VecDeque::new())
 }
 
-/// An answer taking shape.
+/// An answer whose chunks are still arriving.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct PartialAnswer {
     vendor: Arc<Vendor>,
     dialect: &'static Dialect,
     losses: Vec<String>,
     assembly: Assembly,
     thinking: Thinking,
-    /// Where a server may leave calls in the text, and tools were on offer.
+    /// Finds calls in the text. Only for servers that may leave them there, and requests with
+    /// tools.
     text: Option<TextCalls>,
-    text_calls: u64,
+    next_text_call: u64,
     counts: Counts,
-    /// The numbers of the calls so far.
+    /// The indices of the calls so far.
     calls: BTreeSet<u64>,
-    /// Something of an answer came, if only its role.
+    /// A choice arrived, perhaps only with its role.
     answered: bool,
-    said: bool,
-    /// The server said that this was all, whatever the reason.
+    /// Content arrived.
+    has_content: bool,
+    /// The server marked the end of the answer, or it came as one body.
     is_whole: bool,
     finish: Option<String>,
     model: Option<String>,
-    /// The last piece.
+    /// The last chunk.
     last: String,
-    /// Its form, if the next one may have the same.
-    form: Option<Form>,
+    /// The template of the last chunk, if the next one may match it.
+    template: Option<ChunkTemplate>,
 }
 
-impl Reading {
+impl PartialAnswer {
     pub(super) fn new(
         vendor: Arc<Vendor>,
         dialect: &'static Dialect,
         tools: &ToolSet,
         losses: Vec<String>,
     ) -> Self {
-        let reads_text = dialect.leaves_calls_in_text && !tools.is_empty();
+        let reads_text = dialect.may_leave_calls_in_text && !tools.is_empty();
         Self {
             text: reads_text.then(|| TextCalls::new(tools.clone())),
-            text_calls: TEXT_CALLS,
+            next_text_call: FIRST_TEXT_CALL,
             vendor,
             dialect,
             losses,
@@ -77,48 +82,48 @@ impl Reading {
             counts: Counts::default(),
             calls: BTreeSet::new(),
             answered: false,
-            said: false,
+            has_content: false,
             is_whole: false,
             finish: None,
             model: None,
             last: String::new(),
-            form: None,
+            template: None,
         }
     }
 
-    /// Adds a piece: one event's data, or a whole body.
+    /// Adds one chunk, or a whole body.
     pub(super) fn add(
         &mut self,
         json: &str,
         deltas: &mut VecDeque<Delta>,
     ) -> Result<(), ModelError> {
-        if let Some(form) = &mut self.form
-            && let Some(beyond) = form.read(&self.last, json)
+        if let Some(template) = &mut self.template
+            && let Some(new) = template.decode(&self.last, json)
         {
             json.clone_into(&mut self.last);
-            match beyond {
-                Beyond::Words(words) => self.words(&words, deltas),
-                Beyond::Message(message) => self.message(message, true, deltas),
+            match new {
+                NewContent::Text(text) => self.text(&text, deltas),
+                NewContent::Message(message) => self.message(message, true, deltas),
             }
             return Ok(());
         }
         let reply: wire::Reply<'_> =
             serde_json::from_str(json).map_err(|error| self.vendor.not_json(&error, json))?;
         json.clone_into(&mut self.last);
-        self.form = Form::of(json, &reply);
-        if let Some(error) = reply.error.as_deref().filter(|error| says_something(error)) {
-            return Err(error::inside(&self.vendor, error));
+        self.template = ChunkTemplate::new(json, &reply);
+        if let Some(error) = reply.error.as_deref().filter(|error| is_set(error)) {
+            return Err(error::in_answer(&self.vendor, error));
         }
         let Some(choices) = reply.choices else {
-            return self.without_choices(json);
+            return self.add_without_choices(json);
         };
-        hear(&mut self.model, reply.model.as_ref());
+        update(&mut self.model, reply.model.as_ref());
         let groq = reply.x_groq.as_deref();
         if let Some(error) = groq
             .and_then(|groq| groq.get("error"))
-            .filter(|error| says_something(error))
+            .filter(|error| is_set(error))
         {
-            return Err(error::inside(&self.vendor, error));
+            return Err(error::in_answer(&self.vendor, error));
         }
         for usage in reply
             .usage
@@ -137,32 +142,28 @@ impl Reading {
         }
         match (choice.delta, choice.message) {
             (Some(piece), _) => self.message(piece, true, deltas),
-            // A few servers repeat the whole message behind its pieces.
-            (None, Some(message)) if !self.said => self.message(*message, false, deltas),
+            // A few servers repeat the whole message after its chunks.
+            (None, Some(message)) if !self.has_content => self.message(*message, false, deltas),
             (None, _) => {}
         }
-        if let Some(error) = choice
-            .error
-            .as_deref()
-            .filter(|error| says_something(error))
-        {
-            return Err(error::inside(&self.vendor, error));
+        if let Some(error) = choice.error.as_deref().filter(|error| is_set(error)) {
+            return Err(error::in_answer(&self.vendor, error));
         }
-        hear(&mut self.finish, choice.finish_reason.as_ref());
+        update(&mut self.finish, choice.finish_reason.as_ref());
         Ok(())
     }
 
-    /// An error that is not where errors are, or something that is no part of an answer.
-    fn without_choices(&mut self, json: &str) -> Result<(), ModelError> {
+    /// Adds JSON without choices: token counts, or an error in an unusual place.
+    fn add_without_choices(&mut self, json: &str) -> Result<(), ModelError> {
         let body: Value = serde_json::from_str(json).unwrap_or_default();
-        let complains = ["message", "msg", "detail", "error_message", "errors"]
+        let has_error = ["message", "msg", "detail", "error_message", "errors"]
             .iter()
-            .any(|name| body.get(name).is_some_and(says_something));
-        if complains
+            .any(|name| body.get(name).is_some_and(is_set));
+        if has_error
             || body.get("object") == Some(&json!("error"))
             || body.get("type") == Some(&json!("error"))
         {
-            return Err(error::inside(&self.vendor, &body));
+            return Err(error::in_answer(&self.vendor, &body));
         }
         if let Some(usage) = body.get("usage") {
             self.counts.add(usage);
@@ -176,34 +177,38 @@ impl Reading {
         is_piece: bool,
         deltas: &mut VecDeque<Delta>,
     ) {
-        if let Some(words) = self.thinking.hear(&message, is_piece) {
-            self.said = true;
+        if let Some(text) = self.thinking.extract(&message, is_piece) {
+            self.has_content = true;
             self.flush(deltas);
-            deltas.extend(self.assembly.thinking(&words, None));
+            deltas.extend(self.assembly.thinking(&text, None));
         }
         match message.content {
-            Some(Loose::Text(words)) => self.words(&words, deltas),
-            Some(Loose::Count(count)) => self.content(count.into(), deltas),
-            Some(Loose::Other(content)) => self.content(*content, deltas),
+            Some(LooseValue::Text(text)) => self.text(&text, deltas),
+            Some(LooseValue::Count(count)) => self.content(count.into(), deltas),
+            Some(LooseValue::Other(content)) => self.content(*content, deltas),
             None => {}
         }
-        if let Some(words) = message.refusal.as_ref().and_then(Loose::said) {
-            self.said = true;
-            self.assembly.refusal(&words, None);
+        if let Some(text) = message
+            .refusal
+            .as_ref()
+            .and_then(LooseValue::to_nonempty_text)
+        {
+            self.has_content = true;
+            self.assembly.refusal(&text, None);
         }
         for (kind, trace) in [
             ("images", message.images),
             ("executed_tools", message.executed_tools),
         ] {
-            if let Some(trace) = trace.filter(|trace| says_something(trace)) {
-                self.said = true;
+            if let Some(trace) = trace.filter(|trace| is_set(trace)) {
+                self.has_content = true;
                 self.assembly.opaque(kind, json!({ kind: *trace }));
             }
         }
         for (position, call) in message.tool_calls.into_iter().flatten().enumerate() {
-            // A whole answer's calls are in order, whatever number they have.
+            // The calls of a whole answer are in order; some servers number them wrongly.
             let index = if is_piece {
-                call.index.as_ref().and_then(Loose::as_u64)
+                call.index.as_ref().and_then(LooseValue::as_u64)
             } else {
                 Some(position as u64)
             };
@@ -226,7 +231,7 @@ impl Reading {
     fn content(&mut self, content: Value, deltas: &mut VecDeque<Delta>) {
         match content {
             Value::Null => {}
-            Value::String(words) => self.words(&words, deltas),
+            Value::String(text) => self.text(&text, deltas),
             Value::Array(parts) => parts
                 .into_iter()
                 .for_each(|part| self.content(part, deltas)),
@@ -234,65 +239,62 @@ impl Reading {
         }
     }
 
-    fn words(&mut self, words: &str, deltas: &mut VecDeque<Delta>) {
-        self.said |= !words.is_empty();
-        self.say(words, deltas);
-    }
-
-    fn say(&mut self, words: &str, deltas: &mut VecDeque<Delta>) {
+    fn text(&mut self, text: &str, deltas: &mut VecDeque<Delta>) {
+        self.has_content |= !text.is_empty();
         match &mut self.text {
-            None => deltas.extend(self.assembly.text(words, None)),
-            Some(text) => {
-                let mut pieces = Vec::new();
-                text.push(words, &mut pieces);
-                self.place(pieces, deltas);
+            None => deltas.extend(self.assembly.text(text, None)),
+            Some(calls) => {
+                let mut segments = Vec::new();
+                calls.push(text, &mut segments);
+                self.add_segments(segments, deltas);
             }
         }
     }
 
-    /// Something other than words comes, or nothing more.
+    /// Decides on text that was held back, because other content or the end follows.
     fn flush(&mut self, deltas: &mut VecDeque<Delta>) {
         if let Some(text) = &mut self.text {
-            let mut pieces = Vec::new();
-            text.flush(&mut pieces);
-            self.place(pieces, deltas);
+            let mut segments = Vec::new();
+            text.flush(&mut segments);
+            self.add_segments(segments, deltas);
         }
     }
 
-    fn place(&mut self, pieces: Vec<Piece>, deltas: &mut VecDeque<Delta>) {
-        for piece in pieces {
-            piece.place(
-                self.text_calls,
+    fn add_segments(&mut self, segments: Vec<Segment>, deltas: &mut VecDeque<Delta>) {
+        for segment in segments {
+            segment.add_to(
+                self.next_text_call,
                 &mut self.assembly,
                 &mut self.losses,
                 deltas,
             );
-            self.text_calls += 1;
+            self.next_text_call += 1;
         }
     }
 
-    /// A part of content that has parts.
+    /// Adds a part of content that consists of parts.
     fn part(&mut self, part: Value, deltas: &mut VecDeque<Delta>) {
         let kind = part
             .get("type")
             .and_then(Value::as_str)
             .unwrap_or("text")
             .to_owned();
-        self.said = true;
+        self.has_content = true;
         match kind.as_str() {
             "thinking" => {
-                self.thinking.heard_in_content();
-                deltas.extend(self.assembly.thinking(&words(part.get("thinking")), None));
+                self.thinking.found_in_content();
+                let text = text_of(part.get("thinking"));
+                deltas.extend(self.assembly.thinking(&text, None));
             }
-            "refusal" => self.assembly.refusal(&words(part.get("refusal")), None),
-            _ if part.get("text").is_some() => self.say(&words(part.get("text")), deltas),
-            // References and citations annotate the words beside them.
+            "refusal" => self.assembly.refusal(&text_of(part.get("refusal")), None),
+            _ if part.get("text").is_some() => self.text(&text_of(part.get("text")), deltas),
+            // References and citations annotate the text beside them.
             "reference" | "citation" => {}
             kind => self.assembly.opaque(kind, part),
         }
     }
 
-    /// A call or a piece of one. `None`: nothing was said of any.
+    /// Adds a call, or a fragment of one; `None` if it is empty.
     fn call(&mut self, index: Option<u64>, call: wire::Call<'_>) -> Option<Delta> {
         let (name, arguments) = match (call.function, call.custom) {
             (Some(function), _) => (function.name, function.arguments),
@@ -301,22 +303,22 @@ impl Reading {
         };
         let arguments = match arguments {
             None => Cow::Borrowed(""),
-            Some(Loose::Text(text)) => text,
-            Some(Loose::Count(count)) => Cow::Owned(count.to_string()),
-            Some(Loose::Other(object)) => Cow::Owned(object.to_string()),
+            Some(LooseValue::Text(text)) => text,
+            Some(LooseValue::Count(count)) => Cow::Owned(count.to_string()),
+            Some(LooseValue::Other(object)) => Cow::Owned(object.to_string()),
         };
-        let name = name.as_ref().and_then(Loose::said);
-        let id = call.id.as_ref().and_then(Loose::said);
+        let name = name.as_ref().and_then(LooseValue::to_nonempty_text);
+        let id = call.id.as_ref().and_then(LooseValue::to_nonempty_text);
         if name.is_none() && id.is_none() && arguments.trim().is_empty() {
             return None;
         }
-        self.said = true;
-        // Some servers make up a new id for every piece; a call that goes on has no name.
-        let goes_on = name.is_none() && index.is_some_and(|index| self.calls.contains(&index));
+        self.has_content = true;
+        // Some servers send a new id with every fragment; only the first fragment has a name.
+        let continues = name.is_none() && index.is_some_and(|index| self.calls.contains(&index));
         self.calls.extend(index);
         let fragment = CallFragment {
             index,
-            provider_id: id.as_deref().filter(|_| !goes_on),
+            provider_id: id.as_deref().filter(|_| !continues),
             name: name.as_deref(),
             arguments: &arguments,
         };
@@ -327,25 +329,25 @@ impl Reading {
         ))
     }
 
-    /// Reads the next piece as if none had come before.
+    /// Forgets the template, so that the next chunk is parsed as JSON.
     #[cfg(test)]
-    pub(super) fn forget(&mut self) {
-        self.form = None;
+    pub(super) fn forget_template(&mut self) {
+        self.template = None;
     }
 
-    /// `[DONE]` came.
+    /// Notes the end mark, `[DONE]`.
     pub(super) fn done(&mut self) {
         self.is_whole = true;
     }
 
-    /// What was in the stream besides events: an error, or the whole answer of a server that does
-    /// not stream.
-    pub(super) fn stray(
+    /// Adds lines of the stream that were no events: an error, or the whole answer of a server that
+    /// does not stream.
+    pub(super) fn add_stray(
         &mut self,
         lines: &str,
         deltas: &mut VecDeque<Delta>,
     ) -> Result<(), ModelError> {
-        match error::stray(lines) {
+        match error::parse_stray(lines) {
             Some(body) if !self.answered || body.get("choices").is_none() => {
                 self.add(&body.to_string(), deltas)?;
                 self.is_whole |= self.answered;
@@ -355,21 +357,24 @@ impl Reading {
         }
     }
 
-    /// Whether a reason to stop was given.
-    pub(super) fn has_reason_to_stop(&self) -> bool {
+    /// Returns true if a finish reason arrived.
+    pub(super) fn has_finish_reason(&self) -> bool {
         self.finish.is_some()
     }
 
-    /// The whole answer, if it is one.
+    /// Returns the whole answer.
+    ///
+    /// # Errors
+    /// [`ModelError::Truncated`] if it is incomplete.
     pub(super) fn end(
         &mut self,
         deltas: &mut VecDeque<Delta>,
     ) -> Result<GenerateResponse, ModelError> {
         self.flush(deltas);
-        let finish = self.reason()?;
+        let finish = self.finish_reason()?;
         let requested = &self.vendor.model;
         let mut parts = std::mem::take(&mut self.assembly).finish(requested);
-        std::mem::take(&mut self.thinking).settle(&mut parts, requested);
+        std::mem::take(&mut self.thinking).record_in(&mut parts, requested);
         Ok(GenerateResponse {
             parts,
             finish,
@@ -381,23 +386,24 @@ impl Reading {
         })
     }
 
-    /// Source: `finish_reason` in OpenAI's reference, and in those of the servers in `vendors.rs`.
-    /// What is listed nowhere fails closed.
-    fn reason(&self) -> Result<FinishReason, ModelError> {
+    /// Returns the finish reason. Source: `finish_reason` in OpenAI's reference, and in those of
+    /// the servers in `vendors.rs`. An unknown reason is an error, so that a cut-off call is never
+    /// run.
+    fn finish_reason(&self) -> Result<FinishReason, ModelError> {
         let has_calls = self.assembly.has_calls();
         let Some(reason) = &self.finish else {
-            // A few servers give no reason; then the answer is complete if they say so.
-            return match (self.is_whole && self.said, has_calls) {
+            // A few servers send no reason; the answer is then complete if they marked its end.
+            return match (self.is_whole && self.has_content, has_calls) {
                 (true, true) => Ok(FinishReason::ToolCalls),
                 (true, false) => Ok(FinishReason::Stop),
                 (false, _) => Err(self.vendor.truncated("it ended without a finish_reason")),
             };
         };
-        let failed = |words: &str| ModelError::Server {
+        let failed = |what: &str| ModelError::Server {
             provider: self.vendor.model.provider.clone(),
             status: 200,
             retry_after: None,
-            message: format!("finish_reason {reason}: {words}"),
+            message: format!("finish_reason {reason}: {what}"),
         };
         Ok(match reason.to_lowercase().as_str() {
             "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" if has_calls => {
@@ -405,7 +411,7 @@ impl Reading {
             }
             "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" => FinishReason::Stop,
             "tool_calls" | "function_call" | "tool_use" => FinishReason::ToolCalls,
-            // Mistral's and Z.ai's names of a full window are the second and the last.
+            // The second and the last are Mistral's and Z.ai's names for a full context window.
             "length" | "model_length" | "max_tokens" | "model_context_window_exceeded" => {
                 FinishReason::MaxTokens
             }
@@ -418,39 +424,40 @@ impl Reading {
                 return Err(self.vendor.truncated(format!("finish_reason {reason}")));
             }
             _ => {
-                let words = format!("finish_reason {reason}, which is no end of an answer we know");
-                return Err(self.vendor.unreadable(words, &self.last));
+                let reason =
+                    format!("finish_reason {reason}, which is no end of an answer we know");
+                return Err(self.vendor.invalid(reason, &self.last));
             }
         })
     }
 }
 
-/// Whether something is said there; servers that have no error may still send the field.
-fn says_something(value: &Value) -> bool {
+/// Returns true if a field has a value; some servers send empty fields, `error` among them.
+fn is_set(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,
-        Value::String(words) => !words.is_empty(),
+        Value::String(text) => !text.is_empty(),
         Value::Array(list) => !list.is_empty(),
         Value::Object(fields) => !fields.is_empty(),
         Value::Bool(true) | Value::Number(_) => true,
     }
 }
 
-/// Keeps a text that says something. Most pieces of an answer say the same again.
-fn hear(known: &mut Option<String>, said: Option<&Loose<'_>>) {
-    if let Some(said) = said.and_then(Loose::said)
-        && known.as_deref() != Some(&*said)
+/// Replaces a text by a newer one that is not empty. Compares first, because most chunks repeat it.
+fn update(known: &mut Option<String>, new: Option<&LooseValue<'_>>) {
+    if let Some(new) = new.and_then(LooseValue::to_nonempty_text)
+        && known.as_deref() != Some(&*new)
     {
-        *known = Some(said.into_owned());
+        *known = Some(new.into_owned());
     }
 }
 
-/// The words of a text, of a part with text, or of a list of those.
-fn words(value: Option<&Value>) -> String {
+/// Joins the text of a string, of a part with text, or of a list of those.
+fn text_of(value: Option<&Value>) -> String {
     match value {
-        Some(Value::String(words)) => words.clone(),
-        Some(Value::Array(parts)) => parts.iter().map(|part| words(Some(part))).collect(),
-        Some(Value::Object(part)) => words(part.get("text")),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => parts.iter().map(|part| text_of(Some(part))).collect(),
+        Some(Value::Object(part)) => text_of(part.get("text")),
         _ => String::new(),
     }
 }

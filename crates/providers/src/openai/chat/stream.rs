@@ -1,14 +1,14 @@
-//! Events to deltas. A chunk is a whole answer with less in it, so reading one is reading the
-//! other.
+//! Folds the chunks of a stream. A chunk has the shape of a whole answer with less in it, so it is
+//! decoded by the same code (`response.rs`).
 
 use std::collections::VecDeque;
 
 use adjutant_core::{Delta, GenerateResponse, ModelError};
 
-use super::response::Reading;
-use crate::decode::{Answer, Progress};
+use super::response::PartialAnswer;
+use crate::decode::{AnswerFold, Progress};
 
-impl Answer for Reading {
+impl AnswerFold for PartialAnswer {
     fn event(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         self.add(json, deltas)
     }
@@ -17,9 +17,9 @@ impl Answer for Reading {
         Self::done(self);
     }
 
-    /// Counts come behind the reason to stop, and not every server has a mark of the end.
+    /// Counts come after the finish reason, and not every server sends an end mark.
     fn progress(&self) -> Progress {
-        if self.has_reason_to_stop() {
+        if self.has_finish_reason() {
             Progress::Complete
         } else {
             Progress::Begun
@@ -31,7 +31,7 @@ impl Answer for Reading {
         stray: &str,
         deltas: &mut VecDeque<Delta>,
     ) -> Result<GenerateResponse, ModelError> {
-        self.stray(stray, deltas)?;
+        self.add_stray(stray, deltas)?;
         self.end(deltas)
     }
 }

@@ -1,22 +1,22 @@
-//! Reasoning, in every form it comes in, and back in the form it came in.
+//! Reasoning, decoded from every server's form, and sent back in the same form.
 //!
 //! A server that thinks between calls wants its thinking back with them: DeepSeek and Moonshot
-//! refuse a transcript without (`reasoning_content`, "Thinking mode"), OpenRouter asks for its
+//! refuse a transcript without it (`reasoning_content`, "Thinking mode"), OpenRouter asks for its
 //! `reasoning_details` unchanged ("Preserving reasoning"), Mistral for its `thinking` parts
-//! (checked 2026-11-22). What a server never said in a form, it is never sent in that form.
+//! (checked 2026-11-22). A server is only sent forms that it sent itself.
 
 use adjutant_core::{Content, ModelId, Part, ProviderState};
 use serde_json::{Map, Value, json};
 
-use super::wire::{Loose, Message};
+use super::wire::{LooseValue, Message};
 
-/// The key of a thinking part's state that names the field it came in.
+/// The key of a thinking part's state that names the field in which it came.
 const FIELD: &str = "field";
 const DETAILS: &str = "reasoning_details";
-/// The field of a message whose content has parts for thinking.
+/// The field of thinking that came as parts of the content.
 pub(super) const IN_CONTENT: &str = "content";
 
-/// What was heard of how a server thinks.
+/// The form of a server's thinking, as far as its answer showed it.
 #[derive(Debug, Default)]
 pub(super) struct Thinking {
     field: Option<&'static str>,
@@ -24,16 +24,16 @@ pub(super) struct Thinking {
 }
 
 impl Thinking {
-    /// The thinking of a message or of a piece of one.
-    pub(super) fn hear(&mut self, message: &Message<'_>, is_piece: bool) -> Option<String> {
-        // Some servers send both names of the same words.
-        let fields: [(&'static str, &Option<Loose<'_>>); 2] = [
+    /// Takes the thinking out of a message or a chunk of one.
+    pub(super) fn extract(&mut self, message: &Message<'_>, is_piece: bool) -> Option<String> {
+        // Some servers send the same text under both names.
+        let fields: [(&'static str, &Option<LooseValue<'_>>); 2] = [
             ("reasoning_content", &message.reasoning_content),
             ("reasoning", &message.reasoning),
         ];
-        let said = fields.into_iter().find_map(|(name, value)| {
-            let words = value.as_ref()?.as_str().filter(|words| !words.is_empty())?;
-            Some((name, words))
+        let found = fields.into_iter().find_map(|(name, value)| {
+            let text = value.as_ref()?.as_str().filter(|text| !text.is_empty())?;
+            Some((name, text))
         });
         let details = message
             .reasoning_details
@@ -41,32 +41,27 @@ impl Thinking {
             .and_then(Value::as_array)
             .map_or(&[][..], Vec::as_slice);
         for detail in details.iter().filter_map(Value::as_object) {
-            self.detail(detail, is_piece);
+            self.add_detail(detail, is_piece);
         }
-        if let Some((name, words)) = said {
+        if let Some((name, text)) = found {
             self.field = Some(name);
-            return Some(words.to_owned());
+            return Some(text.to_owned());
         }
-        let words = |detail: &Value| {
-            Some(
-                detail
-                    .get("text")
-                    .or(detail.get("summary"))?
-                    .as_str()?
-                    .to_owned(),
-            )
+        let text = |detail: &Value| {
+            let text = detail.get("text").or(detail.get("summary"))?;
+            Some(text.as_str()?.to_owned())
         };
-        let said: String = details.iter().filter_map(words).collect();
-        (!said.is_empty()).then_some(said)
+        let text: String = details.iter().filter_map(text).collect();
+        (!text.is_empty()).then_some(text)
     }
 
-    /// There was thinking among the parts of the content.
-    pub(super) fn heard_in_content(&mut self) {
+    /// Notes that thinking came as parts of the content.
+    pub(super) fn found_in_content(&mut self) {
         self.field = Some(IN_CONTENT);
     }
 
-    /// Keeps a detail. Pieces of one share its type and, where there is one, its number.
-    fn detail(&mut self, detail: &Map<String, Value>, is_piece: bool) {
+    /// Keeps a detail. Fragments of one share its type and, if there is one, its index.
+    fn add_detail(&mut self, detail: &Map<String, Value>, is_piece: bool) {
         let same = |known: &&mut Map<String, Value>| {
             known.get("type") == detail.get("type") && known.get("index") == detail.get("index")
         };
@@ -82,24 +77,26 @@ impl Thinking {
         for (name, value) in detail {
             match (known.get_mut(name), value) {
                 (_, Value::Null) => {}
-                (Some(Value::String(words)), Value::String(more))
+                (Some(Value::String(text)), Value::String(more))
                     if matches!(name.as_str(), "text" | "summary" | "data") =>
                 {
-                    words.push_str(more);
+                    text.push_str(more);
                 }
-                (_, value) => drop(known.insert(name.clone(), value.clone())),
+                (_, value) => {
+                    known.insert(name.clone(), value.clone());
+                }
             }
         }
     }
 
-    /// Writes down with the thinking of an answer how it came.
-    pub(super) fn settle(self, parts: &mut Vec<Part>, origin: &ModelId) {
+    /// Records the form of the thinking in the state of an answer's parts.
+    pub(super) fn record_in(self, parts: &mut Vec<Part>, origin: &ModelId) {
         let mut details = (!self.details.is_empty()).then_some(self.details);
         let has_any = parts
             .iter()
             .any(|part| matches!(part.content, Content::Thinking { .. }));
         if details.is_some() && !has_any {
-            // Encrypted as a whole: there is nothing to see of it.
+            // Encrypted completely, so there is no text of it.
             let state = ProviderState {
                 origin: origin.clone(),
                 data: json!({}),
@@ -131,13 +128,13 @@ impl Thinking {
     }
 }
 
-/// The form in which a part of thinking came, as its state says.
+/// Returns the field in which a part of thinking came, from its state.
 pub(super) fn field(state: &Value) -> Option<&str> {
     state.get(FIELD)?.as_str()
 }
 
-/// Adds a part of thinking to a message that goes back.
-pub(super) fn send_back(message: &mut Map<String, Value>, text: &str, state: &Value) {
+/// Adds a part of thinking to the fields of a message that is sent back.
+pub(super) fn add_to_message(message: &mut Map<String, Value>, text: &str, state: &Value) {
     if let Some(details) = state.get(DETAILS) {
         message.clear();
         message.insert(DETAILS.to_owned(), details.clone());
@@ -145,8 +142,8 @@ pub(super) fn send_back(message: &mut Map<String, Value>, text: &str, state: &Va
     let Some(field) = field(state).filter(|_| !message.contains_key(DETAILS)) else {
         return;
     };
-    match message.get_mut(field) {
-        Some(Value::String(words)) => words.push_str(text),
-        _ => drop(message.insert(field.to_owned(), json!(text))),
+    match message.entry(field).or_insert_with(|| json!("")) {
+        Value::String(before) => before.push_str(text),
+        other => *other = json!(text),
     }
 }

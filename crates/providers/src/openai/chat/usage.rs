@@ -1,11 +1,11 @@
-//! What was counted, in every form it comes in.
+//! Token counts and costs, decoded from every server's form.
 
 use adjutant_core::{Cost, Counters, Usage};
 use serde_json::Value;
 
-use crate::openai::cost_of_ticks;
+use crate::openai::common::cost_of_ticks;
 
-/// The counts so far. Reports are totals: the last one of each holds.
+/// The counts so far. Reports are totals, so the last one of each count is valid.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     input: Option<u64>,
@@ -19,14 +19,14 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Adds a report, if it is one.
+    /// Adds a report of counts; ignores other values.
     pub(super) fn add(&mut self, report: &Value) {
         let count = |names: &[&str]| names.iter().find_map(|name| number(report.get(name)?));
         let detail = |of: &str, name: &str| number(report.get(of)?.get(name)?);
         self.input = count(&["prompt_tokens", "input_tokens"]).or(self.input);
         self.output = count(&["completion_tokens", "output_tokens"]).or(self.output);
         self.total = count(&["total_tokens"]).or(self.total);
-        // OpenAI's, DeepSeek's and Moonshot's names.
+        // The names of OpenAI, DeepSeek and Moonshot.
         let cached = detail("prompt_tokens_details", "cached_tokens")
             .or_else(|| count(&["prompt_cache_hit_tokens", "cached_tokens"]));
         self.cached = cached.or(self.cached);
@@ -47,7 +47,7 @@ impl Counts {
             .or(self.cost);
     }
 
-    /// As they were sent.
+    /// Returns the server's counts as they were sent.
     pub(super) fn counters(&self) -> Counters {
         Counters {
             input: self.input,
@@ -55,8 +55,8 @@ impl Counts {
         }
     }
 
-    /// With our meaning: output includes thinking. xAI counts that beside its output (recorded),
-    /// which its total shows.
+    /// Returns the counts in our meaning: output includes thinking. xAI counts thinking apart from
+    /// its output (recorded), which its total shows.
     pub(super) fn usage(&self) -> Usage {
         let beside = match (self.input, self.output, self.total, self.thinking) {
             (Some(input), Some(output), Some(total), Some(thinking)) => {
@@ -74,13 +74,13 @@ impl Counts {
         }
     }
 
-    /// What the server charges: xAI says so itself; others may count in dollars.
+    /// Returns the price: xAI reports it itself; others report dollars if `in_dollars`.
     pub(super) fn cost(&self, in_dollars: bool) -> Option<Cost> {
         self.billed.or(self.cost.filter(|_| in_dollars))
     }
 }
 
-/// A count; a few servers write whole numbers with a fraction.
+/// Returns a count; a few servers write integers with a fraction.
 fn number(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| {
         let number = value.as_f64()?;

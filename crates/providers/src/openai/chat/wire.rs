@@ -1,8 +1,8 @@
-//! Chat Completions' JSON, field for field as far as we use it.
+//! The API's JSON, field for field as far as it is used.
 //!
-//! What we read is written by many servers: every field may be missing or null, and where they
-//! differ in its type, it stays open. Texts are borrowed from the JSON where they can be, and what
-//! is rarely there takes no room: a streamed answer is read in hundreds of pieces.
+//! Answers are written by many servers: every field may be missing or null, and where its type
+//! differs between servers, it is not fixed. Texts are borrowed from the JSON if possible and rare
+//! fields are boxed, because a streamed answer is parsed in hundreds of chunks.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Fields of a request before the tools and the messages.
+/// The fields of a request before the tools and the messages.
 #[derive(Debug, Serialize)]
 pub(super) struct Head<'a> {
     pub(super) model: &'a str,
@@ -72,15 +72,15 @@ pub(super) struct FunctionDefinition<'a> {
     pub(super) parameters: Value,
 }
 
-/// A value that is a text or a small number nearly always, and may be anything with some server.
+/// A value that is nearly always a text or a small number, but may be anything with some servers.
 #[derive(Debug, PartialEq)]
-pub(super) enum Loose<'a> {
+pub(super) enum LooseValue<'a> {
     Text(Cow<'a, str>),
     Count(u64),
     Other(Box<Value>),
 }
 
-impl Loose<'_> {
+impl LooseValue<'_> {
     pub(super) fn as_str(&self) -> Option<&str> {
         if let Self::Text(text) = self {
             Some(text)
@@ -97,8 +97,8 @@ impl Loose<'_> {
         }
     }
 
-    /// A text that says something; a number is one too.
-    pub(super) fn said(&self) -> Option<Cow<'_, str>> {
+    /// Returns a text that is not empty, or a number as text.
+    pub(super) fn to_nonempty_text(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Text(text) => Some(Cow::Borrowed(text.as_ref())).filter(|text| !text.is_empty()),
             Self::Count(count) => Some(Cow::Owned(count.to_string())),
@@ -107,7 +107,7 @@ impl Loose<'_> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Loose<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for LooseValue<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(LooseVisitor)
     }
@@ -116,32 +116,32 @@ impl<'de: 'a, 'a> Deserialize<'de> for Loose<'a> {
 struct LooseVisitor;
 
 impl LooseVisitor {
-    fn other<'de, E>(value: impl Into<Value>) -> Result<Loose<'de>, E> {
-        Ok(Loose::Other(Box::new(value.into())))
+    fn other<'de, E>(value: impl Into<Value>) -> Result<LooseValue<'de>, E> {
+        Ok(LooseValue::Other(Box::new(value.into())))
     }
 }
 
 impl<'de> Visitor<'de> for LooseVisitor {
-    type Value = Loose<'de>;
+    type Value = LooseValue<'de>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("any JSON value")
     }
 
     fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Loose::Text(Cow::Borrowed(text)))
+        Ok(LooseValue::Text(Cow::Borrowed(text)))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Loose::Text(Cow::Owned(text.to_owned())))
+        Ok(LooseValue::Text(Cow::Owned(text.to_owned())))
     }
 
     fn visit_string<E>(self, text: String) -> Result<Self::Value, E> {
-        Ok(Loose::Text(Cow::Owned(text)))
+        Ok(LooseValue::Text(Cow::Owned(text)))
     }
 
     fn visit_u64<E>(self, count: u64) -> Result<Self::Value, E> {
-        Ok(Loose::Count(count))
+        Ok(LooseValue::Count(count))
     }
 
     fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
@@ -169,27 +169,27 @@ impl<'de> Visitor<'de> for LooseVisitor {
     }
 }
 
-/// What we get: a whole answer, one chunk of a streamed one, or an error inside a 200.
+/// A whole answer, one chunk of a streamed one, or an error inside a 200.
 #[derive(Debug, Deserialize)]
 pub(super) struct Reply<'a> {
     #[serde(borrow)]
-    pub(super) model: Option<Loose<'a>>,
+    pub(super) model: Option<LooseValue<'a>>,
     #[serde(borrow)]
     pub(super) choices: Option<Choices<'a>>,
     pub(super) usage: Option<Box<Value>>,
     pub(super) x_groq: Option<Box<Value>>,
     pub(super) error: Option<Box<Value>>,
-    /// Random letters that hide how long a piece is (OpenAI).
+    /// Random letters that hide the length of a chunk's text (OpenAI).
     #[serde(borrow)]
-    pub(super) obfuscation: Option<Loose<'a>>,
+    pub(super) obfuscation: Option<LooseValue<'a>>,
 }
 
-/// The choices of an answer, of which one is asked for; another would be somebody else's idea.
+/// The choices of an answer. One is requested; others, which a server may send, are only counted.
 #[derive(Debug)]
 pub(super) struct Choices<'a> {
-    /// The first whose number is 0, or which has none.
+    /// The first with index 0 or without an index.
     pub(super) first: Option<Choice<'a>>,
-    /// Number of choices.
+    /// The number of choices.
     pub(super) count: usize,
 }
 
@@ -215,7 +215,11 @@ impl<'de> Visitor<'de> for ChoicesVisitor {
         };
         while let Some(choice) = list.next_element::<Choice<'de>>()? {
             choices.count += 1;
-            let number = choice.index.as_ref().and_then(Loose::as_u64).unwrap_or(0);
+            let number = choice
+                .index
+                .as_ref()
+                .and_then(LooseValue::as_u64)
+                .unwrap_or(0);
             if choices.first.is_none() && number == 0 {
                 choices.first = Some(choice);
             }
@@ -227,15 +231,15 @@ impl<'de> Visitor<'de> for ChoicesVisitor {
 #[derive(Debug, Deserialize)]
 pub(super) struct Choice<'a> {
     #[serde(borrow)]
-    pub(super) index: Option<Loose<'a>>,
-    /// A chunk's.
+    pub(super) index: Option<LooseValue<'a>>,
+    /// The content of a chunk.
     #[serde(borrow)]
     pub(super) delta: Option<Message<'a>>,
-    /// A whole answer's.
+    /// The content of a whole answer.
     #[serde(borrow)]
     pub(super) message: Option<Box<Message<'a>>>,
     #[serde(borrow)]
-    pub(super) finish_reason: Option<Loose<'a>>,
+    pub(super) finish_reason: Option<LooseValue<'a>>,
     pub(super) usage: Option<Box<Value>>,
     pub(super) error: Option<Box<Value>>,
 }
@@ -243,21 +247,21 @@ pub(super) struct Choice<'a> {
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Message<'a> {
     #[serde(borrow)]
-    pub(super) content: Option<Loose<'a>>,
+    pub(super) content: Option<LooseValue<'a>>,
     #[serde(borrow)]
-    pub(super) refusal: Option<Loose<'a>>,
+    pub(super) refusal: Option<LooseValue<'a>>,
     #[serde(borrow)]
-    pub(super) reasoning_content: Option<Loose<'a>>,
+    pub(super) reasoning_content: Option<LooseValue<'a>>,
     #[serde(borrow)]
-    pub(super) reasoning: Option<Loose<'a>>,
+    pub(super) reasoning: Option<LooseValue<'a>>,
     pub(super) reasoning_details: Option<Box<Value>>,
-    /// Pictures the model made (OpenRouter).
+    /// Images that the model generated (OpenRouter).
     pub(super) images: Option<Box<Value>>,
-    /// Tools the server ran itself (Groq).
+    /// Calls of tools that the server ran itself (Groq).
     pub(super) executed_tools: Option<Box<Value>>,
     #[serde(borrow)]
     pub(super) tool_calls: Option<Vec<Call<'a>>>,
-    /// What calls were before there could be several.
+    /// The deprecated form of a call, from before there could be several.
     #[serde(borrow)]
     pub(super) function_call: Option<Box<Function<'a>>>,
 }
@@ -265,9 +269,9 @@ pub(super) struct Message<'a> {
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Call<'a> {
     #[serde(borrow)]
-    pub(super) index: Option<Loose<'a>>,
+    pub(super) index: Option<LooseValue<'a>>,
     #[serde(borrow)]
-    pub(super) id: Option<Loose<'a>>,
+    pub(super) id: Option<LooseValue<'a>>,
     #[serde(borrow)]
     pub(super) function: Option<Function<'a>>,
     #[serde(borrow)]
@@ -278,17 +282,17 @@ pub(super) struct Call<'a> {
 #[derive(Debug, Deserialize)]
 pub(super) struct Function<'a> {
     #[serde(borrow)]
-    pub(super) name: Option<Loose<'a>>,
+    pub(super) name: Option<LooseValue<'a>>,
     /// JSON text; some servers send the object itself.
     #[serde(borrow)]
-    pub(super) arguments: Option<Loose<'a>>,
+    pub(super) arguments: Option<LooseValue<'a>>,
 }
 
-/// A call whose argument is words.
+/// A call of a custom tool, whose argument is text.
 #[derive(Debug, Deserialize)]
 pub(super) struct Custom<'a> {
     #[serde(borrow)]
-    pub(super) name: Option<Loose<'a>>,
+    pub(super) name: Option<LooseValue<'a>>,
     #[serde(borrow)]
-    pub(super) input: Option<Loose<'a>>,
+    pub(super) input: Option<LooseValue<'a>>,
 }

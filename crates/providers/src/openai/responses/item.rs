@@ -1,23 +1,22 @@
-//! The items of an answer as parts, and parts as items: what one direction takes apart the other
-//! puts together.
+//! Converts the items of an answer to parts, and parts back to items.
 //!
-//! The state of a part is its item as it came. A message's item may hold several pieces of content;
-//! each becomes a part whose state is the item with that one piece, less the words, which are the
-//! part's own.
+//! The state of a part is its item as it was sent. A message's item may have several pieces of
+//! content; each becomes a part whose state is the item with that one piece, without the text,
+//! which is the part's content.
 
 use adjutant_core::{Content, ToolCall};
 use serde_json::{Value, json};
 
 use super::wire::Item;
 use crate::assembly::{Assembly, CallFragment};
-use crate::encode::Encoder;
+use crate::encode::{Encoder, object};
 
-/// Between pieces of thinking: each is a paragraph with a heading of its own.
-pub(super) const BETWEEN_THOUGHTS: &str = "\n\n";
+/// Separates summaries of thinking in a part: each is a paragraph with its own heading.
+pub(super) const THINKING_SEPARATOR: &str = "\n\n";
 
-/// What a request takes back of what a model did besides talking and calling our tools, and what it
-/// insists on there; an answer may have less, and did in the past. Source: the input items of the
-/// vendor's published request schema.
+/// Types of items that a request may take back besides messages, reasoning and function calls, with
+/// their required fields. Answers may lack some, and did in the past. Source: the input items of
+/// the vendor's published request schema.
 const TAKEN_BACK: Shapes = &[
     ("additional_tools", &["role", "tools"]),
     ("apply_patch_call", &["call_id", "status", "operation"]),
@@ -50,7 +49,7 @@ const TAKEN_BACK: Shapes = &[
     ("tool_search_output", &["tools"]),
     ("web_search_call", &["id", "status", "action"]),
 ];
-/// The notes to a text a request takes.
+/// Types of annotations of a text that a request may have.
 const ANNOTATIONS: Shapes = &[
     (
         "container_file_citation",
@@ -69,31 +68,28 @@ const ANNOTATIONS: Shapes = &[
         &["url", "start_index", "end_index", "title"],
     ),
 ];
-/// The sources of a search a request takes; an answer knows one more, `api`.
+/// Types of sources of a search that a request may have; an answer may also have `api`.
 const SOURCES: Shapes = &[("url", &["url"])];
 
-/// Kinds of objects, each with the fields that must be there.
+/// Types of objects, each with its required fields.
 type Shapes = &'static [(&'static str, &'static [&'static str])];
 
 /// Adds an item of an answer.
-pub(super) fn read(item: Value, index: u64, assembly: &mut Assembly) {
+pub(super) fn add_to(assembly: &mut Assembly, item: Value, index: u64) {
     let Value::Object(mut item) = item else {
         return;
     };
     match kind(&item) {
-        "message" => read_message(item, assembly),
+        "message" => add_message(item, assembly),
         "reasoning" => {
-            let words: Vec<&str> = thoughts(&item).map(|(_, _, words)| words).collect();
-            assembly.thinking(
-                &words.join(BETWEEN_THOUGHTS),
-                Some(Value::Object(item.clone())),
-            );
+            let text: Vec<&str> = thinking_texts(&item).map(|(_, _, text)| text).collect();
+            let text = text.join(THINKING_SEPARATOR);
+            assembly.thinking(&text, Some(Value::Object(item)));
         }
         "function_call" => {
             let text = |field: Option<Value>| match field {
                 Some(Value::String(text)) => text,
-                // Arguments that are no text are the object itself, on servers that take the schema
-                // lightly.
+                // Some servers send the object itself instead of its JSON text.
                 Some(object @ Value::Object(_)) => object.to_string(),
                 _ => String::new(),
             };
@@ -102,6 +98,8 @@ pub(super) fn read(item: Value, index: u64, assembly: &mut Assembly) {
                 text(item.shift_remove("name")),
             );
             let arguments = text(item.shift_remove("arguments"));
+            // The text is kept if it is spelled otherwise than we would: sent back, it has to match
+            // the vendor's cache to the byte.
             let canonical =
                 serde_json::from_str::<Value>(&arguments).map(|value| value.to_string());
             if canonical.ok().as_deref() != Some(&arguments) {
@@ -122,10 +120,10 @@ pub(super) fn read(item: Value, index: u64, assembly: &mut Assembly) {
     }
 }
 
-fn read_message(mut item: Item, assembly: &mut Assembly) {
+fn add_message(mut item: Item, assembly: &mut Assembly) {
     let pieces = match item.shift_remove("content") {
         Some(Value::Array(pieces)) => pieces,
-        Some(Value::String(words)) => vec![json!({ "type": "output_text", "text": words })],
+        Some(Value::String(text)) => vec![json!({ "type": "output_text", "text": text })],
         _ => Vec::new(),
     };
     let state = |piece: Option<Item>| {
@@ -137,24 +135,24 @@ fn read_message(mut item: Item, assembly: &mut Assembly) {
         Value::Object(item)
     };
     if pieces.is_empty() {
-        // Thinking may belong to it.
+        // Kept although it is empty: reasoning must be followed by the item it belongs to.
         assembly.text("", Some(state(None)));
     }
     for piece in pieces {
         let Value::Object(mut piece) = piece else {
             continue;
         };
-        match words_field(&piece) {
-            Some((field, refused)) => {
-                let words = match piece.shift_remove(field) {
-                    Some(Value::String(words)) => words,
+        match text_field(&piece) {
+            Some((field, is_refusal)) => {
+                let text = match piece.shift_remove(field) {
+                    Some(Value::String(text)) => text,
                     _ => String::new(),
                 };
                 let state = state(Some(piece));
-                if refused {
-                    assembly.refusal(&words, Some(state));
+                if is_refusal {
+                    assembly.refusal(&text, Some(state));
                 } else {
-                    assembly.text(&words, Some(state));
+                    assembly.text(&text, Some(state));
                 }
             }
             None => assembly.opaque(kind(&piece), state(Some(piece.clone()))),
@@ -162,7 +160,7 @@ fn read_message(mut item: Item, assembly: &mut Assembly) {
     }
 }
 
-/// What the item is. A message may come without saying so.
+/// Returns the type of an item. A message's may be omitted.
 pub(super) fn kind(item: &Item) -> &str {
     match item.get("type") {
         Some(Value::String(kind)) => kind,
@@ -171,9 +169,8 @@ pub(super) fn kind(item: &Item) -> &str {
     }
 }
 
-/// The field that holds the words of a piece of a message's content, and whether they are a
-/// refusal.
-pub(super) fn words_field(piece: &Item) -> Option<(&'static str, bool)> {
+/// Returns the field that holds the text of a piece of a message, and true if it is a refusal.
+pub(super) fn text_field(piece: &Item) -> Option<(&'static str, bool)> {
     match kind(piece) {
         "output_text" | "text" => Some(("text", false)),
         "refusal" => Some(("refusal", true)),
@@ -181,59 +178,60 @@ pub(super) fn words_field(piece: &Item) -> Option<(&'static str, bool)> {
     }
 }
 
-/// What a reasoning item lets us see: the summary, then what was thought itself (other servers hand
-/// that out).
-pub(super) fn thoughts(item: &Item) -> impl Iterator<Item = (Thought, u64, &str)> {
-    [(Thought::Summary, "summary"), (Thought::Itself, "content")]
-        .into_iter()
-        .flat_map(|(thought, field)| {
-            let pieces = item
-                .get(field)
-                .and_then(Value::as_array)
-                .map_or(&[][..], Vec::as_slice);
-            let words = pieces.iter().map(|piece| {
-                piece
-                    .get("text")
-                    .and_then(Value::as_str)
-                    .unwrap_or_default()
-            });
-            (0..)
-                .zip(words)
-                .map(move |(at, words)| (thought, at, words))
-                .filter(|(_, _, words)| !words.is_empty())
-        })
+/// Returns the visible text of a reasoning item, each with its form and index: the summary, then
+/// the full text (which only other servers return).
+pub(super) fn thinking_texts(item: &Item) -> impl Iterator<Item = (ThinkingForm, u64, &str)> {
+    [
+        (ThinkingForm::Summary, "summary"),
+        (ThinkingForm::Full, "content"),
+    ]
+    .into_iter()
+    .flat_map(|(form, field)| {
+        let pieces = item
+            .get(field)
+            .and_then(Value::as_array)
+            .map_or(&[][..], Vec::as_slice);
+        let texts = pieces.iter().map(|piece| {
+            piece
+                .get("text")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        });
+        (0..)
+            .zip(texts)
+            .map(move |(at, text)| (form, at, text))
+            .filter(|(_, _, text)| !text.is_empty())
+    })
 }
 
-/// Which of the two forms of thinking.
+/// The forms in which a reasoning item shows thinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Thought {
+pub(super) enum ThinkingForm {
     Summary,
-    Itself,
+    Full,
 }
 
-/// The item of a message's part, with the part's words in it.
+/// Converts a part of a message back to its item, with the text in it.
 pub(super) fn message(state: &Value, content: &Content, common: &mut Encoder<'_>) -> Item {
     let mut item = without_nulls(state);
     keep_known_status(&mut item);
-    let nothing_but_words = [json!({})];
+    let only_text = [json!({})];
     let pieces = state
         .get("content")
         .and_then(Value::as_array)
-        .map_or(&nothing_but_words[..], Vec::as_slice);
+        .map_or(&only_text[..], Vec::as_slice);
     let pieces = pieces.iter().map(|piece| match content {
         Content::Refusal { text } => json!({ "type": "refusal", "refusal": text }),
         Content::Text { text } => {
-            let mut words = Item::new();
-            words.insert("type".to_owned(), json!("output_text"));
-            words.insert("text".to_owned(), json!(text));
+            let mut fields = object([("type", json!("output_text")), ("text", json!(text))]);
             let mut rest = without_nulls(piece);
             rest.shift_remove("type");
-            words.extend(rest);
-            let annotations = words.entry("annotations").or_insert_with(|| json!([]));
-            keep_fitting(annotations, ANNOTATIONS, "annotations", common);
-            Value::Object(words)
+            fields.extend(rest);
+            let annotations = fields.entry("annotations").or_insert_with(|| json!([]));
+            keep_supported(annotations, ANNOTATIONS, "annotations", common);
+            Value::Object(fields)
         }
-        // The words of a message are one of the two.
+        // The text of a message is one of the two.
         _ => piece.clone(),
     });
     let pieces = pieces.collect();
@@ -243,9 +241,8 @@ pub(super) fn message(state: &Value, content: &Content, common: &mut Encoder<'_>
     item
 }
 
-/// The reasoning item behind a part, if there is something in it that the vendor can go on from:
-/// without a copy of its own it only finds what it holds encrypted, or what was thought in the
-/// open.
+/// Converts a part of thinking back to its item; `None` if the vendor could not use it. The vendor
+/// stores nothing, so the item needs encrypted content, or the full text.
 pub(super) fn reasoning(state: &Value) -> Option<Item> {
     let mut item = without_nulls(state);
     let has = |field: &str| match item.get(field) {
@@ -257,17 +254,18 @@ pub(super) fn reasoning(state: &Value) -> Option<Item> {
         return None;
     }
     keep_known_status(&mut item);
-    // Required, empty or not.
+    // The vendor requires it, even if it is empty.
     item.entry("summary").or_insert_with(|| json!([]));
     Some(item)
 }
 
-/// The item of a call. `state`: what came with it, if it is this model's own.
+/// Converts a call to an item. `state` is its provider state, if this model made the call.
 pub(super) fn call(state: Option<&Value>, call: &ToolCall, call_id: &str) -> Item {
-    let mut item = Item::new();
-    item.insert("type".to_owned(), json!("function_call"));
-    item.insert("call_id".to_owned(), json!(call_id));
-    item.insert("name".to_owned(), json!(call.name));
+    let mut item = object([
+        ("type", json!("function_call")),
+        ("call_id", json!(call_id)),
+        ("name", json!(call.name)),
+    ]);
     let arguments = Value::Object(call.arguments.clone());
     let mut text = match &call.malformed {
         Some(malformed) => malformed.text.clone(),
@@ -276,7 +274,7 @@ pub(super) fn call(state: Option<&Value>, call: &ToolCall, call_id: &str) -> Ite
     if let Some(state) = state {
         let mut rest = without_nulls(state);
         keep_known_status(&mut rest);
-        // The model's own spelling, as long as it means the same.
+        // The model's own spelling, if it still means the same.
         if let Some(Value::String(own)) = rest.shift_remove("arguments")
             && serde_json::from_str::<Value>(&own).is_ok_and(|own| own == arguments)
         {
@@ -288,54 +286,58 @@ pub(super) fn call(state: Option<&Value>, call: &ToolCall, call_id: &str) -> Ite
     item
 }
 
-/// An item of something the vendor ran itself; `None`: a request does not take it.
+/// Returns the item of a tool that the vendor ran itself; `None` if a request may not have it.
 pub(super) fn opaque(state: &Value) -> Option<Item> {
     let mut item = state.as_object()?.clone();
-    // Only answers have it.
+    // A field of answers only.
     item.shift_remove("created_by");
-    fits(&item, TAKEN_BACK).then_some(item)
+    has_shape(&item, TAKEN_BACK).then_some(item)
 }
 
-/// Takes out of an item what a request does not take in it.
-pub(super) fn trim(item: &mut Item, common: &mut Encoder<'_>) {
+/// Removes fields of an item that a request may not have.
+pub(super) fn remove_unsupported(item: &mut Item, common: &mut Encoder<'_>) {
     if let Some(sources) = item
         .get_mut("action")
         .and_then(|action| action.get_mut("sources"))
     {
-        keep_fitting(sources, SOURCES, "sources of a search", common);
+        keep_supported(sources, SOURCES, "sources of a search", common);
     }
 }
 
-fn fits(object: &Item, shapes: Shapes) -> bool {
+fn has_shape(object: &Item, shapes: Shapes) -> bool {
     let has = |field: &&str| object.get(*field).is_some_and(|value| !value.is_null());
     shapes
         .iter()
         .any(|(name, fields)| *name == kind(object) && fields.iter().all(has))
 }
 
-fn keep_fitting(list: &mut Value, shapes: Shapes, what: &str, common: &mut Encoder<'_>) {
+fn keep_supported(list: &mut Value, shapes: Shapes, what: &str, common: &mut Encoder<'_>) {
     let all = list.as_array_mut().map(std::mem::take).unwrap_or_default();
     let before = all.len();
     let kept: Vec<Value> = all
         .into_iter()
-        .filter(|value| value.as_object().is_some_and(|value| fits(value, shapes)))
+        .filter(|value| {
+            value
+                .as_object()
+                .is_some_and(|value| has_shape(value, shapes))
+        })
         .collect();
     if kept.len() < before {
-        common.lose(format!("{what} that a request does not take were left out"));
+        common.record_loss(format!("{what} that a request does not take were left out"));
     }
     *list = Value::Array(kept);
 }
 
-/// The call an item is the answer to.
-pub(super) fn answers(item: &Item) -> Option<&str> {
+/// Returns the id of the call that an output item answers.
+pub(super) fn answered_call(item: &Item) -> Option<&str> {
     kind(item)
         .ends_with("_output")
         .then(|| item.get("call_id")?.as_str())?
 }
 
-/// The call of a tool that is run on our side, as far as the vendor is concerned: it insists on an
-/// answer.
-pub(super) fn awaits_answer(item: &Item) -> Option<&str> {
+/// Returns the id of a call that the client has to answer: the vendor refuses a request without an
+/// output for it.
+pub(super) fn call_awaiting_output(item: &Item) -> Option<&str> {
     let ours = match kind(item) {
         "apply_patch_call" | "computer_call" | "custom_tool_call" | "local_shell_call"
         | "shell_call" => true,
@@ -345,14 +347,14 @@ pub(super) fn awaits_answer(item: &Item) -> Option<&str> {
     item.get("call_id")?.as_str().filter(|_| ours)
 }
 
-/// A null in an answer is a missing field in a request.
+/// Removes null fields: an answer may have them, a request may not.
 fn without_nulls(state: &Value) -> Item {
     let mut item = state.as_object().cloned().unwrap_or_default();
     item.retain(|_, value| !value.is_null());
     item
 }
 
-/// Other servers have words of their own here; the schema does not.
+/// Removes a status that the vendor's schema does not have, but other servers send.
 fn keep_known_status(item: &mut Item) {
     let known = ["in_progress", "completed", "incomplete"];
     if item

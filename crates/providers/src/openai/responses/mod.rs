@@ -1,18 +1,17 @@
-//! Responses, OpenAI's language for its own models: `POST /v1/responses`, without state on the
-//! server.
+//! The Responses API, `POST /v1/responses`, without state on the server.
 //!
-//! `store` is false and the whole transcript goes out each time, so nothing of a conversation stays
-//! with the vendor; what the model thought travels encrypted in it. Source:
+//! `store` is false and the whole transcript is sent each time, so nothing of a conversation stays
+//! with the vendor; the model's reasoning travels encrypted in it. Source:
 //! <https://platform.openai.com/docs/api-reference/responses> and the vendor's published OpenAPI
 //! document (checked 2026-11-22).
 
-mod item; // what an answer is made of
-mod request; // core to wire
-mod response; // wire to core
-mod stream; // events to deltas
+mod item; // conversion between items and parts
+mod request; // encodes requests
+mod response; // decodes answers
+mod stream; // folds the events of a stream
 #[cfg(test)]
 mod tests;
-mod wire; // the vendor's JSON
+mod wire; // the API's JSON types
 
 use std::sync::Arc;
 
@@ -21,18 +20,19 @@ use reqwest::header::HeaderName;
 use secrecy::SecretString;
 use url::Url;
 
-use super::family::{self, Family};
-use super::{
+use super::common::{
     BASE_URL, BASE_URL_VARIABLE, DEFAULT_MODEL, KEY_ADVICE, KEY_VARIABLE, VERSION, bearer, vendor,
 };
+use super::family::{self, Family};
 use crate::adapter::{HttpModel, Wire};
+use crate::address::is_on_private_network;
 use crate::connection::{Connection, endpoint};
-use crate::decode::{Asked, SseStream, StreamDecoder};
+use crate::decode::{RequestContext, SseDecoder, StreamDecoder};
 use crate::encode::Encoded;
 use crate::error::Vendor;
-use crate::patience::{Patience, is_on_own_network};
 use crate::provider::Provider;
-use stream::Reading;
+use crate::read_timeout::ReadTimeouts;
+use stream::PartialAnswer;
 
 pub(super) const PROVIDER: Provider = Provider {
     name: "openai",
@@ -54,13 +54,13 @@ fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel,
     let vendor = Arc::new(vendor(row, name, "")?);
     let id = &vendor.model;
     let key = connection.key(&id.provider, row.key_advice)?;
-    let family = family::of(&id.name);
+    let family = family::for_model(&id.name);
     let base = row.base(&connection)?;
     let capabilities = Capabilities {
-        self_hosted: is_on_own_network(&base),
+        self_hosted: is_on_private_network(&base),
         ..family.common.capabilities()
     };
-    let patience = Patience::by_address(&connection, &base, &capabilities);
+    let timeouts = ReadTimeouts::for_address(connection.timeout, &base, &capabilities);
     let wire = Responses {
         family,
         url: endpoint(&id.provider, &base, VERSION, &["responses"])?,
@@ -71,7 +71,7 @@ fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel,
     Ok(HttpModel::new(
         vendor,
         capabilities,
-        patience,
+        timeouts,
         wire,
         connection,
     ))
@@ -89,9 +89,10 @@ impl Wire for Responses {
     fn encode(&self, request: &GenerateRequest, streamed: bool) -> Result<Encoded, ModelError> {
         request::encode(
             request,
-            streamed,
-            (&self.vendor.model, &self.family),
+            &self.vendor.model,
+            &self.family,
             &self.tools,
+            streamed,
         )
     }
 
@@ -105,14 +106,14 @@ impl Wire for Responses {
 
     fn decode(
         &self,
-        _: &Asked,
+        _: &RequestContext,
         body: &str,
         losses: Vec<String>,
     ) -> Result<GenerateResponse, ModelError> {
         response::decode(body, &self.vendor, losses)
     }
 
-    fn decoder(&self, _: &Asked, losses: Vec<String>) -> Box<dyn StreamDecoder> {
-        SseStream::boxed(Reading::new(self.vendor.clone(), losses))
+    fn decoder(&self, _: &RequestContext, losses: Vec<String>) -> Box<dyn StreamDecoder> {
+        SseDecoder::boxed(PartialAnswer::new(self.vendor.clone(), losses))
     }
 }

@@ -1,4 +1,4 @@
-//! Core to wire. Pure; the same request gives the same bytes.
+//! Encodes requests. Pure; the same request gives the same bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -11,66 +11,71 @@ use serde_json::{Value, json};
 
 use super::item;
 use super::wire::{self, Item};
-use crate::encode::{Encoded, Encoder, Image, State};
+use crate::encode::{Encoded, Encoder, Image, PartState, object};
 use crate::openai::family::Family;
 use crate::openai::schema;
-use crate::per_tools::PerTools;
+use crate::tools_cache::ToolsCache;
 
-/// Bytes a call's id may have. Source: the published request schema.
+/// Bytes of a call's id at most. Source: the published request schema.
 const CALL_ID_MAX: usize = 64;
-/// The least `max_output_tokens` may be. Source: the published request schema.
+/// The lowest `max_output_tokens` accepted. Source: the published request schema.
 const OUTPUT_TOKENS_MIN: u32 = 16;
-/// What a model thought, encrypted, so that it can be sent back although the vendor keeps nothing.
-const REASONING: &str = "reasoning.encrypted_content";
+/// The `include` value for encrypted reasoning, which can be sent back although the vendor stores
+/// nothing.
+const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
 
-/// Tools as they are sent.
-pub(super) type Tools = PerTools<Vec<wire::Tool>>;
+/// The encoded tools of recent requests.
+pub(super) type Tools = ToolsCache<Vec<wire::Tool>>;
 
-/// Fails with [`ModelError::BadRequest`] where the model would refuse the request anyway.
+/// Encodes a request.
+///
+/// # Errors
+/// [`ModelError::BadRequest`] if the vendor would refuse the request.
 pub(super) fn encode(
     request: &GenerateRequest,
-    streamed: bool,
-    (model, family): (&ModelId, &Family),
+    model: &ModelId,
+    family: &Family,
     tools: &Tools,
+    streamed: bool,
 ) -> Result<Encoded, ModelError> {
     if request.response_schema.is_some() && !family.common.schema.covers(!request.tools.is_empty())
     {
         let common = Encoder::new(model, &family.common, request);
         return Err(
-            common.refuse("this model keeps to no response schema: ask for the form in words")
+            common.bad_request("this model keeps to no response schema: ask for the form in words")
         );
     }
     let mut encoder = ResponsesEncoder {
         common: Encoder::new(model, &family.common, request),
         call_ids: BTreeMap::new(),
         taken_ids: BTreeSet::new(),
-        answered: answered(&request.messages, model),
+        answered: answered_calls(&request.messages, model),
     };
     let (instructions, input) = encoder.transcript(&request.messages)?;
-    encoder.common.something_to_answer(input.len())?;
+    encoder.common.require_messages(input.len())?;
     let mut settings = encoder.common.settings()?;
     if let Some(tokens) = settings
         .max_tokens
         .filter(|tokens| *tokens < OUTPUT_TOKENS_MIN)
         && !request.config.verbatim
     {
-        encoder.common.lose(format!(
+        encoder.common.record_loss(format!(
             "max_tokens {tokens} was sent as {OUTPUT_TOKENS_MIN}, the least the vendor takes"
         ));
         settings.max_tokens = Some(OUTPUT_TOKENS_MIN);
     }
-    let Ok(tools) = tools.get(&request.tools, || {
+    let Ok(tools) = tools.get_or_make(&request.tools, || {
         Ok::<_, Infallible>(request.tools.iter().map(tool).collect())
     });
     let wire = wire::Request {
         model: &model.name,
         store: false,
-        include: family.reasons.then_some([REASONING]),
+        include: family.reasons.then_some([ENCRYPTED_REASONING]),
         temperature: settings.temperature,
         top_p: settings.top_p,
         max_output_tokens: settings.max_tokens,
         stream: streamed,
-        text: encoder.text(request)?,
+        text: encoder.text_format(request)?,
         tools: &tools,
         tool_choice: tool_choice(request),
         instructions,
@@ -79,7 +84,7 @@ pub(super) fn encode(
     encoder.common.finish(&wire)
 }
 
-/// `None`: the model may call tools or not, as it does if nothing is said.
+/// Returns the tool choice; `None` for the vendor's default, which is that the model may choose.
 fn tool_choice(request: &GenerateRequest) -> Option<Value> {
     match &request.tool_choice {
         _ if request.tools.is_empty() => None,
@@ -95,8 +100,8 @@ fn tool(tool: &ToolDefinition) -> wire::Tool {
         r#type: "function",
         name: tool.name.to_string(),
         description: tool.description.clone(),
-        // Nothing is lost by what it leaves out: the arguments are checked against all of the
-        // schema before the tool is called.
+        // Dropped keywords are no loss: the runtime checks the arguments against the whole schema
+        // before it calls the tool.
         parameters: schema::parameters(&tool.parameters, &mut BTreeSet::new()),
         strict: false,
     }
@@ -104,27 +109,28 @@ fn tool(tool: &ToolDefinition) -> wire::Tool {
 
 struct ResponsesEncoder<'a> {
     common: Encoder<'a>,
-    /// The wire's ids of the calls, to be repeated with their results.
+    /// The id that each call has in this request, to be repeated with its result.
     call_ids: BTreeMap<&'a CallId, String>,
     taken_ids: BTreeSet<String>,
-    /// Calls of tools the vendor ran, or had run, that have their answer in the transcript.
+    /// Calls of the vendor's tools that have an output in the transcript.
     answered: BTreeSet<&'a str>,
 }
 
-/// The items of one message of the model.
+/// The items of one assistant message.
 #[derive(Default)]
-struct Said {
+struct AssistantItems {
     items: Vec<Item>,
-    /// The last item came from this very model.
+    /// The last item was generated by this very model.
     own: bool,
-    /// Some reasoning could not go back. What followed it may not look as if it had.
+    /// Some reasoning could not be sent back, so the items after it must not look as if they
+    /// followed it.
     lost_reasoning: bool,
 }
 
 impl<'a> ResponsesEncoder<'a> {
-    /// The instruction goes where the vendor has a field for it, in front of everything: together
-    /// with the tools it is the prefix that stays the same and is cached. A system message later in
-    /// the transcript keeps its place.
+    /// Encodes the instruction and the messages. The instruction goes into its own field, before
+    /// everything else: together with the tools it is the prefix that stays the same and is cached.
+    /// A system message later in the transcript keeps its place.
     fn transcript(
         &mut self,
         messages: &'a [Message],
@@ -134,7 +140,7 @@ impl<'a> ResponsesEncoder<'a> {
         for message in messages {
             match message.role() {
                 Role::System if input.is_empty() => instructions.push(message.text()),
-                Role::System => input.push(words("system", "input_text", &message.text())),
+                Role::System => input.push(text_message("system", "input_text", &message.text())),
                 Role::User => input.extend(self.user(message)?),
                 Role::Assistant => input.extend(self.assistant(message)),
                 Role::Tool => input.extend(self.result(message)),
@@ -160,95 +166,96 @@ impl<'a> ResponsesEncoder<'a> {
                 }
                 other => self
                     .common
-                    .lose(format!("a part cannot be sent to OpenAI: {other:?}")),
+                    .record_loss(format!("a part cannot be sent to OpenAI: {other:?}")),
             }
         }
-        Ok((!content.is_empty()).then(|| said_by("user", content)))
+        Ok((!content.is_empty()).then(|| message_item("user", content)))
     }
 
     fn assistant(&mut self, message: &'a Message) -> Vec<Item> {
-        let mut said = Said::default();
+        let mut output = AssistantItems::default();
         for part in message.parts() {
             let own = match self.common.state(part) {
-                State::Own(state) => Some(state),
-                State::None => None,
+                PartState::Own(state) => Some(state),
+                PartState::None => None,
             };
             match (&part.content, own) {
                 (Content::Text { .. } | Content::Refusal { .. }, Some(state)) => {
-                    said.message(item::message(state, &part.content, &mut self.common));
+                    output.add_message(item::message(state, &part.content, &mut self.common));
                 }
                 (Content::Text { text } | Content::Refusal { text }, None) if text.is_empty() => {}
                 (Content::Text { text } | Content::Refusal { text }, None) => {
-                    self.leave_thought_without_deed(&mut said);
-                    said.foreign(text);
+                    self.drop_trailing_reasoning(&mut output);
+                    output.add_foreign_text(text);
                 }
                 (Content::Thinking { .. }, Some(state)) => match item::reasoning(state) {
-                    Some(item) => said.own(item),
+                    Some(item) => output.add_own(item),
                     None => {
-                        said.lost_reasoning = true;
+                        output.lost_reasoning = true;
                         self.common
-                            .lose("reasoning without its encrypted content was left out");
+                            .record_loss("reasoning without its encrypted content was left out");
                     }
                 },
-                (Content::Thinking { .. }, None) => {
-                    self.common.lose("thinking of another model was left out")
-                }
+                (Content::Thinking { .. }, None) => self
+                    .common
+                    .record_loss("thinking of another model was left out"),
                 (Content::Opaque { kind }, Some(state)) => match self.trace(state) {
-                    Ok(item) => said.own(item),
+                    Ok(item) => output.add_own(item),
                     Err(why) => {
-                        self.leave_thought_without_deed(&mut said);
-                        self.common.lose(format!("{kind} was left out: {why}"));
+                        self.drop_trailing_reasoning(&mut output);
+                        self.common
+                            .record_loss(format!("{kind} was left out: {why}"));
                     }
                 },
                 (Content::Opaque { kind }, None) => {
                     self.common
-                        .lose(format!("{kind} of another model was left out"));
+                        .record_loss(format!("{kind} of another model was left out"));
                 }
                 (Content::ToolCall(call), own) => {
                     if own.is_none() {
-                        self.leave_thought_without_deed(&mut said);
+                        self.drop_trailing_reasoning(&mut output);
                     }
                     let call_id = self.call_id(call, own.is_some() || part.state.is_none());
                     let item = item::call(own, call, &call_id);
                     self.call_ids.insert(&call.id, call_id);
-                    said.items.push(item);
-                    said.own = own.is_some();
+                    output.items.push(item);
+                    output.own = own.is_some();
                 }
-                // Content may grow; what we do not know is reported, not guessed.
+                // `Content` is non-exhaustive: an unknown part is reported, not guessed.
                 (other, _) => self
                     .common
-                    .lose(format!("a part cannot be sent to OpenAI: {other:?}")),
+                    .record_loss(format!("a part cannot be sent to OpenAI: {other:?}")),
             }
         }
-        self.leave_thought_without_deed(&mut said);
-        said.finish()
+        self.drop_trailing_reasoning(&mut output);
+        output.finish()
     }
 
-    /// What the vendor did itself, if it takes that back.
+    /// Returns the item of a tool that the vendor ran itself, if a request may have it.
     fn trace(&mut self, state: &Value) -> Result<Item, &'static str> {
         let mut item = item::opaque(state).ok_or("a request does not take it")?;
-        if item::awaits_answer(&item).is_some_and(|id| !self.answered.contains(id)) {
+        if item::call_awaiting_output(&item).is_some_and(|id| !self.answered.contains(id)) {
             return Err("it waits for an answer that is not there");
         }
-        item::trim(&mut item, &mut self.common);
+        item::remove_unsupported(&mut item, &mut self.common);
         Ok(item)
     }
 
-    /// The vendor refuses reasoning that nothing follows.
-    fn leave_thought_without_deed(&mut self, said: &mut Said) {
-        while said
+    /// Drops reasoning at the end, because the vendor refuses reasoning that no item follows.
+    fn drop_trailing_reasoning(&mut self, output: &mut AssistantItems) {
+        while output
             .items
             .pop_if(|item| item::kind(item) == "reasoning")
             .is_some()
         {
-            said.lost_reasoning = true;
+            output.lost_reasoning = true;
             self.common
-                .lose("reasoning that nothing of its model follows was left out");
+                .record_loss("reasoning that nothing of its model follows was left out");
         }
     }
 
-    /// The vendor's own id of the call, else ours, else its number, whichever fits and is not
-    /// taken: servers exist that count from 0 in every answer.
+    /// Returns the id of a call: the vendor's own, else ours, else a number, whichever is short
+    /// enough and not taken. Some servers count from 0 in every answer, so their ids repeat.
     fn call_id(&mut self, call: &ToolCall, keep: bool) -> String {
         let known = call
             .provider_id
@@ -276,7 +283,7 @@ impl<'a> ResponsesEncoder<'a> {
         ]))
     }
 
-    fn text(&mut self, request: &GenerateRequest) -> Result<Option<wire::Text>, ModelError> {
+    fn text_format(&mut self, request: &GenerateRequest) -> Result<Option<wire::Text>, ModelError> {
         let Some(schema) = &request.response_schema else {
             return Ok(None);
         };
@@ -290,7 +297,7 @@ impl<'a> ResponsesEncoder<'a> {
         answer
             .losses
             .into_iter()
-            .for_each(|loss| self.common.lose(loss));
+            .for_each(|loss| self.common.record_loss(loss));
         let (schema, strict) = (answer.schema, answer.strict);
         Ok(Some(wire::Text {
             format: wire::Format {
@@ -303,14 +310,15 @@ impl<'a> ResponsesEncoder<'a> {
     }
 }
 
-impl Said {
-    fn own(&mut self, item: Item) {
+impl AssistantItems {
+    fn add_own(&mut self, item: Item) {
         self.items.push(item);
         self.own = true;
     }
 
-    /// Pieces of one message's content were parts of their own.
-    fn message(&mut self, mut item: Item) {
+    /// Adds a message, or its content to the last message if both were one message with several
+    /// pieces, each of which became a part.
+    fn add_message(&mut self, mut item: Item) {
         let same = |last: &&mut Item| {
             let id = item.get("id").and_then(Value::as_str).unwrap_or_default();
             !id.is_empty() && item::kind(last) == "message" && last.get("id") == item.get("id")
@@ -322,48 +330,52 @@ impl Said {
             .and_then(|last| last.get_mut("content")?.as_array_mut());
         match (last, item.get_mut("content").and_then(Value::as_array_mut)) {
             (Some(content), Some(more)) => content.append(more),
-            _ => self.own(item),
+            _ => self.add_own(item),
         }
     }
 
-    /// Words of another model, or of none: without the ids and annotations of an answer.
-    fn foreign(&mut self, text: &str) {
+    /// Adds text of another model, without the ids and annotations of an answer.
+    fn add_foreign_text(&mut self, text: &str) {
         let last = self
             .items
             .last_mut()
             .filter(|_| !self.own)
             .and_then(|last| last.get_mut("content"));
         match last {
-            Some(Value::String(words)) => words.push_str(text),
-            _ => self.items.push(said_by("assistant", json!(text))),
+            Some(Value::String(before)) => before.push_str(text),
+            _ => self.items.push(message_item("assistant", json!(text))),
         }
         self.own = false;
     }
 
-    /// An id says which answer an item is from, and the vendor misses the reasoning it had there.
+    /// Returns the items. After lost reasoning they are sent without ids: an id tells the vendor
+    /// which answer an item is from, and it would miss the reasoning there.
     fn finish(mut self) -> Vec<Item> {
         if self.lost_reasoning {
-            let loose = |item: &&mut Item| matches!(item::kind(item), "message" | "function_call");
-            self.items
-                .iter_mut()
-                .filter(loose)
-                .for_each(|item| drop(item.shift_remove("id")));
+            for item in &mut self.items {
+                if matches!(item::kind(item), "message" | "function_call") {
+                    item.shift_remove("id");
+                }
+            }
         }
         self.items
     }
 }
 
-/// The calls that have an answer among what this model's vendor ran itself.
-fn answered<'a>(messages: &'a [Message], model: &ModelId) -> BTreeSet<&'a str> {
+/// Returns the calls of the vendor's own tools that have an output in the transcript.
+fn answered_calls<'a>(messages: &'a [Message], model: &ModelId) -> BTreeSet<&'a str> {
     let parts = messages.iter().flat_map(Message::parts);
     let own = |part: &'a Part| match (&part.content, &part.state) {
         (Content::Opaque { .. }, Some(state)) if state.origin == *model => state.data.as_object(),
         _ => None,
     };
-    parts.filter_map(own).filter_map(item::answers).collect()
+    parts
+        .filter_map(own)
+        .filter_map(item::answered_call)
+        .collect()
 }
 
-fn said_by(role: &str, content: impl Into<Value>) -> Item {
+fn message_item(role: &str, content: impl Into<Value>) -> Item {
     object([
         ("type", json!("message")),
         ("role", json!(role)),
@@ -371,21 +383,10 @@ fn said_by(role: &str, content: impl Into<Value>) -> Item {
     ])
 }
 
-fn words(role: &str, kind: &str, text: &str) -> Item {
-    said_by(role, json!([{ "type": kind, "text": text }]))
+fn text_message(role: &str, kind: &str, text: &str) -> Item {
+    message_item(role, json!([{ "type": kind, "text": text }]))
 }
 
 fn picture(image: Image<'_>) -> Value {
-    let url = match image {
-        Image::Bytes { media_type, data } => format!("data:{media_type};base64,{data}"),
-        Image::Url(url) => url.to_owned(),
-    };
-    json!({ "type": "input_image", "image_url": url, "detail": "auto" })
-}
-
-fn object<const N: usize>(fields: [(&str, Value); N]) -> Item {
-    fields
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
+    json!({ "type": "input_image", "image_url": image.to_url(), "detail": "auto" })
 }

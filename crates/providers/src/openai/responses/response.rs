@@ -1,4 +1,4 @@
-//! Wire to core. Pure; a streamed answer ends in a whole one, so both are read here.
+//! Decodes answers. Pure; a streamed answer ends with a whole one, so both are decoded here.
 
 use adjutant_core::{Counters, FinishReason, GenerateResponse, ModelError, Usage};
 use serde::Deserialize;
@@ -8,49 +8,48 @@ use super::item;
 use super::wire::{self, Reply};
 use crate::assembly::Assembly;
 use crate::error::Vendor;
-use crate::openai::{cost_of_ticks, error};
+use crate::openai::common::cost_of_ticks;
+use crate::openai::error;
 
-/// Reads a whole answer.
+/// Decodes a whole answer.
 pub(super) fn decode(
     body: &str,
     vendor: &Vendor,
     losses: Vec<String>,
 ) -> Result<GenerateResponse, ModelError> {
     let body: Value = serde_json::from_str(body).map_err(|error| vendor.not_json(&error, body))?;
-    let reply = reply(&body, vendor)?;
+    let reply = parse_reply(&body, vendor)?;
     let status = match (&reply.status, &reply.output) {
         (Some(status), _) => status.clone(),
-        // Servers that take the schema lightly.
+        // Some servers with this API omit the status.
         (None, Some(output)) if !output.is_empty() => "completed".to_owned(),
         (None, _) => {
-            return Err(vendor.unreadable("neither a status nor an output", &body.to_string()));
+            return Err(vendor.invalid("neither a status nor an output", &body.to_string()));
         }
     };
-    conclude(reply, &status, vendor, losses)
+    to_response(reply, &status, vendor, losses)
 }
 
-/// An answer, unless it is an error in the place of one.
-pub(super) fn reply(body: &Value, vendor: &Vendor) -> Result<Reply, ModelError> {
-    if let Some(error) = body.get("error").filter(|error| says_something(error)) {
-        // Beside some errors stands their HTTP status.
-        let whole = body.get("status").is_some_and(Value::is_number);
-        return Err(error::inside(vendor, if whole { body } else { error }));
+/// Parses an answer, or returns the error that was sent in its place.
+pub(super) fn parse_reply(body: &Value, vendor: &Vendor) -> Result<Reply, ModelError> {
+    if let Some(error) = body.get("error").filter(|error| is_set(error)) {
+        // Some errors have their HTTP status beside them.
+        let has_status = body.get("status").is_some_and(Value::is_number);
+        return Err(error::in_answer(
+            vendor,
+            if has_status { body } else { error },
+        ));
     }
-    let answers = ["status", "output", "object"]
-        .iter()
-        .any(|field| body.get(field).is_some());
-    let complains = ["detail", "message"]
-        .iter()
-        .any(|field| body.get(field).is_some());
-    if complains && !answers {
-        return Err(error::inside(vendor, body));
+    let has_any = |fields: &[&str]| fields.iter().any(|field| body.get(field).is_some());
+    if has_any(&["detail", "message"]) && !has_any(&["status", "output", "object"]) {
+        return Err(error::in_answer(vendor, body));
     }
     Reply::deserialize(body)
-        .map_err(|error: serde_json::Error| vendor.unreadable(error, &body.to_string()))
+        .map_err(|error: serde_json::Error| vendor.invalid(error, &body.to_string()))
 }
 
-/// What came of it. `status` is how it ended.
-pub(super) fn conclude(
+/// Converts an answer. `status` is how it ended.
+pub(super) fn to_response(
     reply: Reply,
     status: &str,
     vendor: &Vendor,
@@ -59,10 +58,10 @@ pub(super) fn conclude(
     let mut assembly = Assembly::default();
     (0..)
         .zip(reply.output.unwrap_or_default())
-        .for_each(|(at, item)| item::read(item, at, &mut assembly));
+        .for_each(|(at, item)| item::add_to(&mut assembly, item, at));
     let reason = reply.incomplete_details.and_then(|details| details.reason);
     let finish = match (status, reason.as_deref()) {
-        // The second word is that of some servers in front of others.
+        // Some proxies write `complete`.
         ("completed" | "complete", _) if assembly.has_calls() => FinishReason::ToolCalls,
         ("completed" | "complete", _) => FinishReason::Stop,
         ("incomplete", Some("max_output_tokens" | "max_tokens" | "length")) => {
@@ -71,9 +70,9 @@ pub(super) fn conclude(
         ("incomplete", Some("content_filter")) => FinishReason::ContentFilter,
         ("incomplete", None) => return Err(vendor.truncated("it is incomplete, without a reason")),
         ("incomplete", Some(reason)) => {
-            let words =
+            let reason =
                 format!("incomplete because of {reason}, which is no end of an answer we know");
-            return Err(vendor.unreadable(words, ""));
+            return Err(vendor.invalid(reason, ""));
         }
         ("failed", _) => {
             return Err(ModelError::Server {
@@ -87,7 +86,7 @@ pub(super) fn conclude(
             return Err(vendor.truncated(format!("its status is {status}")));
         }
         (other, _) => {
-            return Err(vendor.unreadable(
+            return Err(vendor.invalid(
                 format!("status {other}, which is no end of an answer we know"),
                 "",
             ));
@@ -107,7 +106,7 @@ pub(super) fn conclude(
     })
 }
 
-/// The vendor's counts mean what ours do.
+/// Returns the token counts, as sent and in our meaning. Both include the same tokens.
 fn usage(sent: wire::Usage) -> (Counters, Usage) {
     let input = sent.input_tokens_details.unwrap_or_default();
     let usage = Usage {
@@ -128,11 +127,11 @@ fn usage(sent: wire::Usage) -> (Counters, Usage) {
     )
 }
 
-/// Some servers send an empty error where there is none.
-fn says_something(error: &Value) -> bool {
+/// Returns true unless the error is empty, as some servers send it if there is none.
+fn is_set(error: &Value) -> bool {
     match error {
         Value::Null => false,
-        Value::String(words) => !words.is_empty(),
+        Value::String(text) => !text.is_empty(),
         Value::Object(fields) => !fields.is_empty(),
         _ => true,
     }

@@ -1,5 +1,5 @@
-//! Events to deltas. The last event holds the whole answer, and what it says wins; the items before
-//! it count where a server leaves them out there.
+//! Folds the events of a stream. The last event holds the whole answer, which is the valid one; the
+//! items before it are used if a server omits them there.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -7,44 +7,54 @@ use std::sync::Arc;
 use adjutant_core::{Delta, GenerateResponse, ModelError};
 use serde_json::{Map, Value, json};
 
-use super::item::{self, BETWEEN_THOUGHTS, Thought};
+use super::item::{self, THINKING_SEPARATOR, ThinkingForm};
 use super::response;
 use super::wire::{Item, Reply};
-use crate::decode::{Answer, Progress};
+use crate::decode::{AnswerFold, Progress};
+use crate::encode::object;
 use crate::error::Vendor;
 use crate::openai::error;
 
-/// An answer taking shape.
+/// An answer whose events are still arriving.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct PartialAnswer {
     vendor: Arc<Vendor>,
     losses: Vec<String>,
     began: bool,
-    /// By their place in the output.
+    /// The items by their index in the output.
     items: BTreeMap<u64, OpenItem>,
-    /// The places of the calls, in the order they began.
+    /// The indices of the calls, in the order they began.
     calls: Vec<u64>,
     end: Option<(&'static str, Reply)>,
 }
 
-/// An item on its way.
+/// An item of the output, perhaps incomplete.
 #[derive(Debug, Default)]
 struct OpenItem {
     json: Item,
     whole: bool,
-    said: BTreeMap<(Stretch, u64), String>,
+    /// The texts that arrived as deltas, by field and index.
+    texts: BTreeMap<(TextField, u64), String>,
 }
 
-/// What words belong to.
+/// The field of an item that a streamed text belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Stretch {
+enum TextField {
     Text,
     Refusal,
-    Thinking(Thought),
+    Thinking(ThinkingForm),
     Arguments,
 }
 
-impl Reading {
+/// A streamed text: its field in an item, and the index within that field.
+#[derive(Debug, Clone, Copy)]
+struct Target {
+    item: u64,
+    field: TextField,
+    index: u64,
+}
+
+impl PartialAnswer {
     pub(super) fn new(vendor: Arc<Vendor>, losses: Vec<String>) -> Self {
         Self {
             vendor,
@@ -56,26 +66,26 @@ impl Reading {
         }
     }
 
-    fn ended(
+    fn end_with(
         &mut self,
         status: &'static str,
         mut event: Item,
         deltas: &mut VecDeque<Delta>,
     ) -> Result<(), ModelError> {
         let body = event.shift_remove("response").unwrap_or_default();
-        let reply = response::reply(&body, &self.vendor)?;
+        let reply = response::parse_reply(&body, &self.vendor)?;
         for (at, item) in (0..).zip(reply.output.iter().flatten()) {
             if let Value::Object(item) = item {
-                self.catch_up(at, item, deltas);
+                self.add_missing_deltas(at, item, deltas);
             }
         }
         self.end = Some((status, reply));
         Ok(())
     }
 
-    /// Where an event belongs: its place in the output, else that of the item it names, else where
-    /// the last one was.
-    fn place(&self, event: &Item, item: Option<&Item>) -> u64 {
+    /// Returns the index of the item an event belongs to: the one it states, else that of the item
+    /// it names, else that of the last item.
+    fn item_index(&self, event: &Item, item: Option<&Item>) -> u64 {
         let id = event
             .get("item_id")
             .or_else(|| item?.get("id"))
@@ -108,7 +118,7 @@ impl Reading {
             .unwrap_or_else(|| next(begins))
     }
 
-    fn added(&mut self, at: u64, item: Item, deltas: &mut VecDeque<Delta>) {
+    fn add_item(&mut self, at: u64, item: Item, deltas: &mut VecDeque<Delta>) {
         let open = self.items.entry(at).or_default();
         if !open.whole {
             open.json = item;
@@ -116,8 +126,8 @@ impl Reading {
         self.begin_call(at, deltas);
     }
 
-    fn done(&mut self, at: u64, item: Item, deltas: &mut VecDeque<Delta>) {
-        self.catch_up(at, &item, deltas);
+    fn end_item(&mut self, at: u64, item: Item, deltas: &mut VecDeque<Delta>) {
+        self.add_missing_deltas(at, &item, deltas);
         let open = self.items.entry(at).or_default();
         (open.json, open.whole) = (item, true);
     }
@@ -128,65 +138,56 @@ impl Reading {
         };
         if item::kind(&open.json) == "function_call" && !self.calls.contains(&at) {
             self.calls.push(at);
-            deltas.extend(self.delta(at, Stretch::Arguments, ""));
+            let target = Target {
+                item: at,
+                field: TextField::Arguments,
+                index: 0,
+            };
+            deltas.extend(self.delta(target, ""));
         }
     }
 
-    /// More words.
-    fn more(
-        &mut self,
-        at: u64,
-        stretch: Stretch,
-        piece: u64,
-        words: &str,
-        deltas: &mut VecDeque<Delta>,
-    ) {
-        let open = self.items.entry(at).or_default();
-        let another_thought = matches!(stretch, Stretch::Thinking(_))
-            && !open.said.contains_key(&(stretch, piece))
-            && open
-                .said
-                .keys()
-                .any(|(stretch, _)| matches!(stretch, Stretch::Thinking(_)));
-        if stretch == Stretch::Arguments && !open.json.contains_key("type") {
+    /// Appends text to a field.
+    fn append(&mut self, target: Target, text: &str, deltas: &mut VecDeque<Delta>) {
+        let Target { item, field, index } = target;
+        let is_thinking = |field: TextField| matches!(field, TextField::Thinking(_));
+        let open = self.items.entry(item).or_default();
+        let starts_another_thought = is_thinking(field)
+            && !open.texts.contains_key(&(field, index))
+            && open.texts.keys().any(|(field, _)| is_thinking(*field));
+        if field == TextField::Arguments && !open.json.contains_key("type") {
             open.json.insert("type".to_owned(), json!("function_call"));
         }
-        open.said
-            .entry((stretch, piece))
-            .or_default()
-            .push_str(words);
-        self.begin_call(at, deltas);
-        if words.is_empty() {
+        open.texts.entry((field, index)).or_default().push_str(text);
+        self.begin_call(item, deltas);
+        if text.is_empty() {
             return;
         }
-        if another_thought {
-            deltas.push_back(Delta::Thinking(BETWEEN_THOUGHTS.to_owned()));
+        if starts_another_thought {
+            deltas.push_back(Delta::Thinking(THINKING_SEPARATOR.to_owned()));
         }
-        deltas.extend(self.delta(at, stretch, words));
+        deltas.extend(self.delta(target, text));
     }
 
-    /// All the words of a stretch: what of them did not come as deltas yet.
-    fn all(
-        &mut self,
-        at: u64,
-        stretch: Stretch,
-        piece: u64,
-        words: &str,
-        deltas: &mut VecDeque<Delta>,
-    ) {
-        let said = self
+    /// Appends the rest of a field whose whole text is now known.
+    fn complete(&mut self, target: Target, text: &str, deltas: &mut VecDeque<Delta>) {
+        let so_far = self
             .items
-            .get(&at)
-            .and_then(|open| open.said.get(&(stretch, piece)));
-        let said = said.map_or("", String::as_str);
-        if let Some(rest) = words.strip_prefix(said).filter(|rest| !rest.is_empty()) {
-            let rest = rest.to_owned();
-            self.more(at, stretch, piece, &rest, deltas);
+            .get(&target.item)
+            .and_then(|open| open.texts.get(&(target.field, target.index)))
+            .map_or("", String::as_str);
+        if let Some(rest) = text.strip_prefix(so_far).filter(|rest| !rest.is_empty()) {
+            self.append(target, rest, deltas);
         }
     }
 
-    /// What of a whole item did not come as deltas yet.
-    fn catch_up(&mut self, at: u64, item: &Item, deltas: &mut VecDeque<Delta>) {
+    /// Adds deltas for the text of a whole item that did not arrive as deltas.
+    fn add_missing_deltas(&mut self, at: u64, item: &Item, deltas: &mut VecDeque<Delta>) {
+        let target = |field, index| Target {
+            item: at,
+            field,
+            index,
+        };
         match item::kind(item) {
             "message" => {
                 let pieces = item
@@ -194,19 +195,17 @@ impl Reading {
                     .and_then(Value::as_array)
                     .into_iter()
                     .flatten();
-                for (piece, content) in (0..).zip(pieces) {
-                    if let Some(("text", _)) = content.as_object().and_then(item::words_field) {
-                        let words = content
-                            .get("text")
-                            .and_then(Value::as_str)
-                            .unwrap_or_default();
-                        self.all(at, Stretch::Text, piece, words, deltas);
+                for (index, piece) in (0..).zip(pieces) {
+                    if let Some(("text", _)) = piece.as_object().and_then(item::text_field) {
+                        let text = piece.get("text").and_then(Value::as_str);
+                        let target = target(TextField::Text, index);
+                        self.complete(target, text.unwrap_or_default(), deltas);
                     }
                 }
             }
             "reasoning" => {
-                for (thought, piece, words) in item::thoughts(item) {
-                    self.all(at, Stretch::Thinking(thought), piece, words, deltas);
+                for (form, index, text) in item::thinking_texts(item) {
+                    self.complete(target(TextField::Thinking(form), index), text, deltas);
                 }
             }
             "function_call" => {
@@ -215,48 +214,44 @@ impl Reading {
                     open.json = item.clone();
                 }
                 self.begin_call(at, deltas);
-                let words = item
-                    .get("arguments")
-                    .and_then(Value::as_str)
-                    .unwrap_or_default();
-                self.all(at, Stretch::Arguments, 0, words, deltas);
+                let arguments = item.get("arguments").and_then(Value::as_str);
+                let target = target(TextField::Arguments, 0);
+                self.complete(target, arguments.unwrap_or_default(), deltas);
             }
             _ => {}
         }
     }
 
-    fn delta(&self, at: u64, stretch: Stretch, words: &str) -> Option<Delta> {
-        let words = words.to_owned();
-        match stretch {
-            Stretch::Text => Some(Delta::Text(words)),
-            Stretch::Thinking(_) => Some(Delta::Thinking(words)),
-            Stretch::Refusal => None,
-            Stretch::Arguments => {
-                let index = self.calls.iter().position(|call| *call == at)?;
+    fn delta(&self, target: Target, text: &str) -> Option<Delta> {
+        let text = text.to_owned();
+        match target.field {
+            TextField::Text => Some(Delta::Text(text)),
+            TextField::Thinking(_) => Some(Delta::Thinking(text)),
+            TextField::Refusal => None,
+            TextField::Arguments => {
+                let index = self.calls.iter().position(|call| *call == target.item)?;
                 let name = self
                     .items
-                    .get(&at)?
+                    .get(&target.item)?
                     .json
                     .get("name")
                     .and_then(Value::as_str);
                 Some(Delta::ToolCall {
                     index,
                     name: name.unwrap_or_default().to_owned(),
-                    arguments: words,
+                    arguments: text,
                 })
             }
         }
     }
 }
 
-impl Answer for Reading {
+impl AnswerFold for PartialAnswer {
     fn event(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let event: Value =
             serde_json::from_str(json).map_err(|error| self.vendor.not_json(&error, json))?;
         let Value::Object(mut event) = event else {
-            return Err(self
-                .vendor
-                .unreadable("an event that is no JSON object", json));
+            return Err(self.vendor.invalid("an event that is no JSON object", json));
         };
         self.began = true;
         if self.end.is_some() {
@@ -271,66 +266,53 @@ impl Answer for Reading {
             Some(Value::Object(item)) => Some(item),
             _ => None,
         };
-        let at = self.place(&event, item.as_ref());
+        let at = self.item_index(&event, item.as_ref());
         let text = |field: &str| event.get(field).and_then(Value::as_str).unwrap_or_default();
-        let piece = |field: &str| event.get(field).and_then(Value::as_u64).unwrap_or(0);
-        let (summary, thought) = (
-            Stretch::Thinking(Thought::Summary),
-            Stretch::Thinking(Thought::Itself),
-        );
+        let target = |field, index: &str| Target {
+            item: at,
+            field,
+            index: event.get(index).and_then(Value::as_u64).unwrap_or(0),
+        };
+        let arguments = Target {
+            item: at,
+            field: TextField::Arguments,
+            index: 0,
+        };
+        let summary = TextField::Thinking(ThinkingForm::Summary);
+        let thinking = TextField::Thinking(ThinkingForm::Full);
         match (kind.as_str(), item) {
-            ("response.output_item.added", Some(item)) => self.added(at, item, deltas),
-            ("response.output_item.done", Some(item)) => self.done(at, item, deltas),
+            ("response.output_item.added", Some(item)) => self.add_item(at, item, deltas),
+            ("response.output_item.done", Some(item)) => self.end_item(at, item, deltas),
             ("response.output_text.delta", _) => {
-                self.more(
-                    at,
-                    Stretch::Text,
-                    piece("content_index"),
-                    text("delta"),
-                    deltas,
-                );
+                let target = target(TextField::Text, "content_index");
+                self.append(target, text("delta"), deltas);
             }
             ("response.output_text.done", _) => {
-                self.all(
-                    at,
-                    Stretch::Text,
-                    piece("content_index"),
-                    text("text"),
-                    deltas,
-                );
+                let target = target(TextField::Text, "content_index");
+                self.complete(target, text("text"), deltas);
             }
             ("response.refusal.delta", _) => {
-                self.more(
-                    at,
-                    Stretch::Refusal,
-                    piece("content_index"),
-                    text("delta"),
-                    deltas,
-                );
+                let target = target(TextField::Refusal, "content_index");
+                self.append(target, text("delta"), deltas);
             }
             ("response.refusal.done", _) => {
-                self.all(
-                    at,
-                    Stretch::Refusal,
-                    piece("content_index"),
-                    text("refusal"),
-                    deltas,
-                );
+                let target = target(TextField::Refusal, "content_index");
+                self.complete(target, text("refusal"), deltas);
             }
             ("response.reasoning_summary_text.delta", _) => {
-                self.more(at, summary, piece("summary_index"), text("delta"), deltas);
+                self.append(target(summary, "summary_index"), text("delta"), deltas);
             }
             ("response.reasoning_summary_text.done", _) => {
-                self.all(at, summary, piece("summary_index"), text("text"), deltas);
+                self.complete(target(summary, "summary_index"), text("text"), deltas);
             }
             ("response.reasoning_text.delta", _) => {
-                self.more(at, thought, piece("content_index"), text("delta"), deltas);
+                self.append(target(thinking, "content_index"), text("delta"), deltas);
             }
             ("response.reasoning_text.done", _) => {
-                self.all(at, thought, piece("content_index"), text("text"), deltas);
+                self.complete(target(thinking, "content_index"), text("text"), deltas);
             }
             ("response.function_call_arguments.delta", _) => {
-                self.more(at, Stretch::Arguments, 0, text("delta"), deltas);
+                self.append(arguments, text("delta"), deltas);
             }
             ("response.function_call_arguments.done", _) => {
                 if !text("name").is_empty() {
@@ -338,21 +320,21 @@ impl Answer for Reading {
                     open.entry("type").or_insert_with(|| json!("function_call"));
                     open.entry("name").or_insert_with(|| json!(text("name")));
                 }
-                self.all(at, Stretch::Arguments, 0, text("arguments"), deltas);
+                self.complete(arguments, text("arguments"), deltas);
             }
-            ("response.completed", _) => self.ended("completed", event, deltas)?,
-            ("response.incomplete", _) => self.ended("incomplete", event, deltas)?,
-            ("response.failed", _) => self.ended("failed", event, deltas)?,
-            // Documented flat, sent nested as well (openai/openai-dotnet#881).
+            ("response.completed", _) => self.end_with("completed", event, deltas)?,
+            ("response.incomplete", _) => self.end_with("incomplete", event, deltas)?,
+            ("response.failed", _) => self.end_with("failed", event, deltas)?,
+            // Documented flat, but sent nested as well (openai/openai-dotnet#881).
             ("error" | "response.error", _) => {
-                return Err(error::inside(&self.vendor, &Value::Object(event)));
+                return Err(error::in_answer(&self.vendor, &Value::Object(event)));
             }
-            // A server in between has no types.
+            // Some proxies send errors without a type.
             ("", _) if event.get("error").is_some_and(|error| !error.is_null()) => {
-                return Err(error::inside(&self.vendor, &Value::Object(event)));
+                return Err(error::in_answer(&self.vendor, &Value::Object(event)));
             }
-            // Progress, tools the vendor runs itself (their items tell), and what is yet to be
-            // invented.
+            // Progress, tools that the vendor runs itself (their items suffice), and events added
+            // later.
             _ => {}
         }
         Ok(())
@@ -373,8 +355,8 @@ impl Answer for Reading {
     ) -> Result<GenerateResponse, ModelError> {
         let losses = std::mem::take(&mut self.losses);
         let Some((status, mut reply)) = self.end.take() else {
-            return match error::stray(stray) {
-                // Not a stream at all: an error, or a server that does not stream.
+            return match error::parse_stray(stray) {
+                // No stream at all, but an error or the answer of a server that does not stream.
                 Some(body) => response::decode(&body.to_string(), &self.vendor, losses),
                 None if self.began => {
                     Err(self.vendor.truncated("it ended without response.completed"))
@@ -386,48 +368,44 @@ impl Answer for Reading {
             let items = std::mem::take(&mut self.items).into_values();
             reply.output = Some(items.map(OpenItem::into_json).collect());
         }
-        response::conclude(reply, status, &self.vendor, losses)
+        response::to_response(reply, status, &self.vendor, losses)
     }
 }
 
 impl OpenItem {
-    /// The item, put together from its pieces if it never came whole.
+    /// Returns the item, assembled from its texts if it never arrived as a whole.
     fn into_json(self) -> Value {
         let mut item = self.json;
         if self.whole {
             return Value::Object(item);
         }
         let mut lists: Map<String, Value> = Map::new();
-        for ((stretch, _), words) in self.said {
-            let (kind, list, piece) = match stretch {
-                Stretch::Text => (
-                    "message",
-                    "content",
-                    json!({ "type": "output_text", "text": words }),
-                ),
-                Stretch::Refusal => (
-                    "message",
-                    "content",
-                    json!({ "type": "refusal", "refusal": words }),
-                ),
-                Stretch::Thinking(Thought::Summary) => (
-                    "reasoning",
-                    "summary",
-                    json!({ "type": "summary_text", "text": words }),
-                ),
-                Stretch::Thinking(Thought::Itself) => (
-                    "reasoning",
-                    "content",
-                    json!({ "type": "reasoning_text", "text": words }),
-                ),
-                Stretch::Arguments => {
-                    item.insert("arguments".to_owned(), json!(words));
+        for ((field, _), text) in self.texts {
+            let (kind, list, text_kind) = match field {
+                TextField::Text => ("message", "content", "output_text"),
+                TextField::Refusal => ("message", "content", "refusal"),
+                TextField::Thinking(ThinkingForm::Summary) => {
+                    ("reasoning", "summary", "summary_text")
+                }
+                TextField::Thinking(ThinkingForm::Full) => {
+                    ("reasoning", "content", "reasoning_text")
+                }
+                TextField::Arguments => {
+                    item.insert("arguments".to_owned(), json!(text));
                     continue;
                 }
             };
+            let name = if field == TextField::Refusal {
+                "refusal"
+            } else {
+                "text"
+            };
             item.entry("type").or_insert_with(|| json!(kind));
             if let Value::Array(pieces) = lists.entry(list).or_insert_with(|| json!([])) {
-                pieces.push(piece);
+                pieces.push(Value::Object(object([
+                    ("type", json!(text_kind)),
+                    (name, json!(text)),
+                ])));
             }
         }
         item.extend(lists);

@@ -1,4 +1,4 @@
-mod sending; // what goes out
+mod requests; // tests of encoding
 
 use adjutant_core::{Content, Delta};
 use expect_test::{Expect, expect};
@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::pieces::{check_damaged, read_by};
-use sending::sent_back;
+use crate::chunked_streams::{check_damaged, decode_in_chunks};
+use requests::sent_back;
 
 const MODEL: &str = "gpt-5.6";
 /// Made from the vendor's published schema; whole, as an answer and as the last event of a stream
@@ -34,8 +34,8 @@ fn streamed(events: &[String], size: usize) -> (Vec<Delta>, Result<GenerateRespo
 }
 
 fn streamed_bytes(bytes: &[u8], size: usize) -> (Vec<Delta>, Result<GenerateResponse, ModelError>) {
-    read_by(
-        SseStream::boxed(Reading::new(answerer(), Vec::new())),
+    decode_in_chunks(
+        SseDecoder::boxed(PartialAnswer::new(answerer(), Vec::new())),
         bytes,
         size,
     )
@@ -359,7 +359,7 @@ fn what_is_no_answer_is_an_error() {
     ] {
         assert_eq!(streamed(events, 9).1.unwrap_err().code(), code, "{events:?}");
     }
-    // Asked for a stream, a server may answer whole or with a bare error.
+    // RequestContext for a stream, a server may answer whole or with a bare error.
     let whole = serde_json::from_str::<Value>(EVERYTHING).unwrap();
     assert_eq!(
         streamed_bytes(EVERYTHING.as_bytes(), 9).1,
@@ -400,7 +400,6 @@ fn what_is_not_known_is_kept_or_let_pass() {
     assert_eq!(line(&streamed(&events, 9).1), "Stop:");
 }
 
-/// What a cache of prompts has seen already is repeated to the byte.
 #[test]
 fn damage_is_survived() {
     let stream: String = everything_streamed()
@@ -408,7 +407,7 @@ fn damage_is_survived() {
         .map(|event| format!("data: {event}\n\n"))
         .collect();
     check_damaged(stream.as_bytes(), || {
-        SseStream::boxed(Reading::new(answerer(), Vec::new()))
+        SseDecoder::boxed(PartialAnswer::new(answerer(), Vec::new()))
     });
 }
 

@@ -1,19 +1,19 @@
-//! The vendor's JSON, field for field as far as we use it. Items are kept whole, with what we do
-//! not know.
+//! The API's JSON, field for field as far as it is used. Items keep unknown fields.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// An item of the input or the output.
+/// An item of the input or the output, by its `type`.
 pub(super) type Item = Map<String, Value>;
 
-/// What we send. What a conversation grows by is at the end.
+/// The body of a request. What a conversation grows by is at the end, so that the vendor's cache
+/// matches the longest prefix.
 #[derive(Debug, Serialize)]
 pub(super) struct Request<'a> {
     pub(super) model: &'a str,
-    /// Whether the vendor keeps the answer.
+    /// True if the vendor stores the answer.
     pub(super) store: bool,
-    /// What an answer should hold besides the usual.
+    /// Optional content that an answer should include.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) include: Option<[&'static str; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,11 +55,11 @@ pub(super) struct Tool {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) description: String,
     pub(super) parameters: Value,
-    /// Left out it means true, and the schema is changed.
+    /// If omitted, the vendor assumes true and changes the schema.
     pub(super) strict: bool,
 }
 
-/// What we get: a whole answer, or what the last event of a streamed one holds.
+/// A whole answer, or the `response` of the last event of a streamed one.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Reply {
     pub(super) status: Option<String>,
@@ -76,13 +76,13 @@ pub(super) struct IncompleteDetails {
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Usage {
-    /// Cached ones included.
+    /// With cached tokens.
     pub(super) input_tokens: Option<u64>,
     pub(super) input_tokens_details: Option<InputDetails>,
-    /// Reasoning included.
+    /// With reasoning.
     pub(super) output_tokens: Option<u64>,
     pub(super) output_tokens_details: Option<OutputDetails>,
-    /// xAI's.
+    /// The price of xAI.
     pub(super) cost_in_usd_ticks: Option<Value>,
 }
 

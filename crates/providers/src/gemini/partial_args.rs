@@ -1,24 +1,24 @@
-//! Arguments that come value by value, each with its place.
+//! Function arguments that arrive value by value, each with its JSON path.
 //!
 //! Source: `FunctionCall.partialArgs`, `FunctionCall.willContinue` and `PartialArg` in the vendor's
-//! published types (Vertex AI, checked 2026-11-22). A vendor sends them where they are asked for;
-//! we never do, a server in between may.
+//! published types (Vertex AI, checked 2026-11-22). The vendor sends them on request; we do not
+//! request them, but a proxy may.
 
 use serde_json::{Map, Value};
 
 use super::wire;
 
-/// A call whose arguments are not all there.
+/// A call whose arguments are incomplete.
 #[derive(Debug)]
 pub(super) struct OpenCall {
-    /// Its number in the answer.
+    /// The call's index in the answer.
     pub(super) index: u64,
     name: Option<String>,
     id: Option<String>,
     arguments: Value,
 }
 
-/// A step of a JSON Path (RFC 9535), of the two kinds that name one value.
+/// A step of a JSON Path (RFC 9535), of the two kinds that select a single value.
 #[derive(Debug, PartialEq)]
 enum Step {
     Member(String),
@@ -36,7 +36,7 @@ impl OpenCall {
         }
     }
 
-    /// Whether this is more of the same call: name and id may be repeated, or not.
+    /// Returns true if `call` continues this one: name and id may be repeated, or absent.
     pub(super) fn continues_with(&self, call: &wire::FunctionCall) -> bool {
         let same = |ours: &Option<String>, theirs: &Option<String>| match (ours, theirs) {
             (Some(ours), Some(theirs)) => theirs.is_empty() || ours == theirs,
@@ -46,17 +46,20 @@ impl OpenCall {
         same(&self.name, &call.name) && same(&self.id, &call.id)
     }
 
-    /// Adds what came. Fails with the path of a value that has no place.
+    /// Adds the arguments of an event.
+    ///
+    /// # Errors
+    /// The path of a value that cannot be placed.
     pub(super) fn add(&mut self, call: &wire::FunctionCall) -> Result<(), String> {
         if let Some(Value::Object(whole)) = &call.args {
             self.arguments = Value::Object(whole.clone());
         }
         for argument in call.partial_args.iter().flatten() {
             let path = argument.json_path.as_deref().unwrap_or_default();
-            let place = steps(path).and_then(|steps| place(&mut self.arguments, &steps));
+            let place = parse_path(path).and_then(|steps| slot(&mut self.arguments, &steps));
             let place = place.ok_or_else(|| path.to_owned())?;
             match (argument.value(), place) {
-                // Text comes in pieces.
+                // Text arrives in pieces.
                 (Some(Value::String(more)), Value::String(text)) => text.push_str(&more),
                 (Some(value), place) => *place = value,
                 (None, _) => {}
@@ -65,21 +68,22 @@ impl OpenCall {
         Ok(())
     }
 
-    /// The arguments as JSON text.
-    pub(super) fn whole(&self) -> String {
+    /// Returns the arguments so far as JSON text.
+    pub(super) fn to_json_text(&self) -> String {
         self.arguments.to_string()
     }
 
-    /// The same without its end, because it did not come: no JSON, so that nobody runs the call.
-    pub(super) fn cut_off(&self) -> String {
-        let mut text = self.whole();
+    /// Returns the arguments as JSON text without its last bracket: malformed on purpose, so that
+    /// the incomplete call is never run.
+    pub(super) fn to_truncated_json(&self) -> String {
+        let mut text = self.to_json_text();
         text.pop();
         text
     }
 }
 
-/// The value there; made if it is the next one of its list or a new member.
-fn place<'a>(root: &'a mut Value, steps: &[Step]) -> Option<&'a mut Value> {
+/// Returns the place of a value; creates it if it is a new member or the next item of its list.
+fn slot<'a>(root: &'a mut Value, steps: &[Step]) -> Option<&'a mut Value> {
     let mut value = root;
     for step in steps {
         if value.is_null() {
@@ -104,11 +108,11 @@ fn place<'a>(root: &'a mut Value, steps: &[Step]) -> Option<&'a mut Value> {
     Some(value)
 }
 
-/// Values within values that arguments may have, as in JSON text.
+/// Levels of nesting at most: `serde_json` parses no deeper.
 const DEPTH_MAX: usize = 127;
 
-/// `$.a.b[0]['c d']` as steps; at least one, and not deeper than JSON text is read.
-fn steps(path: &str) -> Option<Vec<Step>> {
+/// Parses a path like `$.a.b[0]['c d']`, which has at least one step and at most [`DEPTH_MAX`].
+fn parse_path(path: &str) -> Option<Vec<Step>> {
     let mut rest = path.strip_prefix('$')?;
     let mut steps = Vec::new();
     while !rest.is_empty() {
@@ -119,7 +123,7 @@ fn steps(path: &str) -> Option<Vec<Step>> {
             let inside = rest.strip_prefix('[')?;
             match inside.chars().next()? {
                 quote @ ('\'' | '"') => {
-                    let (name, behind) = quoted(&inside[1..], quote)?;
+                    let (name, behind) = parse_quoted(&inside[1..], quote)?;
                     (Step::Member(name), behind.strip_prefix(']')?)
                 }
                 _ => {
@@ -137,8 +141,8 @@ fn steps(path: &str) -> Option<Vec<Step>> {
     (!steps.is_empty()).then_some(steps)
 }
 
-/// Text up to an unescaped quote, and what is behind the quote.
-fn quoted(text: &str, quote: char) -> Option<(String, &str)> {
+/// Splits text at an unescaped quote; the part before it is unescaped.
+fn parse_quoted(text: &str, quote: char) -> Option<(String, &str)> {
     let mut name = String::new();
     let mut chars = text.char_indices();
     while let Some((at, c)) = chars.next() {

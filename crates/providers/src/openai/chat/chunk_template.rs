@@ -1,46 +1,47 @@
-//! Pieces of a stream that say the same but for one text.
+//! [`ChunkTemplate`]: fast decoding of chunks that differ from the one before in a single text.
 //!
-//! A streamed answer is hundreds of events, each of which repeats a few hundred bytes around a word
-//! or two. Once one of them was read, the next is usually told by comparing: what is the same means
-//! the same, and only the text is read. Anything else is read as JSON, as if nothing had been
-//! known.
+//! A streamed answer is hundreds of chunks, each of which repeats a few hundred bytes around a word
+//! or two. Once one of them was parsed, the next can usually be recognised by comparing bytes: what
+//! is the same means the same, and only the text is decoded. Any other chunk is parsed as JSON,
+//! independently of those before.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::wire::{Call, Choice, Choices, Function, Loose, Message, Reply};
+use super::wire::{Call, Choice, Choices, Function, LooseValue, Message, Reply};
 use crate::json::string_length;
 
-/// The place of the text that differs from one piece to the next.
+/// The field that holds the text that changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum TextField {
     Content,
     ReasoningContent,
     Reasoning,
-    /// The arguments of the one call of the piece, and its number.
+    /// The arguments of the chunk's only call, whose index this is.
     Arguments(Option<u64>),
 }
 
-/// The form of a piece, in which nothing but one text says anything new.
+/// A chunk in which only one text is new, with the places of what changes.
 #[derive(Debug)]
-pub(super) struct Form {
-    place: Place,
-    /// Place of the text in the JSON, without its quotes.
+pub(super) struct ChunkTemplate {
+    field: TextField,
+    /// The text's range in the JSON, without its quotes.
     text: Range<usize>,
-    /// Behind it, the random letters with which OpenAI hides how long the text is.
+    /// The range of the random letters after it, with which OpenAI hides the text's length.
     padding: Option<Range<usize>>,
 }
 
-/// The part of a piece that its form does not say.
-pub(super) enum Beyond<'a> {
-    /// Words, which are most of most answers.
-    Words(Cow<'a, str>),
+/// The new content of a chunk that matches the template.
+pub(super) enum NewContent<'a> {
+    /// Text of the answer, which most chunks have. Kept apart from messages, because it needs no
+    /// further decoding.
+    Text(Cow<'a, str>),
     Message(Message<'a>),
 }
 
-impl Form {
-    /// Returns the form of a piece. `None`: the next one has to be read as a whole.
-    pub(super) fn of(json: &str, reply: &Reply<'_>) -> Option<Self> {
+impl ChunkTemplate {
+    /// Returns the template of a chunk; `None` if more than one text of it may change.
+    pub(super) fn new(json: &str, reply: &Reply<'_>) -> Option<Self> {
         let Reply {
             model: _,
             choices,
@@ -66,24 +67,24 @@ impl Form {
         else {
             return None;
         };
-        let (place, text) = place(delta)?;
-        let text = within(json, text)?;
+        let (field, text) = text_field(delta)?;
+        let text = range_in(json, text)?;
         let padding = match obfuscation {
             Some(padding) => {
-                Some(within(json, padding).filter(|padding| padding.start > text.end)?)
+                Some(range_in(json, padding).filter(|padding| padding.start > text.end)?)
             }
             None => None,
         };
         Some(Self {
-            place,
+            field,
             text,
             padding,
         })
     }
 
-    /// Returns what `json` says beyond `last`, the piece that has this form and its places, and
-    /// moves those to where they are in `json`. `None`: it has another form.
-    pub(super) fn read<'j>(&mut self, last: &str, json: &'j str) -> Option<Beyond<'j>> {
+    /// Decodes `json` if it has this template, and moves the ranges to where they are in `json`.
+    /// `last` is the chunk before, to which the ranges belong. `None` if anything else differs.
+    pub(super) fn decode<'j>(&mut self, last: &str, json: &'j str) -> Option<NewContent<'j>> {
         let begins = |json: &'j str, part: Range<usize>| json.strip_prefix(last.get(part)?);
         let behind = begins(json, 0..self.text.start)?;
         let length = string_length(behind.as_bytes())?;
@@ -100,7 +101,7 @@ impl Form {
                     return None;
                 }
                 let start = json.len() - behind.len();
-                // What it says does not matter, but it has to be JSON.
+                // Its letters do not matter, but they have to be valid JSON.
                 (!behind.get(..length)?.contains('\\')).then_some(Some(start..start + length))?
             }
         };
@@ -109,16 +110,16 @@ impl Form {
             true => Cow::Owned(serde_json::from_str(json.get(start - 1..=end)?).ok()?),
         };
         (self.text, self.padding) = (start..end, padding);
-        Some(match self.place {
-            Place::Content => Beyond::Words(text),
-            place => Beyond::Message(place.message(Loose::Text(text))),
+        Some(match self.field {
+            TextField::Content => NewContent::Text(text),
+            field => NewContent::Message(field.message(LooseValue::Text(text))),
         })
     }
 }
 
-impl Place {
-    /// A message with nothing but a text in this place.
-    fn message(self, text: Loose<'_>) -> Message<'_> {
+impl TextField {
+    /// Returns a message with a text in this field and nothing else.
+    fn message(self, text: LooseValue<'_>) -> Message<'_> {
         let text = Some(text);
         match self {
             Self::Content => Message {
@@ -139,7 +140,7 @@ impl Place {
                     arguments: text,
                 });
                 let call = Call {
-                    index: index.map(Loose::Count),
+                    index: index.map(LooseValue::Count),
                     function,
                     ..Call::default()
                 };
@@ -152,8 +153,8 @@ impl Place {
     }
 }
 
-/// The only text of a message, if it has one that can differ.
-fn place<'m, 'a>(message: &'m Message<'a>) -> Option<(Place, &'m Loose<'a>)> {
+/// Returns the only text of a message and its field; `None` if the message has anything else.
+fn text_field<'m, 'a>(message: &'m Message<'a>) -> Option<(TextField, &'m LooseValue<'a>)> {
     let Message {
         content,
         refusal: None,
@@ -169,9 +170,9 @@ fn place<'m, 'a>(message: &'m Message<'a>) -> Option<(Place, &'m Loose<'a>)> {
         return None;
     };
     match (content, reasoning_content, reasoning, tool_calls.as_deref()) {
-        (Some(text), None, None, None) => Some((Place::Content, text)),
-        (None, Some(text), None, None) => Some((Place::ReasoningContent, text)),
-        (None, None, Some(text), None) => Some((Place::Reasoning, text)),
+        (Some(text), None, None, None) => Some((TextField::Content, text)),
+        (None, Some(text), None, None) => Some((TextField::ReasoningContent, text)),
+        (None, None, Some(text), None) => Some((TextField::Reasoning, text)),
         (
             None,
             None,
@@ -192,16 +193,17 @@ fn place<'m, 'a>(message: &'m Message<'a>) -> Option<(Place, &'m Loose<'a>)> {
                 ],
             ),
         ) => match index {
-            None => Some((Place::Arguments(None), text)),
-            Some(index) => Some((Place::Arguments(Some(index.as_u64()?)), text)),
+            None => Some((TextField::Arguments(None), text)),
+            Some(index) => Some((TextField::Arguments(Some(index.as_u64()?)), text)),
         },
         _ => None,
     }
 }
 
-/// Returns the place of a text in the JSON that it was read from. `None`: it is not there as it is.
-fn within(json: &str, text: &Loose<'_>) -> Option<Range<usize>> {
-    let Loose::Text(Cow::Borrowed(text)) = text else {
+/// Returns the range of a text in the JSON that it was parsed from; `None` if it was not borrowed
+/// from there, because it has escapes.
+fn range_in(json: &str, text: &LooseValue<'_>) -> Option<Range<usize>> {
+    let LooseValue::Text(Cow::Borrowed(text)) = text else {
         return None;
     };
     let start = text.as_ptr().addr().checked_sub(json.as_ptr().addr())?;

@@ -1,4 +1,4 @@
-//! Streams in pieces, and damaged on the way, for the tests of every decoder.
+//! Streams cut into chunks and damaged on the way, for the tests of every decoder.
 
 use std::collections::VecDeque;
 
@@ -10,11 +10,11 @@ use proptest::test_runner::TestRunner;
 
 use crate::decode::StreamDecoder;
 
-/// What came of some bytes: the pieces, and the end.
+/// The deltas that a decoder gave for some bytes, and the answer at the end.
 pub(crate) type Outcome = (Vec<Delta>, Result<GenerateResponse, ModelError>);
 
-/// Pieces of what vendors send, in the wrong place.
-const PIECES: [&[u8]; 12] = [
+/// Bytes that have a meaning in vendors' streams, to be put in the wrong place.
+const FRAGMENTS: [&[u8]; 12] = [
     b"\n\n",
     b"\r",
     b"data: ",
@@ -29,11 +29,11 @@ const PIECES: [&[u8]; 12] = [
     b": 1e999, ",
 ];
 
-/// Bytes of `stream` are replaced in random places, and it is cut in random places: nothing panics,
-/// and the cuts make no difference.
+/// Replaces bytes of `stream` in random places and cuts it in random places; checks that nothing
+/// panics and that the cuts make no difference.
 pub(crate) fn check_damaged(stream: &[u8], decoder: impl Fn() -> Box<dyn StreamDecoder>) {
     let piece = prop_oneof![
-        proptest::sample::select(&PIECES[..]).prop_map(<[u8]>::to_vec),
+        proptest::sample::select(&FRAGMENTS[..]).prop_map(<[u8]>::to_vec),
         vec(any::<u8>(), 0..4),
     ];
     let damage = (any::<Index>(), 0_usize..24, piece);
@@ -46,14 +46,21 @@ pub(crate) fn check_damaged(stream: &[u8], decoder: impl Fn() -> Box<dyn StreamD
                 let end = (at + gone).min(bytes.len());
                 bytes.splice(at..end, piece);
             }
-            prop_assert_eq!(read(decoder(), &bytes, &cuts), read(decoder(), &bytes, &[]));
+            prop_assert_eq!(
+                decode_chunks(decoder(), &bytes, &cuts),
+                decode_chunks(decoder(), &bytes, &[])
+            );
             Ok(())
         })
         .unwrap();
 }
 
-/// What comes of the bytes, handed over in pieces of these sizes and the rest in one.
-pub(crate) fn read(mut decoder: Box<dyn StreamDecoder>, bytes: &[u8], sizes: &[usize]) -> Outcome {
+/// Decodes the bytes, handed over in chunks of these sizes and the rest in one.
+pub(crate) fn decode_chunks(
+    mut decoder: Box<dyn StreamDecoder>,
+    bytes: &[u8],
+    sizes: &[usize],
+) -> Outcome {
     let mut deltas = VecDeque::new();
     let mut rest = bytes;
     for size in sizes.iter().copied().chain([usize::MAX]) {
@@ -67,7 +74,11 @@ pub(crate) fn read(mut decoder: Box<dyn StreamDecoder>, bytes: &[u8], sizes: &[u
     (deltas.into(), end)
 }
 
-/// What comes of the bytes, handed over in pieces of this size.
-pub(crate) fn read_by(decoder: Box<dyn StreamDecoder>, bytes: &[u8], size: usize) -> Outcome {
-    read(decoder, bytes, &vec![size; bytes.len() / size])
+/// Decodes the bytes, handed over in chunks of one size.
+pub(crate) fn decode_in_chunks(
+    decoder: Box<dyn StreamDecoder>,
+    bytes: &[u8],
+    size: usize,
+) -> Outcome {
+    decode_chunks(decoder, bytes, &vec![size; bytes.len() / size])
 }

@@ -1,4 +1,4 @@
-//! What goes out, and what of an answer goes back.
+//! Tests of requests, and of answers that are sent back in them.
 
 use adjutant_core::{
     CallId, GenerationConfig, ImageSource, MaxTokens, Message, ModelId, Part, ProviderState, Role,
@@ -16,9 +16,10 @@ fn bytes(request: &GenerateRequest, model: &str) -> Result<(String, Vec<String>)
     let id = vendor(&PROVIDER, model, "").unwrap().model;
     let Encoded { body, losses } = request::encode(
         request,
-        false,
-        (&id, &family::of(model)),
+        &id,
+        &family::for_model(model),
         &request::Tools::default(),
+        false,
     )?;
     Ok((String::from_utf8(body.to_vec()).unwrap(), losses))
 }
@@ -45,7 +46,7 @@ fn going_on(parts: Vec<Part>) -> GenerateRequest {
     GenerateRequest::new(messages)
 }
 
-/// What of an answer goes back, and what does not.
+/// Decodes an answer, and returns the items in which it is sent back, with the losses.
 pub(super) fn sent_back(output: &Value) -> (Vec<Value>, Vec<String>) {
     let response = decoded(&json!({"status": "completed", "output": output}).to_string()).unwrap();
     let (body, losses) = encoded(&going_on(response.parts), MODEL);

@@ -1,46 +1,48 @@
-//! Keeps the form that an adapter gives a set of tools for the next request with the same set.
+//! [`ToolsCache`]: the encoded tools of recent requests, because the same set is sent with every
+//! request of an agent.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use adjutant_core::ToolSet;
 
-/// Sets that are remembered. An agent has one, and another for turns without tools; models may be
-/// shared by some agents.
+/// Sets that are remembered. An agent has one, and another for turns without tools; several agents
+/// may share a model.
 const SETS_MAX: usize = 8;
 
-/// Forms of the sets of tools seen last. A set is known by being the same one, not by what is in
-/// it, so that nothing has to be compared.
-pub(crate) struct PerTools<T>(Mutex<VecDeque<(ToolSet, Arc<T>)>>);
+/// The encoded forms of the most recent tool sets. Sets are compared by identity, not by content,
+/// so a look-up costs nothing.
+pub(crate) struct ToolsCache<T>(Mutex<VecDeque<(ToolSet, Arc<T>)>>);
 
-impl<T> Default for PerTools<T> {
+impl<T> Default for ToolsCache<T> {
     fn default() -> Self {
         Self(Mutex::new(VecDeque::new()))
     }
 }
 
-impl<T> PerTools<T> {
-    /// Returns what was made of this set before, else what `make` makes of it now.
+impl<T> ToolsCache<T> {
+    /// Returns the cached form of this set, else what `make` returns.
     ///
     /// # Errors
-    /// That of `make`.
-    pub(crate) fn get<E>(
+    /// Those of `make`; nothing is cached then.
+    pub(crate) fn get_or_make<E>(
         &self,
         tools: &ToolSet,
         make: impl FnOnce() -> Result<T, E>,
     ) -> Result<Arc<T>, E> {
-        let known = |sets: &VecDeque<(ToolSet, Arc<T>)>| {
-            sets.iter()
-                .find(|(set, _)| set.is_same(tools))
-                .map(|(_, made)| made.clone())
+        let cached = |sets: &VecDeque<(ToolSet, Arc<T>)>| {
+            let found = sets.iter().find(|(set, _)| set.is_same(tools));
+            found.map(|(_, made)| made.clone())
         };
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(made) = known(&lock()) {
+        if let Some(made) = cached(&lock()) {
             return Ok(made);
         }
+        // The lock is not held meanwhile: encoding may take long, and two threads that encode the
+        // same set do no harm.
         let made = Arc::new(make()?);
         let mut sets = lock();
-        // The set is held, so that no other one can take its place in memory.
+        // The clone keeps the set alive, so that no later one can have its address and pass for it.
         sets.push_back((tools.clone(), made.clone()));
         if sets.len() > SETS_MAX {
             sets.pop_front();
@@ -56,14 +58,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_is_made_something_of_once_and_forgotten_behind_others() {
-        let (kept, mut made) = (PerTools::default(), 0);
+    fn a_set_is_encoded_once_and_the_oldest_is_forgotten() {
+        let (cache, mut made) = (ToolsCache::default(), 0);
         let mut ask = |tools: &ToolSet| {
             let make = || -> Result<i32, Infallible> {
                 made += 1;
                 Ok(made)
             };
-            *kept.get(tools, make).unwrap()
+            *cache.get_or_make(tools, make).unwrap()
         };
         let sets: Vec<ToolSet> = (0..=SETS_MAX).map(|_| Vec::new().into()).collect();
         assert_eq!(

@@ -1,13 +1,13 @@
-//! How long a vendor asks to wait, as its headers say it. Pure.
+//! The wait that response headers ask for. Pure.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
-/// The wait an error answer asks for: `retry-after-ms` (OpenAI, Azure), `Retry-After`, else the
-/// time after which a used-up rate limit is open again.
-pub(crate) fn asked(headers: &HeaderMap) -> Option<Duration> {
+/// Returns the wait an error answer asks for: `retry-after-ms` (OpenAI, Azure), `Retry-After`, else
+/// the time after which a used-up rate limit is reset.
+pub(crate) fn from_headers(headers: &HeaderMap) -> Option<Duration> {
     milliseconds(headers)
         .or_else(|| retry_after(headers))
         .or_else(|| limit_reset(headers))
@@ -18,8 +18,8 @@ fn milliseconds(headers: &HeaderMap) -> Option<Duration> {
     Duration::try_from_secs_f64(milliseconds / 1000.0).ok()
 }
 
-/// Seconds, or a date. A date is compared with the server's own clock, which it sends along; ours
-/// may be wrong.
+/// Parses `Retry-After`: seconds, or a date. A date is compared with the server's own `Date`,
+/// because our clock may be wrong.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let value = text(headers, RETRY_AFTER.as_str())?;
     if let Ok(seconds) = value.parse::<f64>() {
@@ -29,12 +29,12 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(at.duration_since(now).try_into().unwrap_or(Duration::ZERO))
 }
 
-/// Source: OpenAI's guide "Rate limits", table of headers (checked 2026-11-22). Both limits may be
-/// used up at once.
+/// Returns the longest wait of the rate limits that are used up. Source: OpenAI's guide "Rate
+/// limits", table of headers (checked 2026-11-22).
 fn limit_reset(headers: &HeaderMap) -> Option<Duration> {
     let reset = |limit: &str| {
         let used_up = text(headers, &format!("x-ratelimit-remaining-{limit}")) == Some("0");
-        duration(text(headers, &format!("x-ratelimit-reset-{limit}")).filter(|_| used_up)?)
+        parse_duration(text(headers, &format!("x-ratelimit-reset-{limit}")).filter(|_| used_up)?)
     };
     reset("requests").max(reset("tokens"))
 }
@@ -49,8 +49,8 @@ fn http_date(text: &str) -> Option<Timestamp> {
         .map(|date| date.timestamp())
 }
 
-/// A duration as Go writes it (`6m0s`, `59.7s`, `20ms`), or seconds without a unit (Azure).
-pub(crate) fn duration(text: &str) -> Option<Duration> {
+/// Parses a duration as Go writes it (`6m0s`, `59.7s`, `20ms`), or seconds without a unit (Azure).
+pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut seconds = 0.0;
     while !rest.is_empty() {
@@ -94,7 +94,7 @@ mod tests {
             );
         }
         assert_eq!(
-            asked(&headers),
+            from_headers(&headers),
             milliseconds.map(Duration::from_millis),
             "{sent:?}"
         );
