@@ -1,4 +1,4 @@
-//! The models we know by name, and which of them are on this machine.
+//! The models that can be downloaded by name, and the models on this machine.
 
 use std::fs;
 use std::io;
@@ -6,44 +6,54 @@ use std::path::{Path, PathBuf};
 
 use crate::verified;
 
-/// A model we have measured, with the digest of its one right file.
+/// A model of the catalogue, with the digest of its file.
+///
+/// # Examples
+/// ```
+/// use adjutant_embedded::catalogue::{DEFAULT_MODEL, InstallState, KnownModel};
+///
+/// let model = KnownModel::find(DEFAULT_MODEL).unwrap();
+/// if model.state_in("models".as_ref()) != InstallState::Installed {
+///     println!("{} is {} MB to download", model.name, model.bytes / 1_000_000);
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KnownModel {
-    /// What people call it.
+    /// The name by which users choose it.
     pub name: &'static str,
-    /// The file's name in the models folder.
+    /// The name of its file in the models folder.
     pub file: &'static str,
-    /// The file's size, bytes.
+    /// The size of its file in bytes.
     pub bytes: u64,
-    /// The file's SHA-256, lower-case hexadecimal.
+    /// The SHA-256 of its file, lower-case hexadecimal.
     pub sha256: &'static str,
-    /// The licence of the weights (SPDX).
+    /// The licence of the weights, as an SPDX identifier.
     pub licence: &'static str,
-    /// What to expect of it, for a list people read.
+    /// A short description of quality and memory, for a list that people read.
     pub note: &'static str,
-    /// Where the model hub has it, behind the hub's address.
+    /// The path of its file on the model hub.
     pub hub_path: &'static str,
-    /// Python packages with the same bytes.
+    /// Python packages that hold the same file.
     pub packages: Packages,
 }
 
-/// Python packages that carry a model in parts. They are other people's; the digest makes the bytes
-/// trustworthy.
+/// Python packages that hold a model in parts. Third parties publish them; the digest makes the
+/// bytes trustworthy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Packages {
-    /// The packages are called this and a number from 1.
+    /// The packages' name without the number at its end, which starts at 1.
     pub prefix: &'static str,
-    /// How many there are.
+    /// The number of packages.
     pub count: u64,
-    /// Their version.
+    /// The version of all packages, which is pinned.
     pub version: &'static str,
     /// Bytes of the model in every package but the last, which has the rest.
     pub part_bytes: u64,
 }
 
-/// The model that runs when nothing else is chosen.
+/// The model that is used if the user chose none.
 pub const DEFAULT_MODEL: &str = "qwen2.5-coder-1.5b";
 
 /// Every model that can be pulled by name, the default first.
@@ -81,18 +91,18 @@ pub const KNOWN_MODELS: [KnownModel; 2] = [
 ];
 
 impl KnownModel {
-    /// The model called `name`.
+    /// Returns the model of that name.
     pub fn find(name: &str) -> Option<&'static Self> {
         static MODELS: [KnownModel; 2] = KNOWN_MODELS;
         MODELS.iter().find(|model| model.name == name)
     }
 
-    /// Where its file is, or would be.
+    /// Returns the path of its file in `models_dir`, whether it exists or not.
     pub fn path_in(&self, models_dir: &Path) -> PathBuf {
         models_dir.join(self.file)
     }
 
-    /// Where an unfinished download of it is kept.
+    /// Returns the path of an unfinished download of it.
     pub(crate) fn part_in(&self, models_dir: &Path) -> PathBuf {
         models_dir.join(format!("{}.part", self.file))
     }
@@ -118,18 +128,18 @@ impl KnownModel {
 }
 
 impl KnownModel {
-    /// Says whether its file in `models_dir` was verified and not changed since: then
+    /// Returns true if its file in `models_dir` was verified and not changed since, so that
     /// [`verify_in`](Self::verify_in) reads nothing.
     pub fn is_verified_in(&self, models_dir: &Path) -> bool {
         verified::is_marked(&self.path_in(models_dir), self.sha256)
     }
 
-    /// Compares its file in `models_dir` with the digest it should have, once for each state of the
-    /// file: reads all of it, which takes seconds, unless that was done since it was last changed.
-    /// `progress` is told the bytes so far.
+    /// Compares its file in `models_dir` with its digest. Reads the whole file, which takes
+    /// seconds, unless it was not changed since the last successful comparison. Calls `progress`
+    /// with the bytes read so far.
     ///
     /// # Errors
-    /// [`VerifyError`].
+    /// [`VerifyError`] if the file cannot be read or has another digest.
     pub fn verify_in(
         &self,
         models_dir: &Path,
@@ -139,7 +149,7 @@ impl KnownModel {
         if verified::is_marked(&path, self.sha256) {
             return Ok(());
         }
-        match verified::digest_of(&path, progress) {
+        match verified::sha256_of(&path, progress) {
             Ok(found) if found == self.sha256 => {
                 verified::mark(&path, self.sha256);
                 Ok(())
@@ -154,69 +164,69 @@ impl KnownModel {
     }
 }
 
-/// An error of a model file that is not the model of the catalogue.
+/// The file of a known model is not that model, or cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// Its bytes are other ones: remove it and pull the model again.
+    /// The file has other bytes: remove it and pull the model again.
     #[error("{} has the SHA-256 {found} (expected {expected})", path.display())]
     WrongDigest {
-        /// The file.
+        /// The path of the file with other bytes.
         path: PathBuf,
-        /// The right digest.
+        /// The SHA-256 that the catalogue has.
         expected: &'static str,
-        /// The digest of what is there.
+        /// The SHA-256 of the file.
         found: String,
     },
-    /// The system would not let us read it.
+    /// The operating system refused to read the file.
     #[error("{} cannot be read: {source}", path.display())]
     Unreadable {
-        /// The file.
+        /// The path of the file that cannot be read.
         path: PathBuf,
         /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// What of a model is on this machine.
+/// The state of a model on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InstallState {
-    /// Ready to run.
+    /// The file is there in its full size.
     Installed,
-    /// A download that can go on.
+    /// A download was interrupted and can be continued.
     Partial {
-        /// Bytes so far.
+        /// The size of the part file, from which a pull continues.
         bytes: u64,
     },
     /// A file of the wrong size; pulling replaces it.
     Damaged {
-        /// Its size.
+        /// The size of that file in bytes.
         bytes: u64,
     },
-    /// Nothing.
+    /// Neither the file nor a part of it.
     Missing,
 }
 
-/// A model in a list.
+/// A model in the list of installed and known models.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListedModel {
-    /// Its name; for a file of the person's own the file's name.
+    /// The name in the catalogue; for a file of the user's own, the file's name.
     pub name: String,
-    /// Where it is, or would be.
+    /// The path of its file, whether it exists or not.
     pub path: PathBuf,
-    /// Size of the whole file, bytes.
+    /// The size of the whole file in bytes.
     pub bytes: u64,
-    /// Whether it is there.
+    /// The state of the file on this machine.
     pub state: InstallState,
-    /// The catalogue's entry; `None` for a file of the person's own.
+    /// The catalogue's entry; `None` for a file of the user's own.
     pub known: Option<&'static KnownModel>,
 }
 
-/// Every known model, there or not, and behind them the other GGUF files in `models_dir`.
+/// Lists every known model, installed or not, followed by the other GGUF files in `models_dir`.
 ///
 /// # Errors
-/// What the system says if `models_dir` exists and cannot be read.
+/// The operating system's error if `models_dir` exists but cannot be read.
 pub fn list(models_dir: &Path) -> io::Result<Vec<ListedModel>> {
     let known = KNOWN_MODELS
         .iter()
@@ -258,36 +268,36 @@ pub fn list(models_dir: &Path) -> io::Result<Vec<ListedModel>> {
     Ok(models)
 }
 
-/// Why a model was not removed.
+/// A model that could not be removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemoveError {
-    /// Not a name of the catalogue; files of the person's own are theirs to delete.
+    /// The name is not in the catalogue. Files of the user's own are never removed.
     #[error("there is no model called {name:?}; known: {}", known_names())]
     Unknown {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
     },
-    /// There is nothing to remove.
+    /// No file of the model exists, nor a part of it.
     #[error("{name} is not installed")]
     NotInstalled {
-        /// The model.
+        /// The name of the model that is not installed.
         name: String,
     },
-    /// The system refused.
+    /// The operating system refused to delete the file.
     #[error("{} cannot be removed: {source}", path.display())]
     Refused {
-        /// The file.
+        /// The path of the file that could not be deleted.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// Removes the known model `name` and any unfinished download of it; gives the bytes freed.
+/// Removes the known model `name` and any unfinished download of it; returns the bytes freed.
 ///
 /// # Errors
-/// [`RemoveError`].
+/// [`RemoveError`] if there is no such model, or its file cannot be deleted.
 pub fn remove(models_dir: &Path, name: &str) -> Result<u64, RemoveError> {
     let model = KnownModel::find(name).ok_or_else(|| RemoveError::Unknown {
         name: name.to_owned(),
@@ -306,7 +316,7 @@ pub fn remove(models_dir: &Path, name: &str) -> Result<u64, RemoveError> {
     })
 }
 
-/// The names, for messages.
+/// Returns the names of all known models, for messages.
 pub(crate) fn known_names() -> String {
     KNOWN_MODELS.map(|model| model.name).join(", ")
 }

@@ -1,4 +1,5 @@
-//! Keeping an answer inside a JSON Schema while it is written.
+//! Constrained decoding: restricts the tokens of an answer to those that keep it within a JSON
+//! Schema.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use toktrie::{SimpleVob, TokEnv, TokenId};
 use crate::error::DecodeError;
 use crate::tokenizer::Tokenizer;
 
-/// Compiles schemas for one tokenizer.
+/// Compiles schemas to constraints for one tokenizer.
 pub(crate) struct Constraints {
     factory: ParserFactory,
 }
@@ -23,14 +24,14 @@ impl Constraints {
         Ok(Self { factory })
     }
 
-    /// A fresh constraint for one answer: compact JSON that fits `schema`.
+    /// Compiles `schema` to a constraint for one answer, which is compact JSON.
     ///
     /// Only references inside of the schema (`#/...`) are followed.
     pub(crate) fn compile(&self, schema: &Value) -> Result<Constraint, DecodeError> {
         let mut schema = schema.clone();
         if let Value::Object(fields) = &mut schema {
-            // Free whitespace would make every separator a decision; without it about half of the
-            // tokens are forced.
+            // Optional white space would make the model decide at every separator; without it about
+            // half of the tokens are forced.
             fields.insert("x-guidance".into(), json!({ "whitespace_flexible": false }));
         }
         let parser = self
@@ -44,13 +45,13 @@ impl Constraints {
     }
 }
 
-/// Where one answer stands in its schema.
+/// The position of one answer within its schema.
 pub(crate) struct Constraint {
     matcher: Matcher,
 }
 
 impl Constraint {
-    /// Takes the tokens that can only come next, without asking the model.
+    /// Takes the tokens that are the only possible ones, without asking the model.
     pub(crate) fn take_forced(&mut self) -> Vec<TokenId> {
         if self.is_complete() {
             return Vec::new();
@@ -58,17 +59,17 @@ impl Constraint {
         self.matcher.consume_ff_tokens()
     }
 
-    /// Whether nothing can follow.
+    /// Returns true if the answer is complete.
     pub(crate) fn is_complete(&self) -> bool {
         self.matcher.is_stopped()
     }
 
-    /// Which tokens may come next.
+    /// Returns the tokens that are allowed next.
     pub(crate) fn allowed(&mut self) -> Result<SimpleVob, DecodeError> {
         self.matcher.compute_mask().map_err(unusable)
     }
 
-    /// Takes the token the model chose, which must be an allowed one and not an end token.
+    /// Advances by the token that the model chose. It must be an allowed one and not an end token.
     pub(crate) fn take(&mut self, token: TokenId) -> Result<(), DecodeError> {
         self.matcher.consume_token(token).map_err(unusable)
     }

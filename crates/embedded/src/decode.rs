@@ -1,4 +1,4 @@
-//! Writing one answer after another with a loaded model.
+//! [`Decoder`]: generates answers with a loaded model, one after the other.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,35 +11,53 @@ use toktrie::TokenId;
 use crate::constrain::{Constraint, Constraints};
 use crate::engine::{self, GgufFile, KvCache, Network};
 use crate::error::{DecodeError, LoadError};
-use crate::pace::{CHUNK_TOKENS, Pace, chunk_tokens};
-use crate::prefix::{HeadFile, Owner, PrefixStore, common_len};
+use crate::prefill::{CHUNK_TOKENS, PrefillRate, chunk_len};
+use crate::prefix::{CacheKey, HeadFile, PrefixStore, common_len};
 use crate::sample::{Sampler, Sampling};
 use crate::template::{self, ChatTurn};
 use crate::tokenizer::Tokenizer;
 
-/// Tokens remembered at most, prompt and answer together, whatever the model could do: the memory
-/// for one is 57 KB in the 1.5B model.
+/// The largest context window in tokens, whatever the model supports: a token needs 57 KB of memory
+/// in the 1.5B model.
 pub(crate) const WINDOW_TOKENS_MAX: usize = 8192;
 
-/// What to answer, and how.
+/// A request for one answer: a chat, and how to continue it.
+///
+/// # Examples
+/// ```
+/// use adjutant_embedded::{ChatRequest, ChatTurn, Speaker};
+/// use serde_json::json;
+///
+/// let request = ChatRequest::new(vec![
+///     ChatTurn::new(Speaker::System, "Answer with the city."),
+///     ChatTurn::new(Speaker::User, "Where is the Louvre?"),
+/// ])
+/// .with_schema(json!({
+///     "type": "object",
+///     "properties": { "city": { "type": "string" } },
+///     "required": ["city"],
+/// }));
+/// assert_eq!(request.head_turns, 1);
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ChatRequest {
-    /// The conversation so far.
+    /// The conversation so far, the oldest turn first.
     pub turns: Vec<ChatTurn>,
-    /// Number of first turns that are the same in every request; their state is kept on disk, see
-    /// [`Decoder::keep_heads_in`].
+    /// The number of first turns that are the same in every request. Their state is kept on disk,
+    /// see [`Decoder::set_prefix_cache_dir`].
     pub head_turns: usize,
-    /// The answer will be compact JSON that fits this schema. `None`: free text.
+    /// The schema of the answer, which will be compact JSON. `None` for free text.
     pub schema: Option<Value>,
-    /// How tokens are chosen.
+    /// The settings by which tokens are chosen.
     pub sampling: Sampling,
-    /// Tokens of the answer at most. Default 1024.
+    /// The bound on the tokens of the answer. Default 1024.
     pub output_tokens_max: usize,
 }
 
 impl ChatRequest {
-    /// Free text, the likeliest tokens, at most 1024 of them; all turns but the last are the head.
+    /// Requests free text of at most 1024 of the likeliest tokens; all turns but the last are the
+    /// head.
     pub fn new(turns: Vec<ChatTurn>) -> Self {
         let head_turns = turns.len().saturating_sub(1);
         Self {
@@ -51,7 +69,7 @@ impl ChatRequest {
         }
     }
 
-    /// Constrains the answer to `schema`.
+    /// Constrains the answer to JSON that conforms to `schema`.
     #[must_use]
     pub fn with_schema(mut self, schema: Value) -> Self {
         self.schema = Some(schema);
@@ -59,137 +77,141 @@ impl ChatRequest {
     }
 }
 
-/// Why an answer ended.
+/// The reason for the end of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerEnd {
-    /// The model was done, or its schema complete.
+    /// The model ended the answer, or its schema was complete.
     Stop,
-    /// The bound on the answer or the model's window was reached; JSON is cut off.
+    /// The bound on the answer or the context window was reached; JSON is cut off.
     TokensMax,
 }
 
-/// A whole answer.
+/// An answer with its token counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Answer {
-    /// The text.
+    /// The complete text of the answer.
     pub text: String,
-    /// Why it ended.
+    /// The reason why the answer ended there.
     pub end: AnswerEnd,
-    /// Tokens of the prompt.
+    /// The number of tokens of the prompt.
     pub input_tokens: usize,
-    /// How many of them were not computed again.
+    /// The number of prompt tokens that were in the cache and not computed again.
     pub cached_tokens: usize,
-    /// Tokens of the answer.
+    /// The number of tokens that were generated.
     pub output_tokens: usize,
 }
 
-/// Who listens to an answer while it is written.
+/// Receives an answer while it is generated, and may cancel it.
 pub trait Listener {
-    /// Takes the next piece of text, never empty, never half a character.
-    fn text(&mut self, piece: &str);
+    /// Receives the next piece of text, which is never empty and never splits a character.
+    fn on_text(&mut self, piece: &str);
 
-    /// Takes how far the prompt was read: before each of its chunks while more than 32 tokens are
-    /// left, and once more at its end. Not called where no more than these are left to begin with.
-    fn reading(&mut self, progress: PromptProgress) {
+    /// Receives the progress of computing the prompt: before each chunk while more than 32 tokens
+    /// are left, and once at the end. Not called if no more than 32 are left from the start.
+    fn on_prompt_progress(&mut self, progress: PromptProgress) {
         let _ = progress;
     }
 
-    /// Says whether nobody wants the answer any more. Asked between tokens and between chunks of
-    /// the prompt.
-    fn is_gone(&self) -> bool;
+    /// Returns true to cancel the answer. Called between tokens and between chunks of the prompt.
+    fn is_cancelled(&self) -> bool;
 }
 
-/// Nobody: for callers who only want the whole answer.
+/// A listener for callers who only want the whole answer.
 impl Listener for () {
-    fn text(&mut self, _piece: &str) {}
+    fn on_text(&mut self, _piece: &str) {}
 
-    fn is_gone(&self) -> bool {
+    fn is_cancelled(&self) -> bool {
         false
     }
 }
 
-/// A loaded model. Answers one request at a time and keeps what it has read: a request that begins
-/// like the one before is answered without computing that beginning again.
+/// A loaded model. It answers one request at a time and keeps the state of its tokens: the
+/// beginning that a request shares with the one before is not computed again.
 ///
-/// A prompt is read in chunks of 32 tokens, between which the listener is asked whether it is still
-/// wanted. Whenever reading ends early, what was read until then is kept.
+/// A prompt is computed in chunks of 32 tokens; between them the listener may cancel. The state of
+/// the chunks until then is kept.
+///
+/// # Examples
+/// ```no_run
+/// use adjutant_embedded::{ChatRequest, ChatTurn, Decoder, Speaker};
+///
+/// let mut decoder = Decoder::load("model.gguf".as_ref())?;
+/// let request = ChatRequest::new(vec![ChatTurn::new(Speaker::User, "Hello!")]);
+/// let answer = decoder.generate(&request, &mut ())?;
+/// println!("{}", answer.text);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Decoder {
     network: Box<dyn Network>,
     tokenizer: Arc<Tokenizer>,
     constraints: Constraints,
     cache: KvCache,
-    /// The tokens that `cache` remembers.
-    read: Vec<TokenId>,
-    owner: Owner,
-    /// The folder for the head's file, until there is one.
+    /// The tokens whose state is in `cache`.
+    cached: Vec<TokenId>,
+    key: CacheKey,
+    /// The folder for the head's file, until `head` is set.
     heads: Option<PrefixStore>,
-    /// The file of the head.
+    /// The file of the head that is kept on disk.
     head: Option<HeadFile>,
-    /// Tokens of the head of the prompt that is read.
+    /// The number of tokens in the head of the current prompt.
     head_tokens: usize,
-    pace: Pace,
+    rate: PrefillRate,
 }
 
-/// A head shorter than this is computed faster than it is worth a file.
+/// The shortest head worth a file; a shorter one is computed faster than read.
 const HEAD_TOKENS_MIN: usize = 128;
 
 impl Decoder {
     /// Loads a GGUF file.
     ///
-    /// Takes about as long as reading it from the disk; the file must stay in place while the model
-    /// is used.
+    /// Takes about as long as reading the file from the disk. The file must stay in place while the
+    /// model is used.
     ///
     /// # Errors
-    /// [`LoadError`] says whether to fetch the file, fetch it again or choose another one.
+    /// [`LoadError`], whose variants tell whether to pull the file, pull it again or choose
+    /// another.
     pub fn load(path: &Path) -> Result<Self, LoadError> {
         let file = GgufFile::open(path)?;
-        // Reading the vocabulary takes about as long as packing the weights, so both go on at once.
-        let (network, words) = std::thread::scope(|scope| {
-            let words = scope.spawn(|| Words::load(&file));
+        // Building the vocabulary takes about as long as packing the weights, so both run at once.
+        let (network, text) = std::thread::scope(|scope| {
+            let text = scope.spawn(|| TextSupport::load(&file));
             let network = engine::load(&file);
-            (
-                network,
-                words
-                    .join()
-                    .unwrap_or_else(|_| Err(file.damaged("its vocabulary cannot be used"))),
-            )
+            let text = text
+                .join()
+                .unwrap_or_else(|_| Err(file.damaged("its vocabulary cannot be used")));
+            (network, text)
         });
-        let (
-            network,
-            Words {
-                tokenizer,
-                constraints,
-            },
-        ) = (network?, words?);
+        let (network, text) = (network?, text?);
         let cache = network
             .new_cache()
             .map_err(|error| file.damaged(error.to_string()))?;
-        let owner = Owner {
+        let key = CacheKey {
             fingerprint: file.fingerprint(),
             layers: cache.layer_count(),
             width: cache.width(),
         };
         Ok(Self {
             network,
-            tokenizer,
-            constraints,
+            tokenizer: text.tokenizer,
+            constraints: text.constraints,
             cache,
-            read: Vec::new(),
-            owner,
+            cached: Vec::new(),
+            key,
             heads: None,
             head: None,
             head_tokens: 0,
-            pace: Pace::default(),
+            rate: PrefillRate::default(),
         })
     }
 
-    /// Keeps what is read of the head of prompts in the folder `dir`, chunk by chunk, and goes on
-    /// from what another process left there. The head is that of the first request, or of the first
-    /// [`prepare`](Self::prepare), that is 128 tokens or longer.
+    /// Keeps the state of the head of prompts in the folder `dir`, chunk by chunk, and continues
+    /// with the state that another process left there. The head is that of the first request, or of
+    /// the first [`prepare`](Self::prepare), that has 128 tokens or more.
     ///
-    /// At most 30 KB a token; the newest four heads are kept. Lost or damaged files are made again.
-    pub fn keep_heads_in(&mut self, dir: impl Into<PathBuf>) {
+    /// A token takes at most 30 KB; the newest four heads are kept. Lost or damaged files are
+    /// written again.
+    pub fn set_prefix_cache_dir(&mut self, dir: impl Into<PathBuf>) {
         self.heads = Some(PrefixStore::new(dir.into()));
     }
 
@@ -197,24 +219,25 @@ impl Decoder {
         self.tokenizer.clone()
     }
 
-    /// Tokens that fit, prompt and answer together.
+    /// Returns the context window in tokens, prompt and answer together.
     pub fn window_tokens(&self) -> usize {
         self.network.window_tokens().min(WINDOW_TOKENS_MAX)
     }
 
-    /// How many tokens `text` is.
+    /// Returns the number of tokens in `text`.
     ///
     /// # Errors
-    /// [`DecodeError::Compute`] if the tokenizer fails, which it does for no text we know of.
+    /// [`DecodeError::Compute`] if the tokenizer fails, which no known text causes.
     pub fn count_tokens(&self, text: &str) -> Result<usize, DecodeError> {
         self.tokenizer.encode(text).map(|tokens| tokens.len())
     }
 
-    /// Answers `request`, telling `listener` every piece as soon as it is known.
+    /// Answers `request`, and passes every piece of text to `listener` as soon as it is known.
     ///
     /// # Errors
     /// [`DecodeError::ContextTooLong`] before anything is computed; [`DecodeError::Schema`] for a
-    /// schema that has no constraint; [`DecodeError::Cancelled`] soon after `listener` is gone.
+    /// schema that cannot be compiled; [`DecodeError::Cancelled`] soon after `listener`
+    /// cancels.
     pub fn generate(
         &mut self,
         request: &ChatRequest,
@@ -235,33 +258,33 @@ impl Decoder {
             });
         }
         self.open_head(prompt.get(..rendered.head_tokens).unwrap_or_default());
-        // The scores of the last token are needed, so it is read in any case.
-        let cached_tokens = self.keep_common(&prompt[..prompt.len().saturating_sub(1)]);
-        let mut writing = Writing {
+        // The last token is computed in any case, because its logits are needed.
+        let cached_tokens = self.truncate_to_common(&prompt[..prompt.len().saturating_sub(1)]);
+        let mut generation = Generation {
             prompt_tokens: prompt.len(),
             pending: prompt[cached_tokens..].to_vec(),
             constraint,
             sampler: Sampler::new(request.sampling.clone()),
             tokens_left: request.output_tokens_max.min(window_tokens - prompt.len()),
-            text: TextStream::held(),
+            text: TextStream::buffering(),
             output_tokens: 0,
         };
-        let end = self.write(&mut writing, listener)?;
-        writing.text.finish(listener);
+        let end = self.generate_tokens(&mut generation, listener)?;
+        generation.text.finish(listener);
         Ok(Answer {
-            text: writing.text.text,
+            text: generation.text.text,
             end,
             input_tokens: prompt.len(),
             cached_tokens,
-            output_tokens: writing.output_tokens,
+            output_tokens: generation.output_tokens,
         })
     }
 
-    /// Reads the head of `request` ahead, so that a request that begins with it is answered sooner.
-    /// Does nothing if it was read already.
+    /// Computes the head of `request` in advance, so that a request with this head is answered
+    /// sooner. Does nothing if its state is in the cache.
     ///
     /// # Errors
-    /// [`DecodeError::Cancelled`] soon after `listener` is gone; what was read until then is kept.
+    /// [`DecodeError::Cancelled`] soon after `listener` cancels; the state until then is kept.
     pub fn prepare(
         &mut self,
         request: &ChatRequest,
@@ -276,28 +299,29 @@ impl Decoder {
             return Ok(());
         }
         self.open_head(head);
-        let known = common_len(&self.read, head);
+        let known = common_len(&self.cached, head);
         if known < head.len() {
-            self.keep_common(head);
-            self.read(&head[known..], (head.len(), false), listener)?;
+            self.truncate_to_common(head);
+            self.prefill(&head[known..], head.len(), false, listener)?;
         }
         Ok(())
     }
 
-    fn write(
+    fn generate_tokens(
         &mut self,
-        writing: &mut Writing,
+        generation: &mut Generation,
         listener: &mut dyn Listener,
     ) -> Result<AnswerEnd, DecodeError> {
         loop {
-            if let Some(constraint) = &mut writing.constraint {
-                // Forced tokens join the prompt's rest or each other, and are read in one go.
+            if let Some(constraint) = &mut generation.constraint {
+                // Forced tokens join the rest of the prompt or each other, and are computed at
+                // once.
                 for token in constraint.take_forced() {
-                    if !writing.push(token, &self.tokenizer, listener) {
+                    if !generation.push(token, &self.tokenizer, listener) {
                         return Ok(AnswerEnd::TokensMax);
                     }
                 }
-                if writing
+                if generation
                     .constraint
                     .as_ref()
                     .is_some_and(Constraint::is_complete)
@@ -305,70 +329,71 @@ impl Decoder {
                     return Ok(AnswerEnd::Stop);
                 }
             }
-            if writing.tokens_left == 0 {
+            if generation.tokens_left == 0 {
                 return Ok(AnswerEnd::TokensMax);
             }
-            let pending = std::mem::take(&mut writing.pending);
-            let logits = self.read(&pending, (writing.prompt_tokens, true), listener)?;
-            writing.text.release(listener);
-            let logits = logits.ok_or_else(|| DecodeError::Compute {
-                reason: "there was nothing to read".into(),
-            })?;
-            let allowed = writing
+            let pending = std::mem::take(&mut generation.pending);
+            let prompt_tokens = generation.prompt_tokens;
+            let logits = self
+                .prefill(&pending, prompt_tokens, true, listener)?
+                .ok_or_else(|| DecodeError::compute("there was nothing to read"))?;
+            generation.text.release(listener);
+            let allowed = generation
                 .constraint
                 .as_mut()
                 .map(Constraint::allowed)
                 .transpose()?;
-            let token = writing.sampler.pick(&logits, allowed.as_ref())?;
-            // The end token is ours: handing it to the constraint is an error there.
+            let token = generation.sampler.pick(&logits, allowed.as_ref())?;
+            // Checked here, because the constraint does not accept end tokens.
             if self.tokenizer.is_end(token) {
                 return Ok(AnswerEnd::Stop);
             }
-            if let Some(constraint) = &mut writing.constraint {
+            if let Some(constraint) = &mut generation.constraint {
                 constraint.take(token)?;
             }
-            if !writing.push(token, &self.tokenizer, listener) {
+            if !generation.push(token, &self.tokenizer, listener) {
                 return Ok(AnswerEnd::TokensMax);
             }
         }
     }
 
-    /// Reads `tokens`, behind what is remembered, and gives the scores of what follows if they are
-    /// wanted. What was read stays read if the listener goes away. `prompt_tokens`: where the
-    /// prompt ends.
-    fn read(
+    /// Computes `tokens`, which follow the cached ones, and returns the logits of the next token if
+    /// they are wanted. State that was computed before a cancellation is kept. `prompt_tokens` is
+    /// the length of the prompt; forced tokens of the answer may follow it.
+    fn prefill(
         &mut self,
         tokens: &[TokenId],
-        (prompt_tokens, wants_logits): (usize, bool),
+        prompt_tokens: usize,
+        wants_logits: bool,
         listener: &mut dyn Listener,
     ) -> Result<Option<Vec<f32>>, DecodeError> {
         let mut logits = None;
         let mut rest = tokens;
-        let mut told = false;
+        let mut reported = false;
         while !rest.is_empty() {
             let (chunk, after) =
-                rest.split_at(chunk_tokens(self.read.len(), self.head_tokens, rest.len()));
-            if rest.len() > CHUNK_TOKENS && self.read.len() < prompt_tokens {
-                listener.reading(self.progress(prompt_tokens));
-                told = true;
+                rest.split_at(chunk_len(self.cached.len(), self.head_tokens, rest.len()));
+            if rest.len() > CHUNK_TOKENS && self.cached.len() < prompt_tokens {
+                listener.on_prompt_progress(self.progress(prompt_tokens));
+                reported = true;
             }
-            if listener.is_gone() {
+            if listener.is_cancelled() {
                 return Err(DecodeError::Cancelled);
             }
             let began = Instant::now();
             logits =
                 self.network
                     .forward(chunk, &mut self.cache, wants_logits && after.is_empty())?;
-            self.pace.add(chunk.len(), began.elapsed());
-            self.read.extend_from_slice(chunk);
+            self.rate.record(chunk.len(), began.elapsed());
+            self.cached.extend_from_slice(chunk);
             if let Some(head) = &mut self.head {
-                // Without the file the next process computes the beginning again; that is all.
-                let _ = head.grow(&self.read, &self.cache);
+                // Best effort: without the file the next process computes the head again.
+                let _ = head.grow(&self.cached, &self.cache);
             }
             rest = after;
         }
-        if told {
-            listener.reading(self.progress(prompt_tokens));
+        if reported {
+            listener.on_prompt_progress(self.progress(prompt_tokens));
         }
         Ok(logits)
     }
@@ -379,20 +404,20 @@ impl Decoder {
             .head
             .as_ref()
             .map_or(0, HeadFile::stored)
-            .min(self.read.len());
+            .min(self.cached.len());
         PromptProgress {
-            // Behind the prompt is what the answer has to begin with.
-            done: count(self.read.len().min(prompt_tokens)),
+            // Forced tokens of the answer may follow the prompt.
+            done: count(self.cached.len().min(prompt_tokens)),
             total: count(prompt_tokens),
             kept: count(kept),
             left: self
-                .pace
-                .time_for(prompt_tokens.saturating_sub(self.read.len())),
+                .rate
+                .estimate(prompt_tokens.saturating_sub(self.cached.len())),
         }
     }
 
-    /// Notes where the head ends. Takes the first one that is long enough as the one to keep, and
-    /// what a file holds of it into memory.
+    /// Notes the length of the prompt's head. The first head that is long enough is kept on disk,
+    /// and the state that a file has of it is loaded.
     fn open_head(&mut self, head: &[TokenId]) {
         self.head_tokens = head.len();
         if head.len() < HEAD_TOKENS_MIN || self.head.is_some() {
@@ -401,29 +426,29 @@ impl Decoder {
         let Some(store) = self.heads.take() else {
             return;
         };
-        let mut file = store.head_file(self.owner, head);
-        if let Some(tokens) = file.restore(common_len(&self.read, head), &mut self.cache) {
-            self.read = tokens;
+        let mut file = store.head_file(self.key, head);
+        if let Some(tokens) = file.restore(common_len(&self.cached, head), &mut self.cache) {
+            self.cached = tokens;
         }
         self.head = Some(file);
     }
 
-    /// Forgets everything that differs from `prompt`. Gives the number of tokens kept.
-    fn keep_common(&mut self, prompt: &[TokenId]) -> usize {
-        let kept = common_len(&self.read, prompt).min(self.cache.len());
+    /// Drops the state of all tokens after the beginning shared with `prompt`; returns its length.
+    fn truncate_to_common(&mut self, prompt: &[TokenId]) -> usize {
+        let kept = common_len(&self.cached, prompt).min(self.cache.len());
         self.cache.truncate(kept);
-        self.read.truncate(kept);
+        self.cached.truncate(kept);
         kept
     }
 }
 
-/// The half of a model that knows text.
-struct Words {
+/// The parts of a loaded model that concern text, not weights.
+struct TextSupport {
     tokenizer: Arc<Tokenizer>,
     constraints: Constraints,
 }
 
-impl Words {
+impl TextSupport {
     fn load(file: &GgufFile) -> Result<Self, LoadError> {
         let unsupported = |reason| LoadError::UnsupportedTokenizer {
             path: file.path().to_owned(),
@@ -445,10 +470,10 @@ impl Words {
     }
 }
 
-/// An answer that is being written.
-struct Writing {
+/// An answer while it is generated.
+struct Generation {
     prompt_tokens: usize,
-    /// Tokens decided but not read by the model yet.
+    /// Tokens that are chosen but not computed yet.
     pending: Vec<TokenId>,
     constraint: Option<Constraint>,
     sampler: Sampler,
@@ -457,8 +482,8 @@ struct Writing {
     output_tokens: usize,
 }
 
-impl Writing {
-    /// Adds a token; `false` if there is no room for it.
+impl Generation {
+    /// Appends a token; returns false if the bound on the answer is reached.
     fn push(&mut self, token: TokenId, tokenizer: &Tokenizer, listener: &mut dyn Listener) -> bool {
         if self.tokens_left == 0 {
             return false;
@@ -471,29 +496,29 @@ impl Writing {
     }
 }
 
-/// Turns bytes into text, holding back the beginning of a character whose rest has not come yet.
+/// Joins the bytes of tokens to text, and holds back incomplete characters.
 #[derive(Debug, Default)]
 struct TextStream {
     text: String,
     partial: Vec<u8>,
-    /// Text held back until the prompt is read. `None`: nothing is held back any more.
+    /// Text that is held back until the prompt is computed; `None` once it is.
     held: Option<String>,
 }
 
 impl TextStream {
-    /// A stream that tells nothing before [`release`](Self::release): what an answer has to begin
-    /// with is known before the prompt is read.
-    fn held() -> Self {
+    /// Creates a stream that emits nothing before [`release`](Self::release): the forced beginning
+    /// of an answer is known before the prompt is computed.
+    fn buffering() -> Self {
         Self {
             held: Some(String::new()),
             ..Self::default()
         }
     }
 
-    /// Tells what was held back, and everything else at once from now on.
+    /// Emits the text that was held back; later text is emitted at once.
     fn release(&mut self, listener: &mut dyn Listener) {
         if let Some(held) = self.held.take().filter(|held| !held.is_empty()) {
-            listener.text(&held);
+            listener.on_text(&held);
         }
     }
 
@@ -504,7 +529,7 @@ impl TextStream {
         let mut chunks = self.partial.utf8_chunks().peekable();
         while let Some(chunk) = chunks.next() {
             piece.push_str(chunk.valid());
-            // Only the very end can still become a character.
+            // Only the end of the bytes may still become a character.
             match chunks.peek() {
                 None if chunk.invalid().len() < 4 => kept = chunk.invalid().to_vec(),
                 _ if chunk.invalid().is_empty() => {}
@@ -512,22 +537,22 @@ impl TextStream {
             }
         }
         self.partial = kept;
-        self.tell(&piece, listener);
+        self.emit(&piece, listener);
     }
 
     fn finish(&mut self, listener: &mut dyn Listener) {
         self.release(listener);
         if !std::mem::take(&mut self.partial).is_empty() {
-            self.tell(&char::REPLACEMENT_CHARACTER.to_string(), listener);
+            self.emit(&char::REPLACEMENT_CHARACTER.to_string(), listener);
         }
     }
 
-    fn tell(&mut self, piece: &str, listener: &mut dyn Listener) {
+    fn emit(&mut self, piece: &str, listener: &mut dyn Listener) {
         if !piece.is_empty() {
             self.text.push_str(piece);
             match &mut self.held {
                 Some(held) => held.push_str(piece),
-                None => listener.text(piece),
+                None => listener.on_text(piece),
             }
         }
     }

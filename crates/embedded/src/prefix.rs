@@ -1,15 +1,15 @@
-//! Keys and values of the constant head of prompts, kept on disk between processes.
+//! The prefix cache: keys and values of the constant head of prompts, on disk, shared by processes.
 //!
-//! The file of a head grows while the head is read: a segment for each chunk, with its tokens,
-//! their keys and values, and a digest over the segment and the digest before it. A process that is
-//! killed loses the chunk it was at and no more. A segment that is torn or altered ends the file:
-//! what stands before it is used, what follows is cut off by the next process that writes.
+//! The file of a head grows while the head is computed: a segment per chunk, with its tokens, their
+//! keys and values, and a digest of the segment and of the digest before it. A process that is
+//! killed loses only the current chunk. A torn or altered segment ends the file: the segments
+//! before it are used, and the next process that writes cuts off the rest.
 //!
-//! A process writes to a file only while it holds the file's exclusive lock, and reads without one:
-//! segments that are complete never change.
+//! A process writes to a file only while it holds the file's exclusive lock, and reads without one,
+//! because complete segments never change.
 //!
-//! Everything here is a convenience: a file that is missing, of another version or of another model
-//! is as good as none, and no failure reaches the person.
+//! The cache only saves time: a file that is missing, of another version or of another model is
+//! ignored, and no failure is reported to the user.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -21,34 +21,34 @@ use half::slice::HalfFloatSliceExt;
 use sha2::{Digest, Sha256};
 use toktrie::TokenId;
 
-use crate::engine::{Computed, KvCache};
+use crate::engine::{EngineResult, KvCache};
 
-/// Raised whenever the layout or the meaning of the numbers changes.
+/// Identifies the format. Changed whenever the layout or the meaning of the numbers changes.
 const MAGIC: [u8; 8] = *b"ADJKV\0\0\x02";
 
-/// Files kept; the least recently used go first.
+/// Files that are kept; the least recently used are removed first.
 const FILES_KEPT: usize = 4;
 
 const SUFFIX: &str = ".kv";
 
-/// Bytes of a SHA-256.
+/// The length of a SHA-256 in bytes.
 const DIGEST_LEN: usize = 32;
 
 type Sha256Bytes = [u8; DIGEST_LEN];
 
-/// Which model and which shape a file belongs to.
+/// The model that a file belongs to, and the shape of its keys and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Owner {
-    /// Of the model file.
+pub(crate) struct CacheKey {
+    /// The fingerprint of the model file.
     pub(crate) fingerprint: Sha256Bytes,
-    /// Layers of the model.
+    /// The number of layers of the model.
     pub(crate) layers: usize,
-    /// Floats per token and layer.
+    /// The number of floats per token and layer.
     pub(crate) width: usize,
 }
 
-impl Owner {
-    /// The beginning of a file.
+impl CacheKey {
+    /// Returns the bytes at the beginning of a file.
     fn header(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend(self.fingerprint);
@@ -57,7 +57,7 @@ impl Owner {
         bytes
     }
 
-    /// Bytes of the keys and values of `tokens` tokens.
+    /// Returns the bytes of the keys and values of `tokens` tokens.
     fn body_len(&self, tokens: usize) -> Option<usize> {
         tokens
             .checked_mul(self.width)?
@@ -66,18 +66,18 @@ impl Owner {
     }
 }
 
-/// A folder of heads.
+/// A folder with the files of heads.
 #[derive(Debug)]
 pub(crate) struct PrefixStore {
     dir: PathBuf,
 }
 
-/// A file that begins like a prompt.
+/// A file whose tokens begin like a prompt.
 #[derive(Debug)]
-pub(crate) struct Prefix {
+pub(crate) struct FoundPrefix {
     path: PathBuf,
-    owner: Owner,
-    /// How many of its tokens the prompt begins with.
+    key: CacheKey,
+    /// The number of tokens that it shares with the prompt.
     pub(crate) common: usize,
 }
 
@@ -86,14 +86,14 @@ impl PrefixStore {
         Self { dir }
     }
 
-    /// The file of `owner` that shares the longest beginning with `prompt`.
-    pub(crate) fn find(&self, owner: &Owner, prompt: &[TokenId]) -> Option<Prefix> {
+    /// Returns the file of this model that shares the longest beginning with `prompt`.
+    pub(crate) fn find(&self, key: &CacheKey, prompt: &[TokenId]) -> Option<FoundPrefix> {
         let fitting = self.files().into_iter().filter_map(|(path, _)| {
-            let tokens = Segments::open(&path, owner)?.skim();
+            let tokens = Segments::open(&path, key)?.read_tokens();
             let common = common_len(&tokens, prompt);
-            Some(Prefix {
+            Some(FoundPrefix {
                 path,
-                owner: *owner,
+                key: *key,
                 common,
             })
         });
@@ -102,10 +102,10 @@ impl PrefixStore {
             .filter(|prefix| prefix.common > 0)
     }
 
-    /// The file of exactly this head, there or not.
-    pub(crate) fn head_file(self, owner: Owner, head: &[TokenId]) -> HeadFile {
+    /// Returns the file of exactly this head, whether it exists or not.
+    pub(crate) fn head_file(self, key: CacheKey, head: &[TokenId]) -> HeadFile {
         let mut digest = Sha256::new();
-        digest.update(owner.header());
+        digest.update(key.header());
         head.iter()
             .for_each(|token| digest.update(token.to_le_bytes()));
         let name: String = digest.finalize()[..8]
@@ -116,15 +116,15 @@ impl PrefixStore {
         HeadFile {
             store: self,
             path,
-            owner,
+            key,
             head: head.to_vec(),
             stored: 0,
             tail: None,
         }
     }
 
-    /// Removes all but the most recently used files; never one that is being written.
-    fn tidy(&self) {
+    /// Removes all but the most recently used files, but none that is being written.
+    fn remove_old_files(&self) {
         for (path, _) in self.files().iter().skip(FILES_KEPT) {
             let unused = File::open(path).is_ok_and(|file| file.try_lock().is_ok());
             if unused {
@@ -133,7 +133,7 @@ impl PrefixStore {
         }
     }
 
-    /// Our files, the most recently used first.
+    /// Lists the files of this cache, the most recently used first.
     fn files(&self) -> Vec<(PathBuf, SystemTime)> {
         let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
         let ours = entries.filter(|entry| {
@@ -150,12 +150,12 @@ impl PrefixStore {
     }
 }
 
-impl Prefix {
-    /// Puts its common tokens into `cache`, in place of whatever is there, and returns those that
-    /// could be read: fewer than [`common`](Self::common) if a segment is damaged.
+impl FoundPrefix {
+    /// Loads the shared tokens into `cache`, in place of its content, and returns those that could
+    /// be read: fewer than [`common`](Self::common) if a segment is damaged.
     pub(crate) fn restore(&self, prompt: &[TokenId], cache: &mut KvCache) -> Vec<TokenId> {
         cache.truncate(0);
-        let Some(mut segments) = Segments::open(&self.path, &self.owner) else {
+        let Some(mut segments) = Segments::open(&self.path, &self.key) else {
             return Vec::new();
         };
         let wanted = prompt.get(..self.common).unwrap_or(prompt);
@@ -164,8 +164,8 @@ impl Prefix {
                 break;
             };
             let taken = segment.tokens.len().min(wanted.len() - cache.len());
-            // What was partly copied does not count before the cache advances.
-            if import(&segment.body, segment.tokens.len(), taken, cache).is_err() {
+            // A partial copy does not count before the cache advances.
+            if decode_segment(&segment.body, segment.tokens.len(), taken, cache).is_err() {
                 break;
             }
         }
@@ -176,19 +176,19 @@ impl Prefix {
     }
 }
 
-/// The file of one head while it grows.
+/// The file of one head, which grows while the head is computed.
 #[derive(Debug)]
 pub(crate) struct HeadFile {
     store: PrefixStore,
     path: PathBuf,
-    owner: Owner,
+    key: CacheKey,
     head: Vec<TokenId>,
-    /// Tokens of the head known to be in the file.
+    /// The number of tokens of the head that are known to be in the file.
     stored: usize,
     tail: Option<Tail>,
 }
 
-/// The end of a locked file, where the next segment goes.
+/// The end of a locked file, at which the next segment is written.
 #[derive(Debug)]
 struct Tail {
     file: File,
@@ -197,17 +197,17 @@ struct Tail {
 }
 
 impl HeadFile {
-    /// Tokens of the head known to be in the file.
+    /// Returns the number of tokens of the head that are known to be in the file.
     pub(crate) fn stored(&self) -> usize {
         self.stored
     }
 
-    /// Puts the longest beginning of the head that any file of the folder holds into `cache`, if
-    /// that is more than `known` tokens. Returns the tokens.
+    /// Loads the longest beginning of the head that any file of the folder has into `cache`, if it
+    /// is longer than `known` tokens. Returns the tokens.
     pub(crate) fn restore(&mut self, known: usize, cache: &mut KvCache) -> Option<Vec<TokenId>> {
         let found = self
             .store
-            .find(&self.owner, &self.head)
+            .find(&self.key, &self.head)
             .filter(|prefix| prefix.common > known)?;
         let restored = found.restore(&self.head, cache);
         if found.path == self.path {
@@ -216,8 +216,8 @@ impl HeadFile {
         Some(restored)
     }
 
-    /// Adds what `cache` remembers of the head and the file does not hold yet: `read` begins like
-    /// the tokens in the cache. Does nothing while another process writes the same file.
+    /// Writes the head's tokens that `cache` has and the file lacks. `read` are the cache's tokens.
+    /// Does nothing while another process writes the same file.
     pub(crate) fn grow(&mut self, read: &[TokenId], cache: &KvCache) -> io::Result<()> {
         if self.stored == self.head.len() {
             return Ok(());
@@ -235,18 +235,18 @@ impl HeadFile {
         };
         if known > self.stored {
             let tokens = &self.head[self.stored..known];
-            let body = export(cache, self.stored, known).map_err(io::Error::other)?;
+            let body = encode_segment(cache, self.stored, known).map_err(io::Error::other)?;
             tail.append(tokens, &body)?;
             self.stored = known;
         }
-        // The lock ends with the file, which is dropped when the head is complete.
+        // The lock ends with the file handle, which is dropped once the head is complete.
         if self.stored < self.head.len() {
             self.tail = Some(tail);
         }
         Ok(())
     }
 
-    /// Opens the file behind its last sound segment and cuts off the rest. `None`: another process
+    /// Opens the file, and cuts it off after its last valid segment. `None` if another process
     /// writes it.
     fn open(&mut self) -> io::Result<Option<Tail>> {
         fs::create_dir_all(&self.store.dir)?;
@@ -261,14 +261,14 @@ impl HeadFile {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        let header = self.owner.header();
+        let header = self.key.header();
         let mut tail = Tail {
             file: file.try_clone()?,
             end: header.len() as u64,
             chain: Sha256::digest(&header).into(),
         };
         self.stored = 0;
-        match Segments::from_start(file, &self.owner) {
+        match Segments::from_start(file, &self.key) {
             Some(mut segments) => {
                 while let Some(segment) = segments.next_checked() {
                     let after = self.stored + segment.tokens.len();
@@ -285,7 +285,7 @@ impl HeadFile {
                 tail.file.set_len(0)?;
                 tail.file.seek(SeekFrom::Start(0))?;
                 tail.file.write_all(&header)?;
-                self.store.tidy();
+                self.store.remove_old_files();
             }
         }
         Ok(Some(tail))
@@ -293,13 +293,13 @@ impl HeadFile {
 }
 
 impl Tail {
-    /// Writes a segment. Not synced: one that a power cut leaves half written fails its digest and
-    /// is cut off.
+    /// Writes a segment. Not synced: if a power cut leaves it half written, its digest is wrong and
+    /// it is cut off.
     fn append(&mut self, tokens: &[TokenId], body: &[u8]) -> io::Result<()> {
         let mut segment = count_bytes(tokens.len()).to_vec();
         segment.extend(tokens.iter().flat_map(|token| token.to_le_bytes()));
         segment.extend(body);
-        let chain = chained(&self.chain, &segment);
+        let chain = chain_digest(&self.chain, &segment);
         segment.extend(chain);
         self.file.seek(SeekFrom::Start(self.end))?;
         self.file.write_all(&segment)?;
@@ -309,32 +309,32 @@ impl Tail {
     }
 }
 
-/// The segments of a file, one after the other.
+/// Reads the segments of a file, one after the other.
 struct Segments {
     file: File,
     file_len: u64,
-    owner: Owner,
-    /// Offset of the next segment, bytes.
+    key: CacheKey,
+    /// The offset of the next segment in bytes.
     at: u64,
-    /// The digest before it.
+    /// The digest of the segment before it.
     chain: Sha256Bytes,
 }
 
-/// A segment whose digest is right.
+/// A segment whose digest is correct.
 struct Segment {
     tokens: Vec<TokenId>,
     body: Vec<u8>,
 }
 
 impl Segments {
-    fn open(path: &Path, owner: &Owner) -> Option<Self> {
-        Self::from_start(File::open(path).ok()?, owner)
+    fn open(path: &Path, key: &CacheKey) -> Option<Self> {
+        Self::from_start(File::open(path).ok()?, key)
     }
 
-    /// `None` if the file does not begin with the header of `owner`.
-    fn from_start(mut file: File, owner: &Owner) -> Option<Self> {
+    /// Starts at the first segment; `None` if the file does not begin with the header of `key`.
+    fn from_start(mut file: File, key: &CacheKey) -> Option<Self> {
         let file_len = file.metadata().ok()?.len();
-        let header = owner.header();
+        let header = key.header();
         let mut found = vec![0; header.len()];
         file.seek(SeekFrom::Start(0)).ok()?;
         file.read_exact(&mut found).ok()?;
@@ -342,14 +342,14 @@ impl Segments {
         (found == header).then_some(Self {
             file,
             file_len,
-            owner: *owner,
+            key: *key,
             at,
             chain,
         })
     }
 
-    /// The tokens of all segments that are long enough, unchecked.
-    fn skim(mut self) -> Vec<TokenId> {
+    /// Reads the tokens of all complete segments, without checking digests.
+    fn read_tokens(mut self) -> Vec<TokenId> {
         let mut tokens = Vec::new();
         while let Some((segment, body_len)) = self.next_tokens() {
             tokens.extend(segment);
@@ -364,12 +364,12 @@ impl Segments {
         tokens
     }
 
-    /// The next segment. `None` at the end, and where the rest is torn or altered.
+    /// Reads the next segment. `None` at the end, and if the rest is torn or altered.
     fn next_checked(&mut self) -> Option<Segment> {
         let (tokens, body_len) = self.next_tokens()?;
         let mut body = vec![0; body_len];
         self.file.read_exact(&mut body).ok()?;
-        let digest: Sha256Bytes = array(&mut self.file)?;
+        let digest: Sha256Bytes = read_array(&mut self.file)?;
         let mut hashed = count_bytes(tokens.len()).to_vec();
         hashed.extend(tokens.iter().flat_map(|token| token.to_le_bytes()));
         let mut chain = Sha256::new();
@@ -385,13 +385,13 @@ impl Segments {
         Some(Segment { tokens, body })
     }
 
-    /// The tokens of the next segment and the length of what follows them. Bounded by the file's
-    /// own length before anything is allocated.
+    /// Reads the tokens of the next segment, and returns the length of its body too. The lengths
+    /// are compared with the file's before anything is allocated.
     fn next_tokens(&mut self) -> Option<(Vec<TokenId>, usize)> {
         let left = self.file_len.checked_sub(self.at)?;
-        let count = usize::try_from(u32::from_le_bytes(array(&mut self.file)?)).ok()?;
+        let count = usize::try_from(u32::from_le_bytes(read_array(&mut self.file)?)).ok()?;
         let token_bytes = count.checked_mul(size_of::<TokenId>())?;
-        let body_len = self.owner.body_len(count)?;
+        let body_len = self.key.body_len(count)?;
         let whole = token_bytes
             .checked_add(body_len)?
             .checked_add(size_of::<u32>() + DIGEST_LEN)?;
@@ -408,13 +408,14 @@ impl Segments {
     }
 }
 
-fn chained(before: &Sha256Bytes, segment: &[u8]) -> Sha256Bytes {
+fn chain_digest(before: &Sha256Bytes, segment: &[u8]) -> Sha256Bytes {
     let mut digest = Sha256::new();
     digest.update(before);
     digest.update(segment);
     digest.finalize().into()
 }
 
+/// Returns the number of tokens with which both begin.
 pub(crate) fn common_len(left: &[TokenId], right: &[TokenId]) -> usize {
     left.iter()
         .zip(right)
@@ -422,9 +423,9 @@ pub(crate) fn common_len(left: &[TokenId], right: &[TokenId]) -> usize {
         .count()
 }
 
-/// Per layer the keys and then the values of the tokens from `from` to `to`, as little-endian half
-/// floats.
-fn export(cache: &KvCache, from: usize, to: usize) -> Computed<Vec<u8>> {
+/// Encodes the tokens from `from` to `to`: per layer their keys and then their values, as
+/// little-endian half floats.
+fn encode_segment(cache: &KvCache, from: usize, to: usize) -> EngineResult<Vec<u8>> {
     let len = to - from;
     let mut bytes =
         Vec::with_capacity(len * cache.width() * cache.layer_count() * size_of::<f16>());
@@ -440,9 +441,14 @@ fn export(cache: &KvCache, from: usize, to: usize) -> Computed<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads what [`export`] wrote for `len` tokens and remembers the first `wanted` of them behind
-/// what `cache` holds.
-fn import(bytes: &[u8], len: usize, wanted: usize, cache: &mut KvCache) -> Computed<()> {
+/// Decodes the body of a segment of `len` tokens, and appends the first `wanted` of them to
+/// `cache`.
+fn decode_segment(
+    bytes: &[u8],
+    len: usize,
+    wanted: usize,
+    cache: &mut KvCache,
+) -> EngineResult<()> {
     cache.reserve(wanted)?;
     let half_layer = len * cache.width() / 2;
     let floats_wanted = wanted * cache.width() / 2;
@@ -457,10 +463,13 @@ fn import(bytes: &[u8], len: usize, wanted: usize, cache: &mut KvCache) -> Compu
     });
     for layer in 0..cache.layer_count() {
         match (tensors.next(), tensors.next()) {
-            (Some(keys), Some(values)) => drop(cache.extend(layer, &keys?, &values?)?),
+            (Some(keys), Some(values)) => {
+                cache.extend(layer, &keys?, &values?)?;
+            }
             _ => candle_core::bail!("the segment ends early"),
         }
     }
+    // Ends the borrow of the cache.
     drop(tensors);
     cache.advance(wanted);
     Ok(())
@@ -480,7 +489,7 @@ fn count_bytes(number: usize) -> [u8; 4] {
     u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes()
 }
 
-fn array<const N: usize>(file: &mut File) -> Option<[u8; N]> {
+fn read_array<const N: usize>(file: &mut File) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     file.read_exact(&mut bytes).ok()?;
     Some(bytes)
@@ -492,7 +501,7 @@ mod tests {
 
     use super::*;
 
-    const OWNER: Owner = Owner {
+    const OWNER: CacheKey = CacheKey {
         fingerprint: [7; 32],
         layers: 2,
         width: 12,
@@ -532,7 +541,7 @@ mod tests {
         file.path
     }
 
-    fn restored(dir: &Path, owner: &Owner, prompt: &[TokenId]) -> (Vec<TokenId>, KvCache) {
+    fn restored(dir: &Path, owner: &CacheKey, prompt: &[TokenId]) -> (Vec<TokenId>, KvCache) {
         let mut cache = KvCache::new(2, 2, 3).unwrap();
         let found = PrefixStore::new(dir.to_owned()).find(owner, prompt);
         (
@@ -567,10 +576,10 @@ mod tests {
             b"ADJKV\0\0\x02 and then nothing that fits",
         )
         .unwrap();
-        let found = |owner: &Owner, prompt: &[TokenId]| restored(dir.path(), owner, prompt).0;
+        let found = |owner: &CacheKey, prompt: &[TokenId]| restored(dir.path(), owner, prompt).0;
         assert!(
             found(
-                &Owner {
+                &CacheKey {
                     fingerprint: [8; 32],
                     ..OWNER
                 },
@@ -578,7 +587,7 @@ mod tests {
             )
             .is_empty()
         );
-        assert!(found(&Owner { layers: 3, ..OWNER }, &[1, 2]).is_empty());
+        assert!(found(&CacheKey { layers: 3, ..OWNER }, &[1, 2]).is_empty());
         assert!(found(&OWNER, &[2, 1]).is_empty());
         assert_eq!(found(&OWNER, &[1, 2]), [1, 2]);
     }

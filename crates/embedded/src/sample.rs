@@ -1,21 +1,22 @@
-//! Choosing the next token.
+//! Sampling: chooses the next token by its logits.
 
 use toktrie::{SimpleVob, TokenId};
 
 use crate::error::DecodeError;
 
-/// How the next token is chosen.
+/// Settings by which the next token is chosen. The default is greedy: always the likeliest token.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Sampling {
-    /// No unit, 0 or more. Default 0: always the likeliest token, so that runs repeat on one
-    /// machine.
+    /// The temperature, 0 or more. Default 0: always the likeliest token, so that runs repeat on
+    /// one machine.
     pub temperature: f32,
-    /// Only the likeliest tokens that together reach this probability, `0.0..=1.0`. Default 1: all.
+    /// Restricts the choice to the likeliest tokens that together reach this probability,
+    /// `0.0..=1.0`. Default 1: no restriction.
     pub top_p: f32,
-    /// Only this many of the likeliest tokens. Default `None`: all.
+    /// Restricts the choice to so many of the likeliest tokens. Default `None`: no restriction.
     pub top_k: Option<usize>,
-    /// Start of the random numbers, so that a sampled run can be repeated. Default 0. Unused at
+    /// The seed of the random numbers, so that a sampled run can be repeated. Default 0. Unused at
     /// temperature 0.
     pub seed: u64,
 }
@@ -31,7 +32,7 @@ impl Default for Sampling {
     }
 }
 
-/// Draws tokens of one answer.
+/// Chooses the tokens of one answer.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     sampling: Sampling,
@@ -44,10 +45,11 @@ impl Sampler {
         Self { sampling, state }
     }
 
-    /// Picks among the tokens in `allowed`, or among all.
+    /// Chooses one of the tokens in `allowed`, or one of all.
     ///
     /// # Errors
-    /// [`DecodeError::Compute`] if no allowed token has a score, which only a damaged model gives.
+    /// [`DecodeError::Compute`] if no allowed token has a finite score, which only a damaged model
+    /// causes.
     pub(crate) fn pick(
         &mut self,
         logits: &[f32],
@@ -63,9 +65,7 @@ impl Sampler {
                 .reduce(|best, next| if next.1 > best.1 { next } else { best })
                 .map(|(token, _)| token),
         };
-        picked.ok_or_else(|| DecodeError::Compute {
-            reason: "no token has a score".into(),
-        })
+        picked.ok_or_else(|| DecodeError::compute("no token has a score"))
     }
 
     fn draw(&mut self, mut open: Vec<(TokenId, f32)>) -> Option<TokenId> {
@@ -96,11 +96,12 @@ impl Sampler {
                 return Some(token);
             }
         }
+        // Rounding may leave a remainder; the likeliest token is then as good as any.
         Some(first)
     }
 
-    /// The next number in `0.0..1.0`, by SplitMix64: good enough to sample with, and the same on
-    /// every platform.
+    /// Returns the next number in `0.0..1.0`, by SplitMix64: good enough for sampling, and the same
+    /// on every platform.
     fn next_unit(&mut self) -> f32 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.state;

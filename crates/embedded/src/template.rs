@@ -1,39 +1,39 @@
-//! The chat format of the Qwen models (ChatML).
+//! The chat format of the Qwen models, ChatML.
 
 use toktrie::TokenId;
 
 use crate::error::DecodeError;
 use crate::tokenizer::Tokenizer;
 
-/// What the model's own template says when a conversation has no instruction.
+/// The instruction that the model's own template adds to a conversation without one.
 const DEFAULT_INSTRUCTION: &str =
     "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.";
 
-/// Control tokens the format needs.
+/// Control tokens that the format needs.
 pub(crate) const REQUIRED_CONTROLS: [&str; 2] = ["<|im_start|>", "<|im_end|>"];
 
-/// Who speaks.
+/// The role of a turn in a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speaker {
-    /// The instruction.
+    /// The instruction to the model.
     System,
-    /// The person, or whatever the model answers to.
+    /// The person that the model answers, or a tool that it called.
     User,
-    /// The model.
+    /// The model itself, in an earlier answer.
     Assistant,
 }
 
-/// One turn of a chat.
+/// A turn of a chat: a role and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatTurn {
-    /// Who speaks.
+    /// The role that the text is attributed to.
     pub speaker: Speaker,
-    /// What is said. Never read as control tokens, whatever it contains.
+    /// The text. Never parsed as control tokens, whatever it contains.
     pub text: String,
 }
 
 impl ChatTurn {
-    /// A turn of `speaker`.
+    /// Creates a turn with this role and text.
     pub fn new(speaker: Speaker, text: impl Into<String>) -> Self {
         Self {
             speaker,
@@ -42,25 +42,25 @@ impl ChatTurn {
     }
 }
 
-/// A chat as tokens.
+/// A chat, encoded as tokens.
 #[derive(Debug)]
 pub(crate) struct Rendered {
-    /// All of it, up to where the model goes on.
+    /// All tokens, up to the beginning of the model's next turn.
     pub(crate) tokens: Vec<TokenId>,
-    /// How many of [`tokens`](Self::tokens) belong to the first `head_turns` turns.
+    /// The number of [`tokens`](Self::tokens) in the first `head_turns` turns.
     pub(crate) head_tokens: usize,
 }
 
-/// Renders `turns` and opens the model's own turn.
+/// Encodes `turns`, followed by the beginning of the model's next turn.
 pub(crate) fn render(
     tokenizer: &Tokenizer,
     turns: &[ChatTurn],
     head_turns: usize,
 ) -> Result<Rendered, DecodeError> {
     let control = |name: &str| {
-        tokenizer.control(name).ok_or_else(|| DecodeError::Compute {
-            reason: format!("no control token {name}"),
-        })
+        tokenizer
+            .control(name)
+            .ok_or_else(|| DecodeError::compute(format!("no control token {name}")))
     };
     let (start, end) = (
         control(REQUIRED_CONTROLS[0])?,

@@ -1,25 +1,32 @@
-//! How many threads the engine should compute with.
+//! The number of threads that the engine should compute with.
 
 use std::fs;
 use std::thread::{available_parallelism, sleep};
 use std::time::Duration;
 
-/// A model this size does not get faster beyond.
+/// The most threads that make a model of this size faster.
 const THREADS_MAX: usize = 8;
 
-/// Looks at the processor, the median of which counts.
+/// The number of measurements of the load, of which the median is used.
 const SAMPLES: usize = 5;
 const SAMPLE_EVERY: Duration = Duration::from_millis(2);
 
-/// The number of threads that is fastest right now, at least 1 and at most 8; takes about 10 ms.
+/// Returns the number of threads that is fastest at present, from 1 to 8; takes about 10 ms.
 ///
 /// The engine's threads wait for each other in busy loops, so one of them that has to share its
 /// core stops all: on two cores beside other work, one thread was measured to be two to three times
-/// as fast as two. This counts the cores we may use, less those that others keep busy (Linux only).
+/// as fast as two. This counts the cores that the process may use, minus those that other processes
+/// keep busy (Linux only).
 ///
-/// The engine reads `CANDLE_NUM_THREADS` and `RAYON_NUM_THREADS` once, before the first request.
-/// Whoever owns `main` can set both to this, unless they are set already, before any other thread
-/// starts; a library cannot.
+/// The engine reads `CANDLE_NUM_THREADS` and `RAYON_NUM_THREADS` once, before the first request. A
+/// program can set both to this value in `main`, unless they are set, before it starts any other
+/// thread; a library cannot.
+///
+/// # Examples
+/// ```
+/// let threads = adjutant_embedded::suggested_threads();
+/// assert!((1..=8).contains(&threads));
+/// ```
 pub fn suggested_threads() -> usize {
     let allowed = available_parallelism().map_or(1, usize::from);
     let ours = candle_core::utils::get_num_threads()
@@ -35,13 +42,14 @@ pub fn suggested_threads() -> usize {
         })
         .collect();
     idle.sort_unstable();
-    // In a container the others are the whole machine's, and so is what is left of it.
+    // In a container `/proc` shows the whole machine, so the idle cores are the machine's too.
     idle.get(idle.len() / 2)
         .map_or(ours, |&idle| ours.min(idle.max(1)))
 }
 
-/// Processors that nobody but us uses: `load` is `/proc/loadavg`, whose fourth word begins with the
-/// number of running threads, this one included; `stat` is `/proc/stat`, with a line per processor.
+/// Counts the processors that only this process uses. `load` is `/proc/loadavg`, whose fourth word
+/// begins with the number of running threads, including this one; `stat` is `/proc/stat`, with a
+/// line per processor.
 fn idle_processors(load: &str, stat: &str) -> Option<usize> {
     let running: usize = load
         .split_whitespace()

@@ -1,8 +1,7 @@
-//! Text to tokens and back, from the vocabulary inside the model file.
+//! The tokenizer: converts text to tokens and back, with the vocabulary of the model file.
 //!
-//! Control tokens are not part of the vocabulary that text is encoded with, so a user who writes
-//! `<|im_start|>` sends those eleven or so characters and nothing else. Whoever builds a prompt
-//! pushes control tokens by id.
+//! Control tokens are not part of the vocabulary that text is encoded with, so a user's
+//! `<|im_start|>` is encoded as ordinary characters. Prompts add control tokens by id.
 
 use std::collections::HashMap;
 
@@ -17,14 +16,15 @@ use toktrie::{TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 use crate::engine::GgufFile;
 use crate::error::{DecodeError, LoadError};
 
-/// How Qwen2 cuts text before merging, from the model's published `tokenizer.json`.
+/// The pattern by which Qwen2 splits text before merging, from the model's published
+/// `tokenizer.json`.
 const QWEN2_SPLIT: &str = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
-/// `tokenizer.ggml.token_type` of a piece of ordinary text.
+/// The `tokenizer.ggml.token_type` of ordinary text.
 const TYPE_NORMAL: i64 = 1;
-/// Of a token that steers the model, such as `<|im_start|>`.
+/// The type of control tokens, such as `<|im_start|>`.
 const TYPE_CONTROL: i64 = 3;
-/// Of a token with a meaning of its own that is still text, such as `<tool_call>`.
+/// The type of tokens with a special meaning that are still text, such as `<tool_call>`.
 const TYPE_USER_DEFINED: i64 = 4;
 
 /// The tokenizer of one model.
@@ -36,7 +36,7 @@ pub(crate) struct Tokenizer {
 }
 
 impl Tokenizer {
-    /// Builds it from the file's metadata.
+    /// Builds the tokenizer from the file's metadata.
     pub(crate) fn load(file: &GgufFile) -> Result<Self, LoadError> {
         let unsupported = |reason: String| LoadError::UnsupportedTokenizer {
             path: file.path().to_owned(),
@@ -80,7 +80,7 @@ impl Tokenizer {
         ends.dedup();
         let vocabulary_len =
             u32::try_from(tokens.len()).map_err(|_| file.damaged("its vocabulary is too large"))?;
-        let trie = TokTrie::from(&TokRxInfo::new(vocabulary_len, end), &parts.words)
+        let trie = TokTrie::from(&TokRxInfo::new(vocabulary_len, end), &parts.bytes)
             .with_eos_tokens(&ends);
         Ok(Self {
             bpe,
@@ -90,16 +90,17 @@ impl Tokenizer {
         })
     }
 
-    /// The tokens of `text`, none of which is a control token.
+    /// Encodes `text`, never as control tokens.
     pub(crate) fn encode(&self, text: &str) -> Result<Vec<TokenId>, DecodeError> {
         let encoding = self.bpe.encode_fast(text, false);
         let encoding = encoding.map_err(|error| DecodeError::Compute {
             reason: error.to_string(),
+            source: Some(error),
         })?;
         Ok(encoding.get_ids().to_vec())
     }
 
-    /// The bytes a token stands for; none for control tokens. A character may be spread over
+    /// Returns the bytes of a token; none for control tokens. A character may be spread over
     /// several tokens.
     pub(crate) fn bytes(&self, token: TokenId) -> &[u8] {
         match self.trie.token(token) {
@@ -108,12 +109,12 @@ impl Tokenizer {
         }
     }
 
-    /// The control token called `name`, if the model has it.
+    /// Returns the control token of this name, if the model has it.
     pub(crate) fn control(&self, name: &str) -> Option<TokenId> {
         self.controls.get(name).copied()
     }
 
-    /// Whether `token` ends an answer.
+    /// Returns true if `token` ends an answer.
     pub(crate) fn is_end(&self, token: TokenId) -> bool {
         self.ends.contains(&token)
     }
@@ -133,12 +134,13 @@ impl TokenizerEnv for Tokenizer {
     }
 }
 
-/// The tokens of a file, sorted by what they are for.
+/// The tokens of a file, sorted by kind.
 struct Vocabulary {
     normal: Vocab,
     controls: HashMap<String, TokenId>,
-    /// The bytes of every token, control tokens behind the trie's marker, unused ones empty.
-    words: Vec<Vec<u8>>,
+    /// The bytes of every token by id: control tokens with the trie's marker in front, unused ones
+    /// empty.
+    bytes: Vec<Vec<u8>>,
 }
 
 impl Vocabulary {
@@ -147,10 +149,10 @@ impl Vocabulary {
         let mut sorted = Self {
             normal: Vocab::default(),
             controls: HashMap::new(),
-            words: Vec::new(),
+            bytes: Vec::new(),
         };
         for (id, (token, kind)) in (0..).zip(tokens.iter().zip(kinds)) {
-            sorted.words.push(match *kind {
+            sorted.bytes.push(match *kind {
                 TYPE_NORMAL => {
                     sorted.normal.insert((*token).to_owned(), id);
                     token
@@ -189,8 +191,8 @@ fn byte_level_bpe(
     Ok(bpe)
 }
 
-/// The printable stand-ins that GPT-2's byte-level vocabularies use for bytes: printable ones are
-/// themselves, the others are numbered from U+0100 on.
+/// Returns the bytes by the printable characters that stand for them in GPT-2's byte-level
+/// vocabularies: printable bytes stand for themselves, the others are numbered from U+0100 on.
 fn byte_level_alphabet() -> HashMap<char, u8> {
     let printable = |byte: u8| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
     let mut stand_ins = (0x100u32..).filter_map(char::from_u32);

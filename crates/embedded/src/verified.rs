@@ -1,8 +1,8 @@
-//! Verification of model files by digest, once for each state of the file.
+//! Verification of model files by their digest, once per state of the file.
 //!
 //! The digest of a gigabyte takes seconds, so it is not computed at every start: a marker beside
-//! the file says for which size and modification time it was right. A file that was changed since
-//! has another time, and is computed again.
+//! the file has the size and modification time for which it was correct. A changed file has another
+//! time and is verified again.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -11,23 +11,23 @@ use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
-/// Behind the name of the model file.
+/// The suffix of a marker, after the name of the model file.
 const SUFFIX: &str = ".verified";
 
-/// Bytes read at a time.
+/// The number of bytes read at a time.
 const BUFFER_LEN: usize = 1 << 20;
 
-/// Says whether `file` was found to have the digest `sha256` and not changed since. `false` if that
-/// is unknown.
+/// Returns true if `file` was verified to have the digest `sha256` and not changed since. False if
+/// that is unknown.
 pub(crate) fn is_marked(file: &Path, sha256: &str) -> bool {
     marker(file, sha256).is_ok_and(|expected| {
         fs::read_to_string(marker_path(file)).is_ok_and(|found| found == expected)
     })
 }
 
-/// Notes that `file`, as it is now, has the digest `sha256`.
+/// Records that `file`, as it is now, has the digest `sha256`.
 pub(crate) fn mark(file: &Path, sha256: &str) {
-    // Without the marker the digest is computed again; that is all.
+    // Best effort: without the marker the digest is computed again.
     let _ = marker(file, sha256).and_then(|marker| fs::write(marker_path(file), marker));
 }
 
@@ -36,8 +36,9 @@ pub(crate) fn unmark(file: &Path) {
     let _ = fs::remove_file(marker_path(file));
 }
 
-/// The SHA-256 of a file, lower-case hexadecimal. `progress` is told the bytes read so far.
-pub(crate) fn digest_of(path: &Path, progress: &mut dyn FnMut(u64)) -> io::Result<String> {
+/// Computes the SHA-256 of a file, lower-case hexadecimal. Calls `progress` with the bytes read so
+/// far.
+pub(crate) fn sha256_of(path: &Path, progress: &mut dyn FnMut(u64)) -> io::Result<String> {
     let mut file = File::open(path)?;
     let mut digest = Sha256::new();
     let mut buffer = vec![0; BUFFER_LEN];
@@ -67,7 +68,7 @@ fn marker_path(file: &Path) -> PathBuf {
 /// Returns the text of the marker of `file` with the digest `sha256`.
 fn marker(file: &Path, sha256: &str) -> io::Result<String> {
     let data = fs::metadata(file)?;
-    // Whole seconds: archives and images keep no more.
+    // Whole seconds, because archives and images store no more.
     let modified = data
         .modified()?
         .duration_since(SystemTime::UNIX_EPOCH)

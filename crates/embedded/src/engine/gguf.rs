@@ -1,4 +1,4 @@
-//! A GGUF file: its metadata, and its tensors in the form that computes fastest.
+//! GGUF files: their metadata, and their tensors in the form that is computed fastest.
 
 use std::fs::File;
 use std::io::Cursor;
@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use super::mapped::MappedFile;
 use crate::error::LoadError;
 
-/// Rows are padded to this, the unit of candle's packed kernels.
+/// Rows are padded to a multiple of this, the unit of candle's packed kernels.
 const ROW_UNIT: usize = 256;
 
 /// An opened model file.
@@ -26,7 +26,7 @@ pub(crate) struct GgufFile {
 }
 
 impl GgufFile {
-    /// Opens and checks the header; tensors are read on demand.
+    /// Opens a file and checks its header; tensors are read on demand.
     pub(crate) fn open(path: &Path) -> Result<Self, LoadError> {
         let file = File::open(path).map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound => LoadError::NotFound {
@@ -81,8 +81,8 @@ impl GgufFile {
         }
     }
 
-    /// Tells this file from others without reading all of it: its whole header, its size, and
-    /// pieces of the weights.
+    /// Returns a digest that distinguishes this file from others without reading all of it: of its
+    /// header, its size, and pieces of the weights.
     pub(crate) fn fingerprint(&self) -> [u8; 32] {
         const PIECES: usize = 64;
         const PIECE_BYTES: usize = 4096;
@@ -100,7 +100,7 @@ impl GgufFile {
         digest.finalize().into()
     }
 
-    /// Gives memory back that was only needed for packing.
+    /// Releases memory that was only needed for packing.
     pub(crate) fn release_pages(&self) {
         self.mapped.release();
     }
@@ -120,7 +120,7 @@ impl GgufFile {
         }
     }
 
-    /// A positive whole number.
+    /// Returns a positive integer of the metadata.
     pub(crate) fn count(&self, key: &str) -> Result<usize, LoadError> {
         let number = self.value(key).and_then(whole_number);
         number
@@ -147,7 +147,7 @@ impl GgufFile {
         self.content.tensor_infos.contains_key(name)
     }
 
-    /// A small tensor (norm, bias) as floats, of exactly `shape`.
+    /// Reads a small tensor (norm, bias) as floats; it must have exactly this shape.
     pub(crate) fn floats(&self, name: &str, shape: &[usize]) -> Result<Tensor, LoadError> {
         self.check_shape(name, shape)?;
         self.read(name)?
@@ -155,7 +155,7 @@ impl GgufFile {
             .map_err(|error| self.unusable(name, &error))
     }
 
-    /// A table of which single rows are looked up, `(rows, width)`; kept as it is in the file.
+    /// Returns a table `(rows, width)` of which single rows are looked up, unchanged.
     pub(crate) fn table(
         &self,
         name: &str,
@@ -170,11 +170,11 @@ impl GgufFile {
         }
     }
 
-    /// A weight matrix `(rows, width)` for multiplication. Its rows may come back longer, padded
-    /// with zeros.
+    /// Returns a weight matrix `(rows, width)` for products. Its rows may be longer, padded with
+    /// zeros.
     ///
-    /// Q4_K and Q6_K whose rows fill whole super-blocks stay in the file; everything else becomes
-    /// Q8_0, because candle has no fast kernel for the rest.
+    /// Q4_K and Q6_K whose rows fill whole super-blocks stay in the file; other types become Q8_0,
+    /// because candle has no fast kernel for them.
     pub(crate) fn matrix(
         &self,
         name: &str,
@@ -242,8 +242,8 @@ impl GgufFile {
         Ok(info)
     }
 
-    /// A download that was cut short has a perfect header, so every tensor's place is compared with
-    /// the size.
+    /// Compares every tensor's place with the file's size: a download that was cut short has a
+    /// valid header.
     fn check_extent(&self) -> Result<(), LoadError> {
         for (name, info) in &self.content.tensor_infos {
             match self.extent(info) {
@@ -282,8 +282,8 @@ impl GgufFile {
     }
 }
 
-/// Turns rows of floats into Q8_0 blocks, row by row, so that no float copy of the whole matrix
-/// ever exists.
+/// Converts rows of floats to Q8_0 blocks, row by row, so that the whole matrix is never in memory
+/// as floats.
 fn requantised(
     rows: usize,
     width: usize,
@@ -321,7 +321,7 @@ fn whole_number(value: &Value) -> Option<usize> {
     }
 }
 
-/// candle appends a backtrace to its messages when one is enabled; people need the first line only.
+/// Returns the first line of an error: candle appends a backtrace if one is enabled.
 fn first_line(error: &candle_core::Error) -> String {
     error
         .to_string()

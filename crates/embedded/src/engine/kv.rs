@@ -1,16 +1,16 @@
-//! The attention memory: keys and values of every token read so far.
+//! The KV cache: keys and values of every token computed so far.
 
 use candle_core::{DType, Device, Tensor};
 
-use super::Computed;
+use super::EngineResult;
 
-/// Positions the buffer grows by, so that it is seldom copied.
+/// The positions by which the buffer grows, so that it is seldom copied.
 const GROWTH: usize = 512;
 
 /// Keys and values per layer, `(capacity, kv_heads, head_dim)` each, of which the first
-/// [`len`](Self::len) count.
+/// [`len`](Self::len) positions are valid.
 ///
-/// Cutting it back is free, which is what makes a shared prompt head cheap.
+/// Truncating it is free, which makes a shared prompt head cheap.
 #[derive(Debug)]
 pub(crate) struct KvCache {
     layers: Vec<LayerKv>,
@@ -27,7 +27,7 @@ struct LayerKv {
 }
 
 impl KvCache {
-    pub(crate) fn new(layers: usize, kv_heads: usize, head_dim: usize) -> Computed<Self> {
+    pub(crate) fn new(layers: usize, kv_heads: usize, head_dim: usize) -> EngineResult<Self> {
         let mut cache = Self {
             layers: Vec::new(),
             kv_heads,
@@ -45,12 +45,12 @@ impl KvCache {
         Ok(cache)
     }
 
-    /// Tokens remembered.
+    /// Returns the number of tokens in the cache.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Floats per token and layer, for keys and values together.
+    /// Returns the number of floats per token and layer, keys and values together.
     pub(crate) fn width(&self) -> usize {
         2 * self.kv_heads * self.head_dim
     }
@@ -59,13 +59,13 @@ impl KvCache {
         self.layers.len()
     }
 
-    /// Forgets everything from position `len` on.
+    /// Drops all positions from `len` on.
     pub(crate) fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
 
     /// Makes room for `more` tokens.
-    pub(crate) fn reserve(&mut self, more: usize) -> Computed<()> {
+    pub(crate) fn reserve(&mut self, more: usize) -> EngineResult<()> {
         let needed = self.len + more;
         if needed <= self.capacity {
             return Ok(());
@@ -87,18 +87,18 @@ impl KvCache {
         Ok(())
     }
 
-    /// Writes keys and values, `(tokens, kv_heads, head_dim)`, of one layer behind what is
-    /// remembered, and returns everything that layer has now. They count for good only after
-    /// [`advance`](Self::advance).
+    /// Writes the keys and values `(tokens, kv_heads, head_dim)` of one layer after the cached
+    /// ones, and returns all of that layer. They become valid with [`advance`](Self::advance), once
+    /// every layer has written its own.
     ///
-    /// They are rounded to half floats, which is how files have them: what a process computed
-    /// itself and what it reads from a file are the same numbers, and lead to the same answer.
+    /// They are rounded to half floats, as files have them: values that a process computed itself
+    /// equal those that it reads from a file, and so do the answers.
     pub(crate) fn extend(
         &self,
         layer: usize,
         keys: &Tensor,
         values: &Tensor,
-    ) -> Computed<(Tensor, Tensor)> {
+    ) -> EngineResult<(Tensor, Tensor)> {
         let rounded = |floats: &Tensor| {
             floats
                 .contiguous()?
@@ -111,23 +111,23 @@ impl KvCache {
         self.seen(layer, self.len + keys.dim(0)?)
     }
 
-    /// Counts `tokens` that every layer has written.
+    /// Makes `tokens` that every layer has written valid.
     pub(crate) fn advance(&mut self, tokens: usize) {
         self.len = (self.len + tokens).min(self.capacity);
     }
 
-    /// One layer's first `len` positions, keys and values.
-    pub(crate) fn seen(&self, layer: usize, len: usize) -> Computed<(Tensor, Tensor)> {
+    /// Returns the first `len` positions of a layer, keys and values.
+    pub(crate) fn seen(&self, layer: usize, len: usize) -> EngineResult<(Tensor, Tensor)> {
         self.range(layer, 0, len)
     }
 
-    /// One layer's `len` positions from `from` on, keys and values.
+    /// Returns `len` positions of a layer from `from` on, keys and values.
     pub(crate) fn range(
         &self,
         layer: usize,
         from: usize,
         len: usize,
-    ) -> Computed<(Tensor, Tensor)> {
+    ) -> EngineResult<(Tensor, Tensor)> {
         let slot = &self.layers[layer];
         Ok((
             slot.keys.narrow(0, from, len)?,
@@ -135,12 +135,12 @@ impl KvCache {
         ))
     }
 
-    /// `floats` as keys or values of `tokens` tokens.
-    pub(crate) fn tensor_from(&self, floats: Vec<f32>, tokens: usize) -> Computed<Tensor> {
+    /// Converts `floats` to the keys or values of `tokens` tokens.
+    pub(crate) fn tensor_from(&self, floats: Vec<f32>, tokens: usize) -> EngineResult<Tensor> {
         Tensor::from_vec(floats, (tokens, self.kv_heads, self.head_dim), &Device::Cpu)
     }
 
-    fn zeros(&self, capacity: usize) -> Computed<Tensor> {
+    fn zeros(&self, capacity: usize) -> EngineResult<Tensor> {
         Tensor::zeros(
             (capacity, self.kv_heads, self.head_dim),
             DType::F32,

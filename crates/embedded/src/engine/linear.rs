@@ -1,19 +1,19 @@
-//! Multiplication with a quantised weight matrix.
+//! [`Linear`]: products with a quantised weight matrix.
 
 use std::sync::Arc;
 
 use candle_core::quantized::QTensor;
 use candle_core::{D, DType, Device, Tensor};
 
-use super::Computed;
+use super::EngineResult;
 use super::gguf::GgufFile;
 use crate::error::LoadError;
 
-/// From this many rows on candle has a faster kernel of its own on some processors than the fused
-/// one.
+/// The most rows for the fused kernel. From one more on, candle's other kernel is faster on some
+/// processors.
 const FUSED_ROWS_MAX: usize = 31;
 
-/// `y = x W^T + b`.
+/// The affine map `y = x W^T + b`.
 #[derive(Debug)]
 pub(super) struct Linear {
     weight: Arc<QTensor>,
@@ -22,7 +22,7 @@ pub(super) struct Linear {
 }
 
 impl Linear {
-    /// Loads `<name>.weight` as `(outputs, inputs)`, and `<name>.bias` where the file has one.
+    /// Loads `<name>.weight` as `(outputs, inputs)`, and `<name>.bias` if the file has one.
     pub(super) fn load(
         file: &GgufFile,
         name: &str,
@@ -43,17 +43,17 @@ impl Linear {
         })
     }
 
-    /// `input` is `(rows, inputs)`; its rows are padded as the weights are.
-    pub(super) fn forward(&self, input: &Tensor) -> Computed<Tensor> {
+    /// Applies the map to `input`, `(rows, inputs)`, whose rows are padded like the weights.
+    pub(super) fn forward(&self, input: &Tensor) -> EngineResult<Tensor> {
         let output = padded(input, self.padded_width)?.apply_op1_no_bwd(self.weight.as_ref())?;
         self.with_bias(output)
     }
 
-    /// Several products of one input; few rows share the work of quantising it.
+    /// Applies several maps to one input. If it has few rows, they share the work of quantising it.
     pub(super) fn forward_all<const N: usize>(
         layers: [&Self; N],
         input: &Tensor,
-    ) -> Computed<[Tensor; N]> {
+    ) -> EngineResult<[Tensor; N]> {
         let width = layers
             .iter()
             .map(|layer| layer.padded_width)
@@ -79,12 +79,12 @@ impl Linear {
     }
 
     /// Makes candle pack the weights now instead of during the first answer.
-    pub(super) fn pack(&self) -> Computed<()> {
+    pub(super) fn pack(&self) -> EngineResult<()> {
         let zeros = Tensor::zeros((2, self.padded_width), DType::F32, &Device::Cpu)?;
         self.forward(&zeros).map(|_| ())
     }
 
-    fn with_bias(&self, output: Tensor) -> Computed<Tensor> {
+    fn with_bias(&self, output: Tensor) -> EngineResult<Tensor> {
         match &self.bias {
             Some(bias) => output.broadcast_add(bias),
             None => Ok(output),
@@ -92,7 +92,7 @@ impl Linear {
     }
 }
 
-fn padded(input: &Tensor, width: usize) -> Computed<Tensor> {
+fn padded(input: &Tensor, width: usize) -> EngineResult<Tensor> {
     let missing = width.saturating_sub(input.dim(D::Minus1)?);
     match missing {
         0 => Ok(input.clone()),

@@ -1,12 +1,12 @@
-//! Weights read straight from the mapped model file.
+//! Weights that are used in place, in the mapped model file.
 //!
-//! candle repacks most weights for the processor at first use and never looks at the file's bytes
-//! again. Mapped, those bytes can be given back to the system after packing; copied to the heap
-//! they would double the memory.
+//! candle repacks most weights for the processor at first use and never reads the file's bytes
+//! again. Mapped bytes can be returned to the system after packing; a copy on the heap would double
+//! the memory.
 
 #![expect(
     unsafe_code,
-    reason = "mapping a file and viewing its bytes as quantised blocks cannot be said safely"
+    reason = "mapping a file and viewing its bytes as quantised blocks needs unsafe code"
 )]
 
 use std::fs::File;
@@ -29,19 +29,19 @@ pub(super) struct MappedFile {
 
 impl MappedFile {
     pub(super) fn open(file: &File) -> std::io::Result<Self> {
-        // SAFETY: the mapping is read-only. Somebody who truncates the file under a running process
-        // gets SIGBUS, as with every program that maps its data; our own downloads replace files by
+        // SAFETY: the mapping is read-only. A process that truncates the file meanwhile causes
+        // SIGBUS here, as for every program that maps its data; our own downloads replace files by
         // rename and never write in place.
         let map = unsafe { Mmap::map(file) }?;
         Ok(Self { map: Arc::new(map) })
     }
 
-    /// The whole file.
+    /// Returns the bytes of the whole file.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.map
     }
 
-    /// Tells the system that the pages read so far are not needed; touching them again reads the
+    /// Tells the system that the pages read so far are not needed; accessing them again reads the
     /// file again.
     pub(super) fn release(&self) {
         #[cfg(unix)]
@@ -57,7 +57,7 @@ impl MappedFile {
 
     /// Views `len_bytes` at `offset` as quantised blocks of `dtype`.
     ///
-    /// `None` if the range leaves the file, is not aligned, or `dtype` is one that is never mapped
+    /// `None` if the range exceeds the file or is not aligned, or if `dtype` is never mapped
     /// (floats).
     pub(super) fn blocks(
         &self,
@@ -93,7 +93,7 @@ impl MappedFile {
     }
 }
 
-/// Quantised blocks that live in the mapped file.
+/// Quantised blocks within the mapped file.
 struct MappedBlocks<T> {
     map: Arc<Mmap>,
     offset: usize,
@@ -184,7 +184,7 @@ impl<T: GgmlType> QuantizedType for MappedBlocks<T> {
         T::BLCK_SIZE
     }
 
-    // The file is never written: both are for candle's quantising constructors, which allocate
+    // The file is never written. Both are for candle's quantising constructors, which allocate
     // their own blocks.
     fn from_float(&mut self, _xs: &[f32]) {}
 

@@ -1,12 +1,12 @@
-//! Computing a quantised language model on the processor.
+//! The inference engine: runs a quantised language model on the processor.
 //!
-//! A family is one file here that implements [`Network`] and one arm in [`load`].
+//! A model family is a file here that implements [`Network`], and an arm in [`load`].
 
-mod gguf;
-mod kv;
-mod linear;
-mod mapped;
-mod qwen2;
+mod gguf; // GGUF model files
+mod kv; // the KV cache
+mod linear; // products with quantised matrices
+mod mapped; // weights in the mapped file
+mod qwen2; // the Qwen2 family
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,34 +15,34 @@ pub(crate) use kv::KvCache;
 
 use crate::error::LoadError;
 
-/// The families that work, as an error message lists them.
+/// The supported families, for an error message.
 const SUPPORTED: &str = "qwen2";
 
-/// What computing gives; the only failures are the engine's own.
-pub(crate) type Computed<T> = candle_core::Result<T>;
+/// The result of a computation, which only fails with an error of candle.
+pub(crate) type EngineResult<T> = candle_core::Result<T>;
 
-/// One model's weights and how to compute them.
+/// The weights of a model, and the computation of its tokens.
 pub(crate) trait Network: Send + Sync {
-    /// An empty attention memory for this model.
-    fn new_cache(&self) -> Computed<KvCache>;
+    /// Returns an empty KV cache for this model.
+    fn new_cache(&self) -> EngineResult<KvCache>;
 
-    /// Tokens the model was trained for, prompt and answer together.
+    /// Returns the context window the model was trained for, in tokens of prompt and answer.
     fn window_tokens(&self) -> usize;
 
-    /// Reads `tokens` behind what `cache` remembers. With `wants_logits`, gives the scores of the
-    /// token that follows the last one. `tokens` must not be empty.
+    /// Computes `tokens`, which follow those in `cache`; with `wants_logits`, returns the logits of
+    /// the token after the last one. `tokens` must not be empty.
     fn forward(
         &self,
         tokens: &[u32],
         cache: &mut KvCache,
         wants_logits: bool,
-    ) -> Computed<Option<Vec<f32>>>;
+    ) -> EngineResult<Option<Vec<f32>>>;
 
-    /// Independent pieces of work that make the first answer faster.
-    fn pack_jobs(&self) -> Vec<Box<dyn Fn() -> Computed<()> + Send + Sync + '_>>;
+    /// Returns independent jobs that pack the weights, which makes the first answer faster.
+    fn pack_jobs(&self) -> Vec<Box<dyn Fn() -> EngineResult<()> + Send + Sync + '_>>;
 }
 
-/// Builds the network the file holds and packs its weights for this processor.
+/// Loads the network of a file and packs its weights for this processor.
 pub(crate) fn load(file: &GgufFile) -> Result<Box<dyn Network>, LoadError> {
     let network: Box<dyn Network> = match file.architecture()? {
         "qwen2" => Box::new(qwen2::Qwen2::load(file)?),
@@ -58,14 +58,14 @@ pub(crate) fn load(file: &GgufFile) -> Result<Box<dyn Network>, LoadError> {
     Ok(network)
 }
 
-/// Runs the packing jobs on as many threads as the engine computes with, giving the file's pages
-/// back on the way: each job copies its weights, and both copies at once would be the process's
-/// peak.
+/// Runs the packing jobs on as many threads as the engine computes with. Releases the file's pages
+/// in between: each job copies its weights, and both copies at once would be the peak of the
+/// process's memory.
 fn pack(file: &GgufFile, network: &dyn Network) -> Result<(), LoadError> {
     const JOBS_PER_RELEASE: usize = 14;
     let jobs = network.pack_jobs();
     let next = AtomicUsize::new(0);
-    let work = || -> Computed<()> {
+    let work = || -> EngineResult<()> {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(job) = jobs.get(index) else {

@@ -1,4 +1,4 @@
-//! The Qwen2 family: grouped attention with biases, rotary positions, gated feed-forward.
+//! The Qwen2 family: grouped-query attention with biases, rotary positions, gated feed-forward.
 
 use candle_core::quantized::QTensor;
 use candle_core::{Device, Tensor};
@@ -9,10 +9,10 @@ use candle_nn::rotary_emb::rope_thd;
 use super::gguf::GgufFile;
 use super::kv::KvCache;
 use super::linear::Linear;
-use super::{Computed, Network};
+use super::{EngineResult, Network};
 use crate::error::LoadError;
 
-/// The weights of one model.
+/// The weights of one model of the family.
 #[derive(Debug)]
 pub(super) struct Qwen2 {
     embedding: QTensor,
@@ -22,7 +22,7 @@ pub(super) struct Qwen2 {
     shape: Shape,
 }
 
-/// The numbers of the architecture, from the file's metadata.
+/// The dimensions of the architecture, from the file's metadata.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
     layers: usize,
@@ -37,6 +37,11 @@ struct Shape {
     rope_base: f32,
 }
 
+/// Cosines and sines of rotary positions, `(positions, head_dim / 2)` each.
+struct Rotations {
+    cosines: Tensor,
+    sines: Tensor,
+}
 #[derive(Debug)]
 struct Block {
     attention_norm: Tensor,
@@ -57,7 +62,7 @@ impl Qwen2 {
             .map(|index| Block::load(file, index, &shape))
             .collect::<Result<_, _>>()?;
         let embedding = file.table("token_embd.weight", shape.vocabulary, shape.hidden)?;
-        // Small models use the embedding table for both ends and have no tensor of their own for
+        // Small models share the embedding table between input and output, and have no tensor for
         // the output.
         let output = match file.has_tensor("output.weight") {
             true => Linear::load(file, "output", shape.hidden, shape.vocabulary)?,
@@ -73,8 +78,8 @@ impl Qwen2 {
         })
     }
 
-    /// Cosines and sines for the positions `start..start + count`, `(count, head_dim / 2)` each.
-    fn rotations(&self, start: usize, count: usize) -> Computed<(Tensor, Tensor)> {
+    /// Computes the rotations for the positions `start..start + count`.
+    fn rotations(&self, start: usize, count: usize) -> EngineResult<Rotations> {
         let half = self.shape.head_dim / 2;
         let step = |pair: usize| {
             self.shape
@@ -87,15 +92,15 @@ impl Qwen2 {
         let (cosines, sines): (Vec<f32>, Vec<f32>) =
             angles.map(|angle| (angle.cos(), angle.sin())).unzip();
         let shape = (count, half);
-        Ok((
-            Tensor::from_vec(cosines, shape, &Device::Cpu)?,
-            Tensor::from_vec(sines, shape, &Device::Cpu)?,
-        ))
+        Ok(Rotations {
+            cosines: Tensor::from_vec(cosines, shape, &Device::Cpu)?,
+            sines: Tensor::from_vec(sines, shape, &Device::Cpu)?,
+        })
     }
 }
 
 impl Network for Qwen2 {
-    fn new_cache(&self) -> Computed<KvCache> {
+    fn new_cache(&self) -> EngineResult<KvCache> {
         KvCache::new(self.shape.layers, self.shape.kv_heads, self.shape.head_dim)
     }
 
@@ -103,8 +108,8 @@ impl Network for Qwen2 {
         self.shape.window
     }
 
-    fn pack_jobs(&self) -> Vec<Box<dyn Fn() -> Computed<()> + Send + Sync + '_>> {
-        let mut jobs: Vec<Box<dyn Fn() -> Computed<()> + Send + Sync>> = Vec::new();
+    fn pack_jobs(&self) -> Vec<Box<dyn Fn() -> EngineResult<()> + Send + Sync + '_>> {
+        let mut jobs: Vec<Box<dyn Fn() -> EngineResult<()> + Send + Sync>> = Vec::new();
         for block in &self.blocks {
             for linear in block.linears() {
                 jobs.push(Box::new(|| linear.pack()));
@@ -118,7 +123,7 @@ impl Network for Qwen2 {
         tokens: &[u32],
         cache: &mut KvCache,
         wants_logits: bool,
-    ) -> Computed<Option<Vec<f32>>> {
+    ) -> EngineResult<Option<Vec<f32>>> {
         let count = tokens.len();
         let start = cache.len();
         cache.reserve(count)?;
@@ -133,7 +138,8 @@ impl Network for Qwen2 {
                 &self.shape,
                 &rotations,
                 mask.as_ref(),
-                (cache, index),
+                cache,
+                index,
             )?;
         }
         cache.advance(count);
@@ -183,23 +189,24 @@ impl Block {
         &self,
         input: &Tensor,
         shape: &Shape,
-        (cosines, sines): &(Tensor, Tensor),
+        rotations: &Rotations,
         mask: Option<&Tensor>,
-        (cache, index): (&KvCache, usize),
-    ) -> Computed<Tensor> {
+        cache: &KvCache,
+        index: usize,
+    ) -> EngineResult<Tensor> {
         let rows = input.dim(0)?;
         let normed = rms_norm(input, &self.attention_norm, shape.norm_epsilon)?;
         let [query, key] = Linear::forward_all([&self.query, &self.key], &normed)?;
         let value = self.value.forward(&normed)?;
         let query = rope_thd(
             &query.reshape((1, rows, shape.heads, shape.head_dim))?,
-            cosines,
-            sines,
+            &rotations.cosines,
+            &rotations.sines,
         )?;
         let key = rope_thd(
             &key.reshape((1, rows, shape.kv_heads, shape.head_dim))?,
-            cosines,
-            sines,
+            &rotations.cosines,
+            &rotations.sines,
         )?;
         let value = value.reshape((rows, shape.kv_heads, shape.head_dim))?;
         let (keys, values) = cache.extend(index, &key.squeeze(0)?, &value)?;
@@ -213,20 +220,21 @@ impl Block {
     }
 }
 
-/// Scaled dot-product attention of `query` `(1, rows, heads, head_dim)` over everything remembered;
-/// `(rows, heads * head_dim)` comes back. Neighbouring query heads share one key and value head.
+/// Computes scaled dot-product attention of `query` `(1, rows, heads, head_dim)` over all cached
+/// positions, as `(rows, heads * head_dim)`. Neighbouring query heads share one key and value head.
 fn attend(
     query: &Tensor,
     keys: &Tensor,
     values: &Tensor,
     mask: Option<&Tensor>,
     shape: &Shape,
-) -> Computed<Tensor> {
+) -> EngineResult<Tensor> {
     let (_, rows, heads, head_dim) = query.dims4()?;
     let seen = keys.dim(0)?;
     let scale = 1.0 / (head_dim as f64).sqrt();
     let Some(mask) = mask else {
-        // One row needs no mask, and candle's fused kernel beats three small matrix products.
+        // A single row needs no mask, and candle's fused kernel is faster than three small
+        // products.
         let (keys, values) = (keys.unsqueeze(0)?, values.unsqueeze(0)?);
         let output = candle_nn::attention::flash_attn::<f32>(
             query,
@@ -254,9 +262,9 @@ fn attend(
         .reshape((rows, heads * head_dim))
 }
 
-/// `(rows, start + rows)`, zero where a row may look and minus infinity where it may not. `None`
-/// for a single row, which may look at everything.
-fn causal_mask(start: usize, rows: usize) -> Computed<Option<Tensor>> {
+/// Returns the mask `(rows, start + rows)`: zero for positions that a row may attend to, minus
+/// infinity for others. `None` for a single row, which may attend to everything.
+fn causal_mask(start: usize, rows: usize) -> EngineResult<Option<Tensor>> {
     if rows == 1 {
         return Ok(None);
     }

@@ -1,7 +1,7 @@
-//! The embedded model behind core's [`LanguageModel`] port.
+//! [`EmbeddedModel`]: the engine as an implementation of core's [`LanguageModel`].
 
-mod transcript;
-mod worker;
+mod transcript; // converts a request to a chat
+mod worker; // the thread that owns the model
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,22 +16,36 @@ use adjutant_core::{
 use futures::StreamExt;
 
 use crate::decode::{ChatRequest, WINDOW_TOKENS_MAX};
-use crate::pace::CHUNK_TOKENS;
+use crate::prefill::CHUNK_TOKENS;
 use crate::sample::Sampling;
 use worker::{Job, Worker};
 
-/// Reports of reading one prompt at most: one before each chunk, of which two may be cut short, and
-/// one at the end.
+/// The most progress reports for one prompt: one before each chunk, of which two may be shorter,
+/// and one at the end.
 const READING_DELTAS_MAX: usize = WINDOW_TOKENS_MAX / CHUNK_TOKENS + 4;
 
-/// The adapter's name in a [`ModelId`].
+/// The name of this provider in model ids, `embedded/NAME`.
 pub const PROVIDER: &str = "embedded";
 
-/// A model that runs in this process.
+/// A language model that runs inside this process.
 ///
-/// Making one is cheap: the file is opened at the first request, on a thread of the model's own
-/// that answers one request after the other. Clones share that thread and its memory, which are
-/// freed with the last clone.
+/// Creating one is cheap: the file is opened at the first request, by a thread that the model
+/// starts and that answers one request after the other. Clones share the thread and its memory,
+/// which are freed with the last clone.
+///
+/// # Examples
+/// ```no_run
+/// use adjutant_core::{GenerateRequest, LanguageModel, Message};
+/// use adjutant_embedded::EmbeddedModel;
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = EmbeddedModel::new("qwen2.5-coder-1.5b", "models/qwen2.5-coder-1.5b.gguf")?;
+///
+/// let request = GenerateRequest::new(vec![Message::user("Hello!")?]);
+/// println!("{}", model.generate(&request).await?.text());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct EmbeddedModel {
     id: ModelId,
@@ -40,7 +54,7 @@ pub struct EmbeddedModel {
 }
 
 impl EmbeddedModel {
-    /// A model named `name` in the GGUF file at `file`; neither is looked at yet.
+    /// Creates a model named `name` from the GGUF file at `file`, which is not opened yet.
     ///
     /// # Errors
     /// [`adjutant_core::Empty`] if `name` is blank.
@@ -48,9 +62,9 @@ impl EmbeddedModel {
         Self::build(name, file.into(), None)
     }
 
-    /// Like [`new`](Self::new), and keeps what the model has read of the constant head of prompts
-    /// in `cache_dir`, see [`Decoder::keep_heads_in`](crate::Decoder::keep_heads_in), so that the
-    /// next process goes on there, also if this one is killed.
+    /// Creates a model like [`new`](Self::new), whose state of the constant head of prompts is kept
+    /// in `cache_dir`, see [`Decoder::set_prefix_cache_dir`](crate::Decoder::set_prefix_cache_dir).
+    /// The next process continues with that state, even if this one is killed.
     ///
     /// # Errors
     /// [`adjutant_core::Empty`] if `name` is blank.
@@ -84,7 +98,7 @@ impl EmbeddedModel {
         })
     }
 
-    /// Starts reading the model file, so that the first request does not wait for it.
+    /// Starts loading the model file, so that the first request does not wait for it.
     pub fn warm_up(&self) {
         self.worker.warm_up();
     }
@@ -131,14 +145,15 @@ impl LanguageModel for EmbeddedModel {
                 .unwrap_or(usize::MAX)
                 .min(WINDOW_TOKENS_MAX);
 
-            // A delta for each token and each chunk of the prompt at most, and the end: a slow
-            // reader never holds up whoever waits in the queue.
+            // Room for a delta per token and per chunk of the prompt, and the end: the worker never
+            // waits for a slow reader, which would delay the requests in the queue.
             let (sender, mut receiver) =
                 tokio::sync::mpsc::channel(chat.output_tokens_max + READING_DELTAS_MAX + 2);
             let started = Instant::now();
-            let deadline = request
-                .time_left
-                .map(|left| (started.checked_add(left), left));
+            let deadline = request.time_left.and_then(|time| {
+                let at = started.checked_add(time)?;
+                Some(Deadline { at, time })
+            });
             self.worker.submit(Job {
                 chat,
                 losses,
@@ -188,5 +203,10 @@ fn sampling(config: &GenerationConfig) -> Sampling {
     sampling
 }
 
-/// When to give up, and how long that was after the request came.
-type Deadline = Option<(Option<Instant>, Duration)>;
+/// The time at which a request is given up.
+#[derive(Debug, Clone, Copy)]
+struct Deadline {
+    at: Instant,
+    /// The caller's time for the whole request, for the error.
+    time: Duration,
+}

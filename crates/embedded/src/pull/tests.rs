@@ -38,7 +38,7 @@ fn model() -> &'static KnownModel {
     }))
 }
 
-/// What the server does with one request.
+/// A reply of the test server to one request.
 #[derive(Clone, Copy)]
 enum Reply {
     /// The range, all of it.
@@ -316,7 +316,7 @@ async fn a_folder_that_cannot_be_made_is_said() {
 
 #[test]
 fn a_full_disk_is_told_apart() {
-    let full = part::not_written(std::io::ErrorKind::StorageFull.into(), Path::new("x"), 17);
+    let full = part_file::write_error(std::io::ErrorKind::StorageFull.into(), Path::new("x"), 17);
     assert!(matches!(
         full,
         PullError::DiskFull {

@@ -1,4 +1,4 @@
-//! What a decoder promises, whatever its weights say.
+//! Tests of the decoder's guarantees, which hold for any weights.
 
 use adjutant_core::Schema;
 use adjutant_embedded::{
@@ -64,11 +64,11 @@ struct Impatient {
 }
 
 impl Listener for Impatient {
-    fn text(&mut self, piece: &str) {
+    fn on_text(&mut self, piece: &str) {
         self.pieces.push(piece.to_owned());
     }
 
-    fn is_gone(&self) -> bool {
+    fn is_cancelled(&self) -> bool {
         self.pieces.len() >= self.patience
     }
 }

@@ -28,7 +28,7 @@ fn request(user: &str) -> ChatRequest {
 
 fn decoder(dir: &Path) -> Decoder {
     let mut decoder = Decoder::load(&dir.join(MODEL)).unwrap();
-    decoder.keep_heads_in(dir.join(CACHE));
+    decoder.set_prefix_cache_dir(dir.join(CACHE));
     decoder
 }
 
@@ -70,13 +70,13 @@ impl Default for Reports {
 }
 
 impl Listener for Reports {
-    fn text(&mut self, _piece: &str) {}
+    fn on_text(&mut self, _piece: &str) {}
 
-    fn reading(&mut self, progress: PromptProgress) {
+    fn on_prompt_progress(&mut self, progress: PromptProgress) {
         self.seen.push(progress);
     }
 
-    fn is_gone(&self) -> bool {
+    fn is_cancelled(&self) -> bool {
         self.seen.len() > self.patience
     }
 }
@@ -88,9 +88,9 @@ struct StandsStill {
 }
 
 impl Listener for StandsStill {
-    fn text(&mut self, _piece: &str) {}
+    fn on_text(&mut self, _piece: &str) {}
 
-    fn reading(&mut self, progress: PromptProgress) {
+    fn on_prompt_progress(&mut self, progress: PromptProgress) {
         let mut out = std::io::stdout();
         writeln!(out, "read {} kept {}", progress.done, progress.kept).unwrap();
         out.flush().unwrap();
@@ -100,7 +100,7 @@ impl Listener for StandsStill {
         self.left = self.left.saturating_sub(1);
     }
 
-    fn is_gone(&self) -> bool {
+    fn is_cancelled(&self) -> bool {
         false
     }
 }

@@ -30,11 +30,11 @@ fn model_file() -> Option<PathBuf> {
 struct Until(usize);
 
 impl Listener for Until {
-    fn text(&mut self, _piece: &str) {
+    fn on_text(&mut self, _piece: &str) {
         self.0 = self.0.saturating_sub(1);
     }
 
-    fn is_gone(&self) -> bool {
+    fn is_cancelled(&self) -> bool {
         self.0 == 0
     }
 }

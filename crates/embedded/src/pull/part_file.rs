@@ -1,15 +1,15 @@
-//! The unfinished file.
+//! [`PartFile`]: an unfinished download.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::{FailureCause, PullError, Stop};
+use super::{FailureCause, FetchError, PullError};
 use crate::catalogue::KnownModel;
-use crate::verified::digest_of;
+use crate::verified::sha256_of;
 
-/// The beginning of a model, growing at its end. Locked, so that two processes never mix their
-/// bytes.
+/// The beginning of a model's file, extended at its end. Locked, so that two processes never mix
+/// their bytes.
 #[derive(Debug)]
 pub(super) struct PartFile {
     file: File,
@@ -19,7 +19,7 @@ pub(super) struct PartFile {
 }
 
 impl PartFile {
-    /// Opens what an earlier attempt left, or an empty file.
+    /// Opens the file that an earlier attempt left, or creates an empty one.
     pub(super) fn open(model: &KnownModel, models_dir: &Path) -> Result<Self, PullError> {
         let path = model.part_in(models_dir);
         let not_writable = |source| PullError::NotWritable {
@@ -36,7 +36,7 @@ impl PartFile {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(PullError::Busy { path }),
-            // Some network disks know no locks; two pulls at once are then caught by the digest.
+            // Some network file systems have no locks; the digest then detects two pulls at once.
             Err(TryLockError::Error(_)) => {}
         }
         let len = file.seek(SeekFrom::End(0)).map_err(not_writable)?;
@@ -52,92 +52,92 @@ impl PartFile {
         Ok(part)
     }
 
-    /// Bytes there.
+    /// Returns the number of bytes so far.
     pub(super) fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether nothing is missing.
+    /// Returns true if no bytes are missing.
     pub(super) fn is_whole(&self) -> bool {
         self.len == self.total
     }
 
-    /// Adds bytes at the end.
-    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), Stop> {
+    /// Appends bytes at the end.
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), FetchError> {
         if self.total - self.len < bytes.len() as u64 {
-            return Err(Stop::not_there(format!(
+            return Err(FetchError::not_there(format!(
                 "it sent more than the {} bytes of the model",
                 self.total
             )));
         }
         self.file
             .write_all(bytes)
-            .map_err(|error| self.not_written(error))?;
+            .map_err(|error| self.write_error(error))?;
         self.len += bytes.len() as u64;
         Ok(())
     }
 
-    /// Throws everything away.
+    /// Deletes all bytes.
     pub(super) fn restart(&mut self) -> Result<(), PullError> {
         let emptied = self
             .file
             .set_len(0)
             .and_then(|()| self.file.seek(SeekFrom::Start(0)));
-        emptied.map_err(|error| self.not_written(error))?;
+        emptied.map_err(|error| self.write_error(error))?;
         self.len = 0;
         Ok(())
     }
 
-    /// Compares the whole file with the model's digest; wrong bytes are thrown away.
-    pub(super) async fn check(&mut self, model: &KnownModel) -> Result<(), Stop> {
+    /// Compares the whole file with the model's digest; deletes all bytes if they are wrong.
+    pub(super) async fn check(&mut self, model: &KnownModel) -> Result<(), FetchError> {
         let path = self.path.clone();
-        let hashed = tokio::task::spawn_blocking(move || digest_of(&path, &mut |_| {})).await;
+        let hashed = tokio::task::spawn_blocking(move || sha256_of(&path, &mut |_| {})).await;
         let found = hashed
             .map_err(io::Error::other)
             .flatten()
-            .map_err(|error| self.not_written(error))?;
+            .map_err(|error| self.write_error(error))?;
         if found == model.sha256 {
             return Ok(());
         }
         self.restart()?;
-        Err(Stop::Source(FailureCause::WrongDigest {
+        Err(FetchError::Source(FailureCause::WrongDigest {
             expected: model.sha256,
             found,
         }))
     }
 
-    /// Gives the checked file its name.
+    /// Renames the verified file to `target`.
     pub(super) fn finish(self, target: &Path) -> Result<(), PullError> {
         let renamed = self
             .file
             .sync_all()
             .and_then(|()| fs::rename(&self.path, target));
-        renamed.map_err(|error| self.not_written(error))?;
-        // So that the new name survives a power cut too; not every system lets a folder be opened.
+        renamed.map_err(|error| self.write_error(error))?;
+        // So that the new name survives a power cut too. Not every system can open a folder.
         if let Some(folder) = target.parent().and_then(|folder| File::open(folder).ok()) {
             let _ = folder.sync_all();
         }
         Ok(())
     }
 
-    /// What a failure to write means to the person.
-    pub(super) fn not_written(&self, error: io::Error) -> PullError {
-        not_written(error, &self.path, self.total - self.len)
+    /// Returns the pull's error for a failure to write this file.
+    pub(super) fn write_error(&self, error: io::Error) -> PullError {
+        write_error(error, &self.path, self.total - self.len)
     }
 }
 
 impl Drop for PartFile {
     fn drop(&mut self) {
-        // An empty leftover says nothing and would only puzzle people. Never another process's: we
-        // hold the lock.
+        // An empty file is useless and would only confuse users. It is not another process's,
+        // because we hold the lock.
         if self.len == 0 {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// What a failure to write at `path` means to the person.
-pub(super) fn not_written(error: io::Error, path: &Path, missing_bytes: u64) -> PullError {
+/// Returns the pull's error for a failure to write at `path`.
+pub(super) fn write_error(error: io::Error, path: &Path, missing_bytes: u64) -> PullError {
     let path = path.to_owned();
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => PullError::DiskFull {
