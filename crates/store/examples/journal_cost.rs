@@ -1,11 +1,11 @@
-//! What the journal costs beside the bare database: turns with one tool call, as the runtime
-//! journals them, against the same rows inserted by hand with the same number of commits into
-//! tables of the same schema. Both in one run, taking turns, on SQLite and on PostgreSQL. Then as
-//! many turns at once as there are writers, and how many commits that takes.
+//! Measures the cost of the journal: turns with one tool call, as the runtime journals them,
+//! against the same rows inserted by hand with the same number of commits into tables of the same
+//! schema. Both alternate in one run, on SQLite and on PostgreSQL. Then as many turns at once as
+//! there are writers, with the number of commits.
 //!
 //! `cargo run --release -p adjutant-store --example journal_cost [TURNS]`
 //!
-//! Needs PostgreSQL's programs; starts a server of its own, with `fsync` on, and stops it.
+//! Needs PostgreSQL's programs; starts its own server, with `fsync` on, and stops it.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -32,13 +32,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use sqlx::{ConnectOptions as _, Connection as _, PgPool, SqlitePool};
 
-/// The first turns warm both up.
+/// Turns before the measurement, to warm up both.
 const WARM: u32 = 20;
 
 /// Turns that are journaled at the same time, each in a conversation of its own.
 const WRITERS: u32 = 64;
 
-/// What is called in one turn: the input, and what is appended.
+/// Calls in one turn: the input, and the appends.
 const CALLS: u32 = 7;
 
 #[tokio::main(flavor = "current_thread")]
@@ -71,8 +71,7 @@ async fn main() {
     )
     .await;
     at_once("SQLite", &store, 10_000, turns.div_ceil(WRITERS)).await;
-    // Whoever reads an older state keeps the log from being begun anew, so that it holds every
-    // commit.
+    // A reader of an older state keeps the WAL from being restarted, so that it holds every commit.
     journaled(&store, 90_000).await;
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path);
     let mut reader = options.connect().await.unwrap();
@@ -116,7 +115,7 @@ async fn main() {
     at_once("PostgreSQL", &store, 10_000, turns.div_ceil(WRITERS)).await;
 }
 
-/// Prints how many calls a second many writers get through together.
+/// Prints how many calls a second many concurrent writers complete.
 async fn at_once<S: Journal + Clone>(name: &str, store: &S, first: u32, turns: u32) {
     let began = Instant::now();
     together(store, first, turns).await;
@@ -141,7 +140,7 @@ async fn together<S: Journal + Clone>(store: &S, first: u32, turns: u32) {
     }
 }
 
-/// How many commits a log holds (sqlite.org/fileformat2.html, 4).
+/// Counts the commits in a WAL (sqlite.org/fileformat2.html, 4).
 fn commits_in_log(path: &Path) -> usize {
     let log = std::fs::read(format!("{}-wal", path.display())).unwrap();
     let page = usize::try_from(u32::from_be_bytes(log[8..12].try_into().unwrap())).unwrap();
@@ -151,8 +150,7 @@ fn commits_in_log(path: &Path) -> usize {
         .count()
 }
 
-/// Prints what both take, and the ratio of the medians: whatever else the machine does meanwhile,
-/// it does to both.
+/// Prints the times of both and the ratio of their medians: other load on the machine affects both.
 async fn measure(name: &str, store: &impl Journal, bare: impl AsyncFn(u32), turns: u32) {
     let (mut with, mut without) = (Vec::new(), Vec::new());
     for number in 1..=WARM + turns {
@@ -197,7 +195,7 @@ fn conversation(number: u32) -> ConversationKey {
     }
 }
 
-/// A turn with one tool call: the input, then what is appended, one commit each.
+/// Journals a turn with one tool call: the input, then the appends, one commit each.
 async fn journaled(store: &impl Journal, number: u32) {
     let (key, body) = (
         conversation(number),
@@ -215,7 +213,7 @@ async fn journaled(store: &impl Journal, number: u32) {
     }
 }
 
-/// What the runtime appends in a turn with one tool call, commit by commit.
+/// Returns the events that the runtime appends in a turn with one tool call, commit by commit.
 fn commits(number: u32) -> Vec<Vec<Event>> {
     let turn = format!("11111111-0000-7000-8000-{number:012}");
     let call = format!("call_{number}");
@@ -269,7 +267,7 @@ fn commits(number: u32) -> Vec<Vec<Event>> {
         .collect()
 }
 
-/// The same rows without a journal: inserts only, nothing looked up, in as many transactions.
+/// Inserts the same rows without a journal, in as many transactions and without reads.
 macro_rules! bare {
     ($name:ident, $pool:ty, $begin:literal) => {
         async fn $name(pool: &$pool, number: u32) {

@@ -1,9 +1,9 @@
-//! Long values of what is stored, so that each is stored once in a conversation: a row has the hash
-//! in the place of the value.
+//! Long values, stored once in each conversation: a row has a reference with the hash in place of
+//! the value.
 //!
-//! A tool's answer is in the event of its call, in the messages of the turn and in the log; words
-//! of a person or a model are in as many places. Values are taken out by nothing but their own
-//! content, so equal ones have one name wherever they stand.
+//! The result of a tool is in the event of its call, in the messages of the turn and in the log,
+//! and so are texts of people and models. The hash depends only on the value's content, so equal
+//! values share one entry wherever they occur.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,14 +17,14 @@ use serde_json::ser::Formatter;
 
 use crate::digest::hash;
 
-/// Bytes that a value may have in JSON and still stand where it is.
+/// Most bytes of JSON that stay in place.
 const SHORT: usize = 1024;
 
-/// The beginning of a reference in JSON. Nobody who writes JSON escapes this letter, so no text of
-/// anybody looks like it.
+/// The beginning of a reference in JSON. No serializer escapes the letter `b`, so no text can look
+/// like a reference.
 const MARK: &str = "\"\\u0062lob:";
 
-/// The beginning of a reference in a text that is not JSON, and of such a text that begins with
+/// The beginnings of a reference in a text that is not JSON, and of such a text that begins with
 /// this character itself.
 const TEXT_MARK: char = '\u{1}';
 const TEXT_BLOB: &str = "\u{1}blob:";
@@ -33,33 +33,28 @@ const TEXT_SELF: &str = "\u{1}text:";
 /// Hexadecimal digits of a SHA-256.
 const HASH: usize = 64;
 
-/// Values in values in values: what is written here has far fewer levels.
+/// Most levels of references, far more than are written. It ends a cycle in damaged data.
 const DEPTH_MAX: u32 = 128;
 
-/// Members whose values are taken out as a whole, if they are long without the long texts in them:
-/// the answer of a tool, and what it was called with.
+/// Members whose value is moved out as a whole, if it is long even without its long texts: the
+/// result and the arguments of a tool call.
 const MEMBERS: [&[u8]; 2] = [b"\"data\"", b"\"arguments\""];
 
 /// Values by the SHA-256 of their JSON.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Blobs(BTreeMap<String, String>);
 
-/// A value that is referred to and not there.
-#[derive(Debug)]
+/// A referenced value that is missing.
+#[derive(Debug, thiserror::Error)]
+#[error("a long part of it, {0}, is missing")]
 pub(crate) struct Missing(String);
-
-impl fmt::Display for Missing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a long part of it, {}, is missing", self.0)
-    }
-}
 
 impl Blobs {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns hashes and values.
+    /// Iterates over hashes and values.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0
             .iter()
@@ -70,7 +65,7 @@ impl Blobs {
         self.0.contains_key(hash)
     }
 
-    /// Adds the values of others.
+    /// Adds the values of another collection.
     #[cfg(feature = "postgres")]
     pub(crate) fn extend(&mut self, others: &Self) {
         self.0.extend(others.0.clone());
@@ -80,7 +75,7 @@ impl Blobs {
         self.0.insert(hash, body);
     }
 
-    /// Takes a value and returns what stands in its place.
+    /// Stores a value and returns its reference.
     fn take(&mut self, body: String) -> String {
         let hash = hash(&body);
         let reference = format!("{MARK}{hash}\"");
@@ -88,7 +83,7 @@ impl Blobs {
         reference
     }
 
-    /// Writes a value as [`Blobs::json`] does, and takes all of it if it is long even so.
+    /// Serializes a value as [`Blobs::json`] does, and moves all of it out if it is still long.
     pub(crate) fn value(&mut self, value: &impl Serialize) -> Result<String, StoreError> {
         let json = self.json(value)?;
         Ok(if json.len() > SHORT {
@@ -98,15 +93,15 @@ impl Blobs {
         })
     }
 
-    /// Writes a value as JSON without its long parts, which are taken.
+    /// Serializes a value as JSON, moving its long parts out.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<String, StoreError> {
-        let unusable = |error: &dyn fmt::Display| StoreError::Unusable {
-            message: format!("cannot be written as JSON: {error}"),
+        let unusable = |error: &dyn fmt::Display| {
+            StoreError::unusable(format!("cannot be written as JSON: {error}"))
         };
         let mut short = Short(Vec::with_capacity(256));
         match serde_json::to_writer(&mut short, value) {
             Ok(()) => return String::from_utf8(short.0).map_err(|error| unusable(&error)),
-            // Most values are short. What is not is written once more.
+            // Most values are short. Others are serialized a second time.
             Err(error) if error.is_io() => {}
             Err(error) => return Err(unusable(&error)),
         }
@@ -128,7 +123,7 @@ impl Blobs {
         String::from_utf8(std::mem::take(&mut out.bytes)).map_err(|error| unusable(&error))
     }
 
-    /// Returns a text that is not JSON, or if it is long, what stands in its place.
+    /// Returns a text that is not JSON, or its reference if it is long.
     pub(crate) fn text(&mut self, text: String) -> Result<String, StoreError> {
         if text.len() > SHORT {
             let reference = self.json(&text)?;
@@ -144,7 +139,7 @@ impl Blobs {
         })
     }
 
-    /// Returns the JSON with the values in the place of their references.
+    /// Replaces the references in JSON by their values.
     pub(crate) fn whole(&self, json: String) -> Result<String, Missing> {
         if !json.contains(MARK) {
             return Ok(json);
@@ -183,7 +178,7 @@ impl Blobs {
     }
 }
 
-/// Returns the hashes that JSON refers to.
+/// Iterates over the hashes that JSON refers to.
 pub(crate) fn references(json: &str) -> impl Iterator<Item = &str> {
     let mut rest = json;
     std::iter::from_fn(move || {
@@ -193,20 +188,19 @@ pub(crate) fn references(json: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns what stands before the first reference of a JSON text, its hash, and what stands behind
-/// it.
+/// Splits JSON at its first reference: the text before it, its hash, and the text after it.
 fn next_reference(json: &str) -> Option<(&str, &str, &str)> {
     let (before, behind) = json.split_once(MARK)?;
     Some((before, behind.get(..HASH)?, behind.get(HASH + 1..)?))
 }
 
-/// Returns the hash that a text refers to which is not JSON.
+/// Returns the hash of a text that is a reference and not JSON.
 pub(crate) fn text_reference(text: &str) -> Option<&str> {
     text.strip_prefix(TEXT_BLOB)
         .filter(|hash| hash.len() == HASH)
 }
 
-/// Takes what is short, and refuses the rest.
+/// A buffer that refuses more than [`SHORT`] bytes.
 struct Short(Vec<u8>);
 
 impl io::Write for Short {
@@ -223,14 +217,14 @@ impl io::Write for Short {
     }
 }
 
-/// The JSON written so far, and the values that were taken out of it.
+/// The JSON written so far, and the values that were moved out of it.
 struct Out {
     bytes: Vec<u8>,
     blobs: Blobs,
 }
 
 impl Out {
-    /// Puts a reference in the place of what was written from `start` on, if that is long.
+    /// Replaces what was written since `start` by a reference, if it is long.
     fn take_long(&mut self, start: usize) -> io::Result<()> {
         if self.bytes.len() - start > SHORT {
             let body = self.bytes.split_off(start);
@@ -256,15 +250,15 @@ impl io::Write for Written {
     }
 }
 
-/// Writes JSON in one line, and takes out what is long as soon as its end is written, so that no
-/// more than one long value is held beside those that were taken.
+/// A JSON formatter that moves a long value out as soon as its end is written, so that at most one
+/// long value is in memory besides those moved out.
 struct Split {
     out: Rc<RefCell<Out>>,
     /// Start of the name of the member that is being written.
     key: Option<usize>,
-    /// Start of the last text.
+    /// Start of the last string.
     string: usize,
-    /// The members that are being written: where the value begins, and whether it is taken out as a
+    /// The members that are being written: the start of the value, and true if it is moved out as a
     /// whole.
     members: Vec<(usize, bool)>,
 }

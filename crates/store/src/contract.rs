@@ -1,7 +1,7 @@
-//! What every backend must do, as tests: the behaviour the ports of `adjutant_core` promise.
+//! Contract tests: the behaviour that the ports of `adjutant_core` require of every backend.
 //!
-//! A backend proves it by calling these with a function that makes an empty store; each test gets a
-//! store of its own. They panic where the promise is broken.
+//! A backend passes a function that creates an empty store; each test gets its own. The tests panic
+//! on a violation.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -13,54 +13,56 @@
 mod begin;
 mod branch;
 mod budget;
+mod conversation;
 mod fact;
+mod fixture;
+mod history;
 mod journal;
+mod lease;
 mod log;
-mod long;
+mod long_values;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod maintenance;
 mod memory_ledger;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod passages;
-mod past;
 mod queue;
-mod sample;
 mod snapshot;
 mod task;
+mod task_change;
 mod task_index;
 mod token;
-mod with_change;
-mod work;
 
 pub use begin::*;
 pub use branch::*;
 pub use budget::*;
+pub use conversation::*;
 pub use fact::*;
+pub use history::*;
 pub use journal::*;
+pub use lease::*;
 pub use log::*;
-pub use long::*;
+pub use long_values::*;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use maintenance::*;
 pub use memory_ledger::*;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use passages::*;
-pub use past::*;
 pub use queue::*;
 pub use snapshot::*;
 pub use task::*;
+pub use task_change::*;
 pub use task_index::*;
 pub use token::*;
-pub use with_change::*;
-pub use work::*;
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-use adjutant_core::port::PastConversations;
+use adjutant_core::port::ConversationIndex;
 use adjutant_core::port::{
-    BudgetStore, ConversationStore, FactStore, Journal, LogStore, MemoryLedger, TaskIndex,
-    TaskStore, TokenStore,
+    BudgetStore, ConversationStore, FactStore, Journal, LogStore, MemoryLedger, TokenStore,
 };
+use adjutant_tools::{TaskIndex, TaskStore};
 
-/// Everything a [`TaskStore`] must do.
+/// Checks the contract of [`TaskStore`].
 pub async fn task_store<T: TaskStore>(make: impl AsyncFn() -> T) {
     tasks_are_added_changed_and_removed(&make().await).await;
     task_ids_are_never_reused(&make().await).await;
@@ -71,7 +73,7 @@ pub async fn task_store<T: TaskStore>(make: impl AsyncFn() -> T) {
     descriptions_hold_any_unicode(&make().await).await;
 }
 
-/// Everything a journal, with its logs and its list of conversations, must do.
+/// Checks the contract of a journal, with its logs and its list of conversations.
 pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl AsyncFn() -> J) {
     inputs_wait_in_order_and_once(&make().await).await;
     an_id_of_another_request_is_refused(&make().await).await;
@@ -127,17 +129,17 @@ pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl Async
     }
 }
 
-/// Everything a journal must do that keeps snapshots.
+/// Checks the contract of a journal that stores snapshots.
 pub async fn snapshots<J: Journal + ConversationStore>(make: impl AsyncFn() -> J) {
     a_snapshot_stands_for_what_came_before(&make().await).await;
     a_branch_goes_on_from_its_own_snapshot(&make().await).await;
 }
 
-/// Everything an index of past conversations must do.
+/// Checks the contract of the index of past conversations.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub async fn past_conversations<T>(make: impl AsyncFn() -> T)
 where
-    T: PastConversations + ConversationStore + crate::Maintenance,
+    T: ConversationIndex + ConversationStore + crate::Maintenance,
 {
     what_was_said_is_indexed_once_and_found(&make().await).await;
     what_is_not_indexed_comes_with_a_search(&make().await).await;
@@ -147,7 +149,7 @@ where
     index_words_hold_any_signs(&make().await).await;
 }
 
-/// Everything a [`TokenStore`] must do.
+/// Checks the contract of [`TokenStore`].
 pub async fn token_store<T: TokenStore>(make: impl AsyncFn() -> T) {
     tokens_stand_for_their_user_until_revoked(&make().await).await;
     a_token_is_what_it_was_made_to_be(&make().await).await;
@@ -155,7 +157,7 @@ pub async fn token_store<T: TokenStore>(make: impl AsyncFn() -> T) {
     expired_sessions_are_forgotten(&make().await).await;
 }
 
-/// Everything a [`BudgetStore`] must do, and the [`Journal`] beside it.
+/// Checks the contract of [`BudgetStore`], including bookings through the [`Journal`].
 pub async fn budget_store<T: BudgetStore + Journal>(make: impl AsyncFn() -> T) {
     what_a_block_holds_is_taken_until_it_is_closed(&make().await).await;
     adding_up_changes_no_sum(&make().await).await;
@@ -168,20 +170,20 @@ pub async fn budget_store<T: BudgetStore + Journal>(make: impl AsyncFn() -> T) {
     what_was_used_is_booked_with_the_events_it_came_of(&make().await).await;
 }
 
-/// Everything a [`TaskIndex`] must do.
+/// Checks the contract of [`TaskIndex`].
 pub async fn task_index<T: TaskIndex + TaskStore>(make: impl AsyncFn() -> T) {
     numbers_come_back_as_they_were(&make().await).await;
     numbers_are_shared_with_the_tasks_of_the_user(&make().await).await;
 }
 
-/// Everything a [`MemoryLedger`] must do.
+/// Checks the contract of [`MemoryLedger`].
 pub async fn memory_ledger<T: MemoryLedger>(make: impl AsyncFn() -> T) {
     changes_of_a_memory_come_back_as_they_were(&make().await).await;
     a_change_of_a_memory_is_replaced_in_its_place(&make().await).await;
     memories_belong_to_their_user_and_vault(&make().await).await;
 }
 
-/// Everything a [`FactStore`] must do, and the [`MemoryLedger`] beside it.
+/// Checks the contract of [`FactStore`], including the [`MemoryLedger`].
 pub async fn fact_store<T: FactStore + MemoryLedger>(make: impl AsyncFn() -> T) {
     facts_are_added_changed_and_removed_with_their_history(&make().await).await;
     facts_are_changed_only_as_they_were_known(&make().await).await;

@@ -1,13 +1,13 @@
-//! Digests, as they are stored.
+//! SHA-256 digests in hexadecimal.
 
 use ring::digest::{SHA256, digest};
 
-/// Returns the SHA-256 of a text in hexadecimal: the name of a text that is looked for as a whole.
+/// Returns the SHA-256 of a text in hexadecimal, for looking up a text as a whole.
 pub(crate) fn hash(text: &str) -> String {
     hex(digest(&SHA256, text.as_bytes()).as_ref())
 }
 
-/// Returns bytes in hexadecimal.
+/// Formats bytes in hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().map(char::from);

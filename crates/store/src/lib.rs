@@ -1,26 +1,47 @@
-//! What survives a crash: tasks, conversations, the journal and its logs.
+//! Durable storage for tasks, conversations, the journal and its logs, in SQLite or PostgreSQL.
 //!
-//! One folder per backend, the same file names in each. What a backend must do is in the ports of
-//! `adjutant_core` and, as tests, in the module `contract` (feature `contract`). What follows from
-//! an event or a change whatever the database is written once, outside the backends' folders.
-//! Nothing here decides what a turn does.
+//! [`sqlite::Store`] and [`postgres::Store`] implement the ports of `adjutant_core`: `Journal`,
+//! `TaskStore`, `ConversationStore` and the others. The SQL statements are written once, in the
+//! module `sql`; each backend has a folder for connecting, batching writes and explaining errors.
+//! The module `contract` (feature `contract`) has the tests that every backend passes. Nothing here
+//! decides what a turn does.
+//!
+//! # Examples
+//! ```
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! use adjutant_core::UserId;
+//! use adjutant_store::sqlite;
+//! use adjutant_tools::{TaskChange, TaskDescription, TaskFilter, TaskStore as _};
+//!
+//! let store = sqlite::Store::in_memory().await?;
+//! let user = UserId::local();
+//! let description = TaskDescription::new("buy milk")?;
+//! store.apply(&user, &TaskChange::Add { description }, None).await?;
+//! let open = store.list(&user, TaskFilter::Pending).await?;
+//! assert_eq!(open[0].description.to_string(), "buy milk");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-mod blob; // long values, stored once in a conversation
+mod blob; // long values, stored once in each conversation
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-mod digest; // names of texts
+mod change_feed; // broadcast of changes to subscribers
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-mod maintenance; // what whoever runs a store does with it
+mod decode_error; // stored values that cannot be decoded
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-mod news; // what changes, for those that wait
+mod digest; // SHA-256 in hexadecimal
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-mod row; // records as plain columns, and back
+mod maintenance; // status, check, backup, retention, removal of users
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-mod sql; // what every SQL database is asked
+mod record; // encoding of records as columns
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-mod status; // whether a conversation has work to do
-mod worker; // who runs a conversation, and whether they still live
+mod sql; // the statements, shared by both databases
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod status; // pending calls and open turn, folded from events
+mod worker; // identity of worker processes
 
 #[cfg(feature = "contract")]
 pub mod contract;

@@ -1,4 +1,5 @@
-//! Looking after a store: how it is, whether it is whole, a copy of it, and what is old.
+//! Operations for the operator of a store: status, consistency check, backup, retention, and
+//! removal of users.
 
 use std::fmt;
 use std::path::Path;
@@ -8,95 +9,97 @@ use adjutant_core::{BoxFuture, ConversationKey, UserId};
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// What whoever runs a store does with it.
+/// The maintenance operations of a store.
 pub trait Maintenance: Send + Sync + 'static {
-    /// How the database is.
+    /// Reads the status of the database.
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be read.
     fn status(&self) -> BoxFuture<'_, Result<DatabaseStatus, StoreError>>;
 
-    /// Returns how busy the way to the database is at this moment.
+    /// Returns the current load on the connections to the database.
     fn current_load(&self) -> Load;
 
-    /// Tries whether this process is told at once what other processes do. If not, it looks once a
-    /// second while somebody waits for that.
-    fn hears_others(&self) -> BoxFuture<'_, bool>;
+    /// Tests whether this process is notified of other processes' writes. If not, it polls once a
+    /// second while a caller waits for one.
+    fn receives_notifications(&self) -> BoxFuture<'_, bool>;
 
-    /// Looks for what is damaged or does not fit together: all that the database itself can find,
-    /// then conversation by conversation what a journal must be. Changes nothing. Empty: all is
-    /// well.
+    /// Checks the database: first its own integrity check, then every conversation's journal and
+    /// derived columns. Changes nothing. An empty list means that no problem was found.
     ///
     /// # Errors
-    /// [`StoreError`] if it could not even look. Damage is a finding and not an error.
+    /// [`StoreError`] if the check could not run. Damage is a finding, not an error.
     fn check(&self) -> BoxFuture<'_, Result<Vec<Finding>, StoreError>>;
 
-    /// Returns every user who has a task, a conversation or a change of a memory, in the order of
-    /// their names' bytes.
+    /// Returns every user with a task, a conversation, a fact or a memory change, in the byte order
+    /// of their ids.
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be read.
     fn users(&self) -> BoxFuture<'_, Result<Vec<UserId>, StoreError>>;
 
-    /// Writes a copy of the whole database to a file, while others go on working. The file is there
-    /// when it is whole and was found to be sound, or not at all.
+    /// Writes a copy of the whole database to a file, while the store stays in use. The file
+    /// appears only when it is complete and was checked.
     ///
     /// # Errors
-    /// [`StoreError::Unusable`]: a file of that name is there, no permission, no space; or the database is one of
-    /// PostgreSQL, whose own program does this: the message has the command.
+    /// [`StoreError::Unusable`] if a file of that name exists, permission or space is missing, or
+    /// the database is in PostgreSQL: the message then has the command for PostgreSQL's own backup
+    /// program.
     fn backup<'a>(&'a self, to: &'a Path) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Removes conversations in which nothing has happened since `before`, with their events and
-    /// logs; and of the same age: rows of calls that people made without a model, what users had
-    /// spent, the memory of changes that were made once, and the way back for notes and for facts
-    /// that read otherwise by now or are gone (of both never one of the last seven days: a turn may
-    /// be repeated so long). Why a fact is there that is there stays.
+    /// logs. Also removes, of the same age: invocations outside of conversations, users' spending,
+    /// idempotency keys, and the history of memory changes. Keys and history of the last seven days
+    /// are kept, because a turn may be repeated for that time; so is the change that made a fact's
+    /// present text.
     ///
-    /// Never what waits for somebody, runs, has an input nobody took, or is in doubt; and never a
-    /// task.
+    /// Never removes a task, nor a conversation that waits, runs, has an input that was not taken,
+    /// or has a call in doubt.
     ///
     /// # Errors
-    /// [`StoreError`]; what was removed before stays removed.
+    /// [`StoreError`]. What was removed before stays removed.
     fn remove_older_than(&self, before: Timestamp) -> BoxFuture<'_, Result<Removed, StoreError>>;
 
-    /// Counts what is kept of a user, by table: conversations, and what is in none of them. Tables
-    /// without a row are there too.
+    /// Counts a user's rows by table: conversations, and rows outside of conversations. Tables
+    /// without rows are included.
     ///
     /// # Errors
-    /// [`StoreError`] if it cannot be read.
-    fn kept_of<'a>(&'a self, user: &'a UserId)
-    -> BoxFuture<'a, Result<Vec<TableRows>, StoreError>>;
+    /// [`StoreError`] if they cannot be read.
+    fn count_rows_of<'a>(
+        &'a self,
+        user: &'a UserId,
+    ) -> BoxFuture<'a, Result<Vec<TableRows>, StoreError>>;
 
-    /// Reads the rows of a user that no other port answers with, each with its table: what was
-    /// spent, keys of changes, changes of a memory.
+    /// Reads a user's rows that no other port returns, each with its table: spending, idempotency
+    /// keys, memory changes and facts.
     ///
     /// # Errors
-    /// [`StoreError`] if it cannot be read.
+    /// [`StoreError`] if they cannot be read.
     fn rows_of<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Vec<UserRow>, StoreError>>;
 
-    /// Returns some of a user's conversations, of all agents, in the order of their places, behind
-    /// `after`. None: there are no more.
+    /// Returns a page of a user's conversations with all agents, in the order of their places,
+    /// after `after`. Empty after the last page.
     ///
     /// # Errors
-    /// [`StoreError`] if it cannot be read.
+    /// [`StoreError`] if they cannot be read.
     fn conversations_of<'a>(
         &'a self,
         user: &'a UserId,
         after: i64,
     ) -> BoxFuture<'a, Result<Vec<StoredConversation>, StoreError>>;
 
-    /// Refuses all tokens of a user from now on. Returns how many were not refused before.
+    /// Revokes all tokens of a user. Returns how many were valid before.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// [`StoreError`] if the tokens cannot be changed.
     fn refuse_user<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<u64, StoreError>>;
 
-    /// Removes everything that is kept of a user, in portions of conversations and then the rest at
-    /// once. Conversations that somebody alive works on stay, with everything that is in no
-    /// conversation: then it is to be done again. What everybody has spent together stays as it is.
+    /// Removes all data of a user: conversations in batches, then everything else at once. While a
+    /// live worker runs one of the conversations, that one and everything outside of conversations
+    /// stays, and the call has to be repeated. Totals of all users together are kept.
     ///
     /// # Errors
-    /// [`StoreError`]; what was removed before stays removed, and doing it again goes on from
+    /// [`StoreError`]. What was removed before stays removed, and repeating the call continues from
     /// there.
     fn remove_user<'a>(
         &'a self,
@@ -104,99 +107,101 @@ pub trait Maintenance: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<UserRemoved, StoreError>>;
 }
 
-/// A row of a user.
+/// A row of a user in a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UserRow {
-    /// Its table, without the prefix.
+    /// The table's name, without the prefix `adjutant_`.
     pub table: &'static str,
-    /// Its columns.
+    /// Names and values of the row, as JSON.
     #[serde(flatten)]
     pub columns: serde_json::Map<String, serde_json::Value>,
 }
 
-/// A conversation as the list of a user's has it.
+/// A conversation in the list of a user's conversations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredConversation {
-    /// Its key.
+    /// The key that identifies the conversation.
     pub key: ConversationKey,
-    /// Its title; empty until there are words.
+    /// The title. Empty until the first message.
     pub title: String,
-    /// Time of its creation.
+    /// Time at which the conversation was created.
     pub created_at: Timestamp,
-    /// Time of its last change.
+    /// Time at which the last input was accepted.
     pub updated_at: Timestamp,
-    /// Turns that were begun.
+    /// Number of turns that were started.
     pub turns: u64,
-    /// Its place in the order of [`Maintenance::conversations_of`].
+    /// Position in the order of [`Maintenance::conversations_of`].
     pub place: i64,
 }
 
-/// The result of removing a user.
+/// The result of [`Maintenance::remove_user`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UserRemoved {
-    /// Conversations, with everything in them.
+    /// Number of conversations that were removed, with everything in them.
     pub conversations: u64,
-    /// Conversations that stay, because somebody alive works on them.
+    /// Conversations that were not removed because a live worker runs them.
     pub running: Vec<ConversationKey>,
-    /// Rows beside them, by table. Empty while there is one that stays.
+    /// Rows outside of conversations that were removed, by table. Empty if `running` is not.
     pub rows: Vec<TableRows>,
 }
 
 /// The load on a process's connections to its database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Load {
-    /// Connections that the process may have. `None`: there is no pool, but one thread that writes
-    /// (SQLite).
+    /// Most connections that the process opens. `None` for SQLite, which has a writer thread and no
+    /// pool.
     pub connections_max: Option<u32>,
-    /// Connections in use.
+    /// Connections that are in use.
     pub connections_busy: u32,
-    /// Connections that are open and that nobody uses.
+    /// Open connections that are not in use.
     pub connections_idle: u32,
-    /// Calls that wait for a connection, or for the thread that writes.
+    /// Calls that wait for a connection or for the writer thread.
     pub waiting: u32,
 }
 
-/// How a database is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// A summary of a database for an operator: product, schema, size, and work to do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct DatabaseStatus {
-    /// Which one, as a person would name it, without a password.
+    /// The database as a person would name it, without a password.
     pub place: String,
     /// Product and version, such as `SQLite 3.51.3`.
     pub product: String,
-    /// The version of its schema.
+    /// Version of the schema: the last migration.
     pub schema_version: u64,
-    /// How SQLite keeps what is not yet in the file, such as `wal`.
+    /// SQLite's journal mode, such as `wal`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub journal_mode: Option<String>,
-    /// What it takes on the disk, in bytes.
+    /// Size on disk in bytes, with SQLite's WAL.
     pub bytes: u64,
-    /// Rows of each table.
+    /// Number of rows in each table.
     pub tables: Vec<TableRows>,
-    /// Conversations with work to do: an input nobody took, or a turn that neither ended nor waits.
+    /// Conversations with work to do: an input that was not taken, or a turn that neither ended nor
+    /// waits.
     pub unsettled: u64,
     /// Conversations that wait for a person.
     pub waiting: u64,
-    /// When the oldest conversation began.
+    /// Time at which the oldest conversation was created.
     pub oldest: Option<Timestamp>,
-    /// When the last input was accepted.
+    /// Time at which the last input was accepted.
     pub newest: Option<Timestamp>,
 }
 
-/// How many rows a table has.
+/// The number of rows in a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TableRows {
-    /// The table.
+    /// The table's name, without the prefix `adjutant_`.
     pub name: String,
-    /// Its rows.
+    /// Count at the time of the query.
     pub rows: u64,
 }
+crate::sql::from_row! { TableRows { name, rows } }
 
-/// Something that is damaged or does not fit together.
+/// A problem found by [`Maintenance::check`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Where: the file, a conversation, a task.
+    /// Location of the problem: the file, a conversation, a task.
     pub place: String,
-    /// What is wrong there.
+    /// Explanation of the inconsistency, for an operator.
     pub problem: String,
 }
 
@@ -206,27 +211,27 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What was removed because it is old.
+/// The result of [`Maintenance::remove_older_than`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Removed {
-    /// Conversations.
+    /// Number of conversations that were removed.
     pub conversations: u64,
-    /// Their events.
+    /// Number of events in the removed conversations.
     pub events: u64,
-    /// Rows of calls that people made without a model.
+    /// Number of invocations outside of conversations that were removed.
     pub invocations: u64,
-    /// Keys of changes that were made once.
+    /// Number of idempotency keys that were removed.
     pub changes: u64,
-    /// Days of users whose spending was kept.
+    /// Number of days of spending that were removed, counted for each user.
     pub budget_days: u64,
-    /// Changes of memories that say nothing about a fact as it is now.
+    /// Number of memory changes that were removed.
     pub memory_changes: u64,
 }
 
 impl Removed {
-    /// Whether there was nothing to remove.
+    /// Returns true if nothing was removed.
     #[must_use]
-    pub fn is_nothing(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }

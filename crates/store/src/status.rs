@@ -1,58 +1,59 @@
-//! Whether a conversation has work to do: a fold over its events.
+//! The status columns of a conversation: a fold over its events, one event at a time.
 
 use adjutant_core::{Awaits, CallId, Event, PendingCall};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Where a conversation stands, as far as looking for work needs it.
+/// The state of a conversation, as far as the search for due work needs it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Status {
-    /// The turn that has not ended.
+    /// The open turn.
     pub(crate) turn: Option<String>,
-    /// Where the `TurnParked` is that the turn waits on.
+    /// The sequence number of the `TurnParked` event that the turn waits at.
     pub(crate) parked_seq: Option<i64>,
-    /// The calls of it that nobody has answered.
-    pub(crate) waiting: Vec<Waiting>,
+    /// The open turn's pending calls that were not answered yet.
+    pub(crate) waiting: Vec<WaitingCall>,
 }
 
-/// A call that nobody has answered.
+/// A pending call that was not answered yet. The untagged variants are the formats of earlier
+/// versions, too.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Waiting {
-    /// For its result, with the time from which on that is too late and where it comes from.
+pub(crate) enum WaitingCall {
+    /// A call that waits for a result: the time at which it expires, and the source of the result.
     Result(CallId, Timestamp, Awaits),
-    /// For a person, with the time from which on an answer is too late.
+    /// A call that waits for a person: the time at which an answer comes too late.
     Until(CallId, Timestamp),
-    /// As it was stored before anybody looked for what expired.
+    /// A call as versions stored it that did not record its expiry.
     Call(CallId),
 }
 
-impl Waiting {
-    fn of(call: &PendingCall) -> Self {
+impl WaitingCall {
+    fn new(call: &PendingCall) -> Self {
         match call.awaits {
             Some(awaits) => Self::Result(call.call_id.clone(), call.expires_at, awaits),
             None => Self::Until(call.call_id.clone(), call.expires_at),
         }
     }
 
-    /// Returns whether it is the same call with the same time, or the same call as it was stored
-    /// when less was noted of it.
-    pub(crate) fn stands_for(&self, other: &Self) -> bool {
+    /// Returns true if both are the same call with the same expiry, or `self` is the same call in
+    /// an older format that recorded less.
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         let knew_less = match self {
             Self::Result(..) => false,
-            Self::Until(_, at) => other.until() == Some(*at),
+            Self::Until(_, at) => other.expires_at() == Some(*at),
             Self::Call(_) => true,
         };
-        self == other || (knew_less && other.is(self.call()))
+        self == other || (knew_less && other.is_call(self.call()))
     }
 
-    /// Returns whether it waits for a person.
-    pub(crate) fn is_asked(&self) -> bool {
+    /// Returns true if the call waits for a person.
+    pub(crate) fn asks_person(&self) -> bool {
         !matches!(self, Self::Result(..))
     }
 
-    /// The time from which on an answer is too late, if it was noted.
-    pub(crate) fn until(&self) -> Option<Timestamp> {
+    /// Returns the time at which the call expires, if it was recorded.
+    pub(crate) fn expires_at(&self) -> Option<Timestamp> {
         match self {
             Self::Result(_, at, _) | Self::Until(_, at) => Some(*at),
             Self::Call(_) => None,
@@ -64,19 +65,23 @@ impl Waiting {
         call
     }
 
-    fn is(&self, wanted: &CallId) -> bool {
+    fn is_call(&self, wanted: &CallId) -> bool {
         self.call() == wanted
     }
 }
 
 impl Status {
-    /// When the first of the calls that wait expires.
+    /// Returns the time at which the first pending call expires.
     pub(crate) fn wake_at(&self) -> Option<Timestamp> {
-        self.waiting.iter().filter_map(Waiting::until).min()
+        self.waiting
+            .iter()
+            .filter_map(WaitingCall::expires_at)
+            .min()
     }
 
-    /// The same as `adjutant_core::conversation::{open_turn, pending}`, one event at a time.
-    pub(crate) fn follow(&mut self, seq: i64, event: &Event) {
+    /// Applies one event. The result equals `adjutant_core::conversation::{open_turn, pending}`
+    /// over all events.
+    pub(crate) fn apply(&mut self, seq: i64, event: &Event) {
         match event {
             Event::TurnStarted { turn, .. } => {
                 self.turn = Some(turn.to_string());
@@ -84,17 +89,17 @@ impl Status {
             }
             Event::TurnParked { pending, .. } => {
                 self.parked_seq = Some(seq);
-                self.waiting = pending.iter().map(Waiting::of).collect();
+                self.waiting = pending.iter().map(WaitingCall::new).collect();
             }
-            // The turn goes on when the last pending call is answered.
+            // The turn continues when the last pending call is answered.
             Event::CallAnswered { call, .. } | Event::DoubtResolved { call, .. } => {
-                self.waiting.retain(|waiting| !waiting.is(call));
+                self.waiting.retain(|waiting| !waiting.is_call(call));
             }
             Event::TurnFinished { .. } => {
                 self.turn = None;
                 self.waiting.clear();
             }
-            // The others happen while a turn runs, or leave one waiting as it was.
+            // The other events happen while a turn runs, or do not change what it waits for.
             _ => {}
         }
         if self.waiting.is_empty() {

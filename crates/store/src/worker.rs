@@ -1,25 +1,31 @@
-//! Who runs a conversation, and whether they still live.
+//! The identity of worker processes, and a check whether one still runs.
 
 use std::sync::OnceLock;
 
-/// This process as the holder of claims: `pid-<process id>-<start time>`.
+/// Returns the name of this process as a worker: `pid-<process id>-<start time>`.
 ///
-/// Pids are given again after a while; together with the start time of the process they are not. A
-/// caller may append `-` and words of its own to tell several workers of one process apart.
+/// The system reuses process ids, but not together with the start time. To tell several workers of
+/// one process apart, append `-` and a suffix.
+///
+/// # Examples
+/// ```
+/// let worker = format!("{}-batch", adjutant_store::worker_id());
+/// assert!(worker.starts_with("pid-"));
+/// ```
 pub fn worker_id() -> &'static str {
     static ID: OnceLock<String> = OnceLock::new();
     ID.get_or_init(|| {
         let pid = std::process::id();
-        // Without `/proc` it says 0. Should the pid come back, its new owner may well take over the
-        // claims of the old.
+        // Without `/proc` the start time is 0. Should the process id be reused then, the new
+        // process can take over the old one's leases, which it would have to wait for otherwise.
         format!("pid-{pid}-{}", linux::start_ticks(pid).unwrap_or_default())
     })
 }
 
-/// Whether a worker of this machine certainly does not run any more. Of one that is not named as
-/// [`worker_id`] names them, or on a system without `/proc`, nothing is known: `false`.
+/// Returns true if a worker of this machine certainly does not run any more. False for a name that
+/// [`worker_id`] did not make, and on systems without `/proc`.
 #[cfg(feature = "sqlite")]
-pub(crate) fn is_gone(worker: &str) -> bool {
+pub(crate) fn is_dead(worker: &str) -> bool {
     let mut words = worker.splitn(4, '-');
     let (Some("pid"), Some(pid), Some(started)) = (words.next(), words.next(), words.next()) else {
         return false;
@@ -27,16 +33,16 @@ pub(crate) fn is_gone(worker: &str) -> bool {
     let (Ok(pid), Ok(started)) = (pid.parse(), started.parse::<u64>()) else {
         return false;
     };
-    // An id made without `/proc` says 0; and without our own start time there is no `/proc` to
-    // judge by now.
+    // A start time of 0 was recorded without `/proc`; and if our own cannot be read, `/proc` is not
+    // there now.
     started != 0
         && linux::start_ticks(std::process::id()).is_some()
         && linux::start_ticks(pid) != Some(started)
 }
 
 mod linux {
-    /// When a process started, in clock ticks since boot. `None`: there is none, it has ended and
-    /// only waits for its parent, or the system does not say.
+    /// Returns the time at which a process started, in clock ticks since boot. `None` if it does
+    /// not exist, has ended and is only waiting to be reaped, or the system does not say.
     ///
     /// Source: proc_pid_stat(5): field 3 is the state, field 22 the start time; field 2, the name,
     /// is in parentheses and may contain anything.
@@ -59,13 +65,13 @@ mod tests {
 
     #[test]
     fn this_process_lives() {
-        assert!(!is_gone(worker_id()));
-        assert!(!is_gone(&format!("{}-second", worker_id())));
+        assert!(!is_dead(worker_id()));
+        assert!(!is_dead(&format!("{}-second", worker_id())));
     }
 
     #[test]
     fn the_same_pid_started_at_another_time_is_another_process() {
-        assert!(is_gone(&format!("pid-{}-1", std::process::id())));
+        assert!(is_dead(&format!("pid-{}-1", std::process::id())));
     }
 
     #[test]
@@ -80,16 +86,16 @@ mod tests {
             child.id(),
             linux::start_ticks(child.id()).unwrap()
         );
-        assert!(!is_gone(&id));
+        assert!(!is_dead(&id));
         drop(child.stdin.take());
-        // Nobody has waited for it yet, so it stays a zombie from the moment it ends.
+        // Not reaped yet, so it stays a zombie from the moment it ends.
         let patience = std::time::Instant::now() + std::time::Duration::from_secs(60);
-        while !is_gone(&id) && std::time::Instant::now() < patience {
+        while !is_dead(&id) && std::time::Instant::now() < patience {
             std::thread::yield_now();
         }
-        let gone_unreaped = is_gone(&id);
+        let gone_unreaped = is_dead(&id);
         child.wait().unwrap();
-        assert!(gone_unreaped && is_gone(&id));
+        assert!(gone_unreaped && is_dead(&id));
     }
 
     #[test]
@@ -97,7 +103,7 @@ mod tests {
         for name in [
             "", "pid", "pid-1", "pid-x-1", "pid-1-x", "host-1-2", "pid-1-0",
         ] {
-            assert!(!is_gone(name), "{name:?}");
+            assert!(!is_dead(name), "{name:?}");
         }
     }
 }

@@ -5,7 +5,7 @@ use adjutant_core::port::{
 };
 use adjutant_core::{ConversationKey, Event, Input};
 
-use super::sample::*;
+use super::fixture::*;
 
 const LEASE: Duration = Duration::from_secs(3600);
 
@@ -32,8 +32,8 @@ fn known(newer: &Newer) -> Known {
     }
 }
 
-/// An input, the claim and the beginning of its turn are one commit; a second worker's input waits,
-/// and is handed over with the end of the turn instead of the release.
+/// Accepting an input, taking the lease and starting the turn are one commit. A second worker's
+/// input waits, and is returned at the end of the turn instead of releasing the lease.
 pub async fn a_turn_begins_and_ends_with_its_claim(store: &(impl Journal + LogStore)) {
     let key = conversation("anna", 1);
     assert_eq!(
@@ -121,7 +121,7 @@ pub async fn a_turn_begins_and_ends_with_its_claim(store: &(impl Journal + LogSt
     );
     let all = [events, end, rest].concat();
     assert_eq!(store.load(&key).await.unwrap().events, all);
-    // Nothing is left to do, and the claim is free: another worker gets it at once.
+    // No work is left and the lease is free: another worker gets it at once.
     let begun = store.begin(&key, begin(None, &[], "b")).await.unwrap();
     let Begun::Claimed {
         claim: Claim::Granted,
@@ -137,7 +137,7 @@ pub async fn a_turn_begins_and_ends_with_its_claim(store: &(impl Journal + LogSt
     );
 }
 
-/// Whoever begins is told what it does not know yet, and everything if what it knows is of another
+/// A worker gets the events that it does not know yet, or all if those it knows are of another
 /// conversation.
 pub async fn what_is_known_is_not_read_again(
     store: &(impl Journal + adjutant_core::port::ConversationStore),
@@ -221,9 +221,9 @@ pub async fn what_is_known_is_not_read_again(
     );
 }
 
-/// An input that is accepted with its turn waits for whoever claims the conversation next: with the
-/// turn begun, or in the inbox. Either way it is done once, and a turn is begun for nobody who has
-/// to wait.
+/// An input that is accepted with its turn waits for the worker that takes the lease next, with the
+/// turn started or in the inbox. In both cases it is handled once. No turn is started while another
+/// worker holds the lease.
 pub async fn a_turn_may_begin_before_anybody_has_it(store: &(impl Journal + LogStore)) {
     let key = conversation("anna", 1);
     let (i1, i2) = (message("i1", 0, "one"), message("i2", 1, "two"));
@@ -237,7 +237,7 @@ pub async fn a_turn_may_begin_before_anybody_has_it(store: &(impl Journal + LogS
         store.unsettled(&agent(), None).await.unwrap(),
         std::slice::from_ref(&key)
     );
-    // Beside what waits, nothing is begun.
+    // While other inputs wait, no turn is started.
     store
         .submit_with_turn(&key, &i2, &started(2, "i2"))
         .await
@@ -294,7 +294,7 @@ pub async fn a_turn_may_begin_before_anybody_has_it(store: &(impl Journal + LogS
             .as_deref(),
         Some("SUCCESS:RESPONSE_GIVEN")
     );
-    // What another worker has is only accepted.
+    // While another worker holds the lease, the input is only accepted.
     let rest = recorded(
         next + 2,
         at(3),
@@ -311,7 +311,7 @@ pub async fn a_turn_may_begin_before_anybody_has_it(store: &(impl Journal + LogS
         .append_held(&key, "b".into(), &recorded(6, at(5), &[started(3, "i3")]))
         .await
         .unwrap();
-    // What was answered before leads to nothing new.
+    // A repeat of an input that was answered starts nothing.
     let end = recorded(7, at(6), &[finished(3, "SUCCESS:RESPONSE_GIVEN")]);
     assert_eq!(
         store.finish(&key, "b".into(), &end, None).await.unwrap(),
@@ -324,8 +324,7 @@ pub async fn a_turn_may_begin_before_anybody_has_it(store: &(impl Journal + LogS
     assert_eq!(store.unsettled(&agent(), None).await.unwrap(), []);
 }
 
-/// A turn is not begun beside an open one, nor before inputs that came first, nor for an input that
-/// came before.
+/// A turn is not started while one is open, nor before earlier inputs, nor for a repeated input.
 pub async fn a_turn_begins_only_where_nothing_else_is_to_do(store: &impl Journal) {
     let (open, busy, again) = (
         conversation("anna", 1),
@@ -367,7 +366,7 @@ pub async fn a_turn_begins_only_where_nothing_else_is_to_do(store: &impl Journal
         (new.events, new.inbox.len()),
         (recorded(1, at(1), &[started(1, "i1")]), 1)
     );
-    // An input came first.
+    // Another input came first.
     store.submit(&busy, &i1).await.unwrap();
     let new = claimed(
         store
@@ -376,7 +375,7 @@ pub async fn a_turn_begins_only_where_nothing_else_is_to_do(store: &impl Journal
             .unwrap(),
     );
     assert_eq!((new.events.len(), new.inbox.len()), (0, 2));
-    // The same input again: what it led to is what it leads to.
+    // A repeat of the input starts nothing new.
     store
         .begin(&again, begin(Some(&i1), &[started(3, "i1")], "a"))
         .await
@@ -398,7 +397,7 @@ pub async fn a_turn_begins_only_where_nothing_else_is_to_do(store: &impl Journal
     );
     assert_eq!((new.events.len(), new.inbox), (2, Vec::new()));
     store.finish(&again, "a".into(), &[], None).await.unwrap();
-    // Another request under the same name is refused, and nothing is claimed.
+    // Another request under the same id is refused, and takes no lease.
     let named = |print: &str| Input {
         fingerprint: Some(print.to_owned()),
         ..message("i5", 5, "five")
@@ -426,8 +425,8 @@ pub async fn a_turn_begins_only_where_nothing_else_is_to_do(store: &impl Journal
     ));
 }
 
-/// A turn that waits for a human is given back unless an answer came meanwhile; what waits for its
-/// end is no answer.
+/// The lease of a turn that waits for a person is released unless an answer came meanwhile. An
+/// input that is queued for the end of the turn is no answer.
 pub async fn a_turn_that_waits_is_given_back_unless_an_answer_came(store: &impl Journal) {
     let key = conversation("anna", 1);
     let i1 = message("i1", 0, "drop the milk");
@@ -451,7 +450,7 @@ pub async fn a_turn_that_waits_is_given_back_unless_an_answer_came(store: &impl 
         store.finish(&key, "a".into(), &[], None).await.unwrap(),
         Finished::Released
     );
-    // The answer comes: what waited is there too, in order.
+    // The answer comes: the queued input is there too, in order.
     let begun = store
         .begin(&key, begin(Some(&message("i3", 4, "yes")), &[], "b"))
         .await
@@ -471,7 +470,7 @@ pub async fn a_turn_that_waits_is_given_back_unless_an_answer_came(store: &impl 
             .collect::<Vec<_>>(),
         ["i2", "i3"]
     );
-    // With the end of the turn, what waited for it is next.
+    // At the end of the turn, the queued input is next.
     let end = [
         answered(1, "call_1", Some("i3")),
         finished(1, "SUCCESS:TASK_COMPLETED"),

@@ -7,9 +7,9 @@ use adjutant_core::port::{
 };
 use adjutant_core::{ConversationId, ConversationKey, DecisionFilter, Event, Recorded, TurnId};
 
-use super::sample::*;
+use super::fixture::*;
 
-/// How many events [`said`] has.
+/// Number of events in [`said`].
 const EVENTS: u64 = 3;
 
 /// The events of a turn in which a tool was called.
@@ -21,7 +21,7 @@ fn said(number: u32) -> Vec<Event> {
     ]
 }
 
-/// Adds turns behind what is there.
+/// Appends turns to the conversation.
 async fn say(store: &impl Journal, key: &ConversationKey, turns: &[u32]) {
     for number in turns {
         store
@@ -68,8 +68,8 @@ fn numbered(turns: &[u32]) -> Vec<TurnId> {
     turns.iter().map(|number| turn(*number)).collect()
 }
 
-/// A branch reads as the other's events up to its place and then its own; the other does not
-/// change. It can be read from any place on, and its own events begin behind its place.
+/// A branch consists of the original's events up to its place, followed by its own; the original
+/// does not change. It can be read from any place on.
 pub async fn a_branch_begins_with_what_was_said_before<T>(store: &T)
 where
     T: Journal + LogStore + ConversationStore,
@@ -163,7 +163,7 @@ where
         assert_eq!((newer.after, newer.events), (seq, rest));
     }
     assert_eq!(store.load(&parent).await.unwrap(), before);
-    // What was decided before is not decided, nor paid for, once more.
+    // Earlier decisions are not logged or charged again.
     let of = |key: &ConversationKey| DecisionFilter {
         conversation: Some(key.conversation),
         ..DecisionFilter::default()
@@ -183,8 +183,7 @@ where
     assert_eq!(listed.len(), 2);
 }
 
-/// A branch begins where no turn is open, of a conversation that is there, under an id that is
-/// free.
+/// A branch can be made where no turn is open, of an existing conversation, under an unused id.
 pub async fn a_branch_begins_between_turns<T: Journal + ConversationStore>(store: &T) {
     let (parent, child) = (conversation("anna", 1), conversation("anna", 2));
     assert_eq!(
@@ -252,7 +251,7 @@ pub async fn a_branch_begins_between_turns<T: Journal + ConversationStore>(store
     );
 }
 
-/// Questions, messages and claims of the conversation stay its own.
+/// Pending calls, inputs and leases stay with the original conversation.
 pub async fn a_branch_inherits_nothing_that_waits<T: Journal + ConversationStore>(store: &T) {
     let (parent, child) = (conversation("anna", 1), conversation("anna", 2));
     say(store, &parent, &[1]).await;
@@ -294,7 +293,7 @@ pub async fn a_branch_inherits_nothing_that_waits<T: Journal + ConversationStore
         Claim::Granted
     );
     store.release(&child, "other".into()).await.unwrap();
-    // An input's id is the conversation's that accepted it.
+    // An input's id belongs to the conversation that accepted it.
     store
         .submit(&child, &message("i1", 2, "once more"))
         .await
@@ -303,9 +302,9 @@ pub async fn a_branch_inherits_nothing_that_waits<T: Journal + ConversationStore
     assert_eq!(store.unsettled(&agent(), None).await.unwrap(), [child]);
 }
 
-/// Alternatives are listed with the conversation that goes on and the branches that have begun,
-/// from each one's point of view; a branch of a branch at a place it has in common with another is
-/// a branch of that one.
+/// Alternatives are listed from each conversation's point of view: the original, if it continues,
+/// and the branches that have events of their own. A branch of a branch at a place that it shares
+/// with the original is a branch of the original.
 pub async fn alternatives_are_told_where_they_differ<T: Journal + ConversationStore>(store: &T) {
     let [a, b, c, d, e] = [1, 2, 3, 4, 5].map(|number| conversation("anna", number));
     let point = |key: &ConversationKey, seq| {
@@ -372,8 +371,8 @@ pub async fn alternatives_are_told_where_they_differ<T: Journal + ConversationSt
     );
 }
 
-/// What branches begin with stays when the conversation is deleted, with its logs; what none of
-/// them shows is gone.
+/// The common events of branches, with their logs, survive the deletion of the original; events
+/// that no branch has are deleted.
 pub async fn a_deleted_conversation_leaves_its_branches_whole<T>(store: &T)
 where
     T: Journal + LogStore + ConversationStore,
@@ -457,7 +456,7 @@ where
     };
     assert_eq!(store.alternatives(&b).await.unwrap(), [at_3]);
 
-    // The id is free again, and means nothing to those that came from it.
+    // The id can be used again, and the new conversation has no relation to the branches.
     say(store, &a, &[7]).await;
     assert_eq!(store.alternatives(&a).await.unwrap(), []);
     assert_eq!(store.delete(&a).await.unwrap(), Deleted::Yes);
@@ -471,7 +470,7 @@ where
     }
 }
 
-/// Numbers that are the same every time.
+/// A pseudorandom sequence that is the same in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -484,8 +483,8 @@ impl Dice {
     }
 }
 
-/// Whatever is said, branched and deleted, each conversation that is left reads as the events
-/// before its place and its own, and a turn is in the log for as long as a conversation shows it.
+/// After random appends, branches and deletions, each remaining conversation reads as its common
+/// events and its own, and a turn is in the log as long as a conversation contains it.
 pub async fn every_conversation_of_a_tree_reads_as_it_was_said<T>(store: &T, seed: u64)
 where
     T: Journal + LogStore + ConversationStore,
@@ -534,7 +533,7 @@ where
                 "step {number} of seed {seed}"
             );
         }
-        // Turns are read across the places at which branches begin.
+        // Turns are read across the places where branches begin.
         if let Some((id, events)) = known.iter().nth(dice.below(known.len().max(1))) {
             let (before, turns) = (dice.below(events.len() / 3 + 1), dice.below(4) + 1);
             let from = before.saturating_sub(turns) * 3;
@@ -570,8 +569,8 @@ where
     }
 }
 
-/// A database with branches is found whole, and what is wrong with one is found. Old conversations
-/// go when what they hold is old: branches that are younger keep what they begin with.
+/// A database with branches passes the check, and damage to one is found. Retention removes old
+/// conversations, while younger branches keep their common events.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub async fn branches_are_checked_and_removed<T, F>(make: impl AsyncFn() -> (T, F))
 where

@@ -10,7 +10,7 @@ use adjutant_core::{Allowance, Cost, Exceeded, Quantity, Scope, Spending, UserId
 use jiff::civil::{Date, date};
 use uuid::Uuid;
 
-use super::sample::{at, conversation, finished, message, recorded, started, user};
+use super::fixture::{at, conversation, finished, message, recorded, started, user};
 
 const TODAY: Date = date(2026, 11, 22);
 const NONE: Allowance = Allowance {
@@ -49,7 +49,7 @@ fn over(scope: Scope, limit: u64, taken: u64, needed: u64) -> Granted {
     })
 }
 
-/// A process with one block for each bound, as it counts what it does.
+/// A worker with one block for each limit, counting its own use.
 #[derive(Debug, Clone)]
 struct Process {
     worker: String,
@@ -76,7 +76,7 @@ impl Process {
         }
     }
 
-    /// Asks for a step, and if that is wanted for more. What is granted is kept: the step begins.
+    /// Reserves a step, asking for more if `wanted`. The grant is kept: the step starts.
     async fn ask(&mut self, store: &impl BudgetStore, need: Spending, wanted: Spending) -> Granted {
         let ask = |(block, allowance)| Ask {
             block,
@@ -103,13 +103,13 @@ impl Process {
         granted
     }
 
-    /// The same for exactly one step; `None` if it may begin.
+    /// Reserves exactly one step. Returns `None` if it may start.
     async fn reserve(&mut self, store: &impl BudgetStore, need: Spending) -> Option<Granted> {
         let granted = self.ask(store, need, Spending::default()).await;
         matches!(granted, Granted::Exceeded(_)).then_some(granted)
     }
 
-    /// Spending of a step that had set aside `most`.
+    /// Returns the booking of a step that had reserved `most`.
     fn used(&mut self, most: Spending, used: Spending, closes: bool) -> Booking {
         self.kept = self.kept - most + used;
         let drawn = |(block, _)| Drawn { block, closes };
@@ -125,8 +125,8 @@ impl Process {
     }
 }
 
-/// A block's room is taken, whatever of it is booked, until it is closed; then only that is. Every
-/// user and every day has its own.
+/// The amount of a block counts as used until the block is closed, whatever is booked of it; after
+/// that, only the bookings count. Users and days are separate.
 pub async fn what_a_block_holds_is_taken_until_it_is_closed(store: &impl BudgetStore) {
     let (anna, bert) = (user("anna"), user("bert"));
     let of = |user: &UserId| Process::new(user, at_most(100), NONE);
@@ -158,7 +158,7 @@ pub async fn what_a_block_holds_is_taken_until_it_is_closed(store: &impl BudgetS
             Some(over(Scope::Day, 100, 70, 40))
         );
     }
-    // What is left of a block is given back whenever the process asks again.
+    // The rest of a block is returned when the worker asks again.
     assert_eq!(first.reserve(store, tokens(1)).await, None);
     assert_eq!(
         second.reserve(store, tokens(45)).await,
@@ -182,8 +182,8 @@ pub async fn what_a_block_holds_is_taken_until_it_is_closed(store: &impl BudgetS
     assert_eq!(store.spent(None, TODAY).await.unwrap(), used);
 }
 
-/// Bookings that are added up come to the same: what was spent, what a block still holds, and what
-/// is closed.
+/// Folding changes no sum: neither what was spent, nor what a block still reserves, nor what is
+/// closed.
 pub async fn adding_up_changes_no_sum(store: &impl BudgetStore) {
     let (anna, bert) = (user("anna"), user("bert"));
     let of = |user: &UserId| Process::new(user, at_most(100), at_most(160));
@@ -210,7 +210,7 @@ pub async fn adding_up_changes_no_sum(store: &impl BudgetStore) {
         );
         store.fold(TODAY).await.unwrap();
     }
-    // More is used of a block whose bookings were added up before.
+    // More is booked on a block whose earlier bookings were folded.
     store
         .book(&[runs.used(tokens(40), tokens(45), false)])
         .await
@@ -234,7 +234,7 @@ pub async fn adding_up_changes_no_sum(store: &impl BudgetStore) {
     assert_eq!(store.spent(None, TODAY).await.unwrap().tokens, 80);
 }
 
-/// Each quantity has its bound; what is not bounded is counted all the same.
+/// Each quantity has its own limit; one without a limit is counted all the same.
 pub async fn every_quantity_has_its_bound(store: &impl BudgetStore) {
     let anna = user("anna");
     let used = Spending {
@@ -298,7 +298,7 @@ pub async fn every_quantity_has_its_bound(store: &impl BudgetStore) {
         assert_eq!((refused.quantity, refused.limit), (quantity, limit));
         assert_eq!(refused.taken, refused.needed);
     }
-    // Nobody knows what it takes: it does not fit, and without a bound it harms nothing.
+    // The use is unknown: it fits no limit, and does no harm without one.
     let unknown = Spending {
         cost: Cost::from_nano_usd(u64::MAX),
         tokens: u64::MAX,
@@ -318,7 +318,7 @@ pub async fn every_quantity_has_its_bound(store: &impl BudgetStore) {
     assert!(of(dear).reserve(store, used).await.is_some());
 }
 
-/// What everybody spends together has a bound of its own.
+/// All users together have a separate limit.
 pub async fn everybody_together_has_a_bound(store: &impl BudgetStore) {
     let (anna, bert) = (user("anna"), user("bert"));
     let of = |user: &UserId| Process::new(user, at_most(100), at_most(150));
@@ -340,8 +340,8 @@ pub async fn everybody_together_has_a_bound(store: &impl BudgetStore) {
     assert_eq!(store.spent(None, TODAY).await.unwrap().tokens, 80);
 }
 
-/// A process is granted more than it needs, but no more than a sixteenth of what is left; who is
-/// refused keeps nothing that it does not use, so that the next one may have it.
+/// A worker is granted more than it needs, but at most a sixteenth of the rest. A worker that is
+/// refused keeps no unused part, so that another may have it.
 pub async fn of_a_remainder_nothing_is_left_unused(store: &impl BudgetStore) {
     let anna = user("anna");
     let of = || Process::new(&anna, NONE, at_most(160));
@@ -379,8 +379,8 @@ pub async fn of_a_remainder_nothing_is_left_unused(store: &impl BudgetStore) {
     );
 }
 
-/// A dead process's block is free when its time is over, and not before; should it live after all,
-/// what it used is booked.
+/// A dead worker's block is free after its time, and not before. Should the worker live after all,
+/// its use is booked.
 pub async fn the_block_of_a_dead_process_runs_out(store: &impl BudgetStore) {
     let anna = user("anna");
     let of = |ttl| Process {
@@ -392,7 +392,7 @@ pub async fn the_block_of_a_dead_process_runs_out(store: &impl BudgetStore) {
     assert_eq!(alive.reserve(store, tokens(30)).await, None);
     let mut dead = of(Duration::ZERO);
     assert_eq!(dead.reserve(store, tokens(70)).await, None);
-    // A step that runs keeps the time it was begun with.
+    // A running step keeps the time that it was started with.
     assert_eq!(alive.reserve(store, tokens(1)).await, None);
     alive.ttl = Duration::ZERO;
     assert_eq!(alive.reserve(store, tokens(1)).await, None);
@@ -413,8 +413,8 @@ pub async fn the_block_of_a_dead_process_runs_out(store: &impl BudgetStore) {
     assert!(of(LONG).reserve(store, tokens(1)).await.is_some());
 }
 
-/// Only for stores of one machine: what a process took that is no more is free at once. `dead`: its
-/// worker id.
+/// The block of a dead worker is free at once. Only for stores whose workers are on one machine.
+/// `dead`: its worker id.
 pub async fn a_dead_workers_block_is_free_at_once(store: &impl BudgetStore, dead: &str) {
     let of = || Process::new(&user("anna"), at_most(100), at_most(100));
     let mut lost = Process {
@@ -425,8 +425,8 @@ pub async fn a_dead_workers_block_is_free_at_once(store: &impl BudgetStore, dead
     assert_eq!(of().reserve(store, tokens(100)).await, None);
 }
 
-/// Of many processes at once, for several users, as many steps begin as fit, and not one more;
-/// those that end make room.
+/// With many workers and several users at once, as many steps start as fit, and not one more; a
+/// step that ends makes room for another.
 pub async fn of_many_at_once_no_two_take_the_same_room(store: &impl BudgetStore) {
     let users = [user("anna"), user("bert"), user("carl")];
     let (own, all) = (at_most(50), at_most(120));
@@ -456,7 +456,7 @@ pub async fn of_many_at_once_no_two_take_the_same_room(store: &impl BudgetStore)
     assert_eq!(granted.len(), 12, "120 of 10 each");
     assert!(users.iter().all(|user| of(user) <= 5), "50 of 10 each");
 
-    // All of them end at once with half of what they set aside, while others begin.
+    // All end at once with half of what they reserved, while others start.
     let bookings: Vec<Booking> = granted
         .iter_mut()
         .map(|process| process.used(tokens(10), tokens(5), true))
@@ -478,8 +478,8 @@ pub async fn of_many_at_once_no_two_take_the_same_room(store: &impl BudgetStore)
     assert_eq!(store.spent(None, TODAY).await.unwrap().tokens, 60);
 }
 
-/// Eight processes take what they can, more than they need each time, and spend all of it: to the
-/// last token, and no more.
+/// Eight workers reserve more than they need each time and spend all of it: together exactly the
+/// limit.
 pub async fn of_eight_who_take_shares_all_is_spent_and_no_more(store: &impl BudgetStore) {
     const LIMIT: u64 = 1000;
     let work = async |number: u64| {
@@ -494,7 +494,7 @@ pub async fn of_eight_who_take_shares_all_is_spent_and_no_more(store: &impl Budg
             else {
                 break;
             };
-            // The step that asked, and those that need not ask.
+            // The step that asked, and those that are covered by the block.
             let rest = (everyone - process.kept).tokens;
             process.kept = process.kept
                 + Spending {
@@ -520,7 +520,7 @@ pub async fn of_eight_who_take_shares_all_is_spent_and_no_more(store: &impl Budg
     assert!(asked < 200, "{asked} times for {LIMIT} steps");
 }
 
-/// Spending is booked by the commit that writes what came of it: all of it or nothing.
+/// Spending is booked in the same commit as the events that it belongs to.
 pub async fn what_was_used_is_booked_with_the_events_it_came_of(
     store: &(impl BudgetStore + Journal),
 ) {
@@ -614,7 +614,7 @@ pub async fn what_was_used_is_booked_with_the_events_it_came_of(
     assert_eq!(spent().await, 34);
 }
 
-/// All of them at the same time; their results in order.
+/// Runs futures concurrently, and returns their results in order.
 async fn together<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
     let mut running: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
     let mut done: Vec<Option<F::Output>> = running.iter().map(|_| None).collect();

@@ -1,8 +1,8 @@
 use adjutant_core::port::{FactStore, FactsChange, MemoryLedger};
 use adjutant_core::{CallId, MemoryChange, MemoryScope, MemorySource, MemoryState, StoredFact};
 
+use super::fixture::{at, conversation, key, turn, user};
 use super::memory_ledger::fact as change;
-use super::sample::{at, conversation, key, turn, user};
 
 /// A fact that was created at this second.
 fn stored(text: &str, second: i64) -> StoredFact {
@@ -24,8 +24,8 @@ fn scope(name: &str) -> MemoryScope {
     MemoryScope::database(user(name))
 }
 
-/// Checks that facts that are put, replaced and removed are found again as they were, oldest first,
-/// and that each change stands in the history.
+/// Facts that are added, replaced and removed are read as they were written, oldest first, and each
+/// change is in the history.
 pub async fn facts_are_added_changed_and_removed_with_their_history(
     store: &(impl FactStore + MemoryLedger),
 ) {
@@ -51,7 +51,7 @@ pub async fn facts_are_added_changed_and_removed_with_their_history(
     }
     assert_eq!(known, [second.clone(), first.clone(), third.clone()]);
 
-    // In its place, with its time of creation; and then gone.
+    // Replaced in its place with its time of creation, then removed.
     let reworded = StoredFact {
         text: "Josh has two cats".to_owned(),
         updated_at: at(9),
@@ -87,7 +87,7 @@ pub async fn facts_are_added_changed_and_removed_with_their_history(
     );
     assert_eq!(store.newest(&anna, 9).await.unwrap().len(), 5);
 
-    // Of a change that was taken back nothing is withdrawn.
+    // A change that was undone has withdrawn no fact.
     let undone = MemoryChange {
         state: MemoryState::Undone,
         ..record
@@ -103,8 +103,7 @@ pub async fn facts_are_added_changed_and_removed_with_their_history(
     assert_eq!((found.facts.len(), found.withdrawn), (3, vec![first.text]));
 }
 
-/// A change that was planned over other facts than there are changes nothing, and is not in the
-/// history.
+/// A change that was planned over outdated facts is refused, and is not in the history.
 pub async fn facts_are_changed_only_as_they_were_known(store: &(impl FactStore + MemoryLedger)) {
     let anna = scope("anna");
     let (one, other) = (stored("a", 1), stored("b", 2));
@@ -135,7 +134,7 @@ pub async fn facts_are_changed_only_as_they_were_known(store: &(impl FactStore +
     assert_eq!(store.newest(&anna, 9).await.unwrap().len(), 1);
 }
 
-/// Nobody finds or changes the facts about another.
+/// Facts of one user are invisible to others.
 pub async fn facts_belong_to_their_user(store: &impl FactStore) {
     for name in ["anna", "anna ", "ann"] {
         let fact = stored("the same words", 1);
@@ -175,7 +174,7 @@ pub async fn facts_belong_to_their_user(store: &impl FactStore) {
     }
 }
 
-/// Of those who plan over the same facts at once, one carries its plan out.
+/// Of several concurrent changes that were planned over the same facts, one succeeds.
 pub async fn of_many_who_change_facts_one_at_a_time_does(store: &impl FactStore) {
     let anna = scope("anna");
     let known: Vec<StoredFact> = Vec::new();

@@ -1,19 +1,18 @@
 use std::time::Duration;
 
 use adjutant_core::port::{
-    Claim, ConversationFilter, ConversationStore, Cursor, Deleted, Journal, Loaded, LogStore,
-    StoreError,
+    Claim, ConversationFilter, ConversationStore, Deleted, Journal, Loaded, LogStore, StoreError,
 };
-use adjutant_core::{ConversationKey, DecisionFilter, Event, Input};
+use adjutant_core::{DecisionFilter, Input};
 
-use super::sample::*;
+use super::fixture::*;
 
-/// Inputs are kept in the order they were accepted, each once, however often it is sent; also after
-/// it was taken.
+/// Inputs are kept in the order in which they were accepted, each once however often it is sent,
+/// also after it was taken.
 pub async fn inputs_wait_in_order_and_once(store: &impl Journal) {
     let key = conversation("anna", 1);
     assert_eq!(store.load(&key).await.unwrap(), Loaded::default());
-    // Neither ids nor times are in order.
+    // Neither the ids nor the times are ordered.
     let inputs = [
         message("z", 9, "first\n\"öäü\" 👋🏽"),
         cancel("m", 3),
@@ -38,8 +37,8 @@ pub async fn inputs_wait_in_order_and_once(store: &impl Journal) {
     assert_eq!(store.load(&key).await.unwrap().inbox, inputs[1..]);
 }
 
-/// The same id with another fingerprint is refused, also after the input was taken; without one it
-/// is a repeat.
+/// The same id with another fingerprint is refused, also after the input was taken. Without a
+/// fingerprint it is a repeat.
 pub async fn an_id_of_another_request_is_refused(store: &impl Journal) {
     let key = conversation("anna", 1);
     let named = |print: Option<&str>| Input {
@@ -66,8 +65,8 @@ pub async fn an_id_of_another_request_is_refused(store: &impl Journal) {
     assert_eq!(store.load(&key).await.unwrap().inbox, []);
 }
 
-/// Appending anywhere but at the next free place is a conflict and writes nothing, nor does a
-/// conversation that is not there have a free place.
+/// Appending anywhere but at the next sequence number is a conflict and writes nothing. A
+/// conversation that does not exist has no next sequence number.
 pub async fn only_the_next_place_is_free(store: &impl Journal) {
     let key = conversation("anna", 1);
     assert_eq!(
@@ -123,8 +122,8 @@ pub async fn only_the_next_place_is_free(store: &impl Journal) {
         .unwrap();
 }
 
-/// A step has one event of a kind; an append that holds a second one is refused as a whole, logs
-/// and inbox included.
+/// A step has one event of each kind. An append with a second one is refused as a whole, with its
+/// logs and inbox changes.
 pub async fn a_step_has_one_event_of_a_kind(store: &(impl Journal + LogStore)) {
     let key = conversation("anna", 1);
     store
@@ -187,7 +186,8 @@ pub async fn a_step_has_one_event_of_a_kind(store: &(impl Journal + LogStore)) {
         .unwrap();
 }
 
-/// Every event comes back equal and as the very same JSON, whether appended alone or with others.
+/// Every kind of event is read as equal and as exactly the same JSON, whether it was appended alone
+/// or with others.
 pub async fn every_kind_of_event_comes_back_as_it_was(store: &impl Journal) {
     let (alone, together) = (conversation("anna", 1), conversation("bert", 1));
     let events = every_kind();
@@ -215,8 +215,8 @@ pub async fn every_kind_of_event_comes_back_as_it_was(store: &impl Journal) {
     }
 }
 
-/// A body too large for a row comes back as it was, also beside small ones, twice the same, and
-/// where a turn waits.
+/// A body too large for a row is read as it was written, also among small ones, twice in a
+/// conversation, and where a turn waits.
 pub async fn large_bodies_come_back_as_they_were(store: &impl Journal) {
     let key = conversation("anna", 1);
     store
@@ -259,7 +259,8 @@ pub async fn large_bodies_come_back_as_they_were(store: &impl Journal) {
     );
 }
 
-/// The append that takes an input takes it out of the inbox; several events may take the same one.
+/// Appending an event that takes an input removes it from the inbox. Several events may take the
+/// same input.
 pub async fn events_take_their_inputs(store: &impl Journal) {
     let key = conversation("anna", 1);
     let inputs = ["i1", "i2", "i3", "i4", "i5"].map(|id| message(id, 0, id));
@@ -301,8 +302,8 @@ pub async fn events_take_their_inputs(store: &impl Journal) {
     assert_eq!(left().await, [inputs[3].clone()]);
 }
 
-/// Another user's conversation looks empty, cannot be appended to, claimed, renamed or deleted; the
-/// same id is then a conversation of their own.
+/// Another user's conversation looks empty, and cannot be appended to, leased, renamed or deleted.
+/// The same id is a conversation of their own.
 pub async fn conversations_belong_to_their_user(store: &(impl Journal + ConversationStore)) {
     let (annas, berts) = (conversation("anna", 1), conversation("bert", 1));
     store
@@ -363,8 +364,7 @@ pub async fn conversations_belong_to_their_user(store: &(impl Journal + Conversa
     assert_eq!(store.load(&annas).await.unwrap(), before);
 }
 
-/// Agents share a store and nothing in it: another agent's conversation is not there, and its work
-/// is not found.
+/// Agents share a database and nothing in it: another agent's conversations and work are invisible.
 pub async fn conversations_belong_to_their_agent(
     store: &(impl Journal + LogStore + ConversationStore),
 ) {
@@ -460,7 +460,7 @@ pub async fn conversations_belong_to_their_agent(
     );
 }
 
-/// Of writers that race for one place exactly one gets it.
+/// Of writers that race for one sequence number exactly one gets it.
 pub async fn of_many_writers_one_wins(store: &impl Journal) {
     let key = conversation("anna", 1);
     store
@@ -488,342 +488,8 @@ pub async fn of_many_writers_one_wins(store: &impl Journal) {
     assert_eq!(store.load(&key).await.unwrap().next_seq(), 21);
 }
 
-/// The newest input comes first; the title is the first words until somebody renames it; deleting
-/// leaves nothing, and what still runs cannot bring it back.
-pub async fn conversations_are_listed_renamed_and_deleted(
-    store: &(impl Journal + LogStore + ConversationStore),
-) {
-    let [first, second, third] = [1, 2, 3].map(|number| conversation("anna", number));
-    let anna = &first.user;
-    store
-        .submit(&first, &message("i1", 10, "  Add a task:\n buy milk "))
-        .await
-        .unwrap();
-    store.submit(&second, &cancel("i1", 20)).await.unwrap();
-    store
-        .submit(&third, &message("i1", 30, &"word ".repeat(50)))
-        .await
-        .unwrap();
-    store
-        .submit(&second, &message("i2", 40, "Hello"))
-        .await
-        .unwrap();
-    // A late arrival with an old time does not make the conversation older.
-    store
-        .submit(&second, &message("i3", 5, "Hello again"))
-        .await
-        .unwrap();
-
-    let listed = store
-        .list(&agent(), anna, &ConversationFilter::newest(10))
-        .await
-        .unwrap();
-    let ids: Vec<_> = listed.iter().map(|summary| summary.id).collect();
-    assert_eq!(
-        ids,
-        [second.conversation, third.conversation, first.conversation]
-    );
-    assert_eq!(
-        (
-            listed[0].title.as_str(),
-            listed[0].created_at,
-            listed[0].updated_at
-        ),
-        // A greeting says nothing; what follows it does.
-        ("Hello again", at(20), at(40))
-    );
-    assert_eq!(listed[2].title, "Add a task: buy milk");
-    assert!(listed.iter().all(|summary| !summary.pending));
-    assert_eq!(
-        store.summary(&second).await.unwrap().as_ref(),
-        Some(&listed[0])
-    );
-    let cut = &listed[1].title;
-    assert!(
-        cut.chars().count() <= 60 && cut.starts_with("word word") && cut.ends_with("word…"),
-        "{cut:?}"
-    );
-    assert_eq!(
-        store
-            .list(&agent(), anna, &ConversationFilter::newest(2))
-            .await
-            .unwrap(),
-        listed[..2]
-    );
-    assert_eq!(
-        store
-            .list(&agent(), anna, &ConversationFilter::newest(0))
-            .await
-            .unwrap(),
-        []
-    );
-
-    // A single request of a client that keeps the conversation itself is found by its id, and in no
-    // list.
-    let request = ConversationKey {
-        agent: agent(),
-        user: anna.clone(),
-        conversation: "00000000-0000-8000-8000-000000000001".parse().unwrap(),
-    };
-    store
-        .submit(&request, &message("i1", 70, "hi"))
-        .await
-        .unwrap();
-    assert_eq!(
-        store
-            .list(&agent(), anna, &ConversationFilter::newest(10))
-            .await
-            .unwrap(),
-        listed
-    );
-    assert_eq!(
-        store
-            .summary(&request)
-            .await
-            .unwrap()
-            .map(|summary| summary.id),
-        Some(request.conversation)
-    );
-
-    // What is found for the title that it had is too late once somebody has renamed it.
-    let before = store.summary(&second).await.unwrap().unwrap().title;
-    assert!(store.retitle(&second, &before, "Found").await.unwrap());
-    assert!(!store.summary(&second).await.unwrap().unwrap().named);
-    assert!(store.rename(&second, "Found").await.unwrap());
-    assert!(store.summary(&second).await.unwrap().unwrap().named);
-    assert!(
-        !store
-            .retitle(&second, "Found", "Found again")
-            .await
-            .unwrap(),
-        "a person chose what it was called"
-    );
-    assert!(store.rename(&second, "Greetings 👋🏽").await.unwrap());
-    assert!(
-        !store
-            .retitle(&second, "Found", "Found again")
-            .await
-            .unwrap()
-    );
-    assert!(
-        !store
-            .retitle(&conversation("anna", 9), "", "x")
-            .await
-            .unwrap()
-    );
-    assert!(!store.rename(&conversation("anna", 9), "x").await.unwrap());
-    store
-        .submit(&second, &message("i4", 41, "And more"))
-        .await
-        .unwrap();
-    assert_eq!(
-        store
-            .list(&agent(), anna, &ConversationFilter::newest(1))
-            .await
-            .unwrap()[0]
-            .title,
-        "Greetings 👋🏽"
-    );
-
-    store
-        .append(
-            &first,
-            &recorded(1, at(50), &[started(1, "i1"), call_finished(1, "call_1")]),
-        )
-        .await
-        .unwrap();
-    let stands = async || {
-        let summary = store.summary(&first).await.unwrap().unwrap();
-        (summary.turns, summary.last_activity, summary.ended)
-    };
-    assert_eq!(stands().await, (1, at(50), false));
-    store
-        .append(&first, &recorded(3, at(51), &[Event::SessionEnded {}]))
-        .await
-        .unwrap();
-    assert_eq!(stands().await, (1, at(51), true));
-    // Whoever says something again opens it again, before anybody has taken that.
-    store
-        .submit(&first, &message("i2", 52, "One more thing"))
-        .await
-        .unwrap();
-    assert_eq!(stands().await, (1, at(52), false));
-    assert_eq!(store.delete(&first).await.unwrap(), Deleted::Yes);
-    assert_eq!(
-        store.delete(&first).await.unwrap(),
-        Deleted::NoSuchConversation
-    );
-    assert_eq!(
-        store
-            .append(&first, &recorded(4, at(53), &[failed(1, 1)]))
-            .await,
-        Err(StoreError::Conflict)
-    );
-    assert_eq!(store.load(&first).await.unwrap(), Loaded::default());
-    assert_eq!(
-        store
-            .decisions(anna, &DecisionFilter::default())
-            .await
-            .unwrap(),
-        []
-    );
-    assert_eq!(store.tool_invocations(anna, turn(1)).await.unwrap(), []);
-    assert_eq!(
-        store
-            .list(&agent(), anna, &ConversationFilter::newest(10))
-            .await
-            .unwrap()
-            .len(),
-        2
-    );
-    // The id, the input ids and the turn ids are as new.
-    store
-        .submit(&first, &message("i1", 60, "Once more"))
-        .await
-        .unwrap();
-    store
-        .append(&first, &recorded(1, at(61), &[started(1, "i1")]))
-        .await
-        .unwrap();
-}
-
-/// Page by page, each conversation is seen once, also if some are of one moment and new ones come
-/// in between; a search looks for words in titles, whatever case they have.
-pub async fn conversations_are_paged_and_searched(store: &(impl Journal + ConversationStore)) {
-    let (anna, bert) = (user("anna"), user("bert"));
-    // Number, seconds, words.
-    let said = [
-        (1, 10, "Buy milk"),
-        (2, 20, "ÜBERWEISUNG an Erika"),
-        (3, 20, "The weather"),
-        (4, 20, "Milk again"),
-        (5, 30, "100% sure_thing"),
-    ];
-    for (number, seconds, words) in said {
-        store
-            .submit(
-                &conversation("anna", number),
-                &message("i1", seconds, words),
-            )
-            .await
-            .unwrap();
-    }
-    store
-        .submit(&conversation("bert", 1), &message("i1", 0, "Bert's milk"))
-        .await
-        .unwrap();
-    let read = async |filter: ConversationFilter| {
-        let (mut seen, mut after, mut pages) = (Vec::new(), None, 0);
-        loop {
-            let page = store
-                .list(
-                    &agent(),
-                    &anna,
-                    &ConversationFilter {
-                        after,
-                        ..filter.clone()
-                    },
-                )
-                .await
-                .unwrap();
-            assert!(page.len() <= usize::try_from(filter.limit).unwrap());
-            let Some(last) = page.last() else { break };
-            after = Some(last.cursor());
-            if pages == 0 && filter.search.is_none() {
-                // It comes before all that is still to be read.
-                store
-                    .submit(&conversation("anna", 6), &message("i1", 60, "New milk"))
-                    .await
-                    .unwrap();
-            }
-            seen.extend(page.iter().map(|summary| summary.id));
-            pages += 1;
-        }
-        seen
-    };
-    let numbers = |numbers: &[u32]| -> Vec<_> {
-        numbers
-            .iter()
-            .map(|number| conversation("anna", *number).conversation)
-            .collect()
-    };
-    assert_eq!(
-        read(ConversationFilter::newest(2)).await,
-        numbers(&[5, 4, 3, 2, 1])
-    );
-    let search = |words: &str| ConversationFilter {
-        search: Some(words.to_owned()),
-        ..ConversationFilter::newest(1)
-    };
-    assert_eq!(read(search("MILK")).await, numbers(&[6, 4, 1]));
-    assert_eq!(read(search("überweisung")).await, numbers(&[2]));
-    // What databases take for a wildcard is a character.
-    assert_eq!(read(search("%")).await, numbers(&[5]));
-    assert_eq!(read(search("_")).await, numbers(&[5]));
-    assert_eq!(read(search("bert")).await, []);
-    // Letters that are small or large in another alphabet: the sign of Kelvin is a k.
-    store
-        .rename(&conversation("anna", 3), "3 \u{212a} of weather")
-        .await
-        .unwrap();
-    assert_eq!(read(search("3 K of")).await, numbers(&[3]));
-    assert_eq!(read(search("\u{212a} of")).await, numbers(&[3]));
-    let everything = Cursor {
-        at: at(999),
-        id: conversation("bert", 1).conversation.0,
-    };
-    let from_there = ConversationFilter {
-        after: Some(everything),
-        ..ConversationFilter::newest(9)
-    };
-    assert_eq!(
-        store
-            .list(&agent(), &bert, &from_there)
-            .await
-            .unwrap()
-            .len(),
-        1
-    );
-}
-
-/// A conversation somebody alive works on is not deleted under their hands; one that waits for a
-/// human is, with what waits.
-pub async fn a_conversation_that_runs_is_not_deleted(store: &(impl Journal + ConversationStore)) {
-    let key = conversation("anna", 1);
-    store
-        .submit(&key, &message("i1", 0, "drop the milk"))
-        .await
-        .unwrap();
-    assert!(
-        store
-            .claim(&key, "a", std::time::Duration::from_secs(3600))
-            .await
-            .unwrap()
-            .is_held()
-    );
-    assert_eq!(store.delete(&key).await.unwrap(), Deleted::Running);
-    let berts = conversation("bert", 1);
-    assert_eq!(
-        store.delete(&berts).await.unwrap(),
-        Deleted::NoSuchConversation
-    );
-    store
-        .append(
-            &key,
-            &recorded(1, at(1), &[started(1, "i1"), parked(1, &["call_1"])]),
-        )
-        .await
-        .unwrap();
-    store.release(&key, "a".into()).await.unwrap();
-    assert!(store.summary(&key).await.unwrap().unwrap().pending);
-    assert_eq!(store.summary(&berts).await.unwrap(), None);
-    assert_eq!(store.delete(&key).await.unwrap(), Deleted::Yes);
-    assert_eq!(store.parked(&agent(), Some(&key.user)).await.unwrap(), []);
-    assert_eq!(store.summary(&key).await.unwrap(), None);
-}
-
-/// What was confirmed is there again, byte for byte, in a store that is opened anew. Not for stores
-/// in memory.
+/// Everything confirmed is there again, byte for byte, in a reopened store. Not for stores in
+/// memory.
 pub async fn everything_is_there_after_reopening<J: Journal + LogStore + ConversationStore>(
     store: J,
     reopen: impl AsyncFnOnce(J) -> J,

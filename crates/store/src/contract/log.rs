@@ -1,13 +1,14 @@
 use adjutant_core::port::{Cursor, Journal, LogStore, Rated};
 use adjutant_core::{
     ClientSide, ClientTool, ConversationKey, Cost, DecisionFilter, DecisionKind, DecisionRecord,
-    Event, Feedback, Input, LogContent, Notice, OutcomeCategory, Rating, Told, ToolChoice,
+    Event, Feedback, Input, LogContent, Notice, OutcomeCategory, Rating, RecalledText, ToolChoice,
     ToolInvocationRecord, ToolResult, UserIntent,
 };
 
-use super::sample::*;
+use super::fixture::*;
 
-/// The row is there before the first model call, follows the turn, and is closed by its end.
+/// The decision's row exists before the first model call, follows the turn, and is closed at its
+/// end.
 pub async fn a_decision_opens_with_its_turn_and_closes_at_its_end(
     store: &(impl Journal + LogStore),
 ) {
@@ -32,7 +33,7 @@ pub async fn a_decision_opens_with_its_turn_and_closes_at_its_end(
         (at(1), None, "drop the milk")
     );
 
-    // Whatever the events are, the row is what core makes of them.
+    // Whatever the events are, the row equals the record that core computes.
     let mut expected = open;
     let rest: Vec<_> = every_kind().split_off(3);
     for (seq, event) in (2..).zip(&rest) {
@@ -57,7 +58,10 @@ pub async fn a_decision_opens_with_its_turn_and_closes_at_its_end(
         (total_ms, 7, 2)
     );
     assert_eq!(expected.kind, Some(DecisionKind::ExecutePending));
-    assert_eq!(expected.intent, Some(UserIntent::DeleteTask));
+    assert_eq!(
+        expected.intent,
+        Some(UserIntent::from("DELETE_TASK".to_owned()))
+    );
     assert_eq!(expected.outcome, Some(OutcomeCategory::TaskCompleted));
     assert_eq!(expected.usage.total(), Some(250));
     assert_eq!(expected.cost, Some(Cost::from_nano_usd(5)));
@@ -70,7 +74,7 @@ pub async fn a_decision_opens_with_its_turn_and_closes_at_its_end(
     let event = call_finished(1, "call_1");
     assert_eq!(
         calls,
-        [ToolInvocationRecord::of(at(9), &event, LogContent::Full).unwrap()]
+        [ToolInvocationRecord::from_event(at(9), &event, LogContent::Full).unwrap()]
     );
     assert_eq!(
         (calls[0].ms, calls[0].attempt, calls[0].result.success),
@@ -78,8 +82,8 @@ pub async fn a_decision_opens_with_its_turn_and_closes_at_its_end(
     );
 }
 
-/// The raw answer and the code of a failed model call; a failed tool call has its words; calls are
-/// in the order they ended.
+/// A decision has the raw response and the error code of a failed model call; a failed tool call
+/// has its message; calls are in the order in which they ended.
 pub async fn an_unreadable_answer_is_kept_in_the_decision(store: &(impl Journal + LogStore)) {
     let key = conversation("anna", 1);
     store
@@ -105,7 +109,8 @@ pub async fn an_unreadable_answer_is_kept_in_the_decision(store: &(impl Journal 
     assert_eq!(calls[0].result, ToolResult::failed("there is no task 1"));
 }
 
-/// Newest first, by outcome, conversation, time and number, and by all together.
+/// Decisions are listed newest first, filtered by outcome, conversation, time and number, and by
+/// all of them together.
 pub async fn decisions_are_filtered(store: &(impl Journal + LogStore)) {
     let anna = user("anna");
     // Turn number: conversation, seconds, outcome.
@@ -257,7 +262,7 @@ pub async fn decisions_are_filtered(store: &(impl Journal + LogStore)) {
     }
 }
 
-/// Page by page, each decision is seen once, also if some are of one moment.
+/// Paging returns each decision once, even if some have the same time.
 pub async fn decisions_are_paged(store: &(impl Journal + LogStore)) {
     let anna = user("anna");
     for number in 1..=5 {
@@ -289,8 +294,7 @@ pub async fn decisions_are_paged(store: &(impl Journal + LogStore)) {
     assert_eq!(seen, [5, 4, 3, 2, 1].map(turn));
 }
 
-/// What was said is in the logs as far as the store lets it in, however it came there; the journal
-/// has all of it.
+/// The logs have as much message content as the store allows, and the journal has all of it.
 pub async fn logs_hold_what_they_may(store: &(impl Journal + LogStore)) {
     let (key, content) = (conversation("anna", 1), store.content());
     store
@@ -327,8 +331,7 @@ pub async fn logs_hold_what_they_may(store: &(impl Journal + LogStore)) {
         ("delete_task", true)
     );
     assert_eq!(row.message, content.text("drop the milk"));
-    // Row by row it is what core makes of the events, also when each is read again to follow the
-    // next.
+    // The row equals the record that core computes, also if it is read again for each event.
     assert_eq!(row.raw_response.is_some(), content != LogContent::None);
     assert_eq!(
         store.load(&key).await.unwrap().events,
@@ -336,8 +339,8 @@ pub async fn logs_hold_what_they_may(store: &(impl Journal + LogStore)) {
     );
 }
 
-/// The request an input came with is kept with it, and with the decision it led to; so is what else
-/// a turn began with.
+/// A decision has the id of the request that its input came with, and the other properties that its
+/// turn began with.
 pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
     let key = conversation("anna", 1);
     let input = Input {
@@ -367,7 +370,7 @@ pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
         agent: Some(key.agent.clone()),
         version: Some("2.1".to_owned()),
         metadata: serde_json::Map::from_iter([("ticket".to_owned(), 7.into())]),
-        told: vec![Told {
+        told: vec![RecalledText {
             id: Some("fact-1".to_owned()),
             text: "Josh has a cat".to_owned(),
         }],
@@ -446,7 +449,7 @@ pub async fn decisions_name_their_agent(store: &(impl Journal + LogStore)) {
     assert_eq!(found(Some(&theirs)).await, [second]);
 }
 
-/// No user sees another's decisions or calls, whatever ids they know.
+/// Logs of one user are invisible to others, whatever ids they know.
 pub async fn logs_belong_to_their_user(store: &(impl Journal + LogStore)) {
     let (key, bert) = (conversation("anna", 1), user("bert"));
     store
@@ -470,8 +473,8 @@ pub async fn logs_belong_to_their_user(store: &(impl Journal + LogStore)) {
     assert_eq!(store.tool_invocations(&bert, turn(1)).await.unwrap(), []);
 }
 
-/// A rating is kept for a turn of one's own that has ended, in the place of an earlier one, and is
-/// found by it. What happens later in the conversation leaves it alone.
+/// A rating can be given for one's own turn that has ended; it replaces an earlier one. Later
+/// events in the conversation do not change it.
 pub async fn an_answer_is_rated_by_whom_it_was_given(store: &(impl Journal + LogStore)) {
     let (key, bert, content) = (conversation("anna", 1), user("bert"), store.content());
     let anna = &key.user;

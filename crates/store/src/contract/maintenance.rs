@@ -1,19 +1,18 @@
-use adjutant_core::port::{Booking, BudgetStore, Journal, LogStore, MemoryLedger, TaskStore};
-use adjutant_core::{
-    ConversationKey, Event, MemoryChange, MemoryState, Spending, TaskChange, TaskDescription,
-    TaskFilter,
-};
+use adjutant_core::port::{Booking, BudgetStore, Journal, LogStore, MemoryLedger};
+use adjutant_core::{ConversationKey, Event, MemoryChange, MemoryState, Spending};
+use adjutant_tools::{TaskChange, TaskDescription, TaskFilter, TaskStore};
 use jiff::civil::{Date, date};
 use uuid::Uuid;
 
-use super::memory_ledger::{fact, scope};
-use super::sample::{
+use super::fixture::{
     agent, at, call_finished, call_started, checked, conversation, finished, in_doubt, key,
     message, parked, recorded, replied, started, turn, user,
 };
+use super::memory_ledger::{fact, scope};
 use crate::maintenance::{Maintenance, Removed};
 
-/// A conversation in which `events` happened after its first input, `seconds` after it all began.
+/// Creates a conversation in which `events` happened after its first input, `seconds` after the
+/// start.
 async fn converse(
     store: &impl Journal,
     number: u32,
@@ -66,8 +65,8 @@ fn spending(day: Date) -> Booking {
     }
 }
 
-/// What is old and settled goes, with all that is its own. What waits, runs, was not taken or is in
-/// doubt stays however old it is, and so does every task.
+/// Old conversations without work are removed with everything in them. A conversation that waits,
+/// runs, has an input that was not taken, or has a call in doubt is kept, and so is every task.
 pub async fn what_is_old_goes_and_what_is_pending_never<T>(store: &T)
 where
     T: Journal + LogStore + TaskStore + BudgetStore + Maintenance,
@@ -143,17 +142,12 @@ where
         "the key is still known"
     );
     assert_eq!(store.spent(None, date(2026, 1, 1)).await.unwrap().tokens, 1);
-    assert!(
-        store
-            .remove_older_than(at(1000))
-            .await
-            .unwrap()
-            .is_nothing()
-    );
+    assert!(store.remove_older_than(at(1000)).await.unwrap().is_empty());
     assert_eq!(store.check().await.unwrap(), []);
 }
 
-/// Why a fact is there stays however old it is; the way back to what is gone goes.
+/// The change that made a present fact is kept however old it is; the history of facts that are
+/// gone is removed.
 pub async fn why_a_fact_is_there_stays<T: MemoryLedger + Maintenance>(store: &T) {
     let anna = scope("anna", "/v");
     // Learned and corrected; learned, forgotten and learned again; added and taken back; a
@@ -197,16 +191,10 @@ pub async fn why_a_fact_is_there_stays<T: MemoryLedger + Maintenance>(store: &T)
         .collect();
     assert_eq!(kept, [8, 6, 4].map(|at: usize| changes[at].id));
     assert_eq!(store.newest(&other, 10).await.unwrap().len(), 1);
-    assert!(
-        store
-            .remove_older_than(at(1000))
-            .await
-            .unwrap()
-            .is_nothing()
-    );
+    assert!(store.remove_older_than(at(1000)).await.unwrap().is_empty());
 }
 
-/// Users are told by their names as they are, each once, whatever of theirs is there.
+/// Users are listed by id, each once, whatever rows they have.
 pub async fn users_are_those_who_have_something<
     T: Journal + TaskStore + MemoryLedger + Maintenance,
 >(
@@ -234,11 +222,11 @@ pub async fn users_are_those_who_have_something<
     assert_eq!(names, ["anna", "bert", "bert ", "local", "Зоя"]);
 }
 
-/// More than are removed at once: all of them go.
+/// More conversations than one transaction removes are all removed.
 pub async fn many_old_conversations_go(store: &(impl Journal + Maintenance)) {
     for number in 1..=203 {
         converse(store, number, 0, &[]).await;
-        let ignored = super::sample::ignored("i1");
+        let ignored = super::fixture::ignored("i1");
         store
             .append(
                 &conversation("anna", number),
@@ -251,7 +239,7 @@ pub async fn many_old_conversations_go(store: &(impl Journal + Maintenance)) {
     assert_eq!((removed.conversations, removed.events), (203, 203));
 }
 
-/// What a database says of itself is what was put into it.
+/// The status counts the rows that were written.
 pub async fn the_status_counts_what_is_there<
     T: Journal + TaskStore + MemoryLedger + Maintenance,
 >(
@@ -304,8 +292,8 @@ pub async fn the_status_counts_what_is_there<
     );
 }
 
-/// Whatever somebody does to the tables by hand is found, and said where. `make`: an empty store,
-/// and a hand.
+/// Every manipulation of the tables is found, with its place. `make` returns an empty store and a
+/// function that runs statements.
 pub async fn what_does_not_fit_together_is_found<T, F>(make: impl AsyncFn() -> (T, F))
 where
     T: Journal + TaskStore + MemoryLedger + Maintenance,
@@ -369,7 +357,7 @@ where
             "{statements:?}: {said}"
         );
     }
-    // Of one that waits: as many, and yet not the same; or woken too late, and so never.
+    // The number of waiting calls is right and the calls are not; or the wake-up time is too late.
     let waiting = "what waits for a person is not what is noted to wait";
     let cases: &[(&'static str, &str)] = &[
         ("UPDATE adjutant_conversation SET waiting = waiting", ""),
@@ -390,7 +378,7 @@ where
             "UPDATE adjutant_conversation SET wake_at = replace(wake_at, '2026', '2027')",
             "it is to be woken at 2026-",
         ),
-        // As it was written before anybody looked for what expires.
+        // As older versions stored it, without the expiry.
         (
             "UPDATE adjutant_conversation SET waiting = '[\"call_1\"]', wake_at = NULL",
             "",
@@ -413,8 +401,8 @@ where
     }
 }
 
-/// A change that was made once is forgotten when nobody can repeat it any more. `age`: makes all
-/// such changes old.
+/// An idempotency key is removed when its change cannot be repeated any more. `age` makes all keys
+/// old.
 pub async fn a_change_is_remembered_while_it_may_be_repeated<T>(store: &T, age: impl AsyncFn())
 where
     T: Journal + TaskStore + Maintenance,
@@ -427,11 +415,7 @@ where
     age().await;
     converse(store, 1, 2000, &[started(1, "i1")]).await;
     assert!(
-        store
-            .remove_older_than(at(1000))
-            .await
-            .unwrap()
-            .is_nothing(),
+        store.remove_older_than(at(1000)).await.unwrap().is_empty(),
         "a turn may be repeated"
     );
     store

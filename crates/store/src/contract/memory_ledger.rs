@@ -6,7 +6,7 @@ use adjutant_core::{
 use serde_json::json;
 use uuid::Uuid;
 
-use super::sample::{at, conversation, key, turn, user};
+use super::fixture::{at, conversation, key, turn, user};
 
 pub(crate) fn scope(name: &str, vault: &str) -> MemoryScope {
     MemoryScope {
@@ -67,9 +67,9 @@ fn note(number: u32) -> MemoryChange {
     }
 }
 
-/// Every change comes back as it was written, newest first, and a bound is kept.
+/// Every change is read as it was written, newest first, up to the limit.
 pub async fn changes_of_a_memory_come_back_as_they_were(store: &impl MemoryLedger) {
-    // Longer than an index of any database takes, and with what none likes in its text.
+    // Longer than any database indexes, with characters that are hard to store.
     let long = format!("{} \u{0} é e\u{301} 漢字", "x".repeat(5000));
     let anna = scope("anna", &format!("/vaults/{}", "long ".repeat(800)));
     let changes = [
@@ -103,7 +103,8 @@ pub async fn changes_of_a_memory_come_back_as_they_were(store: &impl MemoryLedge
     assert_eq!(store.about(&anna, "").await.unwrap(), changes[4..]);
 }
 
-/// A change with the same id is replaced in its place, and is found by what it says now.
+/// A change with the same id replaces the earlier one in its place, and is found by its new
+/// content.
 pub async fn a_change_of_a_memory_is_replaced_in_its_place(store: &impl MemoryLedger) {
     let anna = scope("anna", "/v");
     let first = MemoryChange {
@@ -145,7 +146,7 @@ pub async fn a_change_of_a_memory_is_replaced_in_its_place(store: &impl MemoryLe
     );
 }
 
-/// Nothing crosses from one user, or from one vault, to another; not even by the same id.
+/// Users and vaults are separate, even for the same id.
 pub async fn memories_belong_to_their_user_and_vault(store: &impl MemoryLedger) {
     let scopes = [
         scope("anna", "/v"),

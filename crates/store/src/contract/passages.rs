@@ -1,10 +1,10 @@
 use adjutant_core::port::{
-    Branched, Branching, Candidate, ConversationStore, Deleted, IndexedPart, Journal, Passage,
-    PastConversations, PastFound, PastQuery, Unindexed,
+    Branched, Branching, Candidate, ConversationIndex, ConversationStore, Deleted, IndexMatches,
+    IndexQuery, IndexedPart, Journal, Passage, Unindexed,
 };
 use adjutant_core::{AgentName, ConversationId, ConversationKey, Event};
 
-use super::sample::{
+use super::fixture::{
     agent, at, call_finished, conversation, finished, message, recorded, started, turn, two_agents,
     user,
 };
@@ -13,7 +13,7 @@ use crate::maintenance::Maintenance;
 /// Number of events of a turn in [`say`].
 const EVENTS: u64 = 3;
 
-/// Adds a turn behind what is there; an open one if it does not end.
+/// Appends a turn; an open one if it does not end.
 async fn say(store: &impl Journal, key: &ConversationKey, number: u32, ends: bool) {
     let input = format!("i{number}");
     store
@@ -35,7 +35,7 @@ async fn say(store: &impl Journal, key: &ConversationKey, number: u32, ends: boo
         .unwrap();
 }
 
-/// The passage that stands for a turn: its number, and a word that all have.
+/// Returns the passage of a turn: its number, and a word that all have.
 fn passage_of(unindexed: &Unindexed) -> (ConversationKey, IndexedPart, Vec<Passage>) {
     let passages = unindexed
         .events
@@ -57,8 +57,8 @@ fn passage_of(unindexed: &Unindexed) -> (ConversationKey, IndexedPart, Vec<Passa
     (unindexed.key.clone(), unindexed.part, passages.collect())
 }
 
-/// Puts everything into the index, at most `turns` at once. Returns how often that took.
-async fn index_all(store: &impl PastConversations, turns: u32) -> usize {
+/// Indexes everything, at most `turns` at a time. Returns the number of rounds.
+async fn index_all(store: &impl ConversationIndex, turns: u32) -> usize {
     for times in 0.. {
         let unindexed = store.unindexed(&agent(), turns).await.unwrap();
         if unindexed.is_empty() {
@@ -70,18 +70,18 @@ async fn index_all(store: &impl PastConversations, turns: u32) -> usize {
     usize::MAX
 }
 
-async fn search(store: &impl PastConversations, name: &str, words: &[&str]) -> PastFound {
+async fn search(store: &impl ConversationIndex, name: &str, words: &[&str]) -> IndexMatches {
     search_except(store, name, words, None).await
 }
 
 async fn search_except(
-    store: &impl PastConversations,
+    store: &impl ConversationIndex,
     name: &str,
     words: &[&str],
     except: Option<ConversationId>,
-) -> PastFound {
+) -> IndexMatches {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-    let query = PastQuery {
+    let query = IndexQuery {
         words: &words,
         except,
         candidates_max: 500,
@@ -98,11 +98,11 @@ fn places(found: &[Candidate]) -> Vec<(ConversationId, u64)> {
         .collect()
 }
 
-/// Turns are put into the index in portions, each once, and found by any of their words, those with
-/// rare words first.
+/// Turns are indexed in parts, each once, and found by any of their words, those with rare words
+/// first.
 pub async fn what_was_said_is_indexed_once_and_found<T>(store: &T)
 where
-    T: PastConversations + ConversationStore,
+    T: ConversationIndex + ConversationStore,
 {
     let (one, two) = (conversation("anna", 1), conversation("anna", 2));
     for number in 1..=5 {
@@ -115,13 +115,13 @@ where
         .iter()
         .map(|part| (part.key.clone(), part.part.turns, part.events.len()))
         .collect();
-    // The conversation with the newest input first, and of the other as much as there is room for:
-    // of each turn beginning and end.
+    // The conversation with the newest input first, and of the other as much as fits: of each turn
+    // the first and last event.
     assert_eq!(parts, [(two.clone(), Some(1), 2), (one.clone(), None, 4)]);
     assert_eq!(first[1].title, "A title");
     let indexed: Vec<_> = first.iter().map(passage_of).collect();
     assert_eq!(store.index(&indexed).await.unwrap(), 2);
-    // Whoever read the same changes nothing.
+    // A second process that has read the same parts changes nothing.
     assert_eq!(store.index(&indexed).await.unwrap(), 0);
     let found = search(store, "anna", &["n2", "all", "nothing"]).await;
     assert_eq!(
@@ -149,7 +149,7 @@ where
         words: "all n2 all".to_owned(),
     };
     assert_eq!(best.passage, whole);
-    // What is not in the index comes along.
+    // A search also returns the turns that are not indexed.
     let newer: Vec<_> = found
         .unindexed
         .iter()
@@ -172,7 +172,7 @@ where
     );
     assert_eq!(index_all(store, 9).await, 1);
     let words = ["n7".to_owned(), "all".to_owned()];
-    let bounded = PastQuery {
+    let bounded = IndexQuery {
         words: &words,
         except: None,
         candidates_max: 2,
@@ -186,9 +186,9 @@ where
     assert_eq!(places(&found.candidates)[0], (one.conversation, place(6)));
 }
 
-/// A turn that is open is in no index, but comes with each search; so do the turns that there is no
-/// room for, as a sign that there are more.
-pub async fn what_is_not_indexed_comes_with_a_search<T: PastConversations>(store: &T) {
+/// An open turn is not indexed, but is returned by each search, and so are the turns beyond the
+/// limit, with a flag that there are more.
+pub async fn what_is_not_indexed_comes_with_a_search<T: ConversationIndex>(store: &T) {
     let (one, two) = (conversation("anna", 1), conversation("anna", 2));
     say(store, &one, 1, true).await;
     say(store, &one, 2, false).await;
@@ -203,7 +203,7 @@ pub async fn what_is_not_indexed_comes_with_a_search<T: PastConversations>(store
     assert_eq!((open.passages, open.is_complete), (0, true));
     let words = ["all".to_owned()];
     for (unindexed_max, all) in [(0, false), (1, false), (2, false), (3, true)] {
-        let query = PastQuery {
+        let query = IndexQuery {
             words: &words,
             except: None,
             candidates_max: 9,
@@ -218,7 +218,7 @@ pub async fn what_is_not_indexed_comes_with_a_search<T: PastConversations>(store
     }
     let except = search_except(store, "anna", &["all"], Some(one.conversation)).await;
     assert_eq!(except.unindexed.len(), 1);
-    // A conversation is looked at once nobody works in it.
+    // A conversation is indexed when no worker runs it.
     let at_rest = store.unindexed(&agent(), 9).await.unwrap();
     assert_eq!(
         at_rest.iter().map(|part| &part.key).collect::<Vec<_>>(),
@@ -237,8 +237,8 @@ pub async fn what_is_not_indexed_comes_with_a_search<T: PastConversations>(store
     assert_eq!(places(&found.candidates), [(two.conversation, 1)]);
 }
 
-/// Nobody finds what others said, nor what was said to another agent.
-pub async fn passages_belong_to_their_user_and_agent<T: PastConversations>(store: &T) {
+/// A search finds only passages of its user and agent.
+pub async fn passages_belong_to_their_user_and_agent<T: ConversationIndex>(store: &T) {
     let (ours, theirs) = two_agents();
     say(store, &ours, 1, true).await;
     say(store, &theirs, 2, true).await;
@@ -281,11 +281,11 @@ pub async fn passages_belong_to_their_user_and_agent<T: PastConversations>(store
     }
 }
 
-/// A conversation that is deleted is in no index any more, whoever deletes it: a person, its age,
-/// the removal of its user. One that is begun again is another.
+/// A deleted conversation is removed from the index, by whatever deletes it. A new conversation
+/// with its id is another one.
 pub async fn a_deleted_conversation_leaves_the_index<T>(store: &T)
 where
-    T: PastConversations + ConversationStore + Maintenance,
+    T: ConversationIndex + ConversationStore + Maintenance,
 {
     let keys = [
         conversation("anna", 1),
@@ -347,11 +347,11 @@ where
     assert_eq!(store.check().await.unwrap(), []);
 }
 
-/// A branch is in the index from its place on. Where what it begins with is deleted, that becomes
-/// its own, in the index too: what was there stays, and what was not comes.
+/// A branch is indexed from its place on. If its origin is deleted, the common passages become its
+/// own: those in the index stay, and the others are indexed.
 pub async fn a_branch_is_indexed_from_its_place_on<T>(store: &T)
 where
-    T: PastConversations + ConversationStore + Maintenance,
+    T: ConversationIndex + ConversationStore + Maintenance,
 {
     for is_indexed in [true, false] {
         let (parent, child) = (conversation("anna", 1), conversation("anna", 2));
@@ -412,8 +412,8 @@ where
     }
 }
 
-/// Words are what they are, whatever signs are in them.
-pub async fn index_words_hold_any_signs<T: PastConversations>(store: &T) {
+/// Indexed text may contain quotes, operators of the search syntax, and other special characters.
+pub async fn index_words_hold_any_signs<T: ConversationIndex>(store: &T) {
     let words = [
         "en:don't",
         "10.5",

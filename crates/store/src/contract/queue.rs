@@ -4,7 +4,7 @@ use adjutant_core::limits::MESSAGES_QUEUED_MAX;
 use adjutant_core::port::{Begin, Begun, Journal, StoreError};
 use adjutant_core::{ConversationKey, Event, Input, InputBody};
 
-use super::sample::*;
+use super::fixture::*;
 
 const FULL: StoreError = StoreError::QueueFull {
     limit: MESSAGES_QUEUED_MAX,
@@ -23,7 +23,7 @@ fn begin<'a>(input: &'a Input, turn: &'a [Event], worker: &'a str) -> Begin<'a> 
     }
 }
 
-/// Accepts inputs until no more may wait.
+/// Submits inputs until the queue is full.
 async fn fill(store: &impl Journal, key: &ConversationKey) {
     for number in 0..MESSAGES_QUEUED_MAX.get() {
         store
@@ -47,8 +47,8 @@ async fn waiting(store: &impl Journal, key: &ConversationKey) -> usize {
     store.load(key).await.unwrap().inbox.len()
 }
 
-/// So many messages wait in one conversation, and the next is refused whichever way it comes; what
-/// was accepted stays accepted, and what answers or stops a turn is accepted still.
+/// The number of messages that wait in a conversation is bounded, however they are submitted.
+/// Accepted messages stay accepted, and answers and cancellations are accepted always.
 pub async fn messages_that_wait_in_a_conversation_are_bounded(store: &impl Journal) {
     let (key, max) = (conversation("anna", 1), MESSAGES_QUEUED_MAX.get() as usize);
     fill(store, &key).await;
@@ -68,7 +68,8 @@ pub async fn messages_that_wait_in_a_conversation_are_bounded(store: &impl Journ
         "another conversation has room"
     );
 
-    // What was accepted is accepted, and claims: nobody got the conversation with what was refused.
+    // A repeat of an accepted message is accepted and takes the lease, which no refused message has
+    // taken.
     let first = message("i0", 0, "go on");
     assert_eq!(store.submit(&key, &first).await, Ok(()));
     let begun = store
@@ -76,7 +77,7 @@ pub async fn messages_that_wait_in_a_conversation_are_bounded(store: &impl Journ
         .await
         .unwrap();
     assert!(matches!(begun, Begun::Claimed { .. }), "{begun:?}");
-    // Where another worker has the conversation, it is refused as well.
+    // It is refused as well if another worker holds the lease.
     assert_eq!(
         store
             .begin(&key, begin(&more, &[started(1, "more")], "a"))
@@ -88,7 +89,7 @@ pub async fn messages_that_wait_in_a_conversation_are_bounded(store: &impl Journ
     }
     assert_eq!(waiting(store, &key).await, max + 2);
 
-    // There is room for as many as were taken.
+    // Taking messages makes room for as many others.
     store
         .append(&key, &recorded(1, at(2), &[started(1, "i0")]))
         .await
@@ -100,7 +101,7 @@ pub async fn messages_that_wait_in_a_conversation_are_bounded(store: &impl Journ
     );
 }
 
-/// A message that waits for the end of the open turn is one of those that wait.
+/// Messages that are queued for the end of the open turn count as waiting.
 pub async fn messages_that_wait_for_the_end_of_a_turn_are_bounded_too(store: &impl Journal) {
     let key = conversation("anna", 1);
     store
@@ -127,7 +128,7 @@ pub async fn messages_that_wait_for_the_end_of_a_turn_are_bounded_too(store: &im
     assert_eq!(store.submit(&key, &answers("answer", 3)).await, Ok(()));
 }
 
-/// Of many that come at once, as many are accepted as there is room for.
+/// Concurrent submissions do not exceed the bound of the queue.
 pub async fn of_many_messages_at_once_as_many_are_accepted_as_may_wait(store: &impl Journal) {
     let (key, max) = (conversation("anna", 1), MESSAGES_QUEUED_MAX.get() as usize);
     fill(store, &key).await;

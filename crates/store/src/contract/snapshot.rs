@@ -6,11 +6,11 @@ use adjutant_core::port::{
 };
 use adjutant_core::{ConversationKey, Message, Recorded};
 
-use super::sample::*;
+use super::fixture::*;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use crate::maintenance::Maintenance;
 
-/// How many messages the next request gets.
+/// Messages of the history in the next request.
 const MESSAGES_MAX: Option<usize> = Some(4);
 
 /// Runs the `number`th turn, which has five events and two messages, and stores a snapshot with its
@@ -37,7 +37,7 @@ async fn turn_with(store: &impl Journal, key: &ConversationKey, number: u32, is_
     let mut conversation = folded(&newer);
     assert_eq!(
         conversation,
-        Conversation::of(MESSAGES_MAX, store.load(key).await.unwrap().events)
+        Conversation::from_events(MESSAGES_MAX, store.load(key).await.unwrap().events)
     );
     let mut end = finished(number, "SUCCESS:RESPONSE_GIVEN");
     if let adjutant_core::Event::TurnFinished { end, .. } = &mut end {
@@ -65,7 +65,7 @@ async fn turn_with(store: &impl Journal, key: &ConversationKey, number: u32, is_
     );
 }
 
-/// Goes on from what the store says is needed.
+/// Restores the conversation from the rows that the store returns.
 fn folded(newer: &Newer) -> Conversation {
     let mut conversation = match &newer.restorable {
         Some(found) => {
@@ -96,9 +96,8 @@ fn places(events: &[Recorded]) -> Vec<u64> {
     events.iter().map(|recorded| recorded.seq).collect()
 }
 
-/// A snapshot that was stored with the end of a turn is handed out with the events that its
-/// messages are of; it is replaced by a later one, goes with its conversation, and is not there
-/// where everything is asked for.
+/// A snapshot is returned with the events that have its messages. It is replaced by a later one,
+/// deleted with its conversation, and not used for reads of everything.
 pub async fn a_snapshot_stands_for_what_came_before(store: &(impl Journal + ConversationStore)) {
     let key = conversation("anna", 1);
     for number in 1..=4 {
@@ -120,7 +119,7 @@ pub async fn a_snapshot_stands_for_what_came_before(store: &(impl Journal + Conv
     );
     turn_with(store, &key, 6, false).await;
 
-    // What is known is not read again, and everything is there for whoever asks for it.
+    // Known events are not read again, and a full read returns all of them.
     let created_at = read.created_at;
     for (seq, events) in [(0, 30), (7, 23), (25, 5), (30, 0)] {
         let read = newer(store, &key, Some(Known { seq, created_at })).await;
@@ -170,8 +169,8 @@ pub async fn a_snapshot_stands_for_what_came_before(store: &(impl Journal + Conv
     );
 }
 
-/// A branch begins with events and not with the snapshot of those; its own may stand for events of
-/// the conversation it comes from, also when that is deleted.
+/// A branch starts without a snapshot. Its own may cover events of the original, also after that is
+/// deleted.
 pub async fn a_branch_goes_on_from_its_own_snapshot(store: &(impl Journal + ConversationStore)) {
     let (parent, child, grandchild) = (
         conversation("anna", 1),
@@ -219,8 +218,8 @@ pub async fn a_branch_goes_on_from_its_own_snapshot(store: &(impl Journal + Conv
     turn_with(store, &grandchild, 22, true).await;
 }
 
-/// A snapshot that is damaged or in a format of another version is not used: everything is folded.
-/// A check says which one is not what its events come to. `make`: an empty store, and a hand.
+/// A snapshot that is damaged or has another format version is ignored, and a check reports it.
+/// `make` returns an empty store and a function that runs statements.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub async fn a_snapshot_that_does_not_fit_is_found<T, F>(make: impl AsyncFn() -> (T, F))
 where

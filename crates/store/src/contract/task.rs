@@ -1,10 +1,11 @@
-use adjutant_core::port::TaskStore;
-use adjutant_core::{Task, TaskChange, TaskChanged, TaskDescription, TaskFilter, TaskId, UserId};
+use adjutant_core::UserId;
+use adjutant_tools::{
+    Task, TaskChange, TaskChanged, TaskDescription, TaskFilter, TaskId, TaskStore,
+};
 
-use super::sample::{key, user};
+use super::fixture::{key, user};
 
-/// Adding, listing, looking up, changing, completing and removing; what is not there is said, not
-/// invented.
+/// Tasks are added, listed, read, changed, completed and removed; a missing task is reported.
 pub async fn tasks_are_added_changed_and_removed(store: &impl TaskStore) {
     let anna = user("anna");
     assert_eq!(store.list(&anna, TaskFilter::All).await.unwrap(), []);
@@ -105,7 +106,7 @@ pub async fn tasks_are_added_changed_and_removed(store: &impl TaskStore) {
     }
 }
 
-/// A deleted task's id never names another task.
+/// The id of a deleted task is never used again.
 pub async fn task_ids_are_never_reused(store: &impl TaskStore) {
     let anna = user("anna");
     for number in 1..=3 {
@@ -117,8 +118,8 @@ pub async fn task_ids_are_never_reused(store: &impl TaskStore) {
     assert_eq!(add(store, &anna, "again").await.id, id(4));
 }
 
-/// Each user has ids from 1, and cannot see or change another's tasks; the same key of two users is
-/// two keys.
+/// Each user has ids from 1, and cannot see or change another's tasks. Idempotency keys are
+/// separate, too.
 pub async fn tasks_belong_to_their_user(store: &impl TaskStore) {
     let (anna, bert) = (user("anna"), user("Anna"));
     let annas = add(store, &anna, "anna's").await;
@@ -149,8 +150,8 @@ pub async fn tasks_belong_to_their_user(store: &impl TaskStore) {
     );
 }
 
-/// The same key again changes nothing and tells what it led to the first time, even if the task is
-/// another by now.
+/// A repeated key changes nothing and returns the first outcome, even if the task has changed
+/// since.
 pub async fn a_repeated_key_has_one_effect(store: &impl TaskStore) {
     let anna = user("anna");
     let (first, second) = (
@@ -176,7 +177,7 @@ pub async fn a_repeated_key_has_one_effect(store: &impl TaskStore) {
         deleted
     );
 
-    // That there was nothing to do is an outcome as well: it stays so although the id exists later.
+    // A missing task is an outcome as well, which stays although the id exists later.
     let complete = TaskChange::Complete { id: id(2) };
     let nothing = TaskChanged::NoSuchTask { id: id(2) };
     assert_eq!(
@@ -218,7 +219,7 @@ pub async fn completing_twice_says_so(store: &impl TaskStore) {
     );
 }
 
-/// A deleted task comes back with its id, once, and nobody else's does.
+/// A deleted task is restored with its id, once, and only by its user.
 pub async fn a_deleted_task_comes_back_as_it_was(store: &impl TaskStore) {
     let (anna, bert) = (user("anna"), user("bert"));
     for words in ["one", "two", "three"] {
@@ -259,7 +260,7 @@ pub async fn a_deleted_task_comes_back_as_it_was(store: &impl TaskStore) {
     );
 }
 
-/// What a person can write comes back as it was.
+/// Any text is read as it was written.
 pub async fn descriptions_hold_any_unicode(store: &impl TaskStore) {
     let anna = user("änna 👋🏽");
     let longest = "👩‍👩‍👧‍👦"

@@ -1,8 +1,10 @@
-use adjutant_core::port::{NumbersChange, TaskIndex, TaskNumber, TaskStore};
-use adjutant_core::{TaskChange, TaskChanged, TaskDescription, TaskId};
+use adjutant_tools::{
+    NumbersChange, TaskChange, TaskChanged, TaskDescription, TaskId, TaskIndex, TaskNumber,
+    TaskStore,
+};
 
+use super::fixture::{at, key, user};
 use super::memory_ledger::scope;
-use super::sample::{at, key, user};
 
 fn number(id: u64, body: &str) -> TaskNumber {
     TaskNumber {
@@ -12,8 +14,8 @@ fn number(id: u64, body: &str) -> TaskNumber {
     }
 }
 
-/// Numbers are written, replaced and removed, for one user's vault only; and with them what a
-/// change led to.
+/// Numbers are written, replaced and removed for one user's vault only, together with the outcome
+/// of a change.
 pub async fn numbers_come_back_as_they_were(store: &impl TaskIndex) {
     let (anna, other, bert) = (
         scope("anna", "/v"),
@@ -51,7 +53,7 @@ pub async fn numbers_come_back_as_they_were(store: &impl TaskIndex) {
     assert_eq!(store.applied(&user("bert"), &applied).await.unwrap(), None);
 }
 
-/// No number is given twice, to whatever task.
+/// No number is given twice.
 pub async fn numbers_are_shared_with_the_tasks_of_the_user<T: TaskIndex + TaskStore>(store: &T) {
     let anna = user("anna");
     let ids = |ids: &[u64]| {

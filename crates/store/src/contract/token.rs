@@ -2,9 +2,9 @@ use adjutant_core::UserId;
 use adjutant_core::port::{Role, TokenGrant, TokenKind, TokenRefused, TokenStore};
 use jiff::{SignedDuration, Timestamp};
 
-use super::sample::user;
+use super::fixture::user;
 
-/// Whom a secret stands for, if it is not refused at the time of its record.
+/// Returns the user of a secret, if its token is valid.
 async fn user_of(store: &impl TokenStore, digest: &[u8; 32]) -> Option<UserId> {
     let found = store.find_token(digest).await.unwrap()?;
     found
@@ -13,7 +13,7 @@ async fn user_of(store: &impl TokenStore, digest: &[u8; 32]) -> Option<UserId> {
         .then_some(found.grant.user)
 }
 
-/// A token stands for its user until it is revoked; whoever lists tokens sees no secret of them.
+/// A token identifies its user until it is revoked. Listing tokens reveals no secret.
 pub async fn tokens_stand_for_their_user_until_revoked(store: &impl TokenStore) {
     let (anna, bert) = (user("anna"), user("bert"));
     let grant = |user: &UserId, name: &str| TokenGrant::token(user.clone(), name);
@@ -36,7 +36,7 @@ pub async fn tokens_stand_for_their_user_until_revoked(store: &impl TokenStore) 
         store.tokens(Some(&bert)).await.unwrap(),
         std::slice::from_ref(&second)
     );
-    // The same secret twice is nobody's.
+    // A second token with the same secret is refused.
     store
         .create_token(&grant(&bert, "copy"), &[1; 32])
         .await
@@ -53,8 +53,8 @@ pub async fn tokens_stand_for_their_user_until_revoked(store: &impl TokenStore) 
     );
 }
 
-/// A token comes back with the properties it was made with, and its last use and its new expiry are
-/// noted.
+/// A token is read with the properties it was created with; its last use and new expiry are
+/// recorded.
 pub async fn a_token_is_what_it_was_made_to_be(store: &impl TokenStore) {
     let at = |minutes: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes);
     let grant = TokenGrant {
@@ -91,7 +91,7 @@ pub async fn a_token_is_what_it_was_made_to_be(store: &impl TokenStore) {
         (found().await.used_at, found().await.grant.expires_at),
         (Some(at(7)), Some(end))
     );
-    // An earlier use that is told later changes nothing.
+    // An earlier use that is reported later changes nothing.
     store
         .token_used(&made.id, at(6), Some(at(1)))
         .await
@@ -111,7 +111,7 @@ pub async fn a_token_is_what_it_was_made_to_be(store: &impl TokenStore) {
         .unwrap();
 }
 
-/// A token is revoked with the one it was made with, and all of a user's at once; nobody else's is.
+/// A token is revoked with its parent, and with all of its user's; other users' tokens stay valid.
 pub async fn what_was_made_with_a_token_is_revoked_with_it(store: &impl TokenStore) {
     let (anna, bert) = (user("anna"), user("bert"));
     let made = async |number: u8, user: &UserId, kind, parent: Option<&str>| {
@@ -153,7 +153,7 @@ pub async fn what_was_made_with_a_token_is_revoked_with_it(store: &impl TokenSto
     assert_eq!(store.revoke_tokens_of(&anna, None).await.unwrap(), 0);
 }
 
-/// Whoever signs in anew leaves no expired sessions behind; tokens stay in the list.
+/// A new session removes the user's expired sessions; tokens stay listed.
 pub async fn expired_sessions_are_forgotten(store: &impl TokenStore) {
     let expired = Some(Timestamp::UNIX_EPOCH);
     let grant = |kind, expires_at| TokenGrant {

@@ -1,5 +1,5 @@
-//! Writes what is new in a conversation by one call of one function
-//! (`migrations/0008_functions.sql`, `migrations/0010_begin.sql`).
+//! The journal's writes, each as one call of a database function (`migrations/0008_functions.sql`,
+//! `migrations/0010_begin.sql`).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,51 +14,51 @@ use super::PostgresDatabase;
 use super::literal::Call;
 use super::transaction::Transaction;
 use crate::blob::{Blobs, references};
-use crate::row::{self, DecisionRow, EventRow, InputRow, InvocationRow};
-use crate::sql::append::{Change, NewEvent};
-use crate::sql::appending::Appending;
-use crate::sql::begin::{Arrival, Beginning, BegunRows, NewerRows, Start, newer};
+use crate::record::{self, DecisionRow, EventRow, InputRow, InvocationRow};
+use crate::sql::append::{AppendRequest, Appended};
+use crate::sql::begin::{BeginRequest, BeginResult, NewInput, NewerRows, TurnStart, newer};
 use crate::sql::budget::BookingRow;
 use crate::sql::journal::Writes;
-use crate::sql::open_turns::{Open, OpenTurns};
+use crate::sql::open_turn_cache::{OpenTurn, OpenTurnCache};
+use crate::sql::projection::{NewEvent, Projection};
 use crate::sql::snapshot::{RestorableRows, SnapshotRow};
-use crate::sql::{Backend as _, Columns, Failure, key_values};
+use crate::sql::{Backend as _, Failure, Row, key_values};
 
-/// Texts of a decision that is new.
+/// Columns of a new decision in the functions' parameter.
 const DECISION_COLUMNS: usize = 29;
 
-/// The longest time of a claim: the server's calendar ends.
+/// The longest lease: its end must have a year of four digits, because times are stored as text.
 const LEASE_MAX: Duration = Duration::from_secs(7000 * 365 * 24 * 3600);
 
 impl Writes for PostgresDatabase {
-    fn tell_others(&self, change: &port::Change) {
-        self.others.tell(change);
+    fn notify_peers(&self, change: &port::Change) {
+        self.peers.announce(change);
     }
 
     async fn submit(
         &self,
-        data: (ConversationKey, Arrival, Option<Start>),
+        data: (ConversationKey, NewInput, Option<TurnStart>),
     ) -> Result<bool, Failure> {
         let (key, arrival, start) = data;
         let (turn, change) = start
             .as_ref()
             .map(|start| (&*start.turn, &start.change))
             .unzip();
-        let call = beginning(&key, Some(&arrival), None).rows([]);
-        let around = (&arrival.row.blobs, turn.unwrap_or_default());
+        let call = begin_call(&key, Some(&arrival), None).rows([]);
+        let (blobs, turn) = (&arrival.row.blobs, turn.unwrap_or_default());
         match self
-            .begun(&key, call, around, (change, None))
+            .call_begin(&key, call, blobs, turn, change, None)
             .await?
             .outcome
         {
             Outcome::Elsewhere => Ok(true),
             Outcome::Accepted => Ok(false),
-            outcome => Err(outcome.refusal(Some(&arrival))),
+            outcome => Err(outcome.to_failure(Some(&arrival))),
         }
     }
 
-    async fn begin(&self, data: Beginning) -> Result<BegunRows, Failure> {
-        let Beginning {
+    async fn begin(&self, data: BeginRequest) -> Result<BeginResult, Failure> {
+        let BeginRequest {
             key,
             arrival,
             start,
@@ -68,7 +68,7 @@ impl Writes for PostgresDatabase {
             lease,
             known,
         } = data;
-        let Start { turn, change } = start;
+        let TurnStart { turn, change } = start;
         let arrival = arrival.as_ref();
         let mut blobs = arrival
             .map(|arrival| arrival.row.blobs.clone())
@@ -76,27 +76,28 @@ impl Writes for PostgresDatabase {
         first.iter().for_each(|(row, _)| blobs.extend(&row.blobs));
         self.note_worker(&worker);
         let call = || {
-            beginning(&key, arrival, Some((&worker, Some(epoch), lease)))
+            begin_call(&key, arrival, Some((&worker, Some(epoch), lease)))
                 .rows(first.iter().map(event))
         };
-        let begun = async || {
-            self.begun(&key, call(), (&blobs, &turn), (Some(&change), known))
+        let began = async || {
+            self.call_begin(&key, call(), &blobs, &turn, Some(&change), known)
                 .await
         };
-        let mut answer = begun().await?;
-        if matches!(answer.outcome, Outcome::Elsewhere) && self.end_claims_of_the_gone().await? {
-            answer = begun().await?;
+        let mut answer = began().await?;
+        if matches!(answer.outcome, Outcome::Elsewhere) && self.end_leases_of_dead_workers().await?
+        {
+            answer = began().await?;
         }
         let claim = match answer.outcome {
-            Outcome::Nothing => return Ok(BegunRows::Nothing),
-            Outcome::Elsewhere => return Ok(BegunRows::Elsewhere),
+            Outcome::Nothing => return Ok(BeginResult::Nothing),
+            Outcome::Elsewhere => return Ok(BeginResult::Elsewhere),
             Outcome::Claimed(claim) => Some(claim),
             Outcome::Started => None,
             outcome @ (Outcome::Reused
             | Outcome::Deleted
             | Outcome::Accepted
             | Outcome::QueueFull) => {
-                return Err(outcome.refusal(arrival));
+                return Err(outcome.to_failure(arrival));
             }
         };
         let (mut events, mut open) = (Vec::new(), None);
@@ -113,14 +114,15 @@ impl Writes for PostgresDatabase {
             let mut status = change.status;
             status.parked_seq = status.parked_seq.map(|parked| start + parked);
             let decisions = change.logs.known;
-            open = Some(Open {
+            open = Some(OpenTurn {
                 conversation: answer.conversation,
                 next_seq,
                 status,
                 decisions,
             });
         }
-        let created_at = row::read_time(&answer.created_at, "the beginning of a conversation")?;
+        let created_at =
+            record::parse_time(&answer.created_at, "the creation time of a conversation")?;
         let read = known
             .filter(|known| known.created_at == created_at)
             .map_or(0, |known| known.seq);
@@ -135,13 +137,14 @@ impl Writes for PostgresDatabase {
                 inbox: Vec::new(),
             }
         } else {
-            let begun = answer
+            let began = answer
                 .newer
                 .as_deref()
-                .map(|newer| read_newer(newer, (answer.conversation, created_at)));
-            match begun.transpose()?.flatten() {
+                .map(|newer| read_newer(newer, answer.conversation, created_at));
+            match began.transpose()?.flatten() {
                 Some(newer) => newer,
-                // The claim is held, so that nobody else goes on with it meanwhile.
+                // This worker holds the lease by now, so no other process continues the
+                // conversation between the two transactions.
                 None => {
                     let read = self.read((key, known), |rows, (key, known)| {
                         Box::pin(newer(rows, key, *known))
@@ -151,21 +154,21 @@ impl Writes for PostgresDatabase {
             }
         };
         Ok(match (claim, open) {
-            (None, Some(open)) => BegunRows::Started(newer, open),
-            (claim, _) => BegunRows::Claimed(claim.unwrap_or(Claim::Granted), newer),
+            (None, Some(open)) => BeginResult::Started(newer, open),
+            (claim, _) => BeginResult::Claimed(claim.unwrap_or(Claim::Granted), newer),
         })
     }
 
-    async fn append(&self, data: Appending) -> Result<(i64, i64), Failure> {
-        let call = appending(&data)?.open();
-        appended(self.calls.call(&self.pool, &data.key, call).await?)
+    async fn append(&self, data: AppendRequest) -> Result<Appended, Failure> {
+        let call = append_call(&data)?.without_wait();
+        read_appended(self.calls.call(&self.pool, &data.key, call).await?)
     }
 
-    async fn append_in(rows: &mut Transaction, data: &Appending) -> Result<(i64, i64), Failure> {
-        appended(rows.call(appending(data)?).await?)
+    async fn append_in(rows: &mut Transaction, data: &AppendRequest) -> Result<Appended, Failure> {
+        read_appended(rows.call(append_call(data)?).await?)
     }
 
-    fn open_turns(&self) -> &OpenTurns {
+    fn open_turn_cache(&self) -> &OpenTurnCache {
         &self.open
     }
 
@@ -173,21 +176,21 @@ impl Writes for PostgresDatabase {
         &self,
         (key, worker, ttl): (ConversationKey, String, Duration),
     ) -> Result<Claim, Failure> {
-        let call = beginning(&key, None, Some((&worker, None, ttl))).rows([]);
+        let call = begin_call(&key, None, Some((&worker, None, ttl))).rows([]);
         match self
-            .begun(&key, call, (&Blobs::default(), &[]), (None, None))
+            .call_begin(&key, call, &Blobs::default(), &[], None, None)
             .await?
             .outcome
         {
             Outcome::Nothing | Outcome::Elsewhere => Ok(Claim::Refused),
             Outcome::Claimed(claim) => Ok(claim),
-            outcome => Err(outcome.refusal(None)),
+            outcome => Err(outcome.to_failure(None)),
         }
     }
 
     async fn holder(&self, key: ConversationKey) -> Result<Option<Holder>, Failure> {
         let found = self
-            .fetch_first(
+            .fetch_optional(
                 "SELECT lease_by, epoch FROM adjutant_conversation
                  WHERE agent = $1 AND user_id = $2 AND id = $3
                    AND EXISTS (SELECT FROM adjutant_worker_session WHERE worker = lease_by)",
@@ -198,8 +201,8 @@ impl Writes for PostgresDatabase {
             return Ok(None);
         };
         Ok(Some(Holder {
-            worker: found.text()?,
-            epoch: found.int()?,
+            worker: found.get("lease_by")?,
+            epoch: found.get("epoch")?,
         }))
     }
 
@@ -211,7 +214,7 @@ impl Writes for PostgresDatabase {
             .execute(
                 "UPDATE adjutant_conversation SET lease_until = adjutant_moment_1($5)
                  WHERE agent = $1 AND user_id = $2 AND id = $3 AND lease_by = $4 AND epoch = $6",
-                key_values![key, &worker, micros(ttl), epoch],
+                key_values![key, &worker, to_micros(ttl), epoch],
             )
             .await?;
         Ok(renewed > 0)
@@ -219,33 +222,38 @@ impl Writes for PostgresDatabase {
 }
 
 impl PostgresDatabase {
-    async fn begun(
+    async fn call_begin(
         &self,
         key: &ConversationKey,
         call: Call,
-        (blobs, events): (&Blobs, &[NewEvent]),
-        (change, known): (Option<&Change>, Option<Known>),
+        blobs: &Blobs,
+        events: &[NewEvent],
+        change: Option<&Projection>,
+        known: Option<Known>,
     ) -> Result<Answer, Failure> {
-        let known_created = known.map(|known| row::time_text(known.created_at));
+        let known_created = known.map(|known| record::format_time(known.created_at));
         let known_seq = known.and_then(|known| i64::try_from(known.seq).ok());
         let call = with_change(call, blobs, events, change)?
             .value(known_created.as_deref())
             .value(known_seq)
-            .open();
+            .without_wait();
         let mut found = self.calls.call(&self.pool, key, call).await?;
-        let outcome = Outcome::of(found.int()?)?;
+        let created_at: Option<String> = found.get("o_created_at")?;
+        let number = |found: &mut Row, name| -> Result<i64, StoreError> {
+            Ok(found.get::<Option<i64>>(name)?.unwrap_or_default())
+        };
         Ok(Answer {
-            outcome,
-            conversation: found.maybe_int()?.unwrap_or_default(),
-            created_at: found.maybe_text()?.unwrap_or_default(),
-            next_seq: found.maybe_int()?.unwrap_or_default(),
-            waits: found.maybe_int()? == Some(1),
-            newer: found.maybe_text()?,
+            outcome: Outcome::from_code(found.get("o_outcome")?)?,
+            conversation: number(&mut found, "o_conversation")?,
+            created_at: created_at.unwrap_or_default(),
+            next_seq: number(&mut found, "o_next_seq")?,
+            waits: number(&mut found, "o_waits")? == 1,
+            newer: found.get("o_newer")?,
         })
     }
 }
 
-/// The outcome of a call of `adjutant_begin_2`.
+/// The result code of `adjutant_begin_2`.
 #[derive(Debug, Clone, Copy)]
 enum Outcome {
     Nothing,
@@ -259,8 +267,8 @@ enum Outcome {
 }
 
 impl Outcome {
-    fn of(number: i64) -> Result<Self, StoreError> {
-        Ok(match number {
+    fn from_code(code: i64) -> Result<Self, StoreError> {
+        Ok(match code {
             0 => Self::Nothing,
             1 => Self::Elsewhere,
             2 => Self::Claimed(Claim::Granted),
@@ -271,7 +279,7 @@ impl Outcome {
             8 => Self::Accepted,
             9 => Self::QueueFull,
             other => {
-                return Err(row::unreadable(
+                return Err(record::unreadable(
                     "an answer of the database",
                     format!("outcome {other}"),
                 ));
@@ -279,14 +287,15 @@ impl Outcome {
         })
     }
 
-    /// The error it is where nothing else can be made of it. `arrival`: what was to be accepted.
-    fn refusal(self, arrival: Option<&Arrival>) -> Failure {
+    /// Converts a result that the caller has no other use for into an error. `arrival` is the input
+    /// that was to be accepted.
+    fn to_failure(self, arrival: Option<&NewInput>) -> Failure {
         match (self, arrival) {
             (Self::Reused, _) => StoreError::Reused.into(),
             (Self::Deleted, _) => StoreError::Conflict.into(),
-            (Self::QueueFull, Some(arrival)) => arrival.refused(),
+            (Self::QueueFull, Some(arrival)) => arrival.queue_full(),
             (other, _) => {
-                row::unreadable("an answer of the database", format!("outcome {other:?}")).into()
+                record::unreadable("an answer of the database", format!("outcome {other:?}")).into()
             }
         }
     }
@@ -296,78 +305,42 @@ struct Answer {
     outcome: Outcome,
     conversation: i64,
     created_at: String,
-    /// The place of the next event, before the turn was started.
+    /// The sequence number of the next event, before the turn was started.
     next_seq: i64,
-    /// Whether inputs wait, or a turn was open.
+    /// True if inputs wait, or a turn was open.
     waits: bool,
-    /// [`NewerJson`], if the conversation was claimed, has something newer, and is no branch.
+    /// [`NewerJson`], if the lease was taken, there are newer events, and the conversation is no
+    /// branch.
     newer: Option<String>,
 }
 
-/// The answer of `adjutant_newer_1`.
+/// The result of `adjutant_newer_1`: each row is an array of its columns in the order of the
+/// struct's fields.
 #[derive(Deserialize)]
 struct NewerJson {
-    snapshot: Option<(i64, i64, i64, String, String)>,
-    said: Vec<EventJson>,
+    snapshot: Option<SnapshotRow>,
+    said: Vec<EventRow>,
     after: i64,
-    events: Vec<EventJson>,
-    inbox: Vec<InputJson>,
+    events: Vec<EventRow>,
+    inbox: Vec<InputRow>,
 }
 
-/// Place, version, kind, turn, step, body and time of an event.
-type EventJson = (
-    i64,
-    i64,
-    String,
-    Option<String>,
-    Option<String>,
-    String,
-    String,
-);
-
-/// Id, version, body, time, request and fingerprint of an input, and the event behind which it
-/// came.
-type InputJson = (
-    String,
-    i64,
-    String,
-    String,
-    Option<String>,
-    Option<String>,
-    Option<i64>,
-);
-
-/// Reads what is newer in a conversation. `None`: a long value lies elsewhere, or the snapshot is
-/// not usable.
+/// Decodes the newer events of a conversation. `None` if a long value is stored elsewhere, or the
+/// snapshot is not usable: then they are read by statements.
 fn read_newer(
     json: &str,
-    (conversation, created_at): (i64, Timestamp),
+    conversation: i64,
+    created_at: Timestamp,
 ) -> Result<Option<NewerRows>, StoreError> {
     let newer: NewerJson = serde_json::from_str(json)
-        .map_err(|error| row::unreadable("an answer of the database", error))?;
-    let event = |(seq, v, kind, turn, step, body, at)| EventRow {
-        seq,
-        v,
-        kind,
-        turn,
-        step,
-        body,
-        blobs: Blobs::default(),
-        at,
-    };
-    let input = |(id, v, body, at, request_id, fingerprint, after)| InputRow {
-        id,
-        v,
-        body,
-        at,
-        request_id,
-        fingerprint,
+        .map_err(|error| record::unreadable("an answer of the database", error))?;
+    let NewerJson {
+        snapshot,
+        said,
         after,
-        blobs: Blobs::default(),
-    };
-    let said: Vec<EventRow> = newer.said.into_iter().map(event).collect();
-    let events: Vec<EventRow> = newer.events.into_iter().map(event).collect();
-    let inbox: Vec<InputRow> = newer.inbox.into_iter().map(input).collect();
+        events,
+        inbox,
+    } = newer;
     let bodies = said
         .iter()
         .chain(&events)
@@ -379,23 +352,16 @@ fn read_newer(
     {
         return Ok(None);
     }
-    let snapshot = newer
-        .snapshot
-        .map(|(seq, messages_from, v, digest, body)| SnapshotRow {
-            seq,
-            messages_from,
-            v,
-            digest,
-            body,
-        });
     if snapshot
         .as_ref()
         .is_some_and(|snapshot| !snapshot.is_usable())
     {
         return Ok(None);
     }
-    let restorable = snapshot.map(|snapshot| RestorableRows { snapshot, said });
-    let after = newer.after;
+    let restorable = snapshot.map(|snapshot| RestorableRows {
+        snapshot,
+        messages: said,
+    });
     Ok(Some(NewerRows {
         conversation,
         created_at,
@@ -406,15 +372,15 @@ fn read_newer(
     }))
 }
 
-/// The first parameters of `adjutant_begin_2`.
-fn beginning(
+/// Returns the first parameters of `adjutant_begin_2`.
+fn begin_call(
     key: &ConversationKey,
-    arrival: Option<&Arrival>,
+    arrival: Option<&NewInput>,
     claim: Option<(&str, Option<i64>, Duration)>,
 ) -> Call {
-    let call = Call::of("adjutant_begin_2", key);
+    let call = Call::new("adjutant_begin_2", key);
     let call = match arrival {
-        Some(Arrival { input, row, .. }) => call.texts(&[
+        Some(NewInput { input, row, .. }) => call.texts(&[
             Some(row.id.as_str().into()),
             Some(row.body.as_str().into()),
             Some(row.at.as_str().into()),
@@ -424,16 +390,16 @@ fn beginning(
         ]),
         None => call.rows([]),
     };
-    let call = call.value(arrival.and_then(Arrival::room));
+    let call = call.value(arrival.and_then(NewInput::queue_limit));
     let call = call
         .value(claim.map(|(worker, ..)| worker))
         .value(claim.and_then(|(_, epoch, _)| epoch));
-    call.value(claim.map(|(.., lease)| micros(lease)))
+    call.value(claim.map(|(.., lease)| to_micros(lease)))
 }
 
-/// The parameters of `adjutant_append_1`.
-fn appending(data: &Appending) -> Result<Call, StoreError> {
-    let Appending {
+/// Returns the parameters of `adjutant_append_1`.
+fn append_call(data: &AppendRequest) -> Result<Call, StoreError> {
+    let AppendRequest {
         key,
         added,
         worker,
@@ -441,7 +407,7 @@ fn appending(data: &Appending) -> Result<Call, StoreError> {
         snapshot,
         spent,
     } = data;
-    let spent: Vec<BookingRow> = spent.iter().map(BookingRow::of).collect();
+    let spent: Vec<BookingRow> = spent.iter().map(BookingRow::from_booking).collect();
     let (worker, epoch) = worker
         .as_ref()
         .map(|(worker, epoch)| (worker.as_str(), *epoch))
@@ -450,7 +416,7 @@ fn appending(data: &Appending) -> Result<Call, StoreError> {
         .as_ref()
         .map(|added| (added.conversation, added.seq))
         .unzip();
-    let call = Call::of("adjutant_append_1", key)
+    let call = Call::new("adjutant_append_1", key)
         .value(place.0)
         .value(place.1);
     let call = call.value(worker).value(epoch).value(i64::from(*releases));
@@ -464,28 +430,30 @@ fn appending(data: &Appending) -> Result<Call, StoreError> {
         .rows(spent.iter().map(booking)))
 }
 
-/// Reads the answer of `adjutant_append_1`: the conversation, and how many of its inputs nobody has
-/// taken.
-fn appended(mut found: Columns) -> Result<(i64, i64), Failure> {
-    match found.int()? {
-        1 => Ok((found.int()?, found.int()?)),
-        // It was deleted, is another user's or agent's, or the place is taken: either way not this
-        // writer's any more.
+/// Reads the result of `adjutant_append_1`.
+fn read_appended(mut found: Row) -> Result<Appended, Failure> {
+    match found.get::<i64>("o_outcome")? {
+        1 => Ok(Appended {
+            conversation: found.get("o_conversation")?,
+            untaken: found.get("o_untaken")?,
+        }),
+        // The conversation was deleted, belongs to another user or agent, or the place is taken: in
+        // each case this writer has lost it.
         _ => Err(StoreError::Conflict.into()),
     }
 }
 
-fn micros(time: Duration) -> i64 {
+fn to_micros(time: Duration) -> i64 {
     i64::try_from(time.min(LEASE_MAX).as_micros()).unwrap_or(i64::MAX)
 }
 
-/// The other parameters that both functions have, but the last. `blobs`: what other parameters
-/// refer to.
+/// Adds the parameters that both functions share, except the last. `blobs` are the long values that
+/// earlier parameters refer to.
 fn with_change(
     call: Call,
     blobs: &Blobs,
     events: &[NewEvent],
-    change: Option<&Change>,
+    change: Option<&Projection>,
 ) -> Result<Call, StoreError> {
     let call = call.value(i64::from(EVENT_VERSION));
     let Some(change) = change.filter(|_| !events.is_empty()) else {
@@ -494,7 +462,7 @@ fn with_change(
             .rows(events.iter().map(event));
         return Ok(call.ints(&[]).rows([]).value(None::<i64>).rows([]).rows([]));
     };
-    let Change {
+    let Projection {
         turns,
         queued,
         counts_again,
@@ -504,7 +472,7 @@ fn with_change(
     let of_events = events.iter().map(|(row, _)| &row.blobs);
     let of_decisions = logs.decisions.iter().map(|(row, _)| &row.blobs);
     let of_invocations = logs.invocations.iter().map(|row| &row.blobs);
-    // Each is sent once, however many rows refer to it.
+    // Each value is sent once, however many rows refer to it.
     let blobs: BTreeMap<&str, &str> = std::iter::once(blobs)
         .chain(of_events)
         .chain(of_decisions)
@@ -516,8 +484,8 @@ fn with_change(
         .rows(events.iter().map(event));
     let status_texts = [
         status.turn.as_deref().map(Cow::from),
-        Some(row::waiting_text(status)?.into()),
-        status.wake_at().map(|at| row::time_text(at).into()),
+        Some(record::encode_waiting(status)?.into()),
+        status.wake_at().map(|at| record::format_time(at).into()),
     ];
     Ok(call
         .ints(&[*turns, *queued, i64::from(*counts_again)])
@@ -551,7 +519,8 @@ fn event((row, recorded): &NewEvent) -> Texts<'_> {
     ]
 }
 
-/// All of it, or where it was stored before, what an open decision may still change.
+/// Returns all columns of a new decision, or those that may still change of one that is stored
+/// already.
 fn decision(row: &DecisionRow, is_new: bool) -> Texts<'_> {
     let number = |number: i64| Some(Cow::from(number.to_string()));
     let mut texts: Texts<'_> = vec![
@@ -569,7 +538,7 @@ fn decision(row: &DecisionRow, is_new: bool) -> Texts<'_> {
         row.cached_tokens.and_then(number),
         row.cache_written_tokens.and_then(number),
         row.thinking_tokens.and_then(number),
-        // The shortest digits that are read as this very number.
+        // `Display` writes the shortest digits that parse to the same number.
         row.cost_usd.map(|cost| cost.to_string().into()),
         Some(row.notices.as_str().into()),
         number(row.model_ms),
@@ -590,7 +559,7 @@ fn decision(row: &DecisionRow, is_new: bool) -> Texts<'_> {
             Some(row.model_name.as_str().into()),
         ]);
     } else {
-        // Rows of an array are as long as each other.
+        // PostgreSQL's arrays are rectangular.
         texts.resize(DECISION_COLUMNS, None);
     }
     texts

@@ -1,8 +1,8 @@
-//! Values as they are written into a statement.
+//! Values written into statements as literals.
 //!
-//! The driver takes two round trips for a statement with parameters that has no name, and one with
-//! a name would outlive its transaction (docs/decisions/007-one-message-per-postgresql-write.md). A statement whose
-//! values are written into it takes one.
+//! The driver needs two round trips for an unnamed statement with parameters, and a named one would
+//! outlive its transaction, which poolers do not allow (docs/decisions/007-one-message-per-postgresql-write.md). A
+//! statement with literals needs one.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use adjutant_core::ConversationKey;
 
 use crate::sql::Value;
 
-/// Returns the statement with its values in the places of `$1`, `$2`, and so on.
+/// Replaces `$1`, `$2` and so on by the values.
 pub(super) fn fill(statement: &str, values: &[Value<'_>]) -> String {
     let mut filled = String::with_capacity(statement.len() + 16 * values.len());
     let mut pieces = statement.split('$');
@@ -27,7 +27,7 @@ pub(super) fn fill(statement: &str, values: &[Value<'_>]) -> String {
             .and_then(|number| number.checked_sub(1));
         match at.and_then(|at| values.get(at)) {
             Some(value) => write_value(&mut filled, value),
-            // PostgreSQL says what is wrong with it.
+            // Left in place: PostgreSQL's error message names the missing parameter.
             None => {
                 filled.push('$');
                 filled.push_str(number);
@@ -38,16 +38,16 @@ pub(super) fn fill(statement: &str, values: &[Value<'_>]) -> String {
     filled
 }
 
-/// A call of a function that answers with one row.
+/// A call of a database function that returns one row.
 pub(super) struct Call(String);
 
 impl Call {
-    /// A call whose first parameters name a conversation: agent, user and id.
-    pub(super) fn of(function: &str, key: &ConversationKey) -> Self {
+    /// Starts a call whose first parameters identify a conversation: agent, user and id.
+    pub(super) fn new(function: &str, key: &ConversationKey) -> Self {
         let call = Self(format!("SELECT * FROM {function}("));
         call.value(key.agent.as_str())
             .value(key.user.as_str())
-            .value(&key.conversation.to_string())
+            .value(key.conversation.to_string())
     }
 
     pub(super) fn value<'a>(mut self, value: impl Into<Value<'a>>) -> Self {
@@ -56,7 +56,7 @@ impl Call {
         self
     }
 
-    /// Adds numbers as one parameter.
+    /// Adds an array of numbers as one parameter.
     pub(super) fn ints(mut self, values: &[i64]) -> Self {
         self.separate();
         self.0.push_str("'{");
@@ -68,7 +68,7 @@ impl Call {
         self
     }
 
-    /// Adds texts as one parameter.
+    /// Adds an array of texts as one parameter.
     pub(super) fn texts(mut self, values: &[Option<Cow<'_, str>>]) -> Self {
         self.separate();
         self.list(values);
@@ -76,7 +76,7 @@ impl Call {
         self
     }
 
-    /// Adds rows of texts, each as long as the others, as one parameter; NULL if there is none.
+    /// Adds rows of texts of equal length as one two-dimensional array, or NULL if there are none.
     pub(super) fn rows<'a>(
         mut self,
         rows: impl IntoIterator<Item = Vec<Option<Cow<'a, str>>>>,
@@ -96,15 +96,15 @@ impl Call {
         self
     }
 
-    /// Returns the statement without its last parameter, which [`super::calls`] adds.
-    pub(super) fn open(mut self) -> String {
+    /// Returns the statement without its last parameter, which [`super::call_batch`] adds.
+    pub(super) fn without_wait(mut self) -> String {
         self.separate();
         self.0
     }
 
-    /// Returns the statement of a call that waits for a lock.
-    pub(super) fn waiting(self) -> String {
-        format!("{}TRUE)", self.open())
+    /// Returns the statement of a call that waits for locks.
+    pub(super) fn with_wait(self) -> String {
+        format!("{}TRUE)", self.without_wait())
     }
 
     fn separate(&mut self) {
@@ -128,12 +128,12 @@ impl Call {
     }
 }
 
-/// With its type, as a parameter has one.
+/// Writes a literal with its type, as a parameter would have one.
 fn write_value(out: &mut String, value: &Value<'_>) {
     match value {
         Value::Int(Some(value)) => write_number(out, format_args!("'{value}'::BIGINT")),
         Value::Int(None) => out.push_str("NULL::BIGINT"),
-        // The shortest digits that are read as this very number.
+        // `Display` writes the shortest digits that parse to the same number.
         Value::Real(Some(value)) => write_number(out, format_args!("'{value}'::DOUBLE PRECISION")),
         Value::Real(None) => out.push_str("NULL::DOUBLE PRECISION"),
         Value::Text(Some(text)) => {
@@ -149,8 +149,8 @@ fn write_number(out: &mut String, number: std::fmt::Arguments<'_>) {
     let _ = out.write_fmt(number);
 }
 
-/// Writes `E'…'`, which means the same whatever `standard_conforming_strings` says. Everything
-/// between the quotes is itself but quotes and backslashes, which are doubled.
+/// Writes an `E'…'` literal, whose meaning does not depend on `standard_conforming_strings`. Only
+/// quotes and backslashes need escaping; both are doubled.
 ///
 /// Source: PostgreSQL 17 documentation, 4.1.2.2, "String Constants with C-Style Escapes" (checked
 /// 2026-11).
@@ -163,8 +163,8 @@ fn write_text(out: &mut String, text: &str) {
         out.push_str(match special.as_bytes().first() {
             Some(b'\'') => "''",
             Some(b'\\') => "\\\\",
-            // The one character PostgreSQL cannot hold. Bodies are JSON and never have it; words
-            // for people may.
+            // NUL is the one character that PostgreSQL cannot store. Bodies are JSON and never
+            // contain it; messages may.
             _ => "\u{fffd}",
         });
         rest = special.get(1..).unwrap_or_default();
@@ -202,7 +202,7 @@ mod tests {
             .ints(&[1, -2])
             .texts(&row("t"));
         assert_eq!(
-            call.rows([row("a"), row("b")]).rows([]).open(),
+            call.rows([row("a"), row("b")]).rows([]).without_wait(),
             "SELECT * FROM f(E'x'::TEXT,NULL::BIGINT,'{1,-2}'::BIGINT[],ARRAY[E't',NULL]::TEXT[],\
              ARRAY[ARRAY[E'a',NULL],ARRAY[E'b',NULL]]::TEXT[],NULL::TEXT[],"
         );

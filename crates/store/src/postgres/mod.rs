@@ -1,22 +1,22 @@
-//! A PostgreSQL database that any number of processes share.
+//! A store in a PostgreSQL database, which any number of processes share. PostgreSQL 13 or newer.
 //!
-//! The journal alone excludes: rows that are about to change are locked when they are read, and a
-//! second writer meets the primary key. Times of claims are the server's, so that the clocks of the
-//! machines do not matter. PostgreSQL 13 or newer.
+//! Concurrent writers are excluded by the journal itself: rows that are about to change are locked
+//! when they are read, and a second writer violates the primary key. Leases are timed by the
+//! server's clock, so clocks of the machines do not matter.
 
-mod calls;
-mod columns;
+mod address;
+mod call_batch;
 mod error;
 mod journal;
 mod literal;
 mod notify;
 mod open;
-mod others;
-mod place;
+mod peers;
 mod pool;
 mod relay;
-mod sessions;
+mod result;
 mod transaction;
+mod worker_session;
 
 use std::future::Future;
 use std::path::Path;
@@ -24,60 +24,73 @@ use std::sync::Arc;
 
 use adjutant_core::port::{Relay, StoreError};
 
+use crate::change_feed::ChangeFeed;
 use crate::maintenance::Load;
-use crate::news::News;
-use crate::sql::open_turns::OpenTurns;
-use crate::sql::{About, Backend, Columns, Failure, SqlStore, StoreOptions, Value, Work, count};
-use calls::Calls;
-use columns::all_columns;
+use crate::sql::open_turn_cache::OpenTurnCache;
+use crate::sql::{About, Backend, Failure, Row, SqlStore, Value, Work};
+use address::Address;
+use call_batch::CallBatcher;
 use literal::fill;
-use others::{Others, Watched};
-use place::Place;
+use peers::{PeerAware, Peers};
 use pool::{Pool, Session};
-use relay::Wire;
-use sessions::{ServerSession, Sessions};
+use relay::NotifyRelay;
+use result::to_rows;
 use transaction::Transaction;
+use worker_session::{ServerSession, Sessions};
 
-/// Connections of one process, if nothing else is said.
+/// Default number of connections of one process.
 pub const POOL_MAX: u32 = 10;
 
-/// Tasks, conversations, journal and logs in one PostgreSQL database. A clone is the same store.
+/// Tasks, conversations, journal and logs in one PostgreSQL database. Clones share the database.
 pub type Store = SqlStore<PostgresDatabase>;
 
 /// One PostgreSQL database and the connections to it.
 #[derive(Debug)]
 pub struct PostgresDatabase {
-    place: Place,
+    place: Address,
     pool: Arc<Pool>,
-    calls: Arc<Calls>,
-    open: OpenTurns,
-    news: News,
-    others: Arc<Others>,
+    calls: Arc<CallBatcher>,
+    open: OpenTurnCache,
+    change_feed: ChangeFeed,
+    peers: Arc<Peers>,
     sessions: Arc<Sessions>,
 }
 
 impl Store {
-    /// Connects to `postgres://USER:PASSWORD@HOST:PORT/DATABASE` (what is left out comes from the
-    /// `PG…` variables, as with PostgreSQL's own programs) with at most `connections_max`
-    /// connections, [`POOL_MAX`] if 0. A schema of an older version is brought up to date; of
-    /// several processes that start at once, one does it and the others wait.
+    /// Connects to `postgres://USER:PASSWORD@HOST:PORT/DATABASE`; what is left out is taken from
+    /// the `PG…` variables, as by PostgreSQL's own programs. Opens at most `connections_max`
+    /// connections, [`POOL_MAX`] if 0. An older schema is migrated; of several processes that start
+    /// at once, one migrates and the others wait.
     ///
     /// # Errors
-    /// [`StoreError::Unusable`]: the address is none, the server refuses the user, there is no such database, or it holds
-    /// tables of another program. [`StoreError::Unavailable`]: the server cannot be reached.
-    /// [`StoreError::Unreadable`]: the schema is of a newer version.
+    /// - [`StoreError::Unusable`]: the address is invalid, the server refuses the user, the
+    ///   database does not exist, or it has tables of another program.
+    /// - [`StoreError::Unavailable`]: the server cannot be reached.
+    /// - [`StoreError::Unreadable`]: the schema is of a newer version.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// use adjutant_store::postgres::Store;
+    ///
+    /// let store = Store::connect("postgres://adjutant@localhost/adjutant", 0).await?;
+    /// store.close().await;
+    /// # Ok::<(), adjutant_core::port::StoreError>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn connect(url: &str, connections_max: u32) -> Result<Self, StoreError> {
         Self::connect_and_listen(url, url, connections_max).await
     }
 
-    /// Connects as [`Store::connect`] does, and hears what other processes tell over a connection
-    /// to `listen_url`: the same database, where `url` leads through a pooler that gives every
-    /// transaction another connection. Such a pooler hands no notifications on; then this process
-    /// looks once a second while somebody waits.
+    /// Connects as [`Store::connect`] does, but receives notifications over a connection to
+    /// `listen_url`. It leads to the same database past a pooler that `url` leads through: a pooler
+    /// in transaction mode does not forward notifications. Where none arrive, this process polls
+    /// once a second while a caller waits for a change.
     ///
     /// # Errors
-    /// As [`Store::connect`]. Nobody connects to `listen_url` before somebody waits; what is wrong
-    /// with it is an error now only if it is no address.
+    /// As [`Store::connect`]. `listen_url` is connected to only when a caller waits for a change;
+    /// here it is an error only if it is invalid.
     pub async fn connect_and_listen(
         url: &str,
         listen_url: &str,
@@ -88,39 +101,34 @@ impl Store {
         } else {
             connections_max
         };
-        let ((place, options), (_, hearing)) = (open::options(url)?, open::options(listen_url)?);
-        let others = Arc::new(Others::new(options.clone(), hearing));
+        let ((place, options), (_, listen_options)) =
+            (open::options(url)?, open::options(listen_url)?);
+        let peers = Arc::new(Peers::new(options.clone(), listen_options));
         match open::pool(options, connections_max).await {
-            Ok(pool) => {
-                let (calls, open, news) = (Arc::default(), OpenTurns::default(), News::default());
-                let sessions = Arc::default();
-                let database = PostgresDatabase {
-                    place,
-                    pool,
-                    calls,
-                    open,
-                    news,
-                    others,
-                    sessions,
-                };
-                Ok(Self(Arc::new(database), StoreOptions::default()))
-            }
-            Err(failure) => Err(error::at(failure, &place)),
+            Ok(pool) => Ok(Self::new(PostgresDatabase {
+                place,
+                pool,
+                calls: Arc::default(),
+                open: OpenTurnCache::default(),
+                change_feed: ChangeFeed::default(),
+                peers,
+                sessions: Arc::default(),
+            })),
+            Err(failure) => Err(error::explain(failure, &place)),
         }
     }
 
-    /// Waits for what is running and closes the connections, for every clone. Nothing is lost
-    /// without it.
+    /// Waits for running calls and closes the connections, for every clone. Nothing is lost if this
+    /// is not called.
     pub async fn close(&self) {
-        self.0.pool.close().await;
-        self.0.others.close().await;
+        self.backend.pool.close().await;
+        self.backend.peers.close().await;
     }
 }
 
 impl PostgresDatabase {
-    /// Does work inside a transaction, in a task of its own: a caller that goes away leaves nothing
-    /// half done. It waits for its turn before, so that a caller who goes away while it waits
-    /// leaves nothing to do.
+    /// Runs work inside a transaction, in its own task, so that a dropped caller leaves nothing
+    /// half done. A caller that is dropped while it waits for a connection cancels the work.
     async fn in_transaction<D, T>(
         &self,
         begin: &'static str,
@@ -140,7 +148,7 @@ impl PostgresDatabase {
         .await
     }
 
-    /// Uses a connection in a task of its own.
+    /// Uses a connection in its own task.
     async fn in_session<T, F>(
         &self,
         with: impl FnOnce(Session) -> F + Send + 'static,
@@ -149,27 +157,27 @@ impl PostgresDatabase {
         T: Send + 'static,
         F: Future<Output = Result<T, Failure>> + Send,
     {
-        let turn = self.pool.turn().await?;
+        let permit = self.pool.acquire().await?;
         let pool = self.pool.clone();
-        let task = tokio::spawn(async move { with(pool.open(turn).await?).await });
+        let task = tokio::spawn(async move { with(pool.connect(permit).await?).await });
         match task.await {
             Ok(done) => done,
             Err(error) if error.is_panic() => Err(Failure::panicked()),
             Err(_) => {
                 let message = "this process is about to end".to_owned();
-                Err(StoreError::Unavailable { message }.into())
+                Err(StoreError::unavailable(message).into())
             }
         }
     }
 }
 
-impl Watched for PostgresDatabase {
-    fn others(&self) -> &Arc<Others> {
-        &self.others
+impl PeerAware for PostgresDatabase {
+    fn peers(&self) -> &Arc<Peers> {
+        &self.peers
     }
 
-    async fn hears_by(&self, session: Option<ServerSession>) {
-        sessions::note_session(&self.sessions, &self.pool, session).await;
+    async fn set_listener_session(&self, session: Option<ServerSession>) {
+        worker_session::note_session(&self.sessions, &self.pool, session).await;
     }
 }
 
@@ -205,101 +213,96 @@ impl Backend for PostgresDatabase {
         .await
     }
 
-    /// One statement is a transaction of its own.
+    /// A single statement is a transaction by itself, without `BEGIN` and `COMMIT`.
     async fn execute(&self, statement: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
         let statement = fill(statement, values);
         self.in_session(async move |mut session| {
-            let told = session.tell(statement).await;
-            Ok(session.ended(told)?)
+            let result = session.execute(statement).await;
+            Ok(session.release_after(result)?)
         })
         .await
     }
 
-    async fn fetch(
+    async fn fetch_all(
         &self,
         statement: &'static str,
         values: &[Value<'_>],
-    ) -> Result<Vec<Columns>, Failure> {
+    ) -> Result<Vec<Row>, Failure> {
         let statement = fill(statement, values);
         self.in_session(async move |mut session| {
-            let asked = session.ask(statement).await;
-            all_columns(&session.ended(asked)?)
+            let result = session.fetch_all(statement).await;
+            to_rows(&session.release_after(result)?)
         })
         .await
     }
 
-    async fn fetch_first(
+    async fn fetch_optional(
         &self,
         statement: &'static str,
         values: &[Value<'_>],
-    ) -> Result<Option<Columns>, Failure> {
-        Ok(self.fetch(statement, values).await?.into_iter().next())
+    ) -> Result<Option<Row>, Failure> {
+        Ok(self.fetch_all(statement, values).await?.into_iter().next())
     }
 
-    fn news(&self) -> &News {
-        &self.news
+    fn change_feed(&self) -> &ChangeFeed {
+        &self.change_feed
     }
 
     fn watch(self: &Arc<Self>) {
-        if self.news.begin_to_watch() {
-            tokio::spawn(others::watch(Arc::downgrade(self)));
+        if self.change_feed.start_watching() {
+            tokio::spawn(peers::watch(Arc::downgrade(self)));
         }
     }
 
     fn relay(self: &Arc<Self>) -> Arc<dyn Relay> {
-        Arc::new(Wire(self.clone()))
+        Arc::new(NotifyRelay(self.clone()))
     }
 
     fn note_worker(&self, worker: &str) {
-        sessions::note_worker(&self.sessions, &self.pool, worker);
+        worker_session::note_worker(&self.sessions, &self.pool, worker);
     }
 
-    async fn end_claims_of_the_gone(&self) -> Result<bool, Failure> {
-        Ok(self.execute(sessions::END_CLAIMS, &[]).await? > 0)
+    async fn end_leases_of_dead_workers(&self) -> Result<bool, Failure> {
+        Ok(self.execute(worker_session::END_LEASES, &[]).await? > 0)
     }
 
-    async fn hears_others(&self) -> bool {
-        self.others.listen().await.is_some()
+    async fn receives_notifications(&self) -> bool {
+        self.peers.listen().await.is_some()
     }
 
     async fn about(&self) -> Result<About, Failure> {
-        let statement =
-            "SELECT current_setting('server_version'), pg_database_size(current_database())";
-        let mut found = self.fetch(statement, &[]).await?.into_iter();
-        let (version, bytes) = match found.next() {
-            Some(mut columns) => (columns.text()?, columns.int()?),
-            None => (String::new(), 0),
-        };
+        let statement = "SELECT current_setting('server_version') AS version, pg_database_size(current_database()) AS bytes";
+        let found = self.fetch_optional(statement, &[]).await?;
+        let mut found = found.ok_or(sqlx::Error::RowNotFound)?;
+        let version: String = found.get("version")?;
         Ok(About {
             place: self.place.to_string(),
             product: format!("PostgreSQL {version}"),
             journal_mode: None,
-            bytes: count(bytes),
+            bytes: found.get("bytes")?,
         })
     }
 
-    /// The server keeps its constraints and its checksums by itself.
+    /// Returns nothing: the server checks constraints and checksums by itself.
     async fn verify(&self) -> Result<Vec<String>, Failure> {
         Ok(Vec::new())
     }
 
     async fn backup(&self, to: &Path) -> Result<(), Failure> {
-        let Place {
+        let Address {
             database,
             host,
             port,
         } = &self.place;
-        Err(StoreError::Unusable {
-            message: format!(
+        Err(StoreError::unusable(format!(
                 "PostgreSQL's own program makes its backups: `pg_dump --format=custom --host={host} --port={port} \
                  --file={} {database}`, and `pg_restore --dbname={database} FILE` brings them back",
                 to.display()
-            ),
-        }
+            ))
         .into())
     }
 
     fn explain(&self, failure: Failure) -> StoreError {
-        error::at(failure, &self.place)
+        error::explain(failure, &self.place)
     }
 }

@@ -1,8 +1,9 @@
-//! Notifications on their way to other processes.
+//! Notifications to other processes (`pg_notify`).
 //!
-//! One is sent after the commit it tells of, over a connection of its own: inside a transaction it
-//! would take a lock of the whole server until that is on the disk (PostgreSQL's `async.c`,
-//! `PreCommit_Notify`). Those that gather meanwhile go together.
+//! They are sent after the commit that they announce, over a separate connection: inside a
+//! transaction a notification takes a lock of the whole server until the commit is on the disk
+//! (PostgreSQL's `async.c`, `PreCommit_Notify`). Notifications that gather meanwhile are sent
+//! together.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,44 +16,44 @@ use tokio::time::sleep;
 use super::literal::fill;
 use crate::sql::Value;
 
-/// Bytes of a notification: the server takes fewer than 8000.
+/// Most bytes of a notification: the server accepts fewer than 8000.
 pub(super) const BYTES_MAX: usize = 7900;
 
-/// Pause after a message: at most 20 a second.
-const GATHERS: Duration = Duration::from_millis(50);
+/// Pause after each message, so at most 20 are sent a second.
+const PAUSE: Duration = Duration::from_millis(50);
 
-/// Notifications in one message, at most.
+/// Most notifications in one message.
 const BATCH: usize = 64;
 
-/// Bytes of words that wait to be sent. Changes are few, and are not bounded.
-const WORDS_BYTES_MAX: usize = 256 * 1024;
+/// Most bytes of relayed messages that wait to be sent. Changes are few, and not bounded.
+const MESSAGES_BYTES_MAX: usize = 256 * 1024;
 
-/// Sends what waits, changes before words.
+/// A queue of notifications and the connection that sends them, changes before relayed messages.
 #[derive(Debug)]
 pub(super) struct Notifier {
     options: PgConnectOptions,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<Queue>,
     connection: tokio::sync::Mutex<Option<PgConnection>>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct Queue {
     changes: VecDeque<Notification>,
-    words: VecDeque<Notification>,
-    words_bytes: usize,
-    /// True while a task sends what waits.
-    sends: bool,
+    messages: VecDeque<Notification>,
+    messages_bytes: usize,
+    /// True while a task sends the queue.
+    is_sending: bool,
 }
 
 #[derive(Debug, PartialEq)]
 struct Notification {
-    /// Letters, digits and underscores.
+    /// Letters, digits and underscores only, so it needs no escaping.
     channel: Arc<str>,
     payload: String,
 }
 
 impl Notifier {
-    /// Returns one that connects when there is something to send.
+    /// Creates a notifier that connects when there is something to send.
     pub(super) fn new(options: PgConnectOptions) -> Self {
         Self {
             options,
@@ -61,9 +62,9 @@ impl Notifier {
         }
     }
 
-    /// Sends a change soon, unless the same waits already. One that is too long is left out:
-    /// whoever waits for it looks after a second.
-    pub(super) fn tell(self: &Arc<Self>, channel: &Arc<str>, payload: String) {
+    /// Queues the notification of a change, unless the same one waits already. One that is too long
+    /// is dropped: its receivers notice the change by polling.
+    pub(super) fn notify(self: &Arc<Self>, channel: &Arc<str>, payload: String) {
         let notification = Notification {
             channel: channel.clone(),
             payload,
@@ -75,29 +76,32 @@ impl Notifier {
         if !waiting.changes.contains(&notification) {
             waiting.changes.push_back(notification);
         }
-        self.begin(waiting);
+        self.start_sending(waiting);
     }
 
-    /// Sends words soon, in order. Returns `false` if they are too long, or too many wait already.
-    pub(super) fn say(self: &Arc<Self>, channel: Arc<str>, payload: String) -> bool {
+    /// Queues a relayed message, in order. Returns false if it is too long, or too many wait.
+    pub(super) fn send_message(self: &Arc<Self>, channel: Arc<str>, payload: String) -> bool {
         let mut waiting = self.waiting();
-        if payload.len() > BYTES_MAX || waiting.words_bytes + payload.len() > WORDS_BYTES_MAX {
+        if payload.len() > BYTES_MAX || waiting.messages_bytes + payload.len() > MESSAGES_BYTES_MAX
+        {
             return false;
         }
-        waiting.words_bytes += payload.len();
-        waiting.words.push_back(Notification { channel, payload });
-        self.begin(waiting);
+        waiting.messages_bytes += payload.len();
+        waiting
+            .messages
+            .push_back(Notification { channel, payload });
+        self.start_sending(waiting);
         true
     }
 
-    fn begin(self: &Arc<Self>, mut waiting: MutexGuard<'_, Waiting>) {
-        if !std::mem::replace(&mut waiting.sends, true) {
+    fn start_sending(self: &Arc<Self>, mut waiting: MutexGuard<'_, Queue>) {
+        if !std::mem::replace(&mut waiting.is_sending, true) {
             tokio::spawn(self.clone().send());
         }
     }
 
-    /// Sends until nothing waits. What cannot be sent is left out: whoever waits for it looks
-    /// again.
+    /// Sends until the queue is empty. What cannot be sent is dropped: receivers notice changes by
+    /// polling.
     async fn send(self: Arc<Self>) {
         loop {
             let batch = self.waiting().batch();
@@ -116,7 +120,7 @@ impl Notifier {
                 .collect();
             let statement = fill(&format!("SELECT {}", calls.join(", ")), &values);
             let mut connection = self.connection.lock().await;
-            // A connection that was lost since the last time is told by the first error.
+            // A connection that was lost since the last message is noticed by the first error.
             for _ in 0..2 {
                 if connection.is_none() {
                     *connection = self.options.connect().await.ok();
@@ -133,40 +137,41 @@ impl Notifier {
                 *connection = None;
             }
             drop(connection);
-            sleep(GATHERS).await;
+            // The lock is released first, so that `close` does not wait for the pause.
+            sleep(PAUSE).await;
         }
     }
 
     /// Closes the connection.
     pub(super) async fn close(&self) {
         if let Some(connection) = self.connection.lock().await.take() {
-            // The server may be gone, which is an end as well.
+            // The server may be gone, which closes the connection as well.
             let _ = connection.close().await;
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        // Nothing is half done while it is locked.
+    fn waiting(&self) -> MutexGuard<'_, Queue> {
+        // The lock is never held across a panic that leaves the queue inconsistent.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Waiting {
-    /// Takes what is sent next. Nothing: nobody sends any more.
+impl Queue {
+    /// Takes the notifications to send next. If there are none, the sending task ends.
     fn batch(&mut self) -> Vec<Notification> {
         let changes = self.changes.len().min(BATCH);
-        let words = self.words.len().min(BATCH - changes);
+        let messages = self.messages.len().min(BATCH - changes);
         let batch: Vec<Notification> = self
             .changes
             .drain(..changes)
-            .chain(self.words.drain(..words))
+            .chain(self.messages.drain(..messages))
             .collect();
         let sent = batch
             .iter()
             .skip(changes)
             .map(|notification| notification.payload.len());
-        self.words_bytes -= sent.sum::<usize>();
-        self.sends = !batch.is_empty();
+        self.messages_bytes -= sent.sum::<usize>();
+        self.is_sending = !batch.is_empty();
         batch
     }
 }

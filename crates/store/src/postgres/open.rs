@@ -1,4 +1,4 @@
-//! Connecting, and bringing the schema up to date.
+//! Connecting to the server, and migrating the schema.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use adjutant_core::port::StoreError;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
 
-use super::place::Place;
+use super::address::Address;
 use super::pool::Pool;
 use super::transaction::Transaction;
 use crate::sql::migrate::{self, Dialect, Migrations};
@@ -51,23 +51,24 @@ const DIALECT: Dialect = Dialect {
     create: "CREATE TABLE adjutant_migration (
                version BIGINT PRIMARY KEY, description TEXT NOT NULL, checksum BYTEA NOT NULL,
                installed_on TIMESTAMPTZ NOT NULL DEFAULT now())",
-    applied: "SELECT version, encode(checksum, 'hex') FROM adjutant_migration ORDER BY version",
+    applied: "SELECT version, encode(checksum, 'hex') AS checksum FROM adjutant_migration ORDER BY version",
     note: "INSERT INTO adjutant_migration (version, description, checksum) VALUES ($1, $2, decode($3, 'hex'))",
-    first_applied: "SELECT version, encode(checksum, 'hex') FROM _sqlx_migrations ORDER BY version",
+    first_applied: "SELECT version, encode(checksum, 'hex') AS checksum FROM _sqlx_migrations ORDER BY version",
     first_note:
         "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
                  VALUES ($1, $2, TRUE, decode($3, 'hex'), -1)",
 };
 
-/// Where it is, and how to get there.
-pub(super) fn options(url: &str) -> Result<(Place, PgConnectOptions), StoreError> {
-    let options: PgConnectOptions = url.parse().map_err(|error| StoreError::Unusable {
-        // The address may hold a password, so it is not repeated.
-        message: format!(
+/// Parses a connection address.
+pub(super) fn options(url: &str) -> Result<(Address, PgConnectOptions), StoreError> {
+    let options: PgConnectOptions = url.parse().map_err(|error: sqlx::Error| {
+        // The address may contain a password, so it is not repeated.
+        StoreError::unusable(format!(
             "the database's address is none ({error}); write postgres://USER@HOST:PORT/DATABASE"
-        ),
+        ))
+        .with_source(error)
     })?;
-    let place = Place {
+    let place = Address {
         database: options
             .get_database()
             .unwrap_or(options.get_username())
@@ -75,27 +76,27 @@ pub(super) fn options(url: &str) -> Result<(Place, PgConnectOptions), StoreError
         host: options.get_host().to_owned(),
         port: options.get_port(),
     };
-    // Nothing that outlives a transaction, so that each may run on another connection of a pooler:
-    // no statement with a name, and no setting of the session that a pooler does not know. Doubles
-    // come in binary, so digits do not matter.
+    // Each transaction may run on another connection of a pooler, so nothing may outlive one: no
+    // named statement, and no session setting that a pooler does not know. Doubles are received in
+    // binary, so `extra_float_digits` does not matter.
     let options = options.statement_cache_capacity(0).extra_float_digits(None);
-    // Whoever looks after the server sees whose sessions they are; the address may say it more
-    // exactly.
+    // An operator sees in `pg_stat_activity` whose sessions they are; the address may set a more
+    // specific name.
     let options = match options.get_application_name() {
         Some(_) => options,
         None => options.application_name("adjutant"),
     };
-    // Values are part of a statement, and nobody's words belong into this program's log.
+    // Values are part of the statements, and people's messages must not get into this program's
+    // log.
     Ok((place, options.disable_statement_logging()))
 }
 
-/// Connects once, so that what is wrong is found now; updates the schema.
+/// Connects once, so that a wrong address fails now, and migrates the schema.
 pub(super) async fn pool(
     options: PgConnectOptions,
     connections_max: u32,
 ) -> Result<Arc<Pool>, Failure> {
-    // Not through the pool, which would try again and again, and then only say that it took too
-    // long.
+    // Not through the pool, which would retry and finally report only a timeout.
     options.connect().await?.close().await?;
     let pool = Pool::new(options, connections_max);
     let mut rows = Transaction::begin(&pool, "BEGIN").await?;
@@ -104,9 +105,9 @@ pub(super) async fn pool(
     migrated.map(|()| pool)
 }
 
-/// Of several processes that start at once, one does it and the others wait.
+/// Migrates the schema. If several processes start at once, one migrates and the others wait.
 async fn migrate(rows: &mut Transaction) -> Result<(), Failure> {
-    // 'ADJT'. It ends with the transaction: a lock of the session would stay with a pooler's
+    // 'ADJT'. The lock ends with the transaction: a session's lock would stay with a pooler's
     // connection to the server.
     rows.script("SELECT pg_advisory_xact_lock(1094994516)")
         .await?;

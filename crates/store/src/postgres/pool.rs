@@ -1,7 +1,7 @@
-//! Connections to the server, and whoever uses one.
+//! A pool of connections to the server.
 //!
-//! The driver's pool asks the server whether a connection is alive before each use and after it:
-//! two round trips for each transaction. This one asks when a connection was idle for a while.
+//! The driver's pool pings a connection before each use and after it, which costs two round trips
+//! for each transaction. This one pings only a connection that was idle for a while.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,23 +11,26 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgDatabaseError, PgRow, PgS
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
-use tracing::warn;
+use tracing::{info, warn};
 
 use crate::maintenance::Load;
 
-/// How long a transaction waits for a connection: while the server restarts, or while all of them
-/// are busy.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// Time that a transaction waits for a connection while the server restarts or all connections are
+/// busy.
+pub(super) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Time without use after which a connection is asked whether it is alive before it is used.
-const TRUSTED: Duration = Duration::from_secs(1);
+/// Idle time after which a connection is pinged before it is used.
+const PING_AFTER: Duration = Duration::from_secs(1);
 
-/// Time without use after which a connection is closed when another one is given back.
+/// Idle time after which a connection is closed, when another one is returned.
 const IDLE_MAX: Duration = Duration::from_secs(600);
 
-/// Age at which a connection is closed when it is given back: what a session gathers on the server
-/// goes with it.
+/// Age at which a connection is closed when it is returned: memory that a session accumulates on
+/// the server is freed with it.
 const AGE_MAX: Duration = Duration::from_secs(1800);
+
+/// Time after which an answer of the server is logged as slow.
+const SLOW: Duration = Duration::from_secs(1);
 
 /// Pause before the second attempt to connect to a server that does not listen; it doubles.
 const RETRY_FIRST: Duration = Duration::from_millis(10);
@@ -36,12 +39,12 @@ const RETRY_MAX: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Pool {
     options: PgConnectOptions,
-    /// Those that nobody uses. The last was used last.
+    /// Idle connections, the most recently used last.
     idle: Mutex<Vec<Idle>>,
     /// One permit for each connection.
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     connections_max: u32,
-    /// Those who wait for a permit.
+    /// Callers that wait for a permit.
     waiting: AtomicU32,
 }
 
@@ -54,30 +57,31 @@ struct Idle {
 
 impl Pool {
     pub(super) fn new(options: PgConnectOptions, connections_max: u32) -> Arc<Self> {
-        let turns = Arc::new(Semaphore::new(
+        let permits = Arc::new(Semaphore::new(
             usize::try_from(connections_max).unwrap_or(1),
         ));
         Arc::new(Self {
             options,
             idle: Mutex::default(),
-            turns,
+            permits,
             connections_max,
             waiting: AtomicU32::new(0),
         })
     }
 
-    /// Waits until the caller may use a connection. Whoever leaves before has taken nothing.
-    pub(super) async fn turn(&self) -> Result<OwnedSemaphorePermit, sqlx::Error> {
-        if let Ok(turn) = self.turns.clone().try_acquire_owned() {
-            return Ok(turn);
+    /// Waits for permission to use a connection. A caller that is dropped meanwhile has taken
+    /// nothing.
+    pub(super) async fn acquire(&self) -> Result<OwnedSemaphorePermit, sqlx::Error> {
+        if let Ok(permit) = self.permits.clone().try_acquire_owned() {
+            return Ok(permit);
         }
         let _waiting = Waiting::for_one(&self.waiting);
-        turn(&self.turns).await
+        acquire(&self.permits).await
     }
 
-    /// Returns how busy it is.
+    /// Returns the load on the pool.
     pub(super) fn load(&self) -> Load {
-        let free = u32::try_from(self.turns.available_permits()).unwrap_or(u32::MAX);
+        let free = u32::try_from(self.permits.available_permits()).unwrap_or(u32::MAX);
         Load {
             connections_max: Some(self.connections_max),
             connections_busy: self.connections_max.saturating_sub(free),
@@ -86,10 +90,10 @@ impl Pool {
         }
     }
 
-    /// Returns a connection that lives, as far as is known.
-    pub(super) async fn open(
+    /// Returns an idle connection, or a new one.
+    pub(super) async fn connect(
         self: &Arc<Self>,
-        turn: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
     ) -> Result<Session, sqlx::Error> {
         loop {
             let Some(Idle {
@@ -100,32 +104,32 @@ impl Pool {
             else {
                 break;
             };
-            if since.elapsed() < TRUSTED || connection.ping().await.is_ok() {
-                return Ok(self.session(connection, made_at, turn));
+            if since.elapsed() < PING_AFTER || connection.ping().await.is_ok() {
+                return Ok(self.session(connection, made_at, permit));
             }
         }
-        let connected = timeout(PATIENCE, self.connect())
+        let connected = timeout(ACQUIRE_TIMEOUT, self.connect_with_retry())
             .await
             .map_err(|_| sqlx::Error::PoolTimedOut)?;
-        Ok(self.session(connected?, Instant::now(), turn))
+        Ok(self.session(connected?, Instant::now(), permit))
     }
 
     fn session(
         self: &Arc<Self>,
         connection: PgConnection,
         made_at: Instant,
-        turn: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
     ) -> Session {
         Session {
             connection: Some(connection),
             made_at,
-            is_over: true,
+            is_idle: true,
             pool: self.clone(),
-            _turn: turn,
+            _permit: permit,
         }
     }
 
-    async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
+    async fn connect_with_retry(&self) -> Result<PgConnection, sqlx::Error> {
         let mut pause = RETRY_FIRST;
         loop {
             match self.options.connect().await {
@@ -141,26 +145,27 @@ impl Pool {
         }
     }
 
-    /// Waits for what is running and closes all connections.
+    /// Waits for running transactions and closes all connections.
     pub(super) async fn close(&self) {
-        // Without them nobody uses a connection. An error: it was closed before.
-        let all = self.turns.acquire_many(self.connections_max).await;
-        self.turns.close();
+        // With all permits taken no connection is in use. An error means that the pool was closed
+        // before.
+        let all = self.permits.acquire_many(self.connections_max).await;
+        self.permits.close();
         drop(all);
         let idle = std::mem::take(&mut *self.idle());
         for Idle { connection, .. } in idle {
-            // The server may be gone, which is an end as well.
+            // The server may be gone, which closes the connection as well.
             let _ = connection.close().await;
         }
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
-        // Nothing is half done while it is locked.
+        // The lock is never held across a panic that leaves the list inconsistent.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One who waits, until it is dropped.
+/// Counts one waiting caller until it is dropped.
 struct Waiting<'a>(&'a AtomicU32);
 
 impl<'a> Waiting<'a> {
@@ -176,16 +181,17 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Waits for a permit, as long as for a connection.
-pub(super) async fn turn(turns: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, sqlx::Error> {
-    match timeout(PATIENCE, turns.clone().acquire_owned()).await {
-        Ok(Ok(turn)) => Ok(turn),
+/// Waits for a permit, at most [`ACQUIRE_TIMEOUT`].
+pub(super) async fn acquire(permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, sqlx::Error> {
+    match timeout(ACQUIRE_TIMEOUT, permits.clone().acquire_owned()).await {
+        Ok(Ok(permit)) => Ok(permit),
         Ok(Err(_)) => Err(sqlx::Error::PoolClosed),
         Err(_) => Err(sqlx::Error::PoolTimedOut),
     }
 }
 
-/// Nobody listens yet, the server starts up, or it has no connection left for now.
+/// Returns true if the server does not listen yet, is starting up, or has no free connection for
+/// now.
 fn is_starting(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
@@ -194,40 +200,51 @@ fn is_starting(error: &sqlx::Error) -> bool {
     }
 }
 
-/// A connection in use. It goes back to the pool only when the server has said that no transaction
-/// is open; else it is closed, and the server rolls back. The driver's own transactions do not keep
-/// this promise: it takes a connection to be outside of a transaction until the answer to `BEGIN`
-/// has been read.
+/// A connection in use. It returns to the pool only if the server has confirmed that no transaction
+/// is open; otherwise it is closed, and the server rolls back. The driver's own transactions do not
+/// guarantee this: they consider a connection idle until the answer to `BEGIN` has been read.
 pub(super) struct Session {
-    /// Taken when it is dropped.
+    /// Taken by `drop`.
     connection: Option<PgConnection>,
     made_at: Instant,
-    is_over: bool,
+    is_idle: bool,
     pool: Arc<Pool>,
-    _turn: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Session {
-    /// Carries out statements, whose values were written into them by [`super::literal`]; returns
-    /// all their rows. A transaction may be open afterwards.
-    pub(super) async fn ask(&mut self, statements: String) -> Result<Vec<PgRow>, sqlx::Error> {
-        sqlx::raw_sql(AssertSqlSafe(statements))
+    /// Runs statements that contain their values ([`super::literal`]) and returns all rows. A
+    /// transaction may be open afterwards.
+    pub(super) async fn fetch_all(
+        &mut self,
+        statements: String,
+    ) -> Result<Vec<PgRow>, sqlx::Error> {
+        let started = Instant::now();
+        let rows = sqlx::raw_sql(AssertSqlSafe(statements))
             .fetch_all(self.busy()?)
-            .await
+            .await;
+        log_if_slow(started);
+        rows
     }
 
-    /// Carries out statements as [`Session::ask`] does; returns how many rows they changed.
-    pub(super) async fn tell(&mut self, statements: String) -> Result<u64, sqlx::Error> {
-        Ok(sqlx::raw_sql(AssertSqlSafe(statements))
+    /// Runs statements as [`Session::fetch_all`] does, and returns the number of rows that they
+    /// changed.
+    pub(super) async fn execute(&mut self, statements: String) -> Result<u64, sqlx::Error> {
+        let started = Instant::now();
+        let done = sqlx::raw_sql(AssertSqlSafe(statements))
             .execute(self.busy()?)
-            .await?
-            .rows_affected())
+            .await?;
+        log_if_slow(started);
+        Ok(done.rows_affected())
     }
 
-    /// Notes how the last statements ended that leave no transaction open: after them the
-    /// connection is free, also if the server has refused them.
-    pub(super) fn ended<T>(&mut self, ended: Result<T, sqlx::Error>) -> Result<T, sqlx::Error> {
-        self.is_over = match &ended {
+    /// Marks the connection as idle, if the last statements leave no transaction open: after
+    /// success, and after an error that the server reported without ending the session.
+    pub(super) fn release_after<T>(
+        &mut self,
+        ended: Result<T, sqlx::Error>,
+    ) -> Result<T, sqlx::Error> {
+        self.is_idle = match &ended {
             Ok(_) => true,
             Err(sqlx::Error::Database(error)) => error
                 .try_downcast_ref::<PgDatabaseError>()
@@ -240,17 +257,27 @@ impl Session {
     }
 
     fn busy(&mut self) -> Result<&mut PgConnection, sqlx::Error> {
-        self.is_over = false;
+        self.is_idle = false;
         self.connection.as_mut().ok_or(sqlx::Error::PoolClosed)
+    }
+}
+
+/// Logs a message to the server that took long. Its statements contain values, so they are not
+/// logged.
+fn log_if_slow(started: Instant) {
+    if started.elapsed() >= SLOW {
+        let ms = started.elapsed().as_millis();
+        info!(ms, "the database was slow to answer");
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
         let is_kept =
-            self.is_over && !self.pool.turns.is_closed() && self.made_at.elapsed() < AGE_MAX;
+            self.is_idle && !self.pool.permits.is_closed() && self.made_at.elapsed() < AGE_MAX;
         if let Some(connection) = self.connection.take().filter(|_| is_kept) {
             let mut idle = self.pool.idle();
+            // Dropping a connection closes it. The pool has no task of its own that would do this.
             idle.retain(|idle| idle.since.elapsed() < IDLE_MAX);
             idle.push(Idle {
                 connection,

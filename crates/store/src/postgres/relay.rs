@@ -1,55 +1,54 @@
-//! Words to other processes, as notifications: to all of them on one channel, to one on a channel
-//! of its own.
+//! Relayed messages to other processes, as notifications: one channel for all, and one for each.
 
 use std::sync::Arc;
 
-use adjutant_core::port::{Hearing, Relay, To};
+use adjutant_core::port::{Recipients, Relay, RelayReceiver};
 
 use super::notify::BYTES_MAX;
-use super::others::{Watched, relay_channel};
+use super::peers::{PeerAware, relay_channel};
 
-/// Bytes of a process's name and the space behind it.
+/// Bytes of a process's name and the space after it.
 const NAME_BYTES: usize = 17;
 
-/// The way to the other processes that share a database.
-pub(super) struct Wire<D>(pub(super) Arc<D>);
+/// A relay over the notification channels.
+pub(super) struct NotifyRelay<D>(pub(super) Arc<D>);
 
-impl<D: Watched> Relay for Wire<D> {
-    fn say(&self, to: To<'_>, words: &str) -> bool {
-        let others = self.0.others();
-        if !others.hears() {
-            others.hurry();
+impl<D: PeerAware> Relay for NotifyRelay<D> {
+    fn send(&self, to: Recipients<'_>, words: &str) -> bool {
+        let peers = self.0.peers();
+        if !peers.is_listening() {
+            peers.connect_now();
             return false;
         }
         let channel = match to {
-            To::All => relay_channel(None),
-            // It becomes part of a statement.
-            To::One(name) if name.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+            Recipients::All => relay_channel(None),
+            // The name becomes part of a statement.
+            Recipients::One(name) if name.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
                 relay_channel(Some(name))
             }
-            To::One(_) => return false,
+            Recipients::One(_) => return false,
         };
-        others
+        peers
             .notifier()
-            .say(channel.into(), format!("{} {words}", others.name()))
+            .send_message(channel.into(), format!("{} {words}", peers.name()))
     }
 
     fn name(&self) -> Option<Arc<str>> {
-        let others = self.0.others();
-        if !others.hears() {
-            others.hurry();
+        let peers = self.0.peers();
+        if !peers.is_listening() {
+            peers.connect_now();
             return None;
         }
-        Some(others.name().into())
+        Some(peers.name().into())
     }
 
     fn bytes_max(&self) -> usize {
         BYTES_MAX - NAME_BYTES
     }
 
-    fn hear(&self) -> Option<Box<dyn Hearing>> {
-        let hearing = self.0.news().hear();
+    fn subscribe(&self) -> Option<Box<dyn RelayReceiver>> {
+        let messages = self.0.change_feed().subscribe_messages();
         self.0.watch();
-        Some(hearing)
+        Some(messages)
     }
 }

@@ -1,31 +1,32 @@
-//! A transaction.
+//! A transaction that implements [`Connection`].
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use tokio::runtime::Handle;
 
-use super::columns::all_columns;
 use super::literal::{Call, fill};
 use super::pool::{Pool, Session};
-use crate::row;
-use crate::sql::{Columns, Connection, Failure, Value};
+use super::result::to_rows;
+use crate::record;
+use crate::sql::{Connection, Failure, Row, Value};
 
-/// Begins a transaction that the server ends if nothing comes for a second: a process that stands
-/// still, or a machine that is gone, would keep every other from the rows it has locked. It holds
-/// for this transaction alone, so also behind a pooler.
+/// Begins a transaction that the server ends if no statement comes for a second: otherwise a
+/// process that hangs, or a machine that is gone, would keep its row locks. `SET LOCAL` ends with
+/// the transaction, so it works behind a pooler.
 pub(super) const BEGIN: &str = "BEGIN;SET LOCAL idle_in_transaction_session_timeout = 1000";
 
 /// A connection inside a transaction.
 pub struct Transaction {
     session: Session,
-    /// What begins it, until that was sent: it goes with the first statement.
+    /// The statement that begins the transaction. It is sent with the first statement, to save a
+    /// round trip.
     begin: Option<&'static str>,
     is_undone: bool,
 }
 
 impl Transaction {
-    /// Makes a transaction that `begin` begins.
+    /// Creates a transaction that `begin` begins.
     pub(super) fn new(session: Session, begin: &'static str) -> Self {
         Self {
             session,
@@ -35,11 +36,11 @@ impl Transaction {
     }
 
     pub(super) async fn begin(pool: &Arc<Pool>, begin: &'static str) -> Result<Self, Failure> {
-        Ok(Self::new(pool.open(pool.turn().await?).await?, begin))
+        Ok(Self::new(pool.connect(pool.acquire().await?).await?, begin))
     }
 
-    /// Keeps the changes or not. What was wrong before matters more than that it could not be
-    /// rolled back.
+    /// Commits or rolls back. If the work has failed, its error matters more than one of the
+    /// rollback.
     pub(super) async fn end(mut self, is_done: bool) -> Result<(), Failure> {
         if self.begin.is_some() {
             return Ok(());
@@ -49,24 +50,24 @@ impl Transaction {
         } else {
             "ROLLBACK"
         };
-        let told = self.session.tell(end.to_owned()).await;
-        let ended = self.session.ended(told);
+        let result = self.session.execute(end.to_owned()).await;
+        let ended = self.session.release_after(result);
         if is_done {
             ended?;
         }
         Ok(())
     }
 
-    /// Calls a function, and waits for whoever has locked what it needs.
-    pub(super) async fn call(&mut self, call: Call) -> Result<Columns, Failure> {
-        let statement = self.next(call.waiting());
-        let row = all_columns(&self.session.ask(statement).await?)?
+    /// Calls a function, waiting for locks.
+    pub(super) async fn call(&mut self, call: Call) -> Result<Row, Failure> {
+        let statement = self.next(call.with_wait());
+        let row = to_rows(&self.session.fetch_all(statement).await?)?
             .into_iter()
             .next();
         row.ok_or_else(|| sqlx::Error::RowNotFound.into())
     }
 
-    /// The next statement to send.
+    /// Returns the next message to send.
     fn next(&mut self, statement: String) -> String {
         match self.begin.take() {
             Some(begin) => format!("{begin};{statement}"),
@@ -86,19 +87,19 @@ impl Connection for Transaction {
         values: &[Value<'_>],
     ) -> Result<u64, Failure> {
         let statement = self.next(fill(statement, values));
-        Ok(self.session.tell(statement).await?)
+        Ok(self.session.execute(statement).await?)
     }
 
-    async fn fetch(
+    async fn fetch_all(
         &mut self,
         statement: &'static str,
         values: &[Value<'_>],
-    ) -> Result<Vec<Columns>, Failure> {
+    ) -> Result<Vec<Row>, Failure> {
         let statement = self.next(fill(statement, values));
-        all_columns(&self.session.ask(statement).await?)
+        to_rows(&self.session.fetch_all(statement).await?)
     }
 
-    /// As one message.
+    /// Sends all statements as one message.
     async fn execute_each(
         &mut self,
         statement: &'static str,
@@ -109,7 +110,7 @@ impl Connection for Transaction {
         }
         let filled: Vec<String> = lists.iter().map(|values| fill(statement, values)).collect();
         let statements = self.next(filled.join(";"));
-        self.session.tell(statements).await?;
+        self.session.execute(statements).await?;
         Ok(())
     }
 
@@ -119,20 +120,16 @@ impl Connection for Transaction {
 
     async fn script(&mut self, statements: &'static str) -> Result<(), Failure> {
         let statements = self.next(statements.to_owned());
-        self.session.tell(statements).await?;
+        self.session.execute(statements).await?;
         Ok(())
     }
 
     async fn now(&mut self) -> Result<Timestamp, Failure> {
         let statement =
             "SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000000) AS BIGINT)";
-        let micros = self
-            .fetch_first(statement, &[])
-            .await?
-            .map(|mut columns| columns.int())
-            .transpose()?;
+        let micros: Option<i64> = self.fetch_scalar(statement, &[]).await?;
         Ok(Timestamp::from_microsecond(micros.unwrap_or_default())
-            .map_err(|error| row::unreadable("the server's clock", error))?)
+            .map_err(|error| record::unreadable("the server's clock", error))?)
     }
 
     async fn may_wait(&mut self) -> Result<(), Failure> {
@@ -145,8 +142,9 @@ impl Connection for Transaction {
         self.is_undone = true;
     }
 
-    /// Workers are on other machines: only the end of a claim tells.
-    fn is_gone(_: &str) -> bool {
+    /// Returns false: workers are on other machines, where only the end of a lease or of a session
+    /// tells.
+    fn is_dead(_: &str) -> bool {
         false
     }
 }

@@ -1,158 +1,221 @@
-//! What a conversation's new events change in the database: computed here for every database, and
-//! written by statements or, where the database has functions of its own, by those.
+//! Appending events to a conversation on behalf of the worker that holds its lease.
 
-use adjutant_core::port::StoreError;
-use adjutant_core::{ConversationKey, DecisionRecord, Event, LogContent, Recorded};
-use jiff::Timestamp;
+use adjutant_core::port::{Booking, StoreError, Writer};
+use adjutant_core::{ConversationKey, LogContent};
 
-use super::{Connection, Failure, blob, log, values};
-use crate::row::EventRow;
-use crate::status::Status;
+use super::budget::book;
+use super::open_turn_cache::OpenTurn;
+use super::projection::{NewEvent, Projection, take_inputs, write_events};
+use super::snapshot::{self, SnapshotRow};
+use super::{Connection, Failure, FromRow as _, from_row, key_values, log, values};
+use crate::record;
 
-/// An event and the row it is stored as. Its place in the row is filled in when it is written.
-pub(crate) type NewEvent = (EventRow, Recorded);
-
-pub(super) fn new_event(at: Timestamp, event: &Event) -> Result<NewEvent, StoreError> {
-    Ok((
-        EventRow::of(0, at, event)?,
-        Recorded {
-            seq: 0,
-            at,
-            event: event.clone().into(),
-        },
-    ))
-}
-
-/// Fails with [`StoreError::Conflict`] unless the events have consecutive places.
-pub(super) fn new_events(events: &[Recorded]) -> Result<Vec<NewEvent>, StoreError> {
-    let row = |recorded: &Recorded| {
-        let seq = i64::try_from(recorded.seq).map_err(|_| StoreError::Conflict)?;
-        Ok((
-            EventRow::of(seq, recorded.at, &recorded.event)?,
-            recorded.clone(),
-        ))
-    };
-    let rows: Vec<NewEvent> = events.iter().map(row).collect::<Result<_, _>>()?;
-    let places = rows.first().map_or(0, |(first, _)| first.seq)..;
-    match places.zip(&rows).all(|(seq, (row, _))| row.seq == seq) {
-        true => Ok(rows),
-        false => Err(StoreError::Conflict),
-    }
-}
-
-/// What follows from events that are written together, beside their own rows.
+/// Events to append to a conversation, and what happens to the worker's lease.
 #[derive(Debug)]
-pub(crate) struct Change {
-    /// Turns that begin.
-    pub(crate) turns: i64,
-    /// Inputs that wait for the end of a turn from now on, and are not counted until then.
-    pub(crate) queued: i64,
-    /// Whether a turn ends, so that those inputs are counted again.
-    pub(crate) counts_again: bool,
-    pub(crate) status: Status,
-    pub(crate) logs: log::Rows,
+pub struct AppendRequest {
+    pub(crate) key: ConversationKey,
+    /// The events, if there are any.
+    pub(crate) added: Option<AddedEvents>,
+    /// The worker that holds the lease, and its epoch when it took it.
+    pub(crate) worker: Option<(String, i64)>,
+    /// True if the lease is released unless inputs wait.
+    pub(crate) releases: bool,
+    /// The snapshot of the conversation including the events.
+    pub(crate) snapshot: Option<SnapshotRow>,
+    /// Budget bookings of the same commit.
+    pub(crate) spent: Vec<Booking>,
 }
 
-impl Change {
-    /// Computes the change. The first event goes to the place `seq`; `status` is what it was
-    /// before, and `decisions` are those of [`log::changed_turns`] that there are.
-    pub(crate) fn of<'e>(
+/// Events to append, encoded, with their projection.
+#[derive(Debug)]
+pub(crate) struct AddedEvents {
+    /// The key of the conversation row that the projection was computed for.
+    pub(crate) conversation: i64,
+    /// The sequence number of the first event, and the one after the last.
+    pub(crate) seq: i64,
+    pub(crate) next_seq: i64,
+    /// The events at consecutive sequence numbers.
+    pub(crate) events: Vec<NewEvent>,
+    pub(crate) change: Projection,
+}
+
+/// The result of [`append`].
+#[derive(Debug)]
+pub struct Appended {
+    /// The row of the conversation.
+    pub(crate) conversation: i64,
+    /// Inputs of the conversation that no turn has taken yet.
+    pub(crate) untaken: i64,
+}
+from_row! { Appended { conversation, untaken } }
+
+impl AppendRequest {
+    /// Creates a request without events.
+    pub(super) fn new(key: &ConversationKey, writer: Option<Writer<'_>>) -> Self {
+        Self {
+            key: key.clone(),
+            added: None,
+            worker: writer.map(|Writer { worker, .. }| (worker.id.to_owned(), worker.epoch)),
+            releases: false,
+            snapshot: None,
+            spent: writer
+                .map(|writer| writer.spent.to_vec())
+                .unwrap_or_default(),
+        }
+    }
+}
+
+impl AddedEvents {
+    /// Computes what events change in a conversation in this state, and the state after them.
+    pub(super) fn compute(
+        open: OpenTurn,
         key: &ConversationKey,
-        seq: i64,
-        (mut status, decisions): (Status, Vec<DecisionRecord>),
-        events: impl Iterator<Item = &'e Recorded> + Clone,
+        events: Vec<NewEvent>,
         content: LogContent,
-    ) -> Result<Self, StoreError> {
-        let (mut turns, mut queued, mut counts_again) = (0, 0, false);
-        for (seq, Recorded { event, .. }) in (seq..).zip(events.clone()) {
-            match &**event {
-                Event::TurnStarted { .. } => turns += 1,
-                // While the turn waits, there is nothing to do with it.
-                Event::InputQueued { .. } => queued += 1,
-                Event::TurnFinished { .. } => (queued, counts_again) = (0, true),
-                _ => {}
-            }
-            status.follow(seq, event);
-        }
-        let logs = log::follow(key, decisions, events, content)?;
-        Ok(Self {
-            turns,
-            queued,
-            counts_again,
+    ) -> Result<(Self, OpenTurn), StoreError> {
+        let OpenTurn {
+            conversation,
+            next_seq: seq,
             status,
-            logs,
-        })
+            decisions,
+        } = open;
+        let recorded = events.iter().map(|(_, recorded)| recorded);
+        let change = Projection::compute(key, seq, status, decisions, recorded, content)?;
+        let next_seq = events.last().map_or(seq, |(last, _)| last.seq + 1);
+        let (status, decisions) = (change.status.clone(), change.logs.known.clone());
+        let after = OpenTurn {
+            conversation,
+            next_seq,
+            status,
+            decisions,
+        };
+        Ok((
+            Self {
+                conversation,
+                seq,
+                next_seq,
+                events,
+                change,
+            },
+            after,
+        ))
     }
 }
 
-/// Writes the rows of events at consecutive places.
-pub(super) async fn write_events<C: Connection>(
-    rows: &mut C,
-    conversation: i64,
-    first: i64,
-    events: &[NewEvent],
-) -> Result<(), Failure> {
-    for (seq, (row, _)) in (first..).zip(events) {
-        insert_event(rows, conversation, seq, row).await?;
-    }
-    Ok(())
+/// Updates a conversation's row if it is the right one, its next sequence number is that of the
+/// first event, and the worker holds the lease. `$1` is the number of inputs to subtract from
+/// `untaken`.
+macro_rules! update_conversation {
+    ($from:literal, $untaken:literal) => {
+        concat!(
+            "UPDATE adjutant_conversation SET next_seq = $2, untaken = ",
+            $untaken,
+            ", turns = turns + $3, turn = $4,
+             parked_seq = $5, waiting = $6, wake_at = $7,
+             lease_by = CASE WHEN $8 = 1 AND ",
+            $untaken,
+            " <= 0 THEN NULL ELSE lease_by END,
+             lease_until = CASE WHEN $8 = 1 AND ",
+            $untaken,
+            " <= 0 THEN NULL ELSE lease_until END ",
+            $from,
+            " WHERE key = $9 AND agent = $10 AND user_id = $11 AND id = $12 AND next_seq = $13
+             AND (CAST($14 AS TEXT) IS NULL OR (lease_by = $14 AND epoch = $15)) RETURNING untaken"
+        )
+    };
 }
+const UPDATE: &str = update_conversation!("", "untaken - $1");
+/// The same for events that end a turn: the inputs that were queued until then are counted again.
+const UPDATE_AT_END: &str = update_conversation!(
+    "FROM (SELECT count(*) AS number FROM adjutant_inbox WHERE conversation = $9 AND taken_seq IS NULL) AS waiting_inputs",
+    "waiting_inputs.number - $1"
+);
 
-/// Takes the inputs that events at consecutive places take. Returns how many were there and not
-/// taken.
-pub(super) async fn take_inputs<C: Connection>(
-    rows: &mut C,
-    conversation: i64,
-    first: i64,
-    events: &[NewEvent],
-) -> Result<i64, Failure> {
-    let mut taken = 0;
-    for (seq, (_, Recorded { event, .. })) in (first..).zip(events) {
-        if let Some(input) = event.takes_input() {
-            taken += i64::from(take_input(rows, conversation, input.as_str(), seq).await?);
-        }
-    }
-    Ok(taken)
-}
+/// Releases the lease if `$4` is 1 and no inputs wait.
+const RELEASE: &str = "UPDATE adjutant_conversation SET
+       lease_by = CASE WHEN $4 = 1 AND untaken <= 0 THEN NULL ELSE lease_by END,
+       lease_until = CASE WHEN $4 = 1 AND untaken <= 0 THEN NULL ELSE lease_until END
+     WHERE agent = $1 AND user_id = $2 AND id = $3
+     AND (CAST($5 AS TEXT) IS NULL OR (lease_by = $5 AND epoch = $6)) RETURNING key AS conversation, untaken";
 
-/// `false`: it was taken before, or never accepted.
-async fn take_input<C: Connection>(
-    rows: &mut C,
-    conversation: i64,
-    input: &str,
-    seq: i64,
-) -> Result<bool, Failure> {
-    let taken = rows
-        .execute(
-            "UPDATE adjutant_inbox SET taken_seq = $1 WHERE conversation = $2 AND id = $3 AND taken_seq IS NULL",
-            values![seq, conversation, input],
+/// Appends events, and releases the lease if requested unless inputs wait.
+pub(super) async fn append<C: Connection>(
+    tx: &mut C,
+    AppendRequest {
+        key,
+        added,
+        worker,
+        releases,
+        snapshot,
+        spent,
+    }: &AppendRequest,
+) -> Result<Appended, Failure> {
+    let (worker, epoch) = worker
+        .as_ref()
+        .map(|(worker, epoch)| (worker.as_str(), *epoch))
+        .unzip();
+    let releases = i64::from(*releases);
+    let Some(AddedEvents {
+        conversation,
+        seq,
+        next_seq,
+        events,
+        change,
+    }) = added
+    else {
+        let found = tx
+            .fetch_optional(RELEASE, key_values![key, releases, worker, epoch])
+            .await?;
+        let mut found = found.ok_or(StoreError::Conflict)?;
+        book(tx, spent).await?;
+        return Ok(Appended::from_row(&mut found)?);
+    };
+    let conversation = *conversation;
+    // Before the update of the row, which stores how many inputs are left.
+    let taken = take_inputs(tx, conversation, *seq, events).await?;
+    let Projection {
+        turns,
+        queued,
+        counts_again,
+        status,
+        logs,
+    } = change;
+    let (statement, fewer) = match counts_again {
+        true => (UPDATE_AT_END, *queued),
+        false => (UPDATE, queued + taken),
+    };
+    let untaken = tx
+        .fetch_scalar(
+            statement,
+            values![
+                fewer,
+                *next_seq,
+                *turns,
+                status.turn.as_deref(),
+                status.parked_seq,
+                &record::encode_waiting(status)?,
+                status.wake_at().map(record::format_time).as_deref(),
+                releases,
+                conversation,
+                key.agent.as_str(),
+                key.user.as_str(),
+                &key.conversation.to_string(),
+                *seq,
+                worker,
+                epoch
+            ],
         )
         .await?;
-    Ok(taken > 0)
-}
-
-/// Fails with [`StoreError::Conflict`] if the place is taken or the step has an event of this kind.
-async fn insert_event<C: Connection>(
-    rows: &mut C,
-    conversation: i64,
-    seq: i64,
-    row: &EventRow,
-) -> Result<(), Failure> {
-    blob::insert(rows, conversation, &row.blobs).await?;
-    rows.execute(
-        "INSERT INTO adjutant_event (conversation, seq, v, kind, turn, step, body, at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-        values![
-            conversation,
-            seq,
-            row.v,
-            &row.kind,
-            row.turn.as_deref(),
-            row.step.as_deref(),
-            &row.body,
-            &row.at
-        ],
-    )
-    .await?;
-    Ok(())
+    // The conversation was deleted, the sequence number is used, or the worker has lost the lease.
+    let untaken = untaken.ok_or(StoreError::Conflict)?;
+    write_events(tx, conversation, *seq, events).await?;
+    log::write(tx, conversation, &key.user, logs).await?;
+    if let Some(snapshot) = snapshot {
+        snapshot::write(tx, conversation, snapshot).await?;
+    }
+    book(tx, spent).await?;
+    Ok(Appended {
+        conversation,
+        untaken,
+    })
 }

@@ -1,5 +1,5 @@
-//! The beginning of a turn: an input that is accepted, the claim, the first event, and what whoever
-//! claims it does not know yet.
+//! The start of a turn: accepting an input, taking the lease, the first events, and the rows that
+//! the worker has not read yet.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -8,51 +8,52 @@ use adjutant_core::port::{Claim, Known, Newer, StoreError};
 use adjutant_core::{ConversationKey, Input, LogContent};
 use jiff::Timestamp;
 
-use super::append::{Change, NewEvent, take_inputs, write_events};
 use super::conversation_row::{
     CONVERSATION, conversation, create_conversation, read_conversation, save_conversation,
 };
-use super::open_turns::Open;
-use super::past::{events, inbox, read_inbox};
+use super::history::{events, inbox, read_inbox};
+use super::open_turn_cache::OpenTurn;
+use super::projection::{NewEvent, Projection, take_inputs, write_events};
 use super::snapshot::{self, RestorableRows};
 use super::{Connection, Failure, blob, key_values, log, values};
-use crate::row::{ConversationRow, EventRow, InputRow};
+use crate::record::{ConversationRow, EventRow, InputRow};
 use crate::status::Status;
 
-/// The number of inputs that start a turn and were not taken ([`InputBody::starts_turn`], by how
-/// their JSON begins).
+/// Counts the inputs that start a turn and were not taken ([`InputBody::starts_turn`]), by the
+/// beginning of their JSON.
 pub(crate) const QUEUED: &str = r#"SELECT count(*) FROM adjutant_inbox WHERE conversation = $1 AND taken_seq IS NULL
      AND (body LIKE '{"kind":"message"%' OR body LIKE '{"kind":"call"%')"#;
 
-/// An input to accept.
+/// An input that is to be accepted, with its encoded form.
 #[derive(Debug)]
-pub struct Arrival {
+pub struct NewInput {
     pub(crate) input: Input,
     /// The input as it is stored.
     pub(crate) row: InputRow,
-    /// Inputs that start a turn which may wait in the conversation.
+    /// Inputs that start a turn and may wait in the conversation.
     pub(crate) queued_max: NonZeroU32,
 }
 
-impl Arrival {
-    pub(super) fn of(input: &Input, queued_max: NonZeroU32) -> Result<Self, StoreError> {
+impl NewInput {
+    pub(super) fn new(input: &Input, queued_max: NonZeroU32) -> Result<Self, StoreError> {
         Ok(Self {
             input: input.clone(),
-            row: InputRow::of(input)?,
+            row: InputRow::from_input(input)?,
             queued_max,
         })
     }
 
-    /// Returns how many may wait with it. `None`: it starts no turn, and is always accepted.
-    pub(crate) fn room(&self) -> Option<i64> {
+    /// Returns how many inputs may wait including this one. `None` if it starts no turn, and is
+    /// always accepted.
+    pub(crate) fn queue_limit(&self) -> Option<i64> {
         self.input
             .body
             .starts_turn()
             .then(|| self.queued_max.get().into())
     }
 
-    /// Returns the error that it is if there is no room.
-    pub(crate) fn refused(&self) -> Failure {
+    /// Returns the error for an input that does not fit into the queue.
+    pub(crate) fn queue_full(&self) -> Failure {
         StoreError::QueueFull {
             limit: self.queued_max,
         }
@@ -60,33 +61,33 @@ impl Arrival {
     }
 }
 
-/// Accepts an input. Returns whether a worker may have the conversation.
+/// Accepts an input. Returns true if a worker may hold the conversation's lease.
 pub(super) async fn submit<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     key: &ConversationKey,
-    arrival: &Arrival,
+    arrival: &NewInput,
 ) -> Result<bool, Failure> {
-    let mut conversation = match conversation(rows, key).await? {
+    let mut conversation = match conversation(tx, key).await? {
         Some(conversation) => conversation,
-        None => create_conversation(rows, key, arrival.input.at).await?,
+        None => create_conversation(tx, key, arrival.input.at).await?,
     };
-    if accept(rows, &mut conversation, arrival, None).await? {
+    if accept(tx, &mut conversation, arrival, None).await? {
         conversation.untaken += 1;
-        save_conversation(rows, &conversation).await?;
+        save_conversation(tx, &conversation).await?;
     }
     Ok(conversation.lease_by.is_some())
 }
 
-/// Puts an input into the inbox. `taken`: the place of the event that takes it at once. Returns
-/// `false` if it was there before.
+/// Inserts an input into the inbox. `taken` is the sequence number of the event that takes it at
+/// once. Returns false if it was accepted before.
 async fn accept<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     conversation: &mut ConversationRow,
-    arrival: &Arrival,
+    arrival: &NewInput,
     taken: Option<i64>,
 ) -> Result<bool, Failure> {
-    let Arrival { input, row, .. } = arrival;
-    let inserted = rows
+    let NewInput { input, row, .. } = arrival;
+    let inserted = tx
         .execute(
             "INSERT INTO adjutant_inbox (conversation, id, v, body, at, request_id, fingerprint, after_seq, taken_seq)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
@@ -105,15 +106,15 @@ async fn accept<C: Connection>(
         )
         .await?;
     if inserted == 0 {
-        is_repeat(rows, conversation.key, row).await?;
+        is_repeat(tx, conversation.key, row).await?;
         return Ok(false);
     }
-    if let Some(room) = arrival.room().filter(|_| taken.is_none())
-        && !has_room(rows, conversation, room).await?
+    if let Some(limit) = arrival.queue_limit().filter(|_| taken.is_none())
+        && !fits_queue(tx, conversation, limit).await?
     {
-        return Err(arrival.refused());
+        return Err(arrival.queue_full());
     }
-    blob::insert(rows, conversation.key, &row.blobs).await?;
+    blob::insert(tx, conversation.key, &row.blobs).await?;
     conversation.updated_at = conversation.updated_at.max(input.at);
     if conversation.title.is_empty() {
         conversation.title = adjutant_core::title(&input.body).unwrap_or_default();
@@ -121,52 +122,48 @@ async fn accept<C: Connection>(
     Ok(true)
 }
 
-/// Returns whether no more inputs that start a turn wait than may, with the one that was just put
-/// there.
-async fn has_room<C: Connection>(
-    rows: &mut C,
+/// Returns true if no more inputs that start a turn wait than may, including the one that was just
+/// inserted.
+async fn fits_queue<C: Connection>(
+    tx: &mut C,
     conversation: &ConversationRow,
-    room: i64,
+    limit: i64,
 ) -> Result<bool, Failure> {
-    // Those that wait for the end of an open turn are not counted in the row.
-    if conversation.status.turn.is_none() && conversation.untaken < room {
+    // Inputs that are queued until the end of an open turn are not counted in the row.
+    if conversation.status.turn.is_none() && conversation.untaken < limit {
         return Ok(true);
     }
-    let found = rows.fetch_first(QUEUED, values![conversation.key]).await?;
-    let queued = found
-        .map(|mut columns| columns.int())
-        .transpose()?
-        .unwrap_or_default();
-    Ok(queued <= room)
+    let queued = tx.fetch_scalar(QUEUED, values![conversation.key]).await?;
+    Ok(queued.unwrap_or(0) <= limit)
 }
 
-/// The first events of a turn, as they are stored; none: no turn is started.
+/// The first events of a turn. Empty if no turn is to be started.
 #[derive(Debug)]
-pub struct Start {
+pub struct TurnStart {
     pub(crate) turn: Vec<NewEvent>,
-    /// The change that follows from them, if the first of them has the place 0.
-    pub(crate) change: Change,
+    /// The projection of the events, computed as if the first of them had the sequence number 0.
+    pub(crate) change: Projection,
 }
 
-impl Start {
-    pub(super) fn of(
+impl TurnStart {
+    pub(super) fn new(
         key: &ConversationKey,
         turn: Vec<NewEvent>,
         content: LogContent,
     ) -> Result<Self, StoreError> {
-        // A turn is begun only where none is open; places are counted from its first event.
+        // A turn is started only where none is open, so the status before is the default.
         let events = turn.iter().map(|(_, recorded)| recorded);
-        let change = Change::of(key, 0, (Status::default(), Vec::new()), events, content)?;
+        let change = Projection::compute(key, 0, Status::default(), Vec::new(), events, content)?;
         Ok(Self { turn, change })
     }
 }
 
-/// A request to go on with a conversation, as it is stored.
+/// A request to continue a conversation, encoded.
 #[derive(Debug)]
-pub struct Beginning {
+pub struct BeginRequest {
     pub(crate) key: ConversationKey,
-    pub(crate) arrival: Option<Arrival>,
-    pub(crate) start: Start,
+    pub(crate) arrival: Option<NewInput>,
+    pub(crate) start: TurnStart,
     pub(crate) first: Option<NewEvent>,
     pub(crate) worker: String,
     pub(crate) epoch: i64,
@@ -174,87 +171,89 @@ pub struct Beginning {
     pub(crate) known: Option<Known>,
 }
 
-/// The answer to [`Beginning`], as it is stored.
+/// The result of a [`BeginRequest`], as stored rows.
 #[derive(Debug)]
-pub enum BegunRows {
+pub enum BeginResult {
     Nothing,
     Elsewhere,
     Claimed(Claim, NewerRows),
-    Started(NewerRows, Open),
+    Started(NewerRows, OpenTurn),
 }
 
-/// Accepts an input, claims the conversation, and starts the turn if there is nothing else to do.
+/// Accepts an input, takes the lease, and starts the turn if there is no other work to do.
 pub(super) async fn start<C: Connection>(
-    rows: &mut C,
-    begin: &Beginning,
-) -> Result<BegunRows, Failure> {
-    let mut conversation = match (conversation(rows, &begin.key).await?, &begin.arrival) {
+    tx: &mut C,
+    begin: &BeginRequest,
+) -> Result<BeginResult, Failure> {
+    let mut conversation = match (conversation(tx, &begin.key).await?, &begin.arrival) {
         (Some(conversation), _) => conversation,
-        (None, Some(arrival)) => create_conversation(rows, &begin.key, arrival.input.at).await?,
-        (None, None) => return Ok(BegunRows::Nothing),
+        (None, Some(arrival)) => create_conversation(tx, &begin.key, arrival.input.at).await?,
+        (None, None) => return Ok(BeginResult::Nothing),
     };
-    let now = rows.now().await?;
-    let claim = conversation.claim::<C>((&begin.worker, Some(begin.epoch)), begin.lease, now);
+    let now = tx.now().await?;
+    // The row is locked, so no other worker can take the lease before the commit.
+    let claim = conversation.claim::<C>(&begin.worker, Some(begin.epoch), begin.lease, now);
     let is_idle = conversation.untaken == 0 && conversation.status.turn.is_none();
     let first = begin.first.as_ref().filter(|_| conversation.next_seq == 1);
     let mut starts = claim.is_held() && is_idle && !begin.start.turn.is_empty();
     let start = conversation.next_seq + i64::from(first.is_some());
     if let Some(arrival) = &begin.arrival {
         let taken = starts.then_some(start);
-        if accept(rows, &mut conversation, arrival, taken).await? {
+        if accept(tx, &mut conversation, arrival, taken).await? {
             conversation.untaken += i64::from(!starts);
         } else {
-            // What it led to before is what it leads to.
+            // The input was accepted before, and what it led to is in the journal already.
             starts = false;
         }
     }
     let mut open = None;
     if starts {
-        let Beginning {
+        let BeginRequest {
             key,
-            start: Start { turn, change },
+            start: TurnStart { turn, change },
             ..
         } = begin;
         if let Some(first) = first {
             write_events(
-                rows,
+                tx,
                 conversation.key,
                 conversation.next_seq,
                 std::slice::from_ref(first),
             )
             .await?;
         }
-        write_events(rows, conversation.key, start, turn).await?;
+        write_events(tx, conversation.key, start, turn).await?;
         if begin.arrival.is_none() {
-            conversation.untaken -= take_inputs(rows, conversation.key, start, turn).await?;
+            conversation.untaken -= take_inputs(tx, conversation.key, start, turn).await?;
         }
-        log::write(rows, conversation.key, &key.user, &change.logs).await?;
+        log::write(tx, conversation.key, &key.user, &change.logs).await?;
         conversation.next_seq = i64::try_from(turn.len()).map_or(i64::MAX, |turn| start + turn);
         conversation.turns += change.turns;
         conversation.status = change.status.clone();
         conversation.status.parked_seq = change.status.parked_seq.map(|parked| start + parked);
-        open = Some(Open {
+        open = Some(OpenTurn {
             conversation: conversation.key,
             next_seq: conversation.next_seq,
             status: conversation.status.clone(),
             decisions: change.logs.known.clone(),
         });
     }
-    save_conversation(rows, &conversation).await?;
+    save_conversation(tx, &conversation).await?;
+    // The input is accepted all the same: the worker with the lease finds it in the inbox.
     if !claim.is_held() {
-        return Ok(BegunRows::Elsewhere);
+        return Ok(BeginResult::Elsewhere);
     }
-    let newer = newer_rows(rows, &conversation, begin.known).await?;
+    let newer = newer_rows(tx, &conversation, begin.known).await?;
     Ok(match open {
-        Some(open) => BegunRows::Started(newer, open),
-        None => BegunRows::Claimed(claim, newer),
+        Some(open) => BeginResult::Started(newer, open),
+        None => BeginResult::Claimed(claim, newer),
     })
 }
 
-/// The rows behind a known place.
+/// The rows after a sequence number that the worker knows.
 #[derive(Debug)]
 pub struct NewerRows {
-    /// The row of the conversation.
+    /// The key of the conversation's row.
     pub(crate) conversation: i64,
     pub(crate) created_at: Timestamp,
     pub(crate) restorable: Option<RestorableRows>,
@@ -264,64 +263,70 @@ pub struct NewerRows {
 }
 
 impl NewerRows {
-    pub(super) fn read(self, key: &ConversationKey) -> Result<Newer, StoreError> {
+    pub(super) fn decode(self, key: &ConversationKey) -> Result<Newer, StoreError> {
         Ok(Newer {
             created_at: self.created_at,
             restorable: self
                 .restorable
-                .map(|rows| rows.read(key))
+                .map(|rows| rows.decode(key))
                 .transpose()?
                 .flatten(),
             after: u64::try_from(self.after).unwrap_or_default(),
             events: self
                 .events
                 .into_iter()
-                .map(|event| event.read(key))
+                .map(|event| event.decode(key))
                 .collect::<Result<_, _>>()?,
             inbox: read_inbox(key, self.inbox)?,
         })
     }
 }
 
-/// The rows of a conversation behind a known place. `None`: there is no such conversation.
+/// Reads the rows after a known sequence number. `None` if the conversation does not exist.
 pub(crate) async fn newer<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     key: &ConversationKey,
     known: Option<Known>,
 ) -> Result<Option<NewerRows>, Failure> {
-    let found = rows.fetch_first(CONVERSATION, key_values![key]).await?;
+    let found = tx.fetch_optional(CONVERSATION, key_values![key]).await?;
     let Some(found) = found else { return Ok(None) };
     let conversation = read_conversation(found, key)?;
-    newer_rows(rows, &conversation, known).await.map(Some)
+    newer_rows(tx, &conversation, known).await.map(Some)
 }
 
 async fn newer_rows<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     conversation: &ConversationRow,
     known: Option<Known>,
 ) -> Result<NewerRows, Failure> {
     let known = known.filter(|known| known.created_at == conversation.created_at);
     let seq = known.and_then(|known| i64::try_from(known.seq).ok());
     let seq = seq.filter(|seq| *seq < conversation.next_seq);
-    let place = (conversation.key, conversation.branched_from_seq);
+    let branched_from_seq = conversation.branched_from_seq;
     let restorable = match seq {
-        // Before its first turn has ended, it has none.
+        // A snapshot is written at the end of a turn, so the first turn has none.
         None if conversation.turns > 1 => {
-            snapshot::restorable(rows, place, conversation.next_seq).await?
+            snapshot::restorable(
+                tx,
+                conversation.key,
+                branched_from_seq,
+                conversation.next_seq,
+            )
+            .await?
         }
         Some(_) | None => None,
     };
     let after = seq.unwrap_or_else(|| restorable.as_ref().map_or(0, |found| found.snapshot.seq));
     let is_new = after + 1 < conversation.next_seq;
     let events = if is_new {
-        events(rows, place, after).await?
+        events(tx, conversation.key, branched_from_seq, after).await?
     } else {
         Vec::new()
     };
-    // Those that wait for the end of the open turn are not counted.
+    // Inputs that are queued until the end of the open turn are not counted in `untaken`.
     let waits = conversation.untaken > 0 || conversation.status.turn.is_some();
     let inbox = if waits {
-        inbox(rows, conversation.key).await?
+        inbox(tx, conversation.key).await?
     } else {
         Vec::new()
     };
@@ -338,24 +343,20 @@ async fn newer_rows<C: Connection>(
 
 /// Fails with [`StoreError::Reused`] if the input of this id was made from another request.
 async fn is_repeat<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     conversation: i64,
     row: &InputRow,
 ) -> Result<(), Failure> {
     let Some(fingerprint) = &row.fingerprint else {
         return Ok(());
     };
-    let known = rows
-        .fetch_first(
+    let known = tx
+        .fetch_scalar::<Option<String>>(
             "SELECT fingerprint FROM adjutant_inbox WHERE conversation = $1 AND id = $2",
             values![conversation, &row.id],
         )
         .await?;
-    match known
-        .map(|mut columns| columns.maybe_text())
-        .transpose()?
-        .flatten()
-    {
+    match known.flatten() {
         Some(known) if known != *fingerprint => Err(StoreError::Reused.into()),
         Some(_) | None => Ok(()),
     }

@@ -1,22 +1,20 @@
-//! Conversations that begin with the events of another.
+//! Branches: conversations that begin with the events of another.
 //!
-//! A branch has the events behind its place as rows of its own; those before are rows of the
-//! conversation that recorded them. Places rise from the first conversation to the last branch,
-//! because a branch is always made of the conversation that has the event at its place. So
-//! everybody's events are found by going from a branch to where it comes from, until there is no
-//! more.
+//! A branch has its own rows only for the events after the place at which it branches off; those
+//! before belong to the conversation that recorded them. A branch is always made from the
+//! conversation that has the event at its place, so places rise from the first conversation to the
+//! last branch, and all events are found by following the origins until there is none.
 
 use adjutant_core::port::{Alternatives, Branched, StoreError};
 use adjutant_core::{ConversationId, ConversationKey};
 
-use super::blob::{self, Wanted};
-use super::{Cell, Connection, Failure, key_values, passage, values};
-use crate::row;
+use super::blob::{self, References};
+use super::{Cell, Connection, Failure, FromRow as _, from_row, key_values, passage, values};
+use crate::record;
 
-/// The branches of a conversation and of those it comes from, at places that it has, and the
-/// conversations they begin in. The first number says whether that conversation has something
-/// behind the place, the second whether the conversation that is asked about left it there, the
-/// third whether it left it with that branch.
+/// Selects the branches of a conversation and of its origins, at places that it has, with the
+/// conversations that they branch off. `goes_on`: the origin has events after the place. `is_left`:
+/// the conversation asked about left the origin there. `is_own`: it left it with this branch.
 const ALTERNATIVES: &str = "WITH RECURSIVE line (key, id, next_seq, until, from_key, from_seq, below) AS (
        SELECT key, id, next_seq, next_seq - 1, branched_from_key, branched_from_seq, CAST(0 AS BIGINT)
        FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3
@@ -25,16 +23,16 @@ const ALTERNATIVES: &str = "WITH RECURSIVE line (key, id, next_seq, until, from_
        FROM line JOIN adjutant_conversation AS origin ON origin.key = line.from_key
        WHERE origin.branched_from_seq IS NULL OR origin.branched_from_seq < line.from_seq
      )
-     SELECT branch.branched_from_seq, line.id, 
-            CAST(CASE WHEN line.next_seq - 1 > branch.branched_from_seq THEN 1 ELSE 0 END AS BIGINT),
-            CAST(CASE WHEN line.below <> 0 AND branch.branched_from_seq = line.until THEN 1 ELSE 0 END AS BIGINT),
-            branch.id, CAST(CASE WHEN branch.key = line.below THEN 1 ELSE 0 END AS BIGINT)
+     SELECT branch.branched_from_seq AS seq, line.id AS origin,
+            CAST(CASE WHEN line.next_seq - 1 > branch.branched_from_seq THEN 1 ELSE 0 END AS BIGINT) AS goes_on,
+            CAST(CASE WHEN line.below <> 0 AND branch.branched_from_seq = line.until THEN 1 ELSE 0 END AS BIGINT) AS is_left,
+            branch.id AS branch, CAST(CASE WHEN branch.key = line.below THEN 1 ELSE 0 END AS BIGINT) AS is_own
      FROM line JOIN adjutant_conversation AS branch ON branch.branched_from_key = line.key
      WHERE branch.branched_from_seq <= line.until
        AND (branch.next_seq - 1 > branch.branched_from_seq OR branch.untaken > 0)
      ORDER BY branch.branched_from_seq, branch.key";
 
-/// A branch that is to be made.
+/// A branch to be created.
 pub(super) struct NewBranch {
     pub(super) from: ConversationKey,
     pub(super) seq: i64,
@@ -42,10 +40,20 @@ pub(super) struct NewBranch {
     pub(super) at: String,
 }
 
-/// Lets nobody else make or delete branches of a user until the end of the transaction.
-pub(super) async fn lock_tree<C: Connection>(rows: &mut C, user: &str) -> Result<(), Failure> {
+/// A conversation that a branch may begin in.
+struct Origin {
+    key: i64,
+    id: String,
+    turns: i64,
+    branched_from_key: Option<i64>,
+    branched_from_seq: Option<i64>,
+}
+from_row! { Origin { key, id, turns, branched_from_key, branched_from_seq } }
+
+/// Locks the branches of a user against creation and deletion until the end of the transaction.
+pub(super) async fn lock_tree<C: Connection>(tx: &mut C, user: &str) -> Result<(), Failure> {
     if C::LOCKS_ROWS {
-        rows.execute(
+        tx.execute(
             "SELECT pg_advisory_xact_lock(hashtextextended($1, 1094994516))",
             values![user],
         )
@@ -54,65 +62,58 @@ pub(super) async fn lock_tree<C: Connection>(rows: &mut C, user: &str) -> Result
     Ok(())
 }
 
-/// Makes a branch.
-pub(super) async fn make<C: Connection>(
-    rows: &mut C,
+/// Creates a branch.
+pub(super) async fn create<C: Connection>(
+    tx: &mut C,
     new: &NewBranch,
 ) -> Result<Branched, Failure> {
-    lock_tree(rows, new.from.user.as_str()).await?;
-    let found = rows
-        .fetch_first(
+    lock_tree(tx, new.from.user.as_str()).await?;
+    let found = tx
+        .fetch_optional(
             "SELECT key, next_seq, title, named, id, turns, branched_from_key, branched_from_seq FROM adjutant_conversation
              WHERE agent = $1 AND user_id = $2 AND id = $3",
             key_values![new.from],
         )
         .await?;
-    let Some(mut columns) = found else {
+    let Some(mut row) = found else {
         return Ok(Branched::NoSuchConversation);
     };
-    let (mut key, next_seq) = (columns.int()?, columns.int()?);
-    let (title, named) = (columns.text()?, columns.int()?);
-    let (mut id, mut turns) = (columns.text()?, columns.int()?);
-    if new.seq >= next_seq {
+    let (title, named): (String, i64) = (row.get("title")?, row.get("named")?);
+    if new.seq >= row.get("next_seq")? {
         return Ok(Branched::NotBetweenTurns);
     }
-    while let (Some(origin), Some(from)) = (columns.maybe_int()?, columns.maybe_int()?) {
+    let mut origin = Origin::from_row(&mut row)?;
+    while let (Some(further), Some(from)) = (origin.branched_from_key, origin.branched_from_seq) {
         if new.seq > from {
             break;
         }
-        let found = rows
-            .fetch_first(
+        let found = tx
+            .fetch_records(
                 "SELECT key, id, turns, branched_from_key, branched_from_seq FROM adjutant_conversation WHERE key = $1",
-                values![origin],
+                values![further],
             )
             .await?;
-        columns = found.ok_or(StoreError::Conflict)?;
-        (key, id, turns) = (columns.int()?, columns.text()?, columns.int()?);
+        origin = found.into_iter().next().ok_or(StoreError::Conflict)?;
     }
-    let last = rows
-        .fetch_first(
+    let Origin { key, id, turns, .. } = origin;
+    let last: Option<String> = tx
+        .fetch_scalar(
             "SELECT kind FROM adjutant_event WHERE conversation = $1 AND seq <= $2 AND kind IN ('turn_started', 'turn_finished')
              ORDER BY seq DESC LIMIT 1",
             values![key, new.seq],
         )
         .await?;
-    if last
-        .map(|mut columns| columns.text())
-        .transpose()?
-        .is_some_and(|kind| kind == "turn_started")
-    {
+    if last.is_some_and(|kind| kind == "turn_started") {
         return Ok(Branched::NotBetweenTurns);
     }
-    let later = rows
-        .fetch_first(
+    let later = tx
+        .fetch_scalar(
             "SELECT count(*) FROM adjutant_event WHERE conversation = $1 AND seq > $2 AND kind = 'turn_started'",
             values![key, new.seq],
         )
-        .await?;
-    let later = later
-        .map(|mut columns| columns.int())
-        .transpose()?
-        .unwrap_or_default();
+        .await?
+        .unwrap_or(0);
+    // Turns of the origin after the place are no turns of the branch, so they are subtracted below.
     let branch = ConversationKey {
         conversation: new.id,
         ..new.from.clone()
@@ -122,7 +123,7 @@ pub(super) async fn make<C: Connection>(
     } else {
         (title.as_str(), named)
     };
-    let made = rows
+    let made = tx
         .execute(
             "INSERT INTO adjutant_conversation (agent, user_id, id, title, created_at, updated_at, next_seq, turns,
                branched_from_key, branched_from_seq, named)
@@ -131,38 +132,39 @@ pub(super) async fn make<C: Connection>(
         )
         .await?;
     if made == 0 {
-        let known = rows
-            .fetch_first(
+        let known = tx
+            .fetch_optional(
                 "SELECT branched_from_key, branched_from_seq FROM adjutant_conversation
                  WHERE agent = $1 AND user_id = $2 AND id = $3",
                 key_values![branch],
             )
             .await?;
-        let known = known
-            .map(|mut columns| Ok::<_, StoreError>((columns.maybe_int()?, columns.maybe_int()?)));
-        if known.transpose()? != Some((Some(key), Some(new.seq))) {
+        let mut known = known.ok_or(StoreError::Reused)?;
+        let place = (
+            known.get("branched_from_key")?,
+            known.get("branched_from_seq")?,
+        );
+        if place != (Some(key), Some(new.seq)) {
             return Err(StoreError::Reused.into());
         }
     }
-    Ok(Branched::At(row::branch_point(&id, new.seq)?))
+    Ok(Branched::At(record::branch_point(&id, new.seq)?))
 }
 
-/// Lists the places at which others go on differently.
+/// Lists the places at which branches continue differently.
 pub(super) async fn alternatives<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     key: &ConversationKey,
 ) -> Result<Vec<Alternatives>, Failure> {
     let read = |text: String| {
         text.parse::<ConversationId>()
-            .map_err(|error| row::unreadable("the id of a branch", error))
+            .map_err(|error| record::unreadable("the id of a branch", error))
     };
     let mut places: Vec<(Alternatives, bool)> = Vec::new();
-    for mut columns in rows.fetch(ALTERNATIVES, key_values![key]).await? {
-        let (from, origin) = (columns.int()?, read(columns.text()?)?);
-        let (goes_on, is_left) = (columns.int()? == 1, columns.int()? == 1);
-        let (branch, is_own) = (read(columns.text()?)?, columns.int()? == 1);
-        let seq =
-            u64::try_from(from).map_err(|error| row::unreadable("the place of a branch", error))?;
+    for mut row in tx.fetch_all(ALTERNATIVES, key_values![key]).await? {
+        let (seq, origin) = (row.get("seq")?, read(row.get("origin")?)?);
+        let (goes_on, is_left): (bool, bool) = (row.get("goes_on")?, row.get("is_left")?);
+        let (branch, is_own) = (read(row.get("branch")?)?, row.get("is_own")?);
         if places.last().is_none_or(|(place, _)| place.seq != seq) {
             let conversations = if goes_on { vec![origin] } else { Vec::new() };
             places.push((
@@ -186,7 +188,7 @@ pub(super) async fn alternatives<C: Connection>(
     Ok(places.into_iter().map(|(place, _)| place).collect())
 }
 
-/// Texts of the rows up to a place that may refer to long values.
+/// Selects the texts of rows up to a place that may refer to long values.
 const MOVED: [&str; 3] = [
     "SELECT body FROM adjutant_event WHERE conversation = $1 AND seq <= $2",
     "SELECT arguments, data, error FROM adjutant_tool_invocation WHERE conversation = $1 AND decision IN (
@@ -195,16 +197,16 @@ const MOVED: [&str; 3] = [
        SELECT turn FROM adjutant_event WHERE conversation = $1 AND seq <= $2 AND kind = 'turn_started')",
 ];
 
-/// Gives the events of a conversation that is about to be deleted to its branches: the one that
-/// begins latest gets those up to its place with their logs, and the others begin in that one from
-/// now on. What none of them begins with stays where it is. Returns that place. `None`: it has no
+/// Moves the events of a conversation that is about to be deleted to its branches. The branch with
+/// the latest place gets the events up to there with their logs, and the others branch off that one
+/// from now on. Events after that place stay. Returns the place, or `None` if there are no
 /// branches.
-pub(super) async fn give_to_heir<C: Connection>(
-    rows: &mut C,
+pub(super) async fn move_to_heir<C: Connection>(
+    tx: &mut C,
     conversation: i64,
 ) -> Result<Option<i64>, Failure> {
-    let heir = rows
-        .fetch_first(
+    let heir = tx
+        .fetch_optional(
             "SELECT key, id, branched_from_seq FROM adjutant_conversation WHERE branched_from_key = $1
              ORDER BY branched_from_seq DESC, key LIMIT 1",
             values![conversation],
@@ -213,9 +215,10 @@ pub(super) async fn give_to_heir<C: Connection>(
     let Some(mut heir) = heir else {
         return Ok(None);
     };
-    let (heir, id, until) = (heir.int()?, heir.text()?, heir.int()?);
-    // Bodies of before only parts of them were kept beside.
-    rows.execute(
+    let (id, until): (String, i64) = (heir.get("id")?, heir.get("branched_from_seq")?);
+    let heir = heir.get("key")?;
+    // Bodies that were stored as a whole, before only their long parts were.
+    tx.execute(
         "INSERT INTO adjutant_blob (conversation, hash, body)
          SELECT $2, hash, body FROM adjutant_blob WHERE conversation = $1
          AND hash IN (SELECT blob FROM adjutant_event WHERE conversation = $1 AND seq <= $3 AND blob IS NOT NULL)
@@ -223,38 +226,41 @@ pub(super) async fn give_to_heir<C: Connection>(
         values![conversation, heir, until],
     )
     .await?;
-    let mut wanted = Wanted::default();
+    let mut references = References::default();
     for statement in MOVED {
-        for columns in rows.fetch(statement, values![conversation, until]).await? {
-            for cell in columns.cells() {
+        for columns in tx
+            .fetch_all(statement, values![conversation, until])
+            .await?
+        {
+            for cell in columns.into_cells() {
                 if let Cell::Text(text) = cell {
-                    wanted.add(conversation, &text);
-                    wanted.add_text(conversation, &text);
+                    references.add(conversation, &text);
+                    references.add_text(conversation, &text);
                 }
             }
         }
     }
-    let blobs = wanted.read(rows).await?;
-    blob::insert(rows, heir, &blobs).await?;
-    rows.execute(
+    let blobs = references.read(tx).await?;
+    blob::insert(tx, heir, &blobs).await?;
+    tx.execute(
         "UPDATE adjutant_tool_invocation SET conversation = $2 WHERE conversation = $1 AND decision IN (
            SELECT turn FROM adjutant_event WHERE conversation = $1 AND seq <= $3 AND kind = 'turn_started')",
         values![conversation, heir, until],
     )
     .await?;
-    rows.execute(
+    tx.execute(
         "UPDATE adjutant_decision SET conversation = $2, conversation_id = $4 WHERE conversation = $1 AND id IN (
            SELECT turn FROM adjutant_event WHERE conversation = $1 AND seq <= $3 AND kind = 'turn_started')",
         values![conversation, heir, until, &id],
     )
     .await?;
-    rows.execute(
+    tx.execute(
         "UPDATE adjutant_event SET conversation = $2 WHERE conversation = $1 AND seq <= $3",
         values![conversation, heir, until],
     )
     .await?;
-    passage::give_to_heir(rows, (conversation, heir, until)).await?;
-    rows.execute(
+    passage::move_to_heir(tx, conversation, heir, until).await?;
+    tx.execute(
         "UPDATE adjutant_conversation SET
            branched_from_key = (SELECT origin.branched_from_key FROM adjutant_conversation AS origin WHERE origin.key = $1),
            branched_from_seq = (SELECT origin.branched_from_seq FROM adjutant_conversation AS origin WHERE origin.key = $1)
@@ -262,7 +268,7 @@ pub(super) async fn give_to_heir<C: Connection>(
         values![conversation, heir],
     )
     .await?;
-    rows.execute(
+    tx.execute(
         "UPDATE adjutant_conversation SET branched_from_key = $2 WHERE branched_from_key = $1",
         values![conversation, heir],
     )

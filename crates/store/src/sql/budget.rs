@@ -1,4 +1,4 @@
-//! Spending of users in a day, and the blocks that processes hold.
+//! Spending of users by day, and the blocks of a budget that workers have reserved.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,28 +8,40 @@ use adjutant_core::{BoxFuture, Cost, Exceeded, Scope, Spending, UserId};
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use super::{Backend, Columns, Connection, Failure, SqlStore, Value, values};
-use crate::row;
+use super::{Backend, Connection, Failure, Row, SqlStore, Value, values};
+use crate::record;
 
-/// Nobody's name: user ids are never empty.
+/// The user of the rows for all users together. User ids are never empty.
 const EVERYONE: &str = "";
 
-/// Bookings of a day that are added up each time it is read, before somebody adds them up for all.
-const MANY: i64 = 256;
+/// Bookings of a day at which a caller is asked to fold them, because they are added up at each
+/// read.
+const UNFOLDED_MANY: i64 = 256;
 
-/// Selects the state of a day, of everybody or of one user: what is added up, every block, and what
-/// is booked since, by the block it was taken from. One statement, so that what is booked meanwhile
-/// is seen with the block it closes or not at all.
-macro_rules! taken {
+/// The columns of an amount that was spent, and of the part of a block that is booked.
+const SPENT: [&str; 5] = ["tokens", "model_calls", "tool_calls", "ms", "cost"];
+const BOOKED: [&str; 5] = [
+    "booked_tokens",
+    "booked_model_calls",
+    "booked_tool_calls",
+    "booked_ms",
+    "booked_cost",
+];
+
+/// Selects the state of a day for all users or for one: the folded total (kind 0), every block
+/// (kind 1), and the bookings since, by block (kind 2). It is one statement, so that a concurrent
+/// booking is seen together with the block that it closes, or not at all.
+macro_rules! day_use {
     ($block:literal, $closes:literal, $blocks:literal, $bookings:literal) => {
         concat!(
-            "SELECT CAST(0 AS BIGINT), CAST(NULL AS TEXT), CAST(NULL AS TEXT), CAST(NULL AS TEXT), CAST(0 AS BIGINT),
-                    tokens, model_calls, tool_calls, ms, cost, CAST(0 AS BIGINT), CAST(0 AS BIGINT), CAST(0 AS BIGINT),
-                    CAST(0 AS BIGINT), CAST(0 AS BIGINT)
+            "SELECT CAST(0 AS BIGINT) AS kind, CAST(NULL AS TEXT) AS id, CAST(NULL AS TEXT) AS worker, CAST(NULL AS TEXT) AS until,
+                    CAST(0 AS BIGINT) AS is_closed, tokens, model_calls, tool_calls, ms, cost, CAST(0 AS BIGINT) AS bookings,
+                    CAST(0 AS BIGINT) AS booked_tokens, CAST(0 AS BIGINT) AS booked_model_calls, CAST(0 AS BIGINT) AS booked_tool_calls,
+                    CAST(0 AS BIGINT) AS booked_ms, CAST(0 AS BIGINT) AS booked_cost
              FROM adjutant_budget WHERE day = $1 AND user_id = $2
              UNION ALL
              SELECT CAST(1 AS BIGINT), id, worker, until, CAST(0 AS BIGINT), tokens, model_calls, tool_calls, ms, cost,
-                    booked_tokens, booked_model_calls, booked_tool_calls, booked_ms, booked_cost
+                    CAST(0 AS BIGINT), booked_tokens, booked_model_calls, booked_tool_calls, booked_ms, booked_cost
              FROM adjutant_budget_block WHERE ",
             $blocks,
             " UNION ALL
@@ -39,7 +51,7 @@ macro_rules! taken {
             $closes,
             "), CAST(sum(tokens) AS BIGINT), CAST(sum(model_calls) AS BIGINT), CAST(sum(tool_calls) AS BIGINT),
                     CAST(sum(ms) AS BIGINT), CAST(sum(cost) AS BIGINT), count(*), CAST(0 AS BIGINT), CAST(0 AS BIGINT),
-                    CAST(0 AS BIGINT), CAST(0 AS BIGINT)
+                    CAST(0 AS BIGINT), CAST(0 AS BIGINT), CAST(0 AS BIGINT)
              FROM adjutant_budget_booking WHERE ",
             $bookings,
             " GROUP BY ",
@@ -47,20 +59,20 @@ macro_rules! taken {
         )
     };
 }
-pub(crate) const TAKEN_BY_ALL: &str = taken!(
+pub(crate) const USE_BY_ALL: &str = day_use!(
     "everyone_block",
     "closes_everyone",
     "day = $1 AND user_id = $2",
     "day = $1"
 );
-pub(crate) const TAKEN_BY_USER: &str = taken!(
+pub(crate) const USE_BY_USER: &str = day_use!(
     "own_block",
     "closes_own",
     "day = $1 AND user_id = $2",
     "day = $1 AND user_id = $2"
 );
 
-/// Adds what is booked to the blocks it was taken from.
+/// Adds the bookings to the blocks that they were reserved in.
 macro_rules! add_to_blocks {
     ($block:literal) => {
         concat!(
@@ -83,41 +95,29 @@ impl<B: Backend> BudgetStore for SqlStore<B> {
         &'a self,
         request: GrantRequest<'a>,
     ) -> BoxFuture<'a, Result<Granted, StoreError>> {
-        self.run(async move {
-            let data = Asking {
-                day: request.day.to_string(),
-                user: request.user.as_str().to_owned(),
-                worker: request.worker.id.to_owned(),
-                request: Numbers {
-                    epoch: request.worker.epoch,
-                    ttl: request.ttl,
-                    need: request.need,
-                    everyone: request.everyone,
-                    own: request.own,
-                },
-            };
-            self.0
-                .write(data, |rows, asking| Box::pin(grant(rows, asking)))
-                .await
-        })
+        let data = OwnedGrantRequest {
+            day: request.day.to_string(),
+            user: request.user.as_str().to_owned(),
+            worker: request.worker.id.to_owned(),
+            request: Numbers {
+                epoch: request.worker.epoch,
+                ttl: request.ttl,
+                need: request.need,
+                everyone: request.everyone,
+                own: request.own,
+            },
+        };
+        self.write(data, |tx, request_data| Box::pin(grant(tx, request_data)))
     }
 
     fn book<'a>(&'a self, bookings: &'a [Booking]) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.run(async move {
-            self.0
-                .write(bookings.to_vec(), |rows, bookings| {
-                    Box::pin(book(rows, bookings))
-                })
-                .await
+        self.write(bookings.to_vec(), |tx, bookings| {
+            Box::pin(book(tx, bookings))
         })
     }
 
     fn fold(&self, day: Date) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.run(async move {
-            self.0
-                .write(day.to_string(), |rows, day| Box::pin(fold(rows, day, None)))
-                .await
-        })
+        self.write(day.to_string(), |tx, day| Box::pin(fold(tx, day, None)))
     }
 
     fn spent<'a>(
@@ -125,8 +125,8 @@ impl<B: Backend> BudgetStore for SqlStore<B> {
         user: Option<&'a UserId>,
         day: Date,
     ) -> BoxFuture<'a, Result<Spending, StoreError>> {
-        self.run(async move {
-            let found = self.0.fetch(
+        self.explained(async move {
+            let found = self.backend.fetch_all(
                     "SELECT tokens, model_calls, tool_calls, ms, cost FROM adjutant_budget WHERE day = $1 AND user_id = $2
                      UNION ALL
                      SELECT CAST(coalesce(sum(tokens), 0) AS BIGINT), CAST(coalesce(sum(model_calls), 0) AS BIGINT),
@@ -136,14 +136,14 @@ impl<B: Backend> BudgetStore for SqlStore<B> {
                     values![&day.to_string(), user.map_or(EVERYONE, UserId::as_str)],
                 )
                 .await?;
-            let amounts = found.into_iter().map(|mut columns| spending(&mut columns));
+            let amounts = found.into_iter().map(|mut row| spending(&mut row, SPENT));
             Ok(amounts.sum::<Result<Spending, StoreError>>()?)
         })
     }
 }
 
-/// A [`GrantRequest`] that owns what is in it.
-struct Asking {
+/// A [`GrantRequest`] as owned data.
+struct OwnedGrantRequest {
     day: String,
     user: String,
     worker: String,
@@ -158,15 +158,19 @@ struct Numbers {
     own: Option<Ask>,
 }
 
-/// Grants what fits, or leaves each block what is kept of it.
-async fn grant<C: Connection>(rows: &mut C, asking: &Asking) -> Result<Granted, Failure> {
-    let Asking {
+/// Grants a block if it fits the budget. Otherwise each existing block shrinks to what is kept of
+/// it.
+async fn grant<C: Connection>(
+    tx: &mut C,
+    request_data: &OwnedGrantRequest,
+) -> Result<Granted, Failure> {
+    let OwnedGrantRequest {
         day, user, request, ..
-    } = asking;
+    } = request_data;
     let (mut found, mut exceeded, mut many) = (Vec::new(), None, false);
     let mut now = None;
-    // Whoever asks for a part of everybody's waits here for the others first, then for the user:
-    // always in this order.
+    // Always in this order, so that two requests do not deadlock: first the row of all users, then
+    // the user's.
     let asks = [
         (Scope::Everyone, EVERYONE, request.everyone),
         (Scope::Day, user, request.own),
@@ -175,25 +179,25 @@ async fn grant<C: Connection>(rows: &mut C, asking: &Asking) -> Result<Granted, 
         .into_iter()
         .filter_map(|(scope, name, ask)| Some((scope, name, ask?)))
     {
-        take_turns(rows, name, day).await?;
-        // After the lock was waited for.
-        let now = *now.insert(rows.now().await?);
-        let taken = taken(rows, (scope, name), (day, now), &ask).await?;
-        many |= taken.bookings >= MANY;
-        match ask.grant(scope, taken.others, request.need) {
-            Ok(granted) => found.push((scope, name, ask, taken, granted)),
+        lock_day(tx, name, day).await?;
+        // Read after the lock was waited for.
+        let now = *now.insert(tx.now().await?);
+        let used = day_use(tx, scope, name, day, now, &ask).await?;
+        many |= used.bookings >= UNFOLDED_MANY;
+        match ask.grant(scope, used.others, request.need) {
+            Ok(granted) => found.push((scope, name, ask, used, granted)),
             Err(refused) => {
                 exceeded = Some(refused);
-                found.push((scope, name, ask, taken, ask.kept));
+                found.push((scope, name, ask, used, ask.kept));
                 break;
             }
         }
     }
     if let Some(exceeded) = exceeded {
-        return refuse(
-            rows,
+        return refuse_grant(
+            tx,
             exceeded,
-            found.into_iter().map(|(.., ask, taken, _)| (ask, taken)),
+            found.into_iter().map(|(.., ask, used, _)| (ask, used)),
         )
         .await;
     }
@@ -202,9 +206,9 @@ async fn grant<C: Connection>(rows: &mut C, asking: &Asking) -> Result<Granted, 
         .checked_add(request.ttl)
         .unwrap_or(Timestamp::MAX);
     let (mut everyone, mut own) = (Spending::default(), Spending::default());
-    for (scope, name, ask, taken, granted) in found {
-        let until = taken.until.map_or(until, |other| other.max(until));
-        save(rows, (asking, name), (&ask, granted), until).await?;
+    for (scope, name, ask, used, granted) in found {
+        let until = used.until.map_or(until, |other| other.max(until));
+        save(tx, request_data, name, &ask, granted, until).await?;
         match scope {
             Scope::Everyone => everyone = granted,
             Scope::Day | Scope::Turn => own = granted,
@@ -217,17 +221,20 @@ async fn grant<C: Connection>(rows: &mut C, asking: &Asking) -> Result<Granted, 
     })
 }
 
-/// Leaves of the blocks there are what is kept of them, so that others may have the rest.
-async fn refuse<C: Connection>(
-    rows: &mut C,
+/// Shrinks existing blocks to what is kept of them, so that others may use the rest.
+async fn refuse_grant<C: Connection>(
+    tx: &mut C,
     exceeded: Exceeded,
-    blocks: impl Iterator<Item = (Ask, Taken)> + Send,
+    blocks: impl Iterator<Item = (Ask, DayUse)> + Send,
 ) -> Result<Granted, Failure> {
     let mut is_changed = false;
-    for (ask, taken) in blocks {
-        let kept = Amount::of(ask.kept);
-        if taken.held.is_some_and(|held| Amount::of(held) != kept) {
-            rows.execute(
+    for (ask, day_use) in blocks {
+        let kept = Amount::from_spending(ask.kept);
+        if day_use
+            .held
+            .is_some_and(|held| Amount::from_spending(held) != kept)
+        {
+            tx.execute(
                 "UPDATE adjutant_budget_block SET tokens = $1, model_calls = $2, tool_calls = $3, ms = $4, cost = $5 WHERE id = $6",
                 &[&kept.values()[..], values![&ask.block.to_string()]].concat(),
             )
@@ -236,29 +243,28 @@ async fn refuse<C: Connection>(
         }
     }
     if !is_changed {
-        rows.undo();
+        tx.undo();
     }
     Ok(Granted::Exceeded(exceeded))
 }
 
 async fn save<C: Connection>(
-    rows: &mut C,
-    (
-        Asking {
-            day,
-            worker,
-            request,
-            ..
-        },
-        name,
-    ): (&Asking, &str),
-    (ask, granted): (&Ask, Spending),
+    tx: &mut C,
+    OwnedGrantRequest {
+        day,
+        worker,
+        request,
+        ..
+    }: &OwnedGrantRequest,
+    name: &str,
+    ask: &Ask,
+    granted: Spending,
     until: Timestamp,
 ) -> Result<(), Failure> {
-    let (block, until) = (ask.block.to_string(), row::time_text(until));
+    let (block, until) = (ask.block.to_string(), record::format_time(until));
     let named: &[Value<'_>] = values![&block, day, name, worker, request.epoch, &until];
-    let values = [named, &Amount::of(granted).values()].concat();
-    rows.execute(
+    let values = [named, &Amount::from_spending(granted).values()].concat();
+    tx.execute(
         "INSERT INTO adjutant_budget_block (id, day, user_id, worker, epoch, until, tokens, model_calls, tool_calls, ms, cost)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
          ON CONFLICT (id) DO UPDATE SET until = excluded.until, tokens = excluded.tokens,
@@ -269,10 +275,10 @@ async fn save<C: Connection>(
     Ok(())
 }
 
-/// Of those who count up to the same bound, one at a time: the row is locked until the end of this
-/// transaction.
-async fn take_turns<C: Connection>(rows: &mut C, user: &str, day: &str) -> Result<(), Failure> {
-    rows.execute(
+/// Locks the row of a user's day until the end of the transaction, so that requests against the
+/// same limit are handled one after the other.
+async fn lock_day<C: Connection>(tx: &mut C, user: &str, day: &str) -> Result<(), Failure> {
+    tx.execute(
         "INSERT INTO adjutant_budget AS budget (user_id, day) VALUES ($1, $2)
          ON CONFLICT (day, user_id) DO UPDATE SET tokens = budget.tokens",
         values![user, day],
@@ -281,17 +287,18 @@ async fn take_turns<C: Connection>(rows: &mut C, user: &str, day: &str) -> Resul
     Ok(())
 }
 
-/// Room of a day that is taken, apart from what is kept of the block that is asked for.
-struct Taken {
+/// The part of a day's budget that is used or reserved, without the kept part of the block that is
+/// asked for.
+struct DayUse {
     others: Spending,
-    /// The room that the block holds. `None`: it is not known yet.
+    /// The amount that the block reserves. `None` if it does not exist yet.
     held: Option<Spending>,
     until: Option<Timestamp>,
-    /// Number of bookings that were added up.
+    /// Number of bookings that were not folded yet.
     bookings: i64,
 }
 
-/// A block: the room it holds, and the part of it that is booked and added up.
+/// A block: the reserved amount, and the part of it that is booked and folded.
 struct Block {
     id: String,
     worker: String,
@@ -300,31 +307,32 @@ struct Block {
     booked: Spending,
 }
 
-async fn taken<C: Connection>(
-    rows: &mut C,
-    (scope, name): (Scope, &str),
-    (day, now): (&str, Timestamp),
+async fn day_use<C: Connection>(
+    tx: &mut C,
+    scope: Scope,
+    name: &str,
+    day: &str,
+    now: Timestamp,
     ask: &Ask,
-) -> Result<Taken, Failure> {
+) -> Result<DayUse, Failure> {
     let statement = match scope {
-        Scope::Everyone => TAKEN_BY_ALL,
-        Scope::Day | Scope::Turn => TAKEN_BY_USER,
+        Scope::Everyone => USE_BY_ALL,
+        Scope::Day | Scope::Turn => USE_BY_USER,
     };
     let (mut all, mut blocks, mut booked, mut bookings) =
         (Spending::default(), Vec::new(), HashMap::new(), 0);
-    for mut columns in rows.fetch(statement, values![day, name]).await? {
-        let kind = columns.int()?;
-        let (id, worker, until) = (
-            columns.maybe_text()?,
-            columns.maybe_text()?,
-            columns.maybe_text()?,
+    for mut row in tx.fetch_all(statement, values![day, name]).await? {
+        let (kind, is_closed): (i64, bool) = (row.get("kind")?, row.get("is_closed")?);
+        let (id, worker) = (
+            row.get::<Option<String>>("id")?,
+            row.get::<Option<String>>("worker")?,
         );
-        let is_closed = columns.int()? > 0;
-        let amount = spending(&mut columns)?;
+        let until: Option<String> = row.get("until")?;
+        let amount = spending(&mut row, SPENT)?;
         match (kind, id, worker.zip(until)) {
             (1, Some(id), Some((worker, until))) => {
-                let until = row::read_time(&until, "a block of a budget")?;
-                let booked = spending(&mut columns)?;
+                let until = record::parse_time(&until, "a block of a budget")?;
+                let booked = spending(&mut row, BOOKED)?;
                 blocks.push(Block {
                     id,
                     worker,
@@ -335,7 +343,7 @@ async fn taken<C: Connection>(
             }
             (2, id, _) => {
                 all = all + amount;
-                bookings += columns.int()?;
+                bookings += row.get::<i64>("bookings")?;
                 if let Some(id) = id {
                     booked.insert(id, (amount, is_closed));
                 }
@@ -344,7 +352,7 @@ async fn taken<C: Connection>(
         }
     }
     let asked = ask.block.to_string();
-    let mut taken = Taken {
+    let mut day_use = DayUse {
         others: all,
         held: None,
         until: None,
@@ -355,26 +363,27 @@ async fn taken<C: Connection>(
         let (since, is_closed) = booked.get(&block.id).copied().unwrap_or_default();
         let booked = block.booked + since;
         if block.id == asked {
-            (taken.held, taken.until, own_booked) = (Some(block.holds), Some(block.until), booked);
-        } else if !is_closed && block.until > now && !C::is_gone(&block.worker) {
-            taken.others = taken.others + (block.holds - booked);
+            (day_use.held, day_use.until, own_booked) =
+                (Some(block.holds), Some(block.until), booked);
+        } else if !is_closed && block.until > now && !C::is_dead(&block.worker) {
+            day_use.others = day_use.others + (block.holds - booked);
         }
     }
     // It is a part of what is kept.
-    taken.others = taken.others - own_booked;
-    Ok(taken)
+    day_use.others = day_use.others - own_booked;
+    Ok(day_use)
 }
 
-/// Books what was used. What is booked before, by its id, is passed over.
-pub(crate) async fn book<C: Connection>(rows: &mut C, bookings: &[Booking]) -> Result<(), Failure> {
+/// Books what was used. A booking whose id exists is ignored.
+pub(crate) async fn book<C: Connection>(tx: &mut C, bookings: &[Booking]) -> Result<(), Failure> {
     if bookings.is_empty() {
         return Ok(());
     }
     let lists: Vec<Vec<Value<'static>>> = bookings
         .iter()
-        .map(|booking| BookingRow::of(booking).values())
+        .map(|booking| BookingRow::from_booking(booking).values())
         .collect();
-    rows.execute_each(
+    tx.execute_each(
         "INSERT INTO adjutant_budget_booking (id, day, user_id, everyone_block, own_block, closes_everyone, closes_own,
            tokens, model_calls, tool_calls, ms, cost)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (id) DO NOTHING",
@@ -383,18 +392,18 @@ pub(crate) async fn book<C: Connection>(rows: &mut C, bookings: &[Booking]) -> R
     .await
 }
 
-/// Adds up the bookings of a day: into the users' rows and that of everybody, and into the blocks
-/// they were taken from. A block that was closed goes.
+/// Folds the bookings of a day into the users' totals, the total of all users, and the blocks that
+/// they were reserved in. Closed blocks are deleted.
 ///
-/// `user`: only those of this user; `None`: of everybody.
+/// `user`: only this user's bookings; `None` for all.
 pub(super) async fn fold<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     day: &str,
     user: Option<&str>,
 ) -> Result<(), Failure> {
-    take_turns(rows, EVERYONE, day).await?;
-    // Those that are written from here on wait for the next time.
-    let marked = rows
+    lock_day(tx, EVERYONE, day).await?;
+    // Bookings that are written from here on are folded the next time.
+    let marked = tx
         .execute(
             "UPDATE adjutant_budget_booking SET folding = 1 WHERE day = $1 AND folding = 0
              AND (CAST($2 AS TEXT) IS NULL OR user_id = $2)",
@@ -405,7 +414,7 @@ pub(super) async fn fold<C: Connection>(
         return Ok(());
     }
     for statement in [
-        // In the order of names, so that two who add up do not wait for each other.
+        // In the order of user ids, so that two concurrent folds do not deadlock.
         "INSERT INTO adjutant_budget AS budget (user_id, day, tokens, model_calls, tool_calls, ms, cost)
          SELECT user_id, day, sum(tokens), sum(model_calls), sum(tool_calls), sum(ms), sum(cost)
          FROM adjutant_budget_booking WHERE day = $1 AND folding = 1 GROUP BY day, user_id ORDER BY user_id
@@ -425,7 +434,7 @@ pub(super) async fn fold<C: Connection>(
            UNION ALL SELECT own_block FROM adjutant_budget_booking WHERE day = $1 AND folding = 1 AND closes_own = 1)",
         "DELETE FROM adjutant_budget_booking WHERE day = $1 AND folding = 1",
     ] {
-        rows.execute(statement, values![day]).await?;
+        tx.execute(statement, values![day]).await?;
     }
     Ok(())
 }
@@ -437,15 +446,15 @@ pub(crate) struct BookingRow {
     pub(crate) user: String,
     pub(crate) everyone_block: Option<String>,
     pub(crate) own_block: Option<String>,
-    /// Closes everybody's, the user's, then the amounts.
+    /// `closes_everyone`, `closes_own`, then the amounts.
     pub(crate) numbers: [i64; 7],
 }
 
 impl BookingRow {
-    pub(crate) fn of(booking: &Booking) -> Self {
+    pub(crate) fn from_booking(booking: &Booking) -> Self {
         let block = |drawn: Option<Drawn>| drawn.map(|drawn| drawn.block.to_string());
         let closes = |drawn: Option<Drawn>| i64::from(drawn.is_some_and(|drawn| drawn.closes));
-        let used = Amount::of(booking.used);
+        let used = Amount::from_spending(booking.used);
         Self {
             id: booking.id.to_string(),
             day: booking.day.to_string(),
@@ -481,7 +490,7 @@ impl BookingRow {
     }
 }
 
-/// A spending as columns. What no budget could ever hold is cut to what still can be added up.
+/// A spending as columns, cut at a value whose sums do not overflow.
 #[derive(PartialEq, Eq)]
 struct Amount {
     tokens: i64,
@@ -492,7 +501,7 @@ struct Amount {
 }
 
 impl Amount {
-    fn of(spending: Spending) -> Self {
+    fn from_spending(spending: Spending) -> Self {
         const MOST: i64 = 1 << 53;
         let cut = |number: u64| i64::try_from(number).unwrap_or(MOST).min(MOST);
         Self {
@@ -516,15 +525,20 @@ impl Amount {
     }
 }
 
-/// The next five columns.
-fn spending(columns: &mut Columns) -> Result<Spending, StoreError> {
-    let mut number =
-        || u64::try_from(columns.int()?).map_err(|error| row::unreadable("what was spent", error));
+/// Reads a spending from the columns of these names.
+fn spending(
+    row: &mut Row,
+    [tokens, model_calls, tool_calls, ms, cost]: [&str; 5],
+) -> Result<Spending, StoreError> {
+    let mut amount = |name| {
+        u64::try_from(row.get::<i64>(name)?)
+            .map_err(|error| record::unreadable("a spending", error))
+    };
     Ok(Spending {
-        tokens: number()?,
-        model_calls: number()?,
-        tool_calls: number()?,
-        ms: number()?,
-        cost: Cost::from_nano_usd(number()?),
+        tokens: amount(tokens)?,
+        model_calls: amount(model_calls)?,
+        tool_calls: amount(tool_calls)?,
+        ms: amount(ms)?,
+        cost: Cost::from_nano_usd(amount(cost)?),
     })
 }

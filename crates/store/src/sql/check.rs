@@ -1,45 +1,48 @@
-//! Whether a journal is what it must be, conversation by conversation.
+//! The consistency check of a journal, conversation by conversation.
 
 use std::collections::HashMap;
 
 use adjutant_core::conversation::{self, Conversation};
+use adjutant_core::port::StoreError;
 use adjutant_core::{ConversationKey, Event, Recorded, TurnId, UserId};
 
 use super::{
-    Backend, Connection, Failure, count, fact, memory_ledger, passage, past, snapshot, task, values,
+    Backend, Connection, Failure, FromRow as _, Row, count, fact, from_row, history, memory_ledger,
+    passage, snapshot, values,
 };
 use crate::maintenance::Finding;
-use crate::row;
-use crate::status::{Status, Waiting};
+use crate::record::{self, InputRow, TaskRow};
+use crate::status::{Status, WaitingCall};
 
 /// Conversations that are read in one transaction.
 const PAGE: i64 = 50;
 
-/// Reads everything once, and says what does not fit together.
-pub(super) async fn rows<B: Backend>(
+/// Reads everything once, and reports what is inconsistent.
+pub(super) async fn check_all<B: Backend>(
     backend: &B,
     findings: &mut Vec<Finding>,
 ) -> Result<(), Failure> {
     let mut after = Some(0);
     while let Some(from) = after {
         let (found, last) = backend
-            .read(from, |rows, after| Box::pin(conversations(rows, *after)))
+            .read(from, |tx, after| Box::pin(conversations(tx, *after)))
             .await?;
         findings.extend(found);
         after = last;
     }
-    tasks(backend, findings).await?;
-    memory(backend, findings).await?;
-    facts(backend, findings).await
+    check_tasks(backend, findings).await?;
+    check_memory(backend, findings).await?;
+    check_facts(backend, findings).await
 }
 
-/// Returns the findings in a page of conversations, and the last of them if there was one.
+/// Checks a page of conversations. Returns the findings, and the key of the last conversation if
+/// there was one.
 async fn conversations<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     after: i64,
 ) -> Result<(Vec<Finding>, Option<i64>), Failure> {
-    let page = rows
-        .fetch(
+    let page = tx
+        .fetch_all(
             "SELECT key, agent, user_id, id, next_seq, untaken, turns, turn, parked_seq, waiting, wake_at, branched_from_seq FROM adjutant_conversation
              WHERE key > $1 ORDER BY key LIMIT $2",
             values![after, PAGE],
@@ -47,24 +50,15 @@ async fn conversations<C: Connection>(
         .await?;
     let (mut findings, mut last) = (Vec::new(), None);
     for mut columns in page {
-        let number = columns.int()?;
+        let number = columns.get("key")?;
         last = Some(number);
-        let (agent, user, id) = (columns.text()?, columns.text()?, columns.text()?);
+        let (user, id): (String, String) = (columns.get("user_id")?, columns.get("id")?);
         let place = format!("conversation {id} of {user}");
         let mut problems = Vec::new();
-        match row::conversation_key(agent, user, &id) {
+        match record::conversation_key(columns.get("agent")?, user, &id) {
             Ok(key) => {
-                let stored = Stored {
-                    next_seq: columns.int()?,
-                    untaken: columns.int()?,
-                    turns: columns.int()?,
-                    turn: columns.maybe_text()?,
-                    parked_seq: columns.maybe_int()?,
-                    waiting: columns.text()?,
-                    wake_at: columns.maybe_text()?,
-                    branched_from_seq: columns.maybe_int()?,
-                };
-                conversation(rows, number, &key, &stored, &mut problems).await?;
+                let stored = Stored::from_row(&mut columns)?;
+                check_conversation(tx, number, &key, &stored, &mut problems).await?;
             }
             Err(error) => problems.push(error.to_string()),
         }
@@ -76,7 +70,7 @@ async fn conversations<C: Connection>(
     Ok((findings, last))
 }
 
-/// What is kept of a conversation so that nobody has to read its events.
+/// The derived columns of a conversation.
 struct Stored {
     next_seq: i64,
     untaken: i64,
@@ -87,44 +81,46 @@ struct Stored {
     wake_at: Option<String>,
     branched_from_seq: Option<i64>,
 }
+from_row! {
+    Stored {
+        next_seq, untaken, turns, turn, parked_seq, waiting, wake_at, branched_from_seq
+    }
+}
 
-async fn conversation<C: Connection>(
-    rows: &mut C,
+async fn check_conversation<C: Connection>(
+    tx: &mut C,
     number: i64,
     key: &ConversationKey,
     stored: &Stored,
     problems: &mut Vec<String>,
 ) -> Result<(), Failure> {
     let mut events = Vec::new();
-    for row in past::events(rows, (number, stored.branched_from_seq), 0).await? {
-        match row.read(key) {
+    for row in history::events(tx, number, stored.branched_from_seq, 0).await? {
+        match row.decode(key) {
             Ok(recorded) => events.push(recorded),
             Err(error) => problems.push(error.to_string()),
         }
     }
-    inbox(rows, number, key, (&events, stored), problems).await?;
-    // What follows from all events follows from nothing if one cannot be read.
+    check_inbox(tx, number, key, &events, stored, problems).await?;
+    // Checks that need all events would report nonsense if one cannot be read.
     if problems.is_empty() {
-        order(&events, stored, problems);
-        turns(&events, problems);
-        follows(&events, stored, problems);
-        let decisions = rows
-            .fetch_first(
+        check_order(&events, stored, problems);
+        check_turns(&events, problems);
+        check_columns(&events, stored, problems);
+        let decisions = tx
+            .fetch_scalar(
                 "SELECT count(*) FROM adjutant_decision WHERE conversation = $1",
                 values![number],
             )
             .await?;
-        let decisions = decisions
-            .map(|mut columns| columns.int())
-            .transpose()?
-            .map_or(0, count);
+        let decisions = decisions.map_or(0, count);
         let began = || {
             events
                 .iter()
                 .filter(|recorded| matches!(*recorded.event, Event::TurnStarted { .. }))
         };
         let from = stored.branched_from_seq.map_or(0, count);
-        // The log of a turn is where its events are.
+        // The log of a turn belongs to the conversation that has its events.
         let own = began().filter(|recorded| recorded.seq > from).count();
         if u64::try_from(own) != Ok(decisions) {
             problems.push(format!(
@@ -138,35 +134,37 @@ async fn conversation<C: Connection>(
                 stored.turns
             ));
         }
-        snapshotted(rows, number, events, problems).await?;
+        check_snapshot(tx, number, events, problems).await?;
     }
-    problems.extend(passage::miscounted(rows, number).await?);
+    problems.extend(passage::miscounted(tx, number).await?);
     Ok(())
 }
 
-/// The snapshot, if there is one in a format that this program reads, is what the events up to its
-/// place come to.
-async fn snapshotted<C: Connection>(
-    rows: &mut C,
+/// Checks that the snapshot, if this program knows its format, equals the fold of the events up to
+/// its place.
+async fn check_snapshot<C: Connection>(
+    tx: &mut C,
     number: i64,
     mut events: Vec<Recorded>,
     problems: &mut Vec<String>,
 ) -> Result<(), Failure> {
-    let Some(stored) = snapshot::stored(rows, number)
+    let Some(stored) = snapshot::stored(tx, number)
         .await?
-        .filter(|stored| stored.is_known())
+        .filter(|stored| stored.has_known_format())
     else {
         return Ok(());
     };
     let read = stored
-        .read()
+        .decode()
         .and_then(|read| Some((read.messages_max()?, read)));
     let follows = read.and_then(|(messages_max, read)| {
         events.retain(|recorded| recorded.seq <= read.seq);
-        let folded = Conversation::of(messages_max, events).snapshot().ok()?;
+        let folded = Conversation::from_events(messages_max, events)
+            .snapshot()
+            .ok()?;
         Some(folded? == read)
     });
-    if !stored.is_whole() {
+    if !stored.is_undamaged() {
         problems.push(format!(
             "the snapshot at event {} is damaged; it is not used",
             stored.seq
@@ -180,26 +178,27 @@ async fn snapshotted<C: Connection>(
     Ok(())
 }
 
-/// Every input can be read, and one that was taken was taken by the event that says so.
-async fn inbox<C: Connection>(
-    rows: &mut C,
+/// Checks that every input can be read, and was taken by the event that says so.
+async fn check_inbox<C: Connection>(
+    tx: &mut C,
     number: i64,
     key: &ConversationKey,
-    (events, stored): (&[Recorded], &Stored),
+    events: &[Recorded],
+    stored: &Stored,
     problems: &mut Vec<String>,
 ) -> Result<(), Failure> {
-    let found = rows
-        .fetch(
-            "SELECT id, v, body, at, request_id, fingerprint, after_seq, taken_seq FROM adjutant_inbox WHERE conversation = $1 ORDER BY accepted",
+    let found = tx
+        .fetch_all(
+            "SELECT id, v, body, at, request_id, fingerprint, after_seq AS after, taken_seq FROM adjutant_inbox WHERE conversation = $1 ORDER BY accepted",
             values![number],
         )
         .await?;
-    let mut inputs = Vec::with_capacity(found.len());
-    for mut columns in found {
-        inputs.push((past::input(&mut columns)?, columns.maybe_int()?));
+    let mut inputs: Vec<(_, Option<i64>)> = Vec::with_capacity(found.len());
+    for mut row in found {
+        inputs.push((InputRow::from_row(&mut row)?, row.get("taken_seq")?));
     }
-    past::whole_bodies(
-        rows,
+    history::whole_bodies(
+        tx,
         inputs
             .iter_mut()
             .map(|(input, _)| (number, &mut input.body))
@@ -207,10 +206,10 @@ async fn inbox<C: Connection>(
     )
     .await?;
     let mut untaken = 0;
-    let status = conversation::Status::of(events);
+    let status = conversation::Status::from_events(events);
     for (input, taken_seq) in inputs {
         let id = input.id.clone();
-        let is_queued = match input.read(key) {
+        let is_queued = match input.decode(key) {
             Ok(input) => status.is_queued(&input.id),
             Err(error) => {
                 problems.push(error.to_string());
@@ -240,8 +239,8 @@ async fn inbox<C: Connection>(
     Ok(())
 }
 
-/// The events are numbered from 1 without gaps.
-fn order(events: &[Recorded], stored: &Stored, problems: &mut Vec<String>) {
+/// Checks that the events are numbered from 1 without gaps.
+fn check_order(events: &[Recorded], stored: &Stored, problems: &mut Vec<String>) {
     let mut next = 1;
     for recorded in events {
         if recorded.seq != next {
@@ -260,9 +259,9 @@ fn order(events: &[Recorded], stored: &Stored, problems: &mut Vec<String>) {
     }
 }
 
-/// Each turn begins once, ends at most once, and nothing of it comes before or after; only the last
-/// may be open.
-fn turns(events: &[Recorded], problems: &mut Vec<String>) {
+/// Checks that each turn starts once and ends at most once, has no events outside of that, and that
+/// only the last turn is open.
+fn check_turns(events: &[Recorded], problems: &mut Vec<String>) {
     let mut ended: HashMap<TurnId, bool> = HashMap::new();
     let mut open: Option<TurnId> = None;
     for Recorded { seq, event, .. } in events {
@@ -298,11 +297,11 @@ fn turns(events: &[Recorded], problems: &mut Vec<String>) {
     }
 }
 
-/// What is kept beside the events is what follows from them.
-fn follows(events: &[Recorded], stored: &Stored, problems: &mut Vec<String>) {
+/// Checks that the derived columns equal the fold of the events.
+fn check_columns(events: &[Recorded], stored: &Stored, problems: &mut Vec<String>) {
     let mut status = Status::default();
     for recorded in events {
-        status.follow(
+        status.apply(
             i64::try_from(recorded.seq).unwrap_or(i64::MAX),
             &recorded.event,
         );
@@ -315,22 +314,22 @@ fn follows(events: &[Recorded], stored: &Stored, problems: &mut Vec<String>) {
             name(&stored.turn)
         ));
     }
-    let noted = match row::read_waiting(&stored.waiting, "what waits") {
+    let noted = match record::parse_waiting(&stored.waiting, "what waits") {
         Ok(waiting) => Status {
             waiting,
             ..status.clone()
         },
         Err(error) => return problems.push(error.to_string()),
     };
-    let is_noted = |(follows, noted): (&Waiting, &Waiting)| noted.stands_for(follows);
+    let is_noted = |(follows, noted): (&WaitingCall, &WaitingCall)| noted.is_same_as(follows);
     if status.parked_seq != stored.parked_seq
         || status.waiting.len() != noted.waiting.len()
         || !status.waiting.iter().zip(&noted.waiting).all(is_noted)
     {
         problems.push("what waits for a person is not what is noted to wait".to_owned());
     }
-    // What was noted without a time, before anybody looked for what expires, wakes nobody.
-    let wake_at = noted.wake_at().map(row::time_text);
+    // A pending call that an older version stored without its expiry does not count for `wake_at`.
+    let wake_at = noted.wake_at().map(record::format_time);
     if wake_at != stored.wake_at {
         let name = |at: &Option<String>| at.clone().unwrap_or_else(|| "never".to_owned());
         problems.push(format!(
@@ -341,18 +340,19 @@ fn follows(events: &[Recorded], stored: &Stored, problems: &mut Vec<String>) {
     }
 }
 
-/// Every task can be read.
-async fn tasks<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+/// Checks that every task can be read.
+async fn check_tasks<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -> Result<(), Failure> {
     let found = backend
-        .fetch(
+        .fetch_all(
             "SELECT user_id, id, description, created_at, updated_at, completed_at FROM adjutant_task ORDER BY user_id, id",
             &[],
         )
         .await?;
     for mut columns in found {
-        let user = columns.text()?;
+        let user: String = columns.get("user_id")?;
         let read = match UserId::new(user.clone()) {
-            Ok(user) => task::task(columns, &user)
+            Ok(user) => TaskRow::from_row(&mut columns)
+                .and_then(|row| row.decode(&user))
                 .map(drop)
                 .map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
@@ -365,49 +365,48 @@ async fn tasks<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -> Result<(
     Ok(())
 }
 
-/// Every fact can be read.
-async fn facts<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -> Result<(), Failure> {
-    let mut after = 0;
-    loop {
-        let page = backend
-            .fetch(
-                "SELECT key, user_id, text, important, created_at, updated_at, conversation, turn, call FROM adjutant_fact
-                 WHERE key > $1 ORDER BY key LIMIT $2",
-                values![after, PAGE],
-            )
-            .await?;
-        if page.is_empty() {
-            return Ok(());
-        }
-        for mut columns in page {
-            after = columns.int()?;
-            let place = format!("the facts about {}", columns.text()?);
-            let problem = fact::fact(after, &mut columns)
-                .err()
-                .map(|error| error.to_string());
-            findings.extend(problem.map(|problem| Finding { place, problem }));
-        }
-    }
+/// Checks that every fact can be read.
+async fn check_facts<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+    let statement = "SELECT key AS place, key, user_id, text, important, created_at, updated_at, conversation, turn, call
+                     FROM adjutant_fact WHERE key > $1 ORDER BY key LIMIT $2";
+    check_pages(backend, statement, findings, |mut row| {
+        let place = format!("the facts about {}", row.get::<String>("user_id")?);
+        let key = row.get("key")?;
+        Ok((place, fact::fact(key, &mut row).map(drop)))
+    })
+    .await
 }
 
-/// Every change of a memory can be read.
-async fn memory<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -> Result<(), Failure> {
-    let mut after = 0;
+/// Checks that every change of a memory can be read.
+async fn check_memory<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+    let statement = "SELECT seq AS place, user_id, vault, id, v, body FROM adjutant_memory_change
+                     WHERE seq > $1 ORDER BY seq LIMIT $2";
+    check_pages(backend, statement, findings, |mut row| {
+        let (user, vault): (String, String) = (row.get("user_id")?, row.get("vault")?);
+        let place = format!("the memory of {user} in {vault}");
+        Ok((place, memory_ledger::change(row).map(drop)))
+    })
+    .await
+}
+
+/// Decodes the rows of a statement page by page, and reports those that cannot be read. `check`
+/// returns the place of a row and the result of decoding it.
+async fn check_pages<B: Backend>(
+    backend: &B,
+    statement: &'static str,
+    findings: &mut Vec<Finding>,
+    check: impl Fn(Row) -> Result<(String, Result<(), StoreError>), StoreError>,
+) -> Result<(), Failure> {
+    let mut after: i64 = 0;
     loop {
-        let page = backend.fetch(
-                "SELECT seq, user_id, vault, id, v, body FROM adjutant_memory_change WHERE seq > $1 ORDER BY seq LIMIT $2",
-                values![after, PAGE],
-            )
-            .await?;
+        let page = backend.fetch_all(statement, values![after, PAGE]).await?;
         if page.is_empty() {
             return Ok(());
         }
-        for mut columns in page {
-            after = columns.int()?;
-            let place = format!("the memory of {} in {}", columns.text()?, columns.text()?);
-            let problem = memory_ledger::change(columns)
-                .err()
-                .map(|error| error.to_string());
+        for mut row in page {
+            after = row.get("place")?;
+            let (place, decoded) = check(row)?;
+            let problem = decoded.err().map(|error| error.to_string());
             findings.extend(problem.map(|problem| Finding { place, problem }));
         }
     }

@@ -1,22 +1,22 @@
-//! The row of a conversation: what is known of it without reading its events.
+//! The row of a conversation.
 
 use adjutant_core::ConversationKey;
 use adjutant_core::port::StoreError;
 use jiff::Timestamp;
 
-use super::work::lease_until;
-use super::{Columns, Connection, Failure, key_values, values};
-use crate::row::{self, ConversationRow};
+use super::lease::lease_until;
+use super::{Connection, Failure, Row, key_values, values};
+use crate::record::{self, ConversationRow};
 use crate::status::Status;
 
-/// A conversation of a user.
+/// Selects the columns of a [`ConversationRow`].
 macro_rules! conversation {
     ($rest:literal) => {
         concat!(
             "SELECT key, title, created_at, updated_at, next_seq, untaken, turns, turn, parked_seq, waiting,
              lease_by, ",
             lease_until!(),
-            ", epoch, branched_from_seq FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
+            " AS lease_until, epoch, branched_from_seq FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
             $rest
         )
     };
@@ -24,9 +24,9 @@ macro_rules! conversation {
 pub(crate) const CONVERSATION: &str = conversation!("");
 const CONVERSATION_LOCKED: &str = conversation!(" FOR UPDATE");
 
-/// The conversation as it is, locked until the end of the transaction.
+/// Reads a conversation and locks it until the end of the transaction.
 pub(super) async fn conversation<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     key: &ConversationKey,
 ) -> Result<Option<ConversationRow>, Failure> {
     let statement = if C::LOCKS_ROWS {
@@ -34,80 +34,80 @@ pub(super) async fn conversation<C: Connection>(
     } else {
         CONVERSATION
     };
-    let found = rows.fetch_first(statement, key_values![key]).await?;
+    let found = tx.fetch_optional(statement, key_values![key]).await?;
     Ok(found
         .map(|columns| read_conversation(columns, key))
         .transpose()?)
 }
 
 pub(crate) fn read_conversation(
-    mut columns: Columns,
+    mut row: Row,
     key: &ConversationKey,
 ) -> Result<ConversationRow, StoreError> {
     let what = format!("conversation {}", key.conversation);
+    let lease_until: Option<String> = row.get("lease_until")?;
     Ok(ConversationRow {
-        key: columns.int()?,
-        title: columns.text()?,
-        created_at: row::read_time(&columns.text()?, &what)?,
-        updated_at: row::read_time(&columns.text()?, &what)?,
-        next_seq: columns.int()?,
-        untaken: columns.int()?,
-        turns: columns.int()?,
+        key: row.get("key")?,
+        title: row.get("title")?,
+        created_at: record::parse_time(&row.get::<String>("created_at")?, &what)?,
+        updated_at: record::parse_time(&row.get::<String>("updated_at")?, &what)?,
+        next_seq: row.get("next_seq")?,
+        untaken: row.get("untaken")?,
+        turns: row.get("turns")?,
         status: Status {
-            turn: columns.maybe_text()?,
-            parked_seq: columns.maybe_int()?,
-            waiting: row::read_waiting(&columns.text()?, &what)?,
+            turn: row.get("turn")?,
+            parked_seq: row.get("parked_seq")?,
+            waiting: record::parse_waiting(&row.get::<String>("waiting")?, &what)?,
         },
-        lease_by: columns.maybe_text()?,
-        lease_until: columns
-            .maybe_text()?
-            .map(|until| row::read_time(&until, &what))
+        lease_by: row.get("lease_by")?,
+        lease_until: lease_until
+            .map(|until| record::parse_time(&until, &what))
             .transpose()?,
-        epoch: columns.int()?,
-        branched_from_seq: columns.maybe_int()?,
+        epoch: row.get("epoch")?,
+        branched_from_seq: row.get("branched_from_seq")?,
     })
 }
 
-/// Makes a conversation. Somebody else may have been quicker: then it is theirs that is returned.
+/// Creates a conversation, or returns the one that another transaction has created meanwhile.
 pub(super) async fn create_conversation<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     key: &ConversationKey,
     at: Timestamp,
 ) -> Result<ConversationRow, Failure> {
-    let created = rows
-        .fetch_first(
+    let created = tx
+        .fetch_scalar(
             "INSERT INTO adjutant_conversation (agent, user_id, id, title, created_at, updated_at)
              VALUES ($1, $2, $3, '', $4, $4) ON CONFLICT (agent, user_id, id) DO NOTHING RETURNING key",
-            key_values![key, &row::time_text(at)],
+            key_values![key, &record::format_time(at)],
         )
         .await?;
     match created {
-        Some(mut columns) => Ok(ConversationRow::new(columns.int()?, at)),
-        // It can only be gone if it was deleted in this very moment.
-        None => conversation(rows, key)
+        Some(key) => Ok(ConversationRow::new(key, at)),
+        // It exists, unless it was deleted in this very moment.
+        None => conversation(tx, key)
             .await?
             .ok_or_else(|| StoreError::Conflict.into()),
     }
 }
 
 pub(super) async fn save_conversation<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     row: &ConversationRow,
 ) -> Result<(), Failure> {
-    rows.execute(
+    tx.execute(
         "UPDATE adjutant_conversation SET title = $1, updated_at = $2, next_seq = $3, untaken = $4, turn = $5, parked_seq = $6,
          waiting = $7, wake_at = $8, lease_by = $9, lease_until = $10, turns = $11, epoch = $12 WHERE key = $13",
         values![
             &row.title,
-            &row::time_text(row.updated_at),
+            &record::format_time(row.updated_at),
             row.next_seq,
             row.untaken,
             row.status.turn.as_deref(),
             row.status.parked_seq,
-            &row::waiting_text(&row.status)?,
-            row.status.wake_at().map(row::time_text).as_deref(),
+            &record::encode_waiting(&row.status)?,
+            row.status.wake_at().map(record::format_time).as_deref(),
             row.lease_by.as_deref(),
-            row.lease_until.map(row::time_text).as_deref(),
+            row.lease_until.map(record::format_time).as_deref(),
             row.turns,
             row.epoch,
             row.key

@@ -1,8 +1,8 @@
-//! A copy of everything in another database, whatever the kind of each.
+//! Copying everything into another database, of the same or the other kind.
 //!
-//! Two transactions run beside each other: one reads the one database as it is at this moment, page
-//! by page, the other writes into the other database. Between them are two pages at most. Either
-//! everything is in the other database at the end, or nothing.
+//! Two transactions run at the same time: one reads a snapshot of the source page by page, the
+//! other writes into the target. At most two pages wait in between. The target gets everything or
+//! nothing.
 
 mod tables;
 
@@ -12,29 +12,29 @@ use adjutant_core::port::StoreError;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use super::{Backend, Cell, Columns, Connection, Failure, SqlStore, Value, count, values};
+use super::{Backend, Cell, Connection, Failure, Row, SqlStore, Value, values};
 use crate::maintenance::TableRows;
-use crate::row;
+use crate::record;
 pub(super) use tables::columns_of;
 use tables::{Kind, STATEMENTS, TABLES, Table};
 
 /// Pages that are read and not yet written.
 const WAITING: usize = 2;
 
-/// The branches behind a key, and where each goes on from.
+/// Selects branches after a key with their origins.
 const LINKS: &str = "SELECT key, branched_from_key FROM adjutant_conversation AS conversation
                      WHERE branched_from_key IS NOT NULL AND key > $1 ORDER BY key LIMIT 500";
 const SET_LINK: &str = "UPDATE adjutant_conversation SET branched_from_key = $2 WHERE key = $1";
 
-type Row = Vec<Value<'static>>;
+type Values = Vec<Value<'static>>;
 
-/// What one transaction hands to the other.
+/// A message from the reading transaction to the writing one.
 enum Page {
-    /// Rows of a table, by its place in [`TABLES`].
-    Rows(usize, Vec<Row>),
-    /// Branches, and where each goes on from.
-    Links(Vec<Row>),
-    /// That was all.
+    /// Rows of a table, by its index in [`TABLES`].
+    Rows(usize, Vec<Values>),
+    /// Branches with their origins.
+    Links(Vec<Values>),
+    /// The end of the data.
     End,
 }
 
@@ -44,31 +44,44 @@ struct Source {
 }
 
 struct Target {
-    /// Taken by the first try: what was read is not read a second time.
+    /// Taken by the first attempt: a retry cannot read the pages again.
     pages: Mutex<Option<mpsc::Receiver<Page>>>,
     progress: mpsc::UnboundedSender<TableRows>,
     runtime: Handle,
 }
 
-/// Copies everything that one database holds into another that is empty: tasks, conversations,
-/// journal, logs, tokens, budgets, changes of memories. Keys and numbers stay what they are, and
-/// both go on behind the highest. Not copied is the list of running processes. The database that is
-/// read may be in use: the copy has what was there when it began. `progress` hears after each page
-/// how many rows of its table were written. Returns the rows of each table.
+/// Copies everything in one database into another that is empty: tasks, conversations, journal,
+/// logs, tokens, budgets and memory changes. Keys and numbers stay the same, and both databases
+/// continue after the highest. The list of running workers is not copied. The source may be in use:
+/// the copy has its state at the beginning. `progress` is called after each page with the number of
+/// rows written of its table. Returns the rows of each table.
 ///
-/// PostgreSQL holds no character NUL: there it becomes U+FFFD. In JSON it stands as an escape,
-/// which stays as it is.
+/// PostgreSQL cannot store the character NUL, which becomes U+FFFD there. In JSON it is escaped,
+/// and stays as it is.
 ///
 /// # Errors
-/// [`StoreError::Unusable`]: the other database has something in it already, or somebody wrote to it meanwhile. [`StoreError`] of
-/// either database. Nothing is left in the other database then.
+/// [`StoreError::Unusable`] if the target is not empty, or another process wrote to it meanwhile;
+/// otherwise the [`StoreError`] of either database. The target is left empty then.
+///
+/// # Examples
+/// ```
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// use adjutant_store::sqlite::Store;
+///
+/// let (from, to) = (Store::in_memory().await?, Store::in_memory().await?);
+/// let rows = adjutant_store::copy(&from, &to, |table| println!("{}", table.name)).await?;
+/// assert!(rows.iter().all(|table| table.rows == 0));
+/// # Ok::<(), adjutant_core::port::StoreError>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub async fn copy<A: Backend, B: Backend>(
     from: &SqlStore<A>,
     to: &SqlStore<B>,
     progress: impl Fn(&TableRows),
 ) -> Result<Vec<TableRows>, StoreError> {
     let (pages, received) = mpsc::channel(WAITING);
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let (sender, mut receiver) = mpsc::unbounded_channel();
     let runtime = Handle::current();
     let source = Source {
         pages,
@@ -76,36 +89,35 @@ pub async fn copy<A: Backend, B: Backend>(
     };
     let target = Target {
         pages: Mutex::new(Some(received)),
-        progress: tell,
+        progress: sender,
         runtime,
     };
-    let telling = async {
-        while let Some(rows) = told.recv().await {
+    let reporting = async {
+        while let Some(rows) = receiver.recv().await {
             progress(&rows);
         }
     };
     let (read, written, ()) = tokio::join!(
-        from.0
-            .read(source, |rows, source| Box::pin(read_all(rows, source))),
-        to.0.write(target, |rows, target| Box::pin(write_all(rows, target))),
-        telling,
+        from.backend
+            .read(source, |tx, source| Box::pin(read_all(tx, source))),
+        to.backend
+            .write(target, |tx, target| Box::pin(write_all(tx, target))),
+        reporting,
     );
-    // Where one of them broke off, the other has ended without an error of its own.
-    let written = written.map_err(|failure| to.0.explain(failure))?;
-    read.map_err(|failure| from.0.explain(failure))?;
-    written.ok_or_else(|| StoreError::Unusable {
-        message: "the copy broke off; nothing of it was kept".to_owned(),
-    })
+    // If one side fails, the other ends without an error.
+    let written = written.map_err(|failure| to.backend.explain(failure))?;
+    read.map_err(|failure| from.backend.explain(failure))?;
+    written.ok_or_else(|| StoreError::unusable("the copy broke off; nothing of it was kept"))
 }
 
-/// Hands over every row. Returns early if nobody takes them any more.
-async fn read_all<C: Connection>(rows: &mut C, source: &Source) -> Result<(), Failure> {
+/// Sends every row to the writer. Returns early if the writer has gone.
+async fn read_all<C: Connection>(tx: &mut C, source: &Source) -> Result<(), Failure> {
     for (at, (table, statements)) in TABLES.iter().zip(STATEMENTS.iter()).enumerate() {
-        let mut after: Option<Row> = None;
+        let mut after: Option<Values> = None;
         loop {
             let found = match &after {
-                None => rows.fetch(&statements.first, &[]).await?,
-                Some(key) => rows.fetch(&statements.next, key).await?,
+                None => tx.fetch_all(&statements.first, &[]).await?,
+                Some(key) => tx.fetch_all(&statements.next, key).await?,
             };
             let is_last = found.len() < table.page;
             let page = found
@@ -125,8 +137,8 @@ async fn read_all<C: Connection>(rows: &mut C, source: &Source) -> Result<(), Fa
     let mut after = Some(i64::MIN);
     while let Some(key) = after.take() {
         let mut links = Vec::new();
-        for mut columns in rows.fetch(LINKS, values![key]).await? {
-            let (branch, origin) = (columns.int()?, columns.int()?);
+        for mut row in tx.fetch_all(LINKS, values![key]).await? {
+            let (branch, origin): (i64, i64) = (row.get("key")?, row.get("branched_from_key")?);
             after = Some(branch);
             links.push(vec![branch.into(), origin.into()]);
         }
@@ -138,14 +150,14 @@ async fn read_all<C: Connection>(rows: &mut C, source: &Source) -> Result<(), Fa
     Ok(())
 }
 
-/// Returns whether somebody takes the page.
+/// Returns true if the writer accepts the page.
 async fn hand_over<C: Connection>(source: &Source, page: Page) -> bool {
     C::wait(&source.runtime, source.pages.send(page))
         .await
         .is_ok()
 }
 
-fn read_row(table: &Table, row: Columns) -> Result<Row, StoreError> {
+fn read_row(table: &Table, row: Row) -> Result<Values, StoreError> {
     let value = |((name, kind), cell): (&(&str, Kind), Cell)| {
         Ok(match (kind, cell) {
             (Kind::Int, Cell::Int(value)) => Value::Int(Some(value)),
@@ -156,19 +168,24 @@ fn read_row(table: &Table, row: Columns) -> Result<Row, StoreError> {
             (Kind::Text, Cell::Null) => Value::Text(None),
             (_, other) => {
                 let place = format!("the column {name} of adjutant_{}", table.name);
-                return Err(row::unreadable(
+                return Err(record::unreadable(
                     &place,
                     format!("it holds {other:?}, which does not belong there"),
                 ));
             }
         })
     };
-    table.columns.iter().zip(row.cells()).map(value).collect()
+    table
+        .columns
+        .iter()
+        .zip(row.into_cells())
+        .map(value)
+        .collect()
 }
 
-/// Writes what is handed over. `None`, and nothing is kept: it broke off before the end.
+/// Writes the pages. Returns `None`, and rolls back, if the reader breaks off before the end.
 async fn write_all<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     target: &Target,
 ) -> Result<Option<Vec<TableRows>>, Failure> {
     let pages = target
@@ -178,16 +195,17 @@ async fn write_all<C: Connection>(
         .take();
     let Some(mut pages) = pages else {
         let message = "the copy was undone, and cannot be gone on with; begin it again".to_owned();
-        return Err(StoreError::Unavailable { message }.into());
+        return Err(StoreError::unavailable(message).into());
     };
-    rows.may_wait().await?;
+    // The reader may be slow, and PostgreSQL would end a transaction that is idle for a second.
+    tx.may_wait().await?;
     for (table, statements) in TABLES.iter().zip(STATEMENTS.iter()) {
-        if counted(rows, &statements.count).await? > 0 {
+        if counted(tx, &statements.count).await? > 0 {
             let message = format!(
                 "it is not empty (adjutant_{}), and was left as it is; name a database with nothing of adjutant in it",
                 table.name
             );
-            return Err(StoreError::Unusable { message }.into());
+            return Err(StoreError::unusable(message).into());
         }
     }
     let mut written: Vec<TableRows> = TABLES
@@ -210,40 +228,35 @@ async fn write_all<C: Connection>(
                 } else {
                     &statements.insert
                 };
-                rows.execute_each(insert, &page).await?;
+                tx.execute_each(insert, &page).await?;
                 written.rows += page.len() as u64;
-                // Whoever listened may have left.
+                // The caller may have been dropped.
                 let _ = target.progress.send(written.clone());
             }
-            Some(Page::Links(links)) => rows.execute_each(SET_LINK, &links).await?,
+            Some(Page::Links(links)) => tx.execute_each(SET_LINK, &links).await?,
             Some(Page::End) => break,
             None => {
-                rows.undo();
+                tx.undo();
                 return Ok(None);
             }
         }
     }
     for ((table, statements), written) in TABLES.iter().zip(STATEMENTS.iter()).zip(&written) {
         if table.is_numbered && C::HAS_SEQUENCES {
-            rows.fetch(&statements.go_on, &[]).await?;
+            tx.fetch_all(&statements.go_on, &[]).await?;
         }
-        let found = counted(rows, &statements.count).await?;
+        let found = counted(tx, &statements.count).await?;
         if found != written.rows {
             let message = format!(
-                "adjutant_{} has {found} rows where {} were copied: somebody else writes to it; nothing of the copy was kept",
+                "adjutant_{} has {found} rows where {} were copied: another process writes to it; nothing of the copy was kept",
                 table.name, written.rows
             );
-            return Err(StoreError::Unusable { message }.into());
+            return Err(StoreError::unusable(message).into());
         }
     }
     Ok(Some(written))
 }
 
-async fn counted<C: Connection>(rows: &mut C, statement: &'static str) -> Result<u64, Failure> {
-    let found = rows
-        .fetch_first(statement, &[])
-        .await?
-        .map(|mut columns| columns.int())
-        .transpose()?;
-    Ok(count(found.unwrap_or_default()))
+async fn counted<C: Connection>(tx: &mut C, statement: &'static str) -> Result<u64, Failure> {
+    Ok(tx.fetch_scalar(statement, &[]).await?.unwrap_or(0))
 }

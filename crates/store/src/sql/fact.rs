@@ -5,9 +5,9 @@ use adjutant_core::{
     BoxFuture, CallId, MemoryChange, MemoryEffect, MemoryScope, MemorySource, StoredFact, UserId,
 };
 
-use super::{Backend, Columns, Connection, Failure, SqlStore, Value, memory_ledger, values};
+use super::{Backend, Connection, Failure, Row, SqlStore, Value, memory_ledger, values};
 use crate::digest::hash;
-use crate::row;
+use crate::record;
 
 /// The columns of a fact.
 macro_rules! columns {
@@ -16,15 +16,15 @@ macro_rules! columns {
     };
 }
 
-/// A user's facts.
+/// Selects a user's facts.
 const FACTS: &str = concat!(
     "SELECT ",
     columns!(),
     " FROM adjutant_fact WHERE user_id = $1"
 );
 
-/// A user's facts, and the changes that took facts away or gave them other words, the last 1,000:
-/// these have an id.
+/// Selects a user's facts and the last 1,000 changes that removed or replaced facts. Only the
+/// changes have an `id`.
 pub(crate) const FOUND: &str = concat!(
     "SELECT ",
     columns!(),
@@ -38,8 +38,8 @@ pub(crate) const FOUND: &str = concat!(
        ORDER BY seq DESC LIMIT 1000) AS withdrawn"
 );
 
-/// A change, owned.
-struct Written {
+/// A change of facts as owned data.
+struct FactWrite {
     scope: MemoryScope,
     known: Vec<StoredFact>,
     removed: Option<String>,
@@ -49,12 +49,15 @@ struct Written {
 
 impl<B: Backend> FactStore for SqlStore<B> {
     fn facts<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<FactsFound, StoreError>> {
-        self.run(async move {
-            let scope = row::scope_hash(&MemoryScope::database(user.clone()));
-            let rows = self.0.fetch(FOUND, values![user.as_str(), &scope]).await?;
+        self.explained(async move {
+            let scope = record::scope_hash(&MemoryScope::database(user.clone()));
+            let rows = self
+                .backend
+                .fetch_all(FOUND, values![user.as_str(), &scope])
+                .await?;
             let (mut facts, mut withdrawn) = (Vec::new(), Vec::new());
             for mut columns in rows {
-                let key = columns.int()?;
+                let key = columns.get("key")?;
                 match fact(key, &mut columns)? {
                     Some(fact) => facts.push((key, fact)),
                     None => withdrawn.push((key, memory_ledger::change(columns)?)),
@@ -79,43 +82,42 @@ impl<B: Backend> FactStore for SqlStore<B> {
         scope: &'a MemoryScope,
         change: FactsChange<'a>,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        let written = Written {
+        let written = FactWrite {
             scope: scope.clone(),
             known: change.known.to_vec(),
             removed: change.removed.map(str::to_owned),
             put: change.put.cloned(),
             record: change.record.clone(),
         };
-        self.run(
-            self.0
-                .write(written, |rows, written| Box::pin(write(rows, written))),
-        )
+        self.write(written, |tx, written| Box::pin(write(tx, written)))
     }
 }
 
-async fn write<C: Connection>(rows: &mut C, written: &Written) -> Result<bool, Failure> {
+async fn write<C: Connection>(tx: &mut C, written: &FactWrite) -> Result<bool, Failure> {
     let user = written.scope.user.as_str();
     if C::LOCKS_ROWS {
         // Facts that do not exist yet cannot be locked.
-        rows.execute(
+        tx.execute(
             "SELECT pg_advisory_xact_lock(hashtextextended($1, 1178683252))",
             values![user],
         )
         .await?;
     }
     let mut known = Vec::new();
-    for mut columns in rows.fetch(FACTS, values![user]).await? {
-        let key = columns.int()?;
+    for mut columns in tx.fetch_all(FACTS, values![user]).await? {
+        let key = columns.get("key")?;
         known.extend(fact(key, &mut columns)?.map(|fact| (key, fact)));
     }
+    // Optimistic concurrency: the change was planned over these facts, and is refused if they have
+    // changed since.
     if in_order(known) != written.known {
         return Ok(false);
     }
     match (&written.removed, &written.put) {
         (Some(removed), Some(fact)) => {
-            let mut values = values_of(user, fact);
-            values.push(Value::Text(Some(hash(removed).into())));
-            rows.execute(
+            let mut values = fact_values(user, fact);
+            values.push(hash(removed).into());
+            tx.execute(
                 "UPDATE adjutant_fact SET text_hash = $2, text = $3, important = $4, created_at = $5, updated_at = $6,
                    conversation = $7, turn = $8, call = $9 WHERE user_id = $1 AND text_hash = $10",
                 &values,
@@ -123,16 +125,16 @@ async fn write<C: Connection>(rows: &mut C, written: &Written) -> Result<bool, F
             .await?;
         }
         (None, Some(fact)) => {
-            rows.execute(
+            tx.execute(
                 "INSERT INTO adjutant_fact
                    (user_id, text_hash, text, important, created_at, updated_at, conversation, turn, call)
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-                &values_of(user, fact),
+                &fact_values(user, fact),
             )
             .await?;
         }
         (Some(removed), None) => {
-            rows.execute(
+            tx.execute(
                 "DELETE FROM adjutant_fact WHERE user_id = $1 AND text_hash = $2",
                 values![user, &hash(removed)],
             )
@@ -140,62 +142,57 @@ async fn write<C: Connection>(rows: &mut C, written: &Written) -> Result<bool, F
         }
         (None, None) => {}
     }
-    memory_ledger::put(rows, &written.scope, &written.record).await?;
+    memory_ledger::put(tx, &written.scope, &written.record).await?;
     Ok(true)
 }
 
-/// The values of all columns but the key.
-fn values_of(user: &str, fact: &StoredFact) -> Vec<Value<'static>> {
+/// Returns the values of all columns except the key.
+fn fact_values(user: &str, fact: &StoredFact) -> Vec<Value<'static>> {
     let source = fact.source.as_ref();
-    let text = |text: Option<String>| Value::Text(text.map(Into::into));
-    vec![
-        text(Some(user.to_owned())),
-        text(Some(hash(&fact.text))),
-        text(Some(fact.text.clone())),
-        i64::from(fact.important).into(),
-        text(Some(row::time_text(fact.created_at))),
-        text(Some(row::time_text(fact.updated_at))),
-        text(source.map(|source| source.conversation.to_string())),
-        text(source.map(|source| source.turn.to_string())),
-        text(source.map(|source| source.call.to_string())),
+    values![
+        user.to_owned(),
+        hash(&fact.text),
+        fact.text.clone(),
+        i64::from(fact.important),
+        record::format_time(fact.created_at),
+        record::format_time(fact.updated_at),
+        source.map(|source| source.conversation.to_string()),
+        source.map(|source| source.turn.to_string()),
+        source.map(|source| source.call.to_string()),
     ]
+    .to_vec()
 }
 
-/// Oldest first.
+/// Sorts facts by their creation, oldest first.
 fn in_order(mut facts: Vec<(i64, StoredFact)>) -> Vec<StoredFact> {
     facts.sort_by_key(|(key, fact)| (fact.created_at, *key));
     facts.into_iter().map(|(_, fact)| fact).collect()
 }
 
-/// Reads what stands behind the key. `None`: it is no fact.
-pub(super) fn fact(key: i64, columns: &mut Columns) -> Result<Option<StoredFact>, StoreError> {
+/// Decodes a fact. `None` if the row is a change.
+pub(super) fn fact(key: i64, columns: &mut Row) -> Result<Option<StoredFact>, StoreError> {
     let what = format!("fact {key}");
-    let (text, important) = (columns.maybe_text()?, columns.maybe_int()?);
-    let (created_at, updated_at) = (columns.maybe_text()?, columns.maybe_text()?);
-    let source = (
-        columns.maybe_text()?,
-        columns.maybe_text()?,
-        columns.maybe_text()?,
-    );
-    let Some(text) = text else { return Ok(None) };
-    let time = |text: Option<String>| row::read_time(&text.unwrap_or_default(), &what);
-    let source = match source {
+    let Some(text) = columns.get("text")? else {
+        return Ok(None);
+    };
+    let mut maybe_text = |name| columns.get::<Option<String>>(name);
+    let source = match (
+        maybe_text("conversation")?,
+        maybe_text("turn")?,
+        maybe_text("call")?,
+    ) {
         (Some(conversation), Some(turn), Some(call)) => Some(MemorySource {
-            conversation: conversation
-                .parse()
-                .map_err(|error| row::unreadable(&what, error))?,
-            turn: turn
-                .parse()
-                .map_err(|error| row::unreadable(&what, error))?,
-            call: CallId::new(call).map_err(|error| row::unreadable(&what, error))?,
+            conversation: record::parse(&conversation, &what)?,
+            turn: record::parse(&turn, &what)?,
+            call: CallId::new(call).map_err(|error| record::unreadable(&what, error))?,
         }),
         _ => None,
     };
     Ok(Some(StoredFact {
         text,
-        important: important.unwrap_or_default() != 0,
-        created_at: time(created_at)?,
-        updated_at: time(updated_at)?,
+        important: columns.get("important")?,
+        created_at: record::parse_time(&columns.get::<String>("created_at")?, &what)?,
+        updated_at: record::parse_time(&columns.get::<String>("updated_at")?, &what)?,
         source,
     }))
 }

@@ -1,4 +1,4 @@
-//! Inbox, events, and what has work to do.
+//! The journal: inbox, events, leases, and the search for due work.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,105 +16,109 @@ use adjutant_core::{
 };
 use jiff::Timestamp;
 
-use super::append::{Change, NewEvent, new_event, new_events};
-use super::appending::{Added, Appending, append};
-use super::begin::{Arrival, Beginning, BegunRows, Start, newer, start, submit};
+use super::append::{AddedEvents, AppendRequest, Appended, append};
+use super::begin::{BeginRequest, BeginResult, NewInput, TurnStart, newer, start, submit};
 use super::conversation_row::{conversation, save_conversation};
-use super::open_turns::{Open, OpenTurns, open_turn};
-use super::past::{self, event_rows, events, inbox, read_inbox};
+use super::history::{self, event_rows, events, inbox, read_inbox};
+use super::lease::{HeartbeatRequest, TakeRequest, heartbeat, keep_free, lease_until, take};
+use super::open_turn_cache::{OpenTurn, OpenTurnCache, open_turn};
+use super::projection::{NewEvent, Projection, new_event, new_events};
 use super::snapshot::SnapshotRow;
-use super::work::{Beating, Taking, beat, free, lease_until, take};
 use super::{
-    Backend, Columns, Connection, Failure, SqlStore, Value, Work, key_values, to_static, values,
-    with_change,
+    Backend, Connection, Failure, Row, SqlStore, Value, Work, key_values, task_change, to_static,
+    values,
 };
-use crate::row::{self, EventRow, InputRow};
+use crate::record::{self, EventRow, InputRow};
 use crate::status::Status;
 
-/// What has work to do, claimed or not.
+/// Selects conversations with work to do, whether leased or not.
 pub(crate) const UNSETTLED: &str = concat!(
     "SELECT agent, user_id, id, lease_by, ",
     lease_until!(),
-    " FROM adjutant_conversation
+    " AS lease_until FROM adjutant_conversation
      WHERE agent = $1 AND unsettled = 1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) ORDER BY updated_at, key"
 );
 
-/// What waits for a human with something whose time has run out, claimed or not.
+/// Selects conversations with an expired pending call, whether leased or not.
 pub(crate) const EXPIRED: &str = concat!(
     "SELECT agent, user_id, id, lease_by, ",
     lease_until!(),
-    " FROM adjutant_conversation
+    " AS lease_until FROM adjutant_conversation
      WHERE agent = $1 AND wake_at <= $3 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) ORDER BY wake_at, key"
 );
 
-/// The first cancellation that was not taken.
+/// Selects the first cancellation that was not taken.
 pub(crate) const CANCELLATION: &str =
     "SELECT inbox.id FROM adjutant_inbox AS inbox JOIN adjutant_conversation AS conversation ON conversation.key = inbox.conversation
      WHERE agent = $1 AND user_id = $2 AND conversation.id = $3 AND taken_seq IS NULL AND body = $4
      ORDER BY accepted LIMIT 1";
 
-/// What each of a user's turns that wait was parked with.
+/// Selects the event that parked each of the turns that wait.
 pub(crate) const PARKED: &str =
     "SELECT agent, user_id, conversation.id, event.seq, event.v, event.kind, event.turn, event.step,
-            COALESCE(blob.body, event.body), event.at, event.conversation
+            COALESCE(blob.body, event.body) AS body, event.at, event.conversation
      FROM adjutant_conversation AS conversation JOIN adjutant_event AS event ON event.conversation = conversation.key AND event.seq = parked_seq
      LEFT JOIN adjutant_blob AS blob ON blob.conversation = event.conversation AND blob.hash = event.blob
      WHERE agent = $1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) AND parked_seq IS NOT NULL";
 
-/// How a database writes what is new in a conversation: by these statements, unless it has
-/// something shorter.
+/// The journal's writes. The defaults run statements; a database with functions of its own needs
+/// fewer round trips.
 pub trait Writes: Backend {
-    /// Tells other processes of a change that this one made, after its commit. Where they see by
-    /// themselves that something was written, nothing is to be done.
-    fn tell_others(&self, _change: &port::Change) {}
+    /// Notifies other processes of a change after its commit. Does nothing where they notice writes
+    /// themselves.
+    fn notify_peers(&self, _change: &port::Change) {}
 
-    /// Accepts an input. Returns whether a worker may have the conversation. Where it can be done
-    /// in the same statement, its turn is started if nobody has the conversation and there is
-    /// nothing else to do in it.
+    /// Accepts an input. Returns true if a worker may hold the lease. A database that can do it in
+    /// the same statement also starts the turn, if the conversation is not leased and has no other
+    /// work to do.
     fn submit(
         &self,
-        data: (ConversationKey, Arrival, Option<Start>),
+        data: (ConversationKey, NewInput, Option<TurnStart>),
     ) -> impl Future<Output = Result<bool, Failure>> + Send {
-        self.write(data, |rows, (key, arrival, _)| {
-            Box::pin(submit(rows, key, arrival))
+        self.write(data, |tx, (key, arrival, _)| {
+            Box::pin(submit(tx, key, arrival))
         })
     }
 
-    /// Returns the state of conversations with open turns, as it was written last.
-    fn open_turns(&self) -> &OpenTurns;
+    /// Returns the cached states of conversations with open turns.
+    fn open_turn_cache(&self) -> &OpenTurnCache;
 
-    /// Accepts an input, claims the conversation, and starts the turn if there is nothing else to
-    /// do.
-    fn begin(&self, data: Beginning) -> impl Future<Output = Result<BegunRows, Failure>> + Send {
-        self.write(data, |rows, data| Box::pin(start(rows, data)))
+    /// Accepts an input, takes the lease, and starts the turn if there is no other work to do.
+    fn begin(
+        &self,
+        data: BeginRequest,
+    ) -> impl Future<Output = Result<BeginResult, Failure>> + Send {
+        self.write(data, |tx, data| Box::pin(start(tx, data)))
     }
 
-    /// Adds events at the places they name, if the worker has the conversation that is named, and
-    /// gives the claim back if it is to be released and no inputs wait. Returns the conversation,
-    /// and how many of its inputs nobody has taken.
-    fn append(&self, data: Appending) -> impl Future<Output = Result<(i64, i64), Failure>> + Send {
-        self.write(data, |rows, data| Box::pin(append(rows, data)))
+    /// Appends events at their sequence numbers if the worker holds the lease. Releases the lease
+    /// if requested and no inputs wait.
+    fn append(
+        &self,
+        data: AppendRequest,
+    ) -> impl Future<Output = Result<Appended, Failure>> + Send {
+        self.write(data, |tx, data| Box::pin(append(tx, data)))
     }
 
-    /// The same inside a transaction that goes on.
+    /// Appends events inside a transaction that continues.
     fn append_in(
-        rows: &mut Self::Connection,
-        data: &Appending,
-    ) -> impl Future<Output = Result<(i64, i64), Failure>> + Send {
-        append(rows, data)
+        tx: &mut Self::Connection,
+        data: &AppendRequest,
+    ) -> impl Future<Output = Result<Appended, Failure>> + Send {
+        append(tx, data)
     }
 
-    /// Claims the conversation for a worker and a time, unless another one alive has it.
+    /// Takes the lease of a conversation, unless another live worker holds it.
     fn claim(
         &self,
         data: (ConversationKey, String, Duration),
     ) -> impl Future<Output = Result<Claim, Failure>> + Send {
-        self.write(data, |rows, (key, worker, ttl)| {
-            Box::pin(claim(rows, key, worker, *ttl))
+        self.write(data, |tx, (key, worker, ttl)| {
+            Box::pin(claim(tx, key, worker, *ttl))
         })
     }
 
-    /// Returns the worker that has the conversation, if it hears other processes.
+    /// Returns the worker that holds the lease, if it receives notifications.
     fn holder(
         &self,
         _key: ConversationKey,
@@ -122,13 +126,13 @@ pub trait Writes: Backend {
         std::future::ready(Ok(None))
     }
 
-    /// Extends the claim that a worker made in its epoch; `false` if it has none.
+    /// Extends the lease that a worker took in its epoch. Returns false if it has lost it.
     fn renew(
         &self,
         data: (ConversationKey, (String, i64), Duration),
     ) -> impl Future<Output = Result<bool, Failure>> + Send {
-        self.write(data, |rows, (key, worker, ttl)| {
-            Box::pin(renew(rows, key, worker, *ttl))
+        self.write(data, |tx, (key, worker, ttl)| {
+            Box::pin(renew(tx, key, worker, *ttl))
         })
     }
 }
@@ -139,10 +143,10 @@ impl<B: Writes> Journal for SqlStore<B> {
         key: &'a ConversationKey,
         input: &'a Input,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.run(async move {
-            let arrival = Arrival::of(input, self.1.messages_queued_max)?;
-            if self.0.submit((key.clone(), arrival, None)).await? {
-                self.tell(port::Change::Input, key);
+        self.explained(async move {
+            let arrival = NewInput::new(input, self.options.messages_queued_max)?;
+            if self.backend.submit((key.clone(), arrival, None)).await? {
+                self.announce(port::Change::Input, key);
             }
             Ok(())
         })
@@ -154,27 +158,35 @@ impl<B: Writes> Journal for SqlStore<B> {
         input: &'a Input,
         turn: &'a Event,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.run(async move {
-            let arrival = Arrival::of(input, self.1.messages_queued_max)?;
-            let start = Start::of(key, vec![new_event(input.at, turn)?], self.1.log_content)?;
-            if self.0.submit((key.clone(), arrival, Some(start))).await? {
-                self.tell(port::Change::Input, key);
+        self.explained(async move {
+            let arrival = NewInput::new(input, self.options.messages_queued_max)?;
+            let start = TurnStart::new(
+                key,
+                vec![new_event(input.at, turn)?],
+                self.options.log_content,
+            )?;
+            if self
+                .backend
+                .submit((key.clone(), arrival, Some(start)))
+                .await?
+            {
+                self.announce(port::Change::Input, key);
             }
             Ok(())
         })
     }
 
     fn load<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Loaded, StoreError>> {
-        self.run(async move {
+        self.explained(async move {
             let (events, inbox) = self
-                .0
-                .read(key.clone(), |rows, key| Box::pin(stored(rows, key)))
+                .backend
+                .read(key.clone(), |tx, key| Box::pin(stored(tx, key)))
                 .await?;
-            // The first that cannot be read fails the whole: a turn is never rebuilt from half a
-            // journal.
+            // The first event that cannot be read fails the whole: a turn is never rebuilt from
+            // half a journal.
             let mut loaded = Loaded::default();
             for event in events {
-                loaded.events.push(event.read(key)?);
+                loaded.events.push(event.decode(key)?);
             }
             loaded.inbox = read_inbox(key, inbox)?;
             Ok(loaded)
@@ -186,14 +198,14 @@ impl<B: Writes> Journal for SqlStore<B> {
         key: &'a ConversationKey,
         known: Option<Known>,
     ) -> BoxFuture<'a, Result<Option<Newer>, StoreError>> {
-        self.run(async move {
+        self.explained(async move {
             let newer = self
-                .0
-                .read((key.clone(), known), |rows, (key, known)| {
-                    Box::pin(newer(rows, key, *known))
+                .backend
+                .read((key.clone(), known), |tx, (key, known)| {
+                    Box::pin(newer(tx, key, *known))
                 })
                 .await?;
-            Ok(newer.map(|newer| newer.read(key)).transpose()?)
+            Ok(newer.map(|newer| newer.decode(key)).transpose()?)
         })
     }
 
@@ -203,7 +215,7 @@ impl<B: Writes> Journal for SqlStore<B> {
         before: Option<u64>,
         turns: u32,
     ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>> {
-        self.run(past::load_turns(&*self.0, key, before, turns))
+        self.explained(history::load_turns(&*self.backend, key, before, turns))
     }
 
     fn load_turn<'a>(
@@ -211,7 +223,7 @@ impl<B: Writes> Journal for SqlStore<B> {
         key: &'a ConversationKey,
         turn: TurnId,
     ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>> {
-        self.run(past::load_turn(&*self.0, key, turn))
+        self.explained(history::load_turn(&*self.backend, key, turn))
     }
 
     fn find_input<'a>(
@@ -219,7 +231,7 @@ impl<B: Writes> Journal for SqlStore<B> {
         key: &'a ConversationKey,
         id: &'a InputId,
     ) -> BoxFuture<'a, Result<Option<AcceptedInput>, StoreError>> {
-        self.run(past::find_input(&*self.0, key, id))
+        self.explained(history::find_input(&*self.backend, key, id))
     }
 
     fn begin<'a>(
@@ -227,19 +239,19 @@ impl<B: Writes> Journal for SqlStore<B> {
         key: &'a ConversationKey,
         begin: Begin<'a>,
     ) -> BoxFuture<'a, Result<Begun, StoreError>> {
-        self.run(async move {
+        self.explained(async move {
             let arrival = begin
                 .input
-                .map(|input| Arrival::of(input, self.1.messages_queued_max));
+                .map(|input| NewInput::new(input, self.options.messages_queued_max));
             let turn: Vec<NewEvent> = begin
                 .turn
                 .iter()
                 .map(|event| new_event(begin.at, event))
                 .collect::<Result<_, _>>()?;
-            let data = Beginning {
+            let data = BeginRequest {
                 key: key.clone(),
                 arrival: arrival.transpose()?,
-                start: Start::of(key, turn, self.1.log_content)?,
+                start: TurnStart::new(key, turn, self.options.log_content)?,
                 first: begin
                     .first
                     .map(|event| new_event(begin.at, event))
@@ -249,23 +261,23 @@ impl<B: Writes> Journal for SqlStore<B> {
                 lease: begin.lease,
                 known: begin.known,
             };
-            Ok(match self.0.begin(data).await? {
-                BegunRows::Nothing => Begun::Nothing,
-                BegunRows::Elsewhere => {
-                    // Told again by each who asks again: whoever has the conversation may have
-                    // missed it.
-                    self.tell(port::Change::Input, key);
+            Ok(match self.backend.begin(data).await? {
+                BeginResult::Nothing => Begun::Nothing,
+                BeginResult::Elsewhere => {
+                    // Announced again at every attempt: the worker with the lease may have missed
+                    // it.
+                    self.announce(port::Change::Input, key);
                     Begun::Elsewhere
                 }
-                BegunRows::Claimed(claim, newer) => {
+                BeginResult::Claimed(claim, newer) => {
                     let conversation = newer.conversation;
-                    let newer = newer.read(key)?;
+                    let newer = newer.decode(key)?;
                     self.keep_open(key, conversation, &newer)?;
                     Begun::Claimed { claim, newer }
                 }
-                BegunRows::Started(newer, open) => {
-                    self.0.open_turns().keep(key.clone(), open);
-                    Begun::Started(newer.read(key)?)
+                BeginResult::Started(newer, open) => {
+                    self.backend.open_turn_cache().keep(key.clone(), open);
+                    Begun::Started(newer.decode(key)?)
                 }
             })
         })
@@ -276,7 +288,7 @@ impl<B: Writes> Journal for SqlStore<B> {
         key: &'a ConversationKey,
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.run(async move { self.append_as(key, None, events, None).await.map(drop) })
+        self.explained(async move { self.append_as(key, None, events, None).await.map(drop) })
     }
 
     fn append_held<'a>(
@@ -285,7 +297,7 @@ impl<B: Writes> Journal for SqlStore<B> {
         writer: Writer<'a>,
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.run(async move {
+        self.explained(async move {
             self.append_as(key, Some(writer), events, None)
                 .await
                 .map(drop)
@@ -303,25 +315,25 @@ impl<B: Writes> Journal for SqlStore<B> {
         events: &'a [Recorded],
         change: JournaledChange,
     ) -> BoxFuture<'a, Result<Recorded, StoreError>> {
-        self.run(async move {
+        self.explained(async move {
             let Some((added, behind)) = self.added(key, events).await? else {
                 return Err(StoreError::Conflict.into());
             };
-            let before = Appending {
+            let before = AppendRequest {
                 added: Some(added),
-                ..Appending::of(key, Some(writer))
+                ..AppendRequest::new(key, Some(writer))
             };
-            let content = self.1.log_content;
-            let append: Work<B::Connection, _, _> = |rows, data| Box::pin(B::append_in(rows, data));
-            let call = with_change::Call {
+            let content = self.options.log_content;
+            let append: Work<B::Connection, _, _> = |tx, data| Box::pin(B::append_in(tx, data));
+            let call = task_change::Call {
                 before,
                 behind,
                 change,
                 content,
                 append,
             };
-            let (ended, after) = self.0.write(call, with_change::append).await?;
-            self.0.open_turns().keep(key.clone(), after);
+            let (ended, after) = self.backend.write(call, task_change::append).await?;
+            self.backend.open_turn_cache().keep(key.clone(), after);
             Ok(ended)
         })
     }
@@ -333,20 +345,24 @@ impl<B: Writes> Journal for SqlStore<B> {
         events: &'a [Recorded],
         snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
-        self.run(async move {
-            // Where no events are added, nothing says that the conversation is the one it was made
-            // of.
+        self.explained(async move {
+            // Without events nothing proves that the conversation is the one that the snapshot was
+            // made of.
             let snapshot = snapshot
                 .filter(|_| !events.is_empty())
-                .map(SnapshotRow::of)
+                .map(SnapshotRow::from_snapshot)
                 .transpose()?;
-            let (conversation, untaken) = self
+            let Appended {
+                conversation,
+                untaken,
+            } = self
                 .append_as(key, Some(writer), events, Some(snapshot))
                 .await?;
+            // The lease was not released then, so no other worker can take these inputs.
             let kept = match untaken > 0 {
                 true => Some(
-                    self.0
-                        .read(conversation, |rows, key| Box::pin(inbox(rows, *key)))
+                    self.backend
+                        .read(conversation, |tx, key| Box::pin(inbox(tx, *key)))
                         .await?,
                 ),
                 false => None,
@@ -354,7 +370,7 @@ impl<B: Writes> Journal for SqlStore<B> {
             Ok(match kept {
                 Some(inbox) => Finished::Kept(read_inbox(key, inbox)?),
                 None => {
-                    self.tell(port::Change::Free, key);
+                    self.announce(port::Change::Free, key);
                     Finished::Released
                 }
             })
@@ -367,7 +383,11 @@ impl<B: Writes> Journal for SqlStore<B> {
         worker: &'a str,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        self.run(async move { self.0.claim((key.clone(), worker.to_owned(), ttl)).await })
+        self.explained(async move {
+            self.backend
+                .claim((key.clone(), worker.to_owned(), ttl))
+                .await
+        })
     }
 
     fn renew<'a>(
@@ -376,8 +396,8 @@ impl<B: Writes> Journal for SqlStore<B> {
         worker: Worker<'a>,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.run(async move {
-            self.0
+        self.explained(async move {
+            self.backend
                 .renew((key.clone(), (worker.id.to_owned(), worker.epoch), ttl))
                 .await
         })
@@ -387,12 +407,8 @@ impl<B: Writes> Journal for SqlStore<B> {
         &'a self,
         given: Beat<'a>,
     ) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>> {
-        self.run(async move {
-            self.0
-                .write(Beating::from(given), |rows, beating| {
-                    Box::pin(beat(rows, beating))
-                })
-                .await
+        self.write(HeartbeatRequest::from(given), |tx, request| {
+            Box::pin(heartbeat(tx, request))
         })
     }
 
@@ -401,15 +417,15 @@ impl<B: Writes> Journal for SqlStore<B> {
         key: &'a ConversationKey,
         worker: Worker<'a>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.run(async move {
-            self.0
+        self.explained(async move {
+            self.backend
                 .execute(
                     "UPDATE adjutant_conversation SET lease_by = NULL, lease_until = NULL
                      WHERE agent = $1 AND user_id = $2 AND id = $3 AND lease_by = $4 AND epoch = $5",
                     key_values![key, worker.id, worker.epoch],
                 )
                 .await?;
-            self.tell(port::Change::Free, key);
+            self.announce(port::Change::Free, key);
             Ok(())
         })
     }
@@ -418,7 +434,7 @@ impl<B: Writes> Journal for SqlStore<B> {
         &'a self,
         key: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<Option<Holder>, StoreError>> {
-        self.run(async move { self.0.holder(key.clone()).await })
+        self.explained(async move { self.backend.holder(key.clone()).await })
     }
 
     fn end_claim<'a>(
@@ -426,10 +442,9 @@ impl<B: Writes> Journal for SqlStore<B> {
         key: &'a ConversationKey,
         worker: Worker<'a>,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.run(async move {
-            // Another name: the lease of a worker holds as long as the worker of that name lives.
-            let ended = self
-                .0
+        self.explained(async move {
+            // Under another name, because a worker's heartbeat extends all leases of that name.
+            let ended = self.backend
                 .execute(
                     "UPDATE adjutant_conversation SET lease_by = lease_by || ' (ended)', lease_until = created_at
                      WHERE agent = $1 AND user_id = $2 AND id = $3 AND lease_by = $4 AND epoch = $5",
@@ -437,23 +452,24 @@ impl<B: Writes> Journal for SqlStore<B> {
                 )
                 .await?;
             if ended > 0 {
-                self.tell(port::Change::Free, key);
+                self.announce(port::Change::Free, key);
             }
             Ok(ended > 0)
         })
     }
 
     fn take<'a>(&'a self, taken: Take<'a>) -> BoxFuture<'a, Result<Vec<Taken>, StoreError>> {
-        self.run(async move {
-            self.0.note_worker(taken.worker.id);
+        self.explained(async move {
+            self.backend.note_worker(taken.worker.id);
             let take = || {
-                self.0.write(Taking::from(taken), |rows, taking| {
-                    Box::pin(take(rows, taking))
+                self.backend.write(TakeRequest::from(taken), |tx, request| {
+                    Box::pin(take(tx, request))
                 })
             };
             let found = take().await?;
-            // What nobody has comes first.
-            match found.is_empty() && self.0.end_claims_of_the_gone().await? {
+            // Conversations without a lease come first; the search for dead workers costs a
+            // statement.
+            match found.is_empty() && self.backend.end_leases_of_dead_workers().await? {
                 true => take().await,
                 false => Ok(found),
             }
@@ -465,17 +481,11 @@ impl<B: Writes> Journal for SqlStore<B> {
         agent: &'a AgentName,
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
-        self.run(async move {
-            self.0.end_claims_of_the_gone().await?;
-            self.0
-                .read((agent.clone(), user.cloned()), |rows, (agent, user)| {
-                    Box::pin(async move {
-                        let user = user.as_ref().map(UserId::as_str);
-                        let found = rows.fetch(UNSETTLED, values![agent.as_str(), user]).await?;
-                        free(rows, found).await
-                    })
-                })
-                .await
+        Box::pin(async move {
+            let ended = self.backend.end_leases_of_dead_workers().await;
+            ended.map_err(|failure| self.backend.explain(failure))?;
+            let values = values![agent.as_str(), user.map(UserId::as_str)];
+            self.find_free(UNSETTLED, to_static(values)).await
         })
     }
 
@@ -485,51 +495,36 @@ impl<B: Writes> Journal for SqlStore<B> {
         user: Option<&'a UserId>,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
-        self.run(async move {
-            self.0
-                .read(
-                    (agent.clone(), user.cloned(), now),
-                    |rows, (agent, user, now)| {
-                        Box::pin(async move {
-                            let user = user.as_ref().map(UserId::as_str);
-                            let now = row::time_text(*now);
-                            let found = rows
-                                .fetch(EXPIRED, values![agent.as_str(), user, &now])
-                                .await?;
-                            free(rows, found).await
-                        })
-                    },
-                )
-                .await
-        })
+        let now = record::format_time(now);
+        let values = values![agent.as_str(), user.map(UserId::as_str), now];
+        self.find_free(EXPIRED, to_static(values))
     }
 
     fn changes(&self) -> Box<dyn Changes> {
-        let changes = self.0.news().listen();
-        self.0.watch();
+        let changes = self.backend.change_feed().subscribe();
+        self.backend.watch();
         changes
     }
 
     fn relay(&self) -> Arc<dyn Relay> {
-        self.0.relay()
+        self.backend.relay()
     }
 
     fn cancellation<'a>(
         &'a self,
         key: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<Option<InputId>, StoreError>> {
-        self.run(async move {
-            let body = InputRow::body_of(&InputBody::Cancel)?;
+        self.explained(async move {
+            let body = InputRow::encode_body(&InputBody::Cancel)?;
             let found = self
-                .0
-                .fetch_first(CANCELLATION, key_values![key, &body])
+                .backend
+                .fetch_optional(CANCELLATION, key_values![key, &body])
                 .await?;
-            let Some(mut found) = found else {
-                return Ok(None);
-            };
-            let id =
-                InputId::new(found.text()?).map_err(|error| row::unreadable("an input", error))?;
-            Ok(Some(id))
+            let id = found.map(Row::scalar::<String>).transpose()?;
+            Ok(id
+                .map(InputId::new)
+                .transpose()
+                .map_err(|error| record::unreadable("an input", error))?)
         })
     }
 
@@ -538,14 +533,14 @@ impl<B: Writes> Journal for SqlStore<B> {
         agent: &'a AgentName,
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<(ConversationKey, Recorded)>, StoreError>> {
-        self.run(async move {
+        self.explained(async move {
             let values = to_static(values![agent.as_str(), user.map(UserId::as_str)]);
             let (keys, events) = self
-                .0
-                .read(values, |rows, values| Box::pin(parked(rows, values)))
+                .backend
+                .read(values, |tx, values| Box::pin(parked(tx, values)))
                 .await?;
             let read =
-                |(key, event): (ConversationKey, EventRow)| Ok((key.clone(), event.read(&key)?));
+                |(key, event): (ConversationKey, EventRow)| Ok((key.clone(), event.decode(&key)?));
             let mut parked = keys
                 .into_iter()
                 .zip(events)
@@ -558,34 +553,48 @@ impl<B: Writes> Journal for SqlStore<B> {
 }
 
 impl<B: Writes> SqlStore<B> {
-    /// Adds events, and gives the claim back unless inputs wait if there is an answer to what the
-    /// snapshot is, if any. Returns the conversation, and how many of its inputs nobody has taken.
+    /// Returns those of the selected conversations whose lease no live worker holds.
+    fn find_free(
+        &self,
+        statement: &'static str,
+        values: Vec<Value<'static>>,
+    ) -> BoxFuture<'_, Result<Vec<ConversationKey>, StoreError>> {
+        self.read((statement, values), |tx, (statement, values)| {
+            Box::pin(async move {
+                let found = tx.fetch_all(statement, values).await?;
+                keep_free(tx, found).await
+            })
+        })
+    }
+
+    /// Appends events. With `finish` the lease is released unless inputs wait, and the snapshot is
+    /// written, if there is one.
     async fn append_as(
         &self,
         key: &ConversationKey,
         writer: Option<Writer<'_>>,
         events: &[Recorded],
         finish: Option<Option<SnapshotRow>>,
-    ) -> Result<(i64, i64), Failure> {
+    ) -> Result<Appended, Failure> {
         let (releases, snapshot) = (finish.is_some(), finish.flatten());
         let (added, after) = self.added(key, events).await?.unzip();
         let written = self
-            .0
-            .append(Appending {
+            .backend
+            .append(AppendRequest {
                 added,
                 releases,
                 snapshot,
-                ..Appending::of(key, writer)
+                ..AppendRequest::new(key, writer)
             })
             .await?;
         if let Some(after) = after {
-            self.0.open_turns().keep(key.clone(), after);
+            self.backend.open_turn_cache().keep(key.clone(), after);
         }
         Ok(written)
     }
 
-    /// Keeps the state of the open turn, if all of its events are among those that were just read:
-    /// then nothing is read when the next one is written.
+    /// Caches the state of the open turn if all of its events were just read. Then nothing is read
+    /// before its next events are written.
     fn keep_open(
         &self,
         key: &ConversationKey,
@@ -604,12 +613,18 @@ impl<B: Writes> SqlStore<B> {
         };
         let place = |event: &Recorded| i64::try_from(event.seq).map_err(|_| StoreError::Conflict);
         let (first, next_seq) = (place(first)?, place(last)? + 1);
-        let before = (Status::default(), Vec::new());
-        let change = Change::of(key, first, before, turn, self.1.log_content)?;
+        let change = Projection::compute(
+            key,
+            first,
+            Status::default(),
+            Vec::new(),
+            turn,
+            self.options.log_content,
+        )?;
         let (status, decisions) = (change.status, change.logs.known);
-        self.0.open_turns().keep(
+        self.backend.open_turn_cache().keep(
             key.clone(),
-            Open {
+            OpenTurn {
                 conversation,
                 next_seq,
                 status,
@@ -619,49 +634,61 @@ impl<B: Writes> SqlStore<B> {
         Ok(())
     }
 
-    /// Returns what events add to a conversation, and the state behind them. `None`: there are no
-    /// events.
+    /// Computes what events change in a conversation, and the state after them. `None` if there are
+    /// no events.
     async fn added(
         &self,
         key: &ConversationKey,
         events: &[Recorded],
-    ) -> Result<Option<(Added, Open)>, Failure> {
+    ) -> Result<Option<(AddedEvents, OpenTurn)>, Failure> {
         let events = new_events(events)?;
         let Some((first, _)) = events.first() else {
             return Ok(None);
         };
-        let open = open_turn(&*self.0, self.0.open_turns(), key, first.seq, &events).await?;
-        Ok(Some(Added::behind(open, key, events, self.1.log_content)?))
+        let open = open_turn(
+            &*self.backend,
+            self.backend.open_turn_cache(),
+            key,
+            first.seq,
+            &events,
+        )
+        .await?;
+        Ok(Some(AddedEvents::compute(
+            open,
+            key,
+            events,
+            self.options.log_content,
+        )?))
     }
 
-    /// Tells whoever waits, here and in other processes, of a change that was committed.
-    fn tell(&self, change: fn(ConversationKey) -> port::Change, key: &ConversationKey) {
+    /// Announces a committed change to subscribers in this process and in others.
+    fn announce(&self, change: fn(ConversationKey) -> port::Change, key: &ConversationKey) {
         let change = change(key.clone());
-        self.0.tell_others(&change);
-        self.0.news().tell(|| change);
+        self.backend.notify_peers(&change);
+        self.backend.change_feed().publish(|| change);
     }
 }
 
-/// The conversations of [`PARKED`], and the event of each.
+/// Reads the conversations of [`PARKED`] and the event of each.
 async fn parked<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     values: &[Value<'_>],
 ) -> Result<(Vec<ConversationKey>, Vec<EventRow>), Failure> {
-    let mut found = rows.fetch(PARKED, values).await?;
-    let key = |columns: &mut Columns| {
-        row::conversation_key(columns.text()?, columns.text()?, &columns.text()?)
-    };
-    let keys = found.iter_mut().map(key).collect::<Result<_, _>>()?;
-    Ok((keys, event_rows(rows, found).await?))
+    let mut found = tx.fetch_all(PARKED, values).await?;
+    let keys = found
+        .iter_mut()
+        .map(record::read_key)
+        .collect::<Result<_, _>>()?;
+    Ok((keys, event_rows(tx, found).await?))
 }
 
-/// The events of a conversation and its inputs that were not taken, as they are stored.
+/// Reads the events of a conversation and its inputs that were not taken.
 async fn stored<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     key: &ConversationKey,
 ) -> Result<(Vec<EventRow>, Vec<InputRow>), Failure> {
-    let found = rows
-        .fetch_first(
+    let found = tx
+        .fetch_optional(
             "SELECT key, branched_from_seq FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
             key_values![key],
         )
@@ -669,42 +696,42 @@ async fn stored<C: Connection>(
     let Some(mut found) = found else {
         return Ok((Vec::new(), Vec::new()));
     };
-    let (conversation, from) = (found.int()?, found.maybe_int()?);
+    let (conversation, from) = (found.get("key")?, found.get("branched_from_seq")?);
     Ok((
-        events(rows, (conversation, from), 0).await?,
-        inbox(rows, conversation).await?,
+        events(tx, conversation, from, 0).await?,
+        inbox(tx, conversation).await?,
     ))
 }
 
 async fn claim<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     key: &ConversationKey,
     worker: &str,
     ttl: Duration,
 ) -> Result<Claim, Failure> {
-    let Some(mut conversation) = conversation(rows, key).await? else {
+    let Some(mut conversation) = conversation(tx, key).await? else {
         return Ok(Claim::Refused);
     };
-    let now = rows.now().await?;
-    let claim = conversation.claim::<C>((worker, None), ttl, now);
+    let now = tx.now().await?;
+    let claim = conversation.claim::<C>(worker, None, ttl, now);
     if claim.is_held() {
-        save_conversation(rows, &conversation).await?;
+        save_conversation(tx, &conversation).await?;
     }
     Ok(claim)
 }
 
 async fn renew<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     key: &ConversationKey,
     (worker, epoch): &(String, i64),
     ttl: Duration,
 ) -> Result<bool, Failure> {
-    let until = rows.now().await?.checked_add(ttl).unwrap_or(Timestamp::MAX);
-    let renewed = rows
+    let until = tx.now().await?.checked_add(ttl).unwrap_or(Timestamp::MAX);
+    let renewed = tx
         .execute(
             "UPDATE adjutant_conversation SET lease_until = $5
              WHERE agent = $1 AND user_id = $2 AND id = $3 AND lease_by = $4 AND epoch = $6",
-            key_values![key, worker, &row::time_text(until), *epoch],
+            key_values![key, worker, &record::format_time(until), *epoch],
         )
         .await?;
     Ok(renewed > 0)

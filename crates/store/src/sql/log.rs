@@ -1,4 +1,4 @@
-//! The decision log and the tool-invocation log.
+//! The decision log and the log of tool invocations.
 
 use adjutant_core::port::{LogStore, Rated, StoreError};
 use adjutant_core::{
@@ -6,12 +6,11 @@ use adjutant_core::{
     LogContent, Rating, Recorded, ToolInvocationRecord, TurnId, UserId,
 };
 
-use super::blob::{self, Wanted};
-use super::{Backend, Columns, Connection, Failure, SqlStore, Value, to_static, values};
-use crate::blob::Blobs;
-use crate::row::{self, DecisionRow, FeedbackRow, InvocationRow};
+use super::blob::{self, References};
+use super::{Backend, Connection, Failure, FromRow as _, Row, SqlStore, Value, to_static, values};
+use crate::record::{self, DecisionRow, FeedbackRow, InvocationRow};
 
-/// The columns of a decision, in the order of [`decision_row`].
+/// Selects the columns of a [`DecisionRow`], and the conversation it belongs to.
 macro_rules! select_decisions {
     ($($rest:literal),+) => {
         concat!(
@@ -42,7 +41,7 @@ pub(crate) const DECISIONS: &str = select_decisions!(
 
 impl<B: Backend> LogStore for SqlStore<B> {
     fn content(&self) -> LogContent {
-        self.1.log_content
+        self.options.log_content
     }
 
     fn decisions<'a>(
@@ -50,38 +49,26 @@ impl<B: Backend> LogStore for SqlStore<B> {
         user: &'a UserId,
         filter: &'a DecisionFilter,
     ) -> BoxFuture<'a, Result<Vec<DecisionRecord>, StoreError>> {
-        self.run(async move {
-            let conversation = filter
-                .conversation
-                .map(|conversation| conversation.to_string());
-            let since = filter.since.map(row::time_text);
-            let until = filter.until.map(row::time_text);
-            let (after_at, after_id) = row::cursor_texts(filter.after);
-            let values = to_static(values![
-                user.as_str(),
-                filter.outcome.map(|outcome| outcome.as_str()),
-                conversation.as_deref(),
-                since.as_deref(),
-                until.as_deref(),
-                filter.tool.as_deref(),
-                after_at.as_deref(),
-                after_id.as_deref(),
-                filter.agent.as_ref().map(AgentName::as_str),
-                filter.feedback.map(Rating::as_str),
-                filter.limit.map_or(i64::MAX, i64::from)
-            ]);
-            let found = self.0.read(values, |rows, values| {
-                Box::pin(async move {
-                    let found = rows.fetch(DECISIONS, values).await?;
-                    decision_rows(rows, found).await
-                })
-            });
-            let (decisions, blobs) = found.await?;
-            Ok(decisions
-                .into_iter()
-                .map(|row| row.read(&blobs))
-                .collect::<Result<_, _>>()?)
-        })
+        let conversation = filter
+            .conversation
+            .map(|conversation| conversation.to_string());
+        let since = filter.since.map(record::format_time);
+        let until = filter.until.map(record::format_time);
+        let (after_at, after_id) = record::cursor_columns(filter.after);
+        let values = to_static(values![
+            user.as_str(),
+            filter.outcome.map(|outcome| outcome.as_str()),
+            conversation.as_deref(),
+            since.as_deref(),
+            until.as_deref(),
+            filter.tool.as_deref(),
+            after_at.as_deref(),
+            after_id.as_deref(),
+            filter.agent.as_ref().map(AgentName::as_str),
+            filter.feedback.map(Rating::as_str),
+            filter.limit.map_or(i64::MAX, i64::from)
+        ]);
+        self.decisions_by(DECISIONS, values)
     }
 
     fn decision<'a>(
@@ -89,12 +76,8 @@ impl<B: Backend> LogStore for SqlStore<B> {
         user: &'a UserId,
         id: TurnId,
     ) -> BoxFuture<'a, Result<Option<DecisionRecord>, StoreError>> {
-        self.run(async move {
-            let data = (user.clone(), id);
-            self.0
-                .read(data, |rows, (user, id)| Box::pin(decision(rows, user, *id)))
-                .await
-        })
+        let data = (user.clone(), id);
+        self.read(data, |tx, (user, id)| Box::pin(decision(tx, user, *id)))
     }
 
     fn tool_invocations<'a>(
@@ -102,17 +85,8 @@ impl<B: Backend> LogStore for SqlStore<B> {
         user: &'a UserId,
         decision: TurnId,
     ) -> BoxFuture<'a, Result<Vec<ToolInvocationRecord>, StoreError>> {
-        self.run(async move {
-            let values = to_static(values![user.as_str(), &decision.to_string()]);
-            let found = self.0.read(values, |rows, values| {
-                Box::pin(invocation_rows(rows, values))
-            });
-            let (invocations, blobs) = found.await?;
-            Ok(invocations
-                .into_iter()
-                .map(|row| row.read(&blobs))
-                .collect::<Result<_, _>>()?)
-        })
+        let values = to_static(values![user.as_str(), &decision.to_string()]);
+        self.read(values, |tx, values| Box::pin(read_invocations(tx, values)))
     }
 
     fn rate<'a>(
@@ -121,15 +95,11 @@ impl<B: Backend> LogStore for SqlStore<B> {
         turn: TurnId,
         feedback: Option<&'a Feedback>,
     ) -> BoxFuture<'a, Result<Rated, StoreError>> {
-        self.run(async move {
-            let feedback =
-                feedback.map(|feedback| FeedbackRow::of(&feedback.kept(self.1.log_content)));
-            let data = (user.clone(), turn.to_string(), feedback);
-            self.0
-                .write(data, |rows, (user, turn, feedback)| {
-                    Box::pin(rate(rows, user, turn, feedback.as_ref()))
-                })
-                .await
+        let feedback = feedback
+            .map(|feedback| FeedbackRow::from_feedback(&feedback.kept(self.options.log_content)));
+        let data = (user.clone(), turn.to_string(), feedback);
+        self.write(data, |tx, (user, turn, feedback)| {
+            Box::pin(rate(tx, user, turn, feedback.as_ref()))
         })
     }
 
@@ -138,23 +108,23 @@ impl<B: Backend> LogStore for SqlStore<B> {
         user: &'a UserId,
         turns: &'a [TurnId],
     ) -> BoxFuture<'a, Result<Vec<(TurnId, Feedback)>, StoreError>> {
-        self.run(async move {
-            // Ids of turns begin with the time, so that there is little between those of a page.
+        self.explained(async move {
+            // Ids of turns begin with the time, so few rows lie between those of a page.
             let (Some(first), Some(last)) = (turns.iter().min(), turns.iter().max()) else {
                 return Ok(Vec::new());
             };
             let (first, last) = (first.to_string(), last.to_string());
             let found = self
-                .0
-                .fetch(FEEDBACK, values![user.as_str(), &first, &last])
+                .backend
+                .fetch_all(FEEDBACK, values![user.as_str(), &first, &last])
                 .await?;
-            let read = |mut columns: Columns| {
-                let id = columns.text()?;
+            let read = |mut columns: Row| {
+                let id: String = columns.get("id")?;
                 let what = format!("decision {id}");
-                let feedback = feedback_row(&mut columns)?
-                    .map(|row| row.read(&what))
+                let feedback = Option::<FeedbackRow>::from_row(&mut columns)?
+                    .map(|row| row.decode(&what))
                     .transpose()?;
-                let id = id.parse().map_err(|error| row::unreadable(&what, error))?;
+                let id = record::parse(&id, &what)?;
                 Ok(feedback
                     .filter(|_| turns.contains(&id))
                     .map(|feedback| (id, feedback)))
@@ -167,31 +137,30 @@ impl<B: Backend> LogStore for SqlStore<B> {
     }
 }
 
-/// The statement that reads a user's ratings of the answers of turns. `$2` and `$3`: the first and
-/// the last id between which they are.
+/// Selects a user's ratings with ids from `$2` to `$3`.
 pub(crate) const FEEDBACK: &str =
     "SELECT id, feedback, feedback_comment, feedback_at FROM adjutant_decision
      WHERE user_id = $1 AND id >= $2 AND id <= $3 AND feedback IS NOT NULL";
 
-/// What both logs get from events that are written together.
+/// The changes of both logs that follow from events.
 #[derive(Debug)]
-pub(crate) struct Rows {
-    /// The decisions that the events are of, with what they change.
+pub(crate) struct LogChanges {
+    /// The decisions of the events' turns, with the changes applied.
     pub(crate) known: Vec<DecisionRecord>,
-    /// Those that change, and whether they are new.
+    /// The rows that changed, and true for those that are new.
     pub(crate) decisions: Vec<(DecisionRow, bool)>,
     pub(crate) invocations: Vec<InvocationRow>,
 }
 
-/// Returns the turns whose decisions must be known to follow the events: those that the events
-/// change and do not begin.
+/// Returns the turns whose decisions must be read before the changes can be computed: those that
+/// the events change and do not start.
 pub(crate) fn changed_turns<'e>(events: impl Iterator<Item = &'e Event>) -> Vec<TurnId> {
-    let (mut begun, mut changed) = (Vec::new(), Vec::new());
+    let (mut started, mut changed) = (Vec::new(), Vec::new());
     for event in events {
         let Some(turn) = event.turn() else { continue };
         match event {
-            Event::TurnStarted { .. } => begun.push(turn),
-            _ if begun.contains(&turn) || changed.contains(&turn) => {}
+            Event::TurnStarted { .. } => started.push(turn),
+            _ if started.contains(&turn) || changed.contains(&turn) => {}
             _ if DecisionRecord::is_changed_by(event) => changed.push(turn),
             _ => {}
         }
@@ -199,27 +168,27 @@ pub(crate) fn changed_turns<'e>(events: impl Iterator<Item = &'e Event>) -> Vec<
     changed
 }
 
-/// Reads the decisions of turns, as far as there are any.
+/// Reads the decisions of turns, as far as they exist.
 pub(crate) async fn decisions<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     user: &UserId,
     turns: Vec<TurnId>,
 ) -> Result<Vec<DecisionRecord>, Failure> {
     let mut known = Vec::with_capacity(turns.len());
     for turn in turns {
-        known.extend(decision(rows, user, turn).await?);
+        known.extend(decision(tx, user, turn).await?);
     }
     Ok(known)
 }
 
-/// Returns what both logs get from events that are written together. `known`: the decisions of
+/// Computes the changes of both logs that follow from events. `known` are the decisions of
 /// [`changed_turns`].
-pub(crate) fn follow<'e>(
+pub(crate) fn compute<'e>(
     key: &ConversationKey,
     known: Vec<DecisionRecord>,
     events: impl Iterator<Item = &'e Recorded>,
     content: LogContent,
-) -> Result<Rows, StoreError> {
+) -> Result<LogChanges, StoreError> {
     let mut changed: Vec<(Option<DecisionRecord>, DecisionRecord)> = known
         .into_iter()
         .map(|known| (Some(known.clone()), known))
@@ -237,73 +206,76 @@ pub(crate) fn follow<'e>(
                 decision.apply(*at, event, content);
             }
         }
-        if let Some(invocation) = ToolInvocationRecord::of(*at, event, content) {
-            invocations.push(InvocationRow::of(&invocation)?);
+        if let Some(invocation) = ToolInvocationRecord::from_event(*at, event, content) {
+            invocations.push(InvocationRow::from_invocation(&invocation)?);
         }
     }
+    // A decision that the events leave as it was needs no write.
     let is_changed = |(before, decision): &&(Option<DecisionRecord>, DecisionRecord)| {
         before.as_ref() != Some(decision)
     };
     let row = |(before, decision): &(Option<DecisionRecord>, DecisionRecord)| {
-        Ok((DecisionRow::of(decision)?, before.is_none()))
+        Ok((DecisionRow::from_decision(decision)?, before.is_none()))
     };
     let decisions = changed
         .iter()
         .filter(is_changed)
         .map(row)
         .collect::<Result<_, StoreError>>()?;
-    Ok(Rows {
+    Ok(LogChanges {
         known: changed.into_iter().map(|(_, decision)| decision).collect(),
         decisions,
         invocations,
     })
 }
 
-/// Writes them.
+/// Writes the changes of both logs.
 pub(super) async fn write<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     conversation: i64,
     user: &UserId,
-    logs: &Rows,
+    logs: &LogChanges,
 ) -> Result<(), Failure> {
     for (row, is_new) in &logs.decisions {
-        blob::insert(rows, conversation, &row.blobs).await?;
+        blob::insert(tx, conversation, &row.blobs).await?;
         match is_new {
-            true => insert_decision(rows, conversation, row).await?,
-            false => update_decision(rows, row).await?,
+            true => insert_decision(tx, conversation, row).await?,
+            false => update_decision(tx, row).await?,
         }
     }
     for row in &logs.invocations {
-        blob::insert(rows, conversation, &row.blobs).await?;
-        insert_invocation(rows, conversation, user, row).await?;
+        blob::insert(tx, conversation, &row.blobs).await?;
+        insert_invocation(tx, conversation, user, row).await?;
     }
     Ok(())
 }
 
 async fn decision<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     user: &UserId,
     id: TurnId,
 ) -> Result<Option<DecisionRecord>, Failure> {
-    let found = rows
-        .fetch(
-            select_decisions!("WHERE user_id = $1 AND id = $2"),
-            values![user.as_str(), &id.to_string()],
-        )
-        .await?;
-    let (mut decisions, blobs) = decision_rows(rows, found).await?;
-    Ok(decisions.pop().map(|row| row.read(&blobs)).transpose()?)
+    let mut found = read_decisions(
+        tx,
+        select_decisions!("WHERE user_id = $1 AND id = $2"),
+        values![user.as_str(), &id.to_string()],
+    )
+    .await?;
+    Ok(found.pop())
 }
 
-/// Reads rows of decisions, and what they refer to.
-pub(super) async fn decision_rows<C: Connection>(
-    rows: &mut C,
-    found: Vec<Columns>,
-) -> Result<(Vec<DecisionRow>, Blobs), Failure> {
-    let mut wanted = Wanted::default();
+/// Reads decisions and the long values that they refer to.
+pub(super) async fn read_decisions<C: Connection>(
+    tx: &mut C,
+    statement: &'static str,
+    values: &[Value<'_>],
+) -> Result<Vec<DecisionRecord>, Failure> {
+    let found = tx.fetch_all(statement, values).await?;
+    let mut references = References::default();
     let mut decisions = Vec::with_capacity(found.len());
-    for columns in found {
-        let (row, conversation) = decision_row(columns)?;
+    for mut row in found {
+        let conversation = row.get("conversation")?;
+        let row = DecisionRow::from_row(&mut row)?;
         let texts = [
             Some(&row.message),
             row.content.as_ref(),
@@ -312,61 +284,56 @@ pub(super) async fn decision_rows<C: Connection>(
         texts
             .into_iter()
             .flatten()
-            .for_each(|text| wanted.add_text(conversation, text));
+            .for_each(|text| references.add_text(conversation, text));
         decisions.push(row);
     }
-    Ok((decisions, wanted.read(rows).await?))
+    let blobs = references.read(tx).await?;
+    Ok(decisions
+        .into_iter()
+        .map(|row| row.decode(&blobs))
+        .collect::<Result<_, _>>()?)
 }
 
-/// Reads the rows of a decision's calls, and what they refer to.
-async fn invocation_rows<C: Connection>(
-    rows: &mut C,
+/// Reads a decision's invocations and the long values that they refer to.
+async fn read_invocations<C: Connection>(
+    tx: &mut C,
     values: &[Value<'_>],
-) -> Result<(Vec<InvocationRow>, Blobs), Failure> {
-    let found = rows
-        .fetch(
+) -> Result<Vec<ToolInvocationRecord>, Failure> {
+    let found = tx
+        .fetch_all(
             "SELECT conversation, id, decision, tool, arguments, success, data, error, ms, attempt, at
              FROM adjutant_tool_invocation WHERE user_id = $1 AND decision = $2 ORDER BY number",
             values,
         )
         .await?;
-    let mut wanted = Wanted::default();
+    let mut references = References::default();
     let mut invocations = Vec::with_capacity(found.len());
     for mut columns in found {
-        let conversation = columns.maybe_int()?;
-        let row = InvocationRow {
-            id: columns.text()?,
-            decision: columns.text()?,
-            tool: columns.text()?,
-            arguments: columns.text()?,
-            success: columns.int()? != 0,
-            data: columns.maybe_text()?,
-            error: columns.maybe_text()?,
-            ms: columns.int()?,
-            attempt: columns.int()?,
-            at: columns.text()?,
-            blobs: Blobs::default(),
-        };
-        if let Some(conversation) = conversation {
-            wanted.add(conversation, &row.arguments);
+        let row = InvocationRow::from_row(&mut columns)?;
+        if let Some(conversation) = columns.get("conversation")? {
+            references.add(conversation, &row.arguments);
             row.data
                 .iter()
-                .for_each(|data| wanted.add(conversation, data));
+                .for_each(|data| references.add(conversation, data));
             row.error
                 .iter()
-                .for_each(|error| wanted.add_text(conversation, error));
+                .for_each(|error| references.add_text(conversation, error));
         }
         invocations.push(row);
     }
-    Ok((invocations, wanted.read(rows).await?))
+    let blobs = references.read(tx).await?;
+    Ok(invocations
+        .into_iter()
+        .map(|row| row.decode(&blobs))
+        .collect::<Result<_, _>>()?)
 }
 
 async fn insert_decision<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     conversation: i64,
     row: &DecisionRow,
 ) -> Result<(), Failure> {
-    rows.execute(
+    tx.execute(
         "INSERT INTO adjutant_decision (conversation, conversation_id, user_id, id, agent, version, request_id, started_at,
          ended_at, message, message_chars, intent, kind, outcome, content, model_provider, model_name, model_calls,
          iterations, input_tokens, output_tokens, cached_tokens, cache_written_tokens, thinking_tokens, cost_usd, notices,
@@ -411,9 +378,9 @@ async fn insert_decision<C: Connection>(
     Ok(())
 }
 
-/// Writes what an open decision may still change.
-async fn update_decision<C: Connection>(rows: &mut C, row: &DecisionRow) -> Result<(), Failure> {
-    rows.execute(
+/// Updates the columns that may still change while a decision is open.
+async fn update_decision<C: Connection>(tx: &mut C, row: &DecisionRow) -> Result<(), Failure> {
+    tx.execute(
         "UPDATE adjutant_decision SET ended_at = $1, intent = $2, kind = $3, outcome = $4, content = $5, model_calls = $6,
          iterations = $7, input_tokens = $8, output_tokens = $9, cached_tokens = $10, thinking_tokens = $11,
          cost_usd = $12, cache_written_tokens = $13, notices = $14, model_ms = $15, tool_ms = $16, total_ms = $17,
@@ -446,15 +413,15 @@ async fn update_decision<C: Connection>(rows: &mut C, row: &DecisionRow) -> Resu
     Ok(())
 }
 
-/// Keeps what a user thinks of the answer of a turn that has ended.
+/// Stores a user's rating of the answer of a turn that has ended.
 async fn rate<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     user: &UserId,
     turn: &str,
     feedback: Option<&FeedbackRow>,
 ) -> Result<Rated, Failure> {
-    let found = rows
-        .fetch_first(
+    let found = tx
+        .fetch_optional(
             "SELECT ended_at, feedback FROM adjutant_decision WHERE user_id = $1 AND id = $2",
             values![user.as_str(), turn],
         )
@@ -462,16 +429,16 @@ async fn rate<C: Connection>(
     let Some(mut found) = found else {
         return Ok(Rated::NoSuchTurn);
     };
-    if found.maybe_text()?.is_none() {
+    if found.get::<Option<String>>("ended_at")?.is_none() {
         return Ok(Rated::Open);
     }
-    let unreadable = |error| row::unreadable(&format!("decision {turn}"), error);
+    let unreadable = |error| record::unreadable(&format!("decision {turn}"), error);
     let before = found
-        .maybe_text()?
+        .get::<Option<String>>("feedback")?
         .map(|word| word.parse())
         .transpose()
         .map_err(unreadable)?;
-    rows.execute(
+    tx.execute(
         "UPDATE adjutant_decision SET feedback = $1, feedback_comment = $2, feedback_at = $3
          WHERE user_id = $4 AND id = $5",
         values![
@@ -486,28 +453,14 @@ async fn rate<C: Connection>(
     Ok(Rated::Kept { before })
 }
 
-/// Reads rating, comment and time.
-fn feedback_row(columns: &mut Columns) -> Result<Option<FeedbackRow>, StoreError> {
-    let (rating, comment, at) = (
-        columns.maybe_text()?,
-        columns.maybe_text()?,
-        columns.maybe_text()?,
-    );
-    Ok(rating.zip(at).map(|(rating, at)| FeedbackRow {
-        rating,
-        comment,
-        at,
-    }))
-}
-
-/// The same row twice is one row.
+/// Inserts an invocation. A repeated one is ignored.
 async fn insert_invocation<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     conversation: i64,
     user: &UserId,
     row: &InvocationRow,
 ) -> Result<(), Failure> {
-    rows.execute(
+    tx.execute(
         "INSERT INTO adjutant_tool_invocation (conversation, user_id, decision, id, tool, arguments, success, data, error, ms,
          attempt, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
          ON CONFLICT (user_id, decision, id) DO NOTHING",
@@ -528,43 +481,4 @@ async fn insert_invocation<C: Connection>(
     )
     .await?;
     Ok(())
-}
-
-/// Reads the row of a decision, and which conversation it is of.
-fn decision_row(mut columns: Columns) -> Result<(DecisionRow, i64), StoreError> {
-    let row = DecisionRow {
-        id: columns.text()?,
-        agent: columns.text()?,
-        version: columns.maybe_text()?,
-        conversation_id: columns.text()?,
-        user_id: columns.text()?,
-        request_id: columns.maybe_text()?,
-        started_at: columns.text()?,
-        ended_at: columns.maybe_text()?,
-        message: columns.text()?,
-        message_chars: columns.int()?,
-        intent: columns.maybe_text()?,
-        kind: columns.maybe_text()?,
-        outcome: columns.maybe_text()?,
-        content: columns.maybe_text()?,
-        model_provider: columns.text()?,
-        model_name: columns.text()?,
-        model_calls: columns.int()?,
-        iterations: columns.int()?,
-        input_tokens: columns.maybe_int()?,
-        output_tokens: columns.maybe_int()?,
-        cached_tokens: columns.maybe_int()?,
-        thinking_tokens: columns.maybe_int()?,
-        cost_usd: columns.maybe_real()?,
-        cache_written_tokens: columns.maybe_int()?,
-        notices: columns.text()?,
-        model_ms: columns.int()?,
-        tool_ms: columns.int()?,
-        total_ms: columns.maybe_int()?,
-        error_code: columns.maybe_text()?,
-        raw_response: columns.maybe_text()?,
-        feedback: feedback_row(&mut columns)?,
-        blobs: Blobs::default(),
-    };
-    Ok((row, columns.int()?))
 }

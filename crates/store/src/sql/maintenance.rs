@@ -1,4 +1,4 @@
-//! How the database is, whether it is whole, and what is old.
+//! Maintenance: status, consistency check, backup, retention and removal of users.
 
 use std::path::Path;
 
@@ -7,34 +7,35 @@ use adjutant_core::{BoxFuture, UserId};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Backend, Connection, Failure, SqlStore, branch, check, count, people, removal, task, values,
+    Backend, Connection, Failure, SqlStore, branch, check, count, task, token, user_page,
+    user_removal, values,
 };
 use crate::maintenance::{
     DatabaseStatus, Finding, Load, Maintenance, Removed, StoredConversation, TableRows,
     UserRemoved, UserRow,
 };
-use crate::row;
+use crate::record;
 
-/// A key is remembered at least as long as a turn may be repeated: as long as a confirmation can be
-/// given, if nobody says otherwise. That of a turn which has not ended is remembered anyway.
-const RECOVERY: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// Time for which idempotency keys are kept at least: as long as a turn may be repeated, which is
+/// the default time for confirmations. Keys of open turns are kept anyway.
+const REPEATABLE_FOR: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// Conversations that are removed in one transaction, so that others wait for moments only.
+/// Conversations that are removed in one transaction, so that other writers wait only for moments.
 const BATCH: u64 = 100;
 
 impl<B: Backend> Maintenance for SqlStore<B> {
     fn current_load(&self) -> Load {
-        self.0.current_load()
+        self.backend.current_load()
     }
 
-    fn hears_others(&self) -> BoxFuture<'_, bool> {
-        Box::pin(self.0.hears_others())
+    fn receives_notifications(&self) -> BoxFuture<'_, bool> {
+        Box::pin(self.backend.receives_notifications())
     }
 
     fn status(&self) -> BoxFuture<'_, Result<DatabaseStatus, StoreError>> {
-        self.run(async move {
-            let stored = self.0.read((), |rows, ()| Box::pin(stored(rows))).await?;
-            let about = self.0.about().await?;
+        self.explained(async move {
+            let stored = self.backend.read((), |tx, ()| Box::pin(stored(tx))).await?;
+            let about = self.backend.about().await?;
             Ok(DatabaseStatus {
                 place: about.place,
                 product: about.product,
@@ -47,11 +48,11 @@ impl<B: Backend> Maintenance for SqlStore<B> {
 
     fn check(&self) -> BoxFuture<'_, Result<Vec<Finding>, StoreError>> {
         Box::pin(async move {
-            let explain = |failure| self.0.explain(failure);
-            let place = self.0.about().await.map_err(explain)?.place;
-            // Where the database is damaged, reading on may fail: that is one more finding.
-            let found = match self.0.verify().await.map_err(explain) {
-                Err(StoreError::Unreadable { message }) => vec![message],
+            let explain = |failure| self.backend.explain(failure);
+            let place = self.backend.about().await.map_err(explain)?.place;
+            // Where the database is damaged, reading on may fail, which is one more finding.
+            let found = match self.backend.verify().await.map_err(explain) {
+                Err(StoreError::Unreadable { message, .. }) => vec![message],
                 done => done?,
             };
             let mut findings: Vec<Finding> = found
@@ -61,8 +62,11 @@ impl<B: Backend> Maintenance for SqlStore<B> {
                     problem,
                 })
                 .collect();
-            match check::rows(&*self.0, &mut findings).await.map_err(explain) {
-                Err(StoreError::Unreadable { message }) => findings.push(Finding {
+            match check::check_all(&*self.backend, &mut findings)
+                .await
+                .map_err(explain)
+            {
+                Err(StoreError::Unreadable { message, .. }) => findings.push(Finding {
                     place,
                     problem: message,
                 }),
@@ -73,52 +77,56 @@ impl<B: Backend> Maintenance for SqlStore<B> {
     }
 
     fn users(&self) -> BoxFuture<'_, Result<Vec<UserId>, StoreError>> {
-        self.run(async move {
-            let names = self
-                .0
-                .fetch(
+        self.explained(async move {
+            let names = self.backend
+                .fetch_all(
                     "SELECT user_id FROM adjutant_task UNION SELECT user_id FROM adjutant_conversation UNION SELECT user_id FROM adjutant_memory_change UNION SELECT user_id FROM adjutant_fact",
                     &[],
                 )
                 .await?;
             let mut users = Vec::new();
             for mut name in names {
-                // One that is no name is what `check` finds.
-                users.extend(UserId::new(name.text()?).ok());
+                // An invalid user id is a finding of `check`.
+                users.extend(UserId::new(name.get::<String>("user_id")?).ok());
             }
-            // Databases have orders of their own.
+            // Databases have different collations.
             users.sort();
             Ok(users)
         })
     }
 
     fn backup<'a>(&'a self, to: &'a Path) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.run(self.0.backup(to))
+        self.explained(self.backend.backup(to))
     }
 
     fn remove_older_than(&self, before: Timestamp) -> BoxFuture<'_, Result<Removed, StoreError>> {
-        self.run(async move {
+        self.explained(async move {
             let mut removed = Removed::default();
             loop {
                 let gone = self
-                    .0
-                    .write(before, |rows, before| {
-                        Box::pin(remove_conversations(rows, *before))
+                    .backend
+                    .write(before, |tx, before| {
+                        Box::pin(remove_conversations(tx, *before))
                     })
                     .await?;
                 removed.conversations += gone.conversations;
                 removed.events += gone.events;
-                // Whatever was a branch may have been all that held another.
+                // The removed conversations may have been the last branches of others, which can be
+                // removed now.
                 if gone.conversations == 0 {
                     break;
                 }
             }
             let others = self
-                .0
-                .write(before, |rows, before| {
-                    Box::pin(remove_others(rows, *before))
-                })
+                .backend
+                .write(before, |tx, before| Box::pin(remove_rest(tx, *before)))
                 .await?;
+            tracing::info!(
+                %before,
+                conversations = removed.conversations,
+                events = removed.events,
+                "old conversations were removed"
+            );
             Ok(Removed {
                 conversations: removed.conversations,
                 events: removed.events,
@@ -127,25 +135,21 @@ impl<B: Backend> Maintenance for SqlStore<B> {
         })
     }
 
-    fn kept_of<'a>(
+    fn count_rows_of<'a>(
         &'a self,
         user: &'a UserId,
     ) -> BoxFuture<'a, Result<Vec<TableRows>, StoreError>> {
-        self.run(async move {
-            self.0
-                .read(user.clone(), |rows, user| {
-                    Box::pin(removal::kept(rows, user))
-                })
-                .await
+        self.read(user.clone(), |tx, user| {
+            Box::pin(user_removal::count_rows(tx, user))
         })
     }
 
     fn rows_of<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Vec<UserRow>, StoreError>> {
-        self.run(async move {
+        self.explained(async move {
             let read = self
-                .0
-                .read(user.clone(), |rows, user| {
-                    Box::pin(removal::read(rows, user))
+                .backend
+                .read(user.clone(), |tx, user| {
+                    Box::pin(user_removal::read_rows(tx, user))
                 })
                 .await?;
             Ok(read
@@ -160,23 +164,15 @@ impl<B: Backend> Maintenance for SqlStore<B> {
         user: &'a UserId,
         after: i64,
     ) -> BoxFuture<'a, Result<Vec<StoredConversation>, StoreError>> {
-        self.run(async move {
-            let data = (user.clone(), after);
-            self.0
-                .read(data, |rows, data| {
-                    Box::pin(removal::conversations(rows, data))
-                })
-                .await
+        let data = (user.clone(), after);
+        self.read(data, |tx, data| {
+            Box::pin(user_removal::conversations(tx, data))
         })
     }
 
     fn refuse_user<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<u64, StoreError>> {
-        self.run(async move {
-            self.0
-                .write(user.clone(), |rows, user| {
-                    Box::pin(removal::refuse(rows, user))
-                })
-                .await
+        self.write(user.clone(), |tx, user| {
+            Box::pin(token::revoke_all(tx, user, &None))
         })
     }
 
@@ -184,25 +180,26 @@ impl<B: Backend> Maintenance for SqlStore<B> {
         &'a self,
         user: &'a UserId,
     ) -> BoxFuture<'a, Result<UserRemoved, StoreError>> {
-        self.run(async move {
+        self.explained(async move {
             let agents = self
-                .0
-                .read((), |rows, ()| Box::pin(people::agents(rows)))
+                .backend
+                .read((), |tx, ()| Box::pin(user_page::agents(tx)))
                 .await?;
             let mut removed = UserRemoved::default();
             for agent in agents {
-                // Whatever was a branch may have been all that held another.
+                // The removed conversations may have been the last branches of others, which can be
+                // removed now.
                 loop {
                     let (before, mut after) = (removed.conversations, Some(0));
                     removed.running.retain(|key| key.agent.as_str() != agent);
                     while let Some(place) = after {
                         let data = (user.clone(), agent.clone(), place);
-                        let portion = self.0.write(data, |rows, data| {
-                            Box::pin(removal::remove_conversations(rows, data))
+                        let batch = self.backend.write(data, |tx, data| {
+                            Box::pin(user_removal::remove_conversations(tx, data))
                         });
-                        let portion = portion.await?;
-                        after = portion.after;
-                        removed.add(portion);
+                        let batch = batch.await?;
+                        after = batch.after;
+                        removed.add(batch);
                     }
                     if removed.conversations == before {
                         break;
@@ -211,9 +208,9 @@ impl<B: Backend> Maintenance for SqlStore<B> {
             }
             if removed.running.is_empty() {
                 removed.rows = self
-                    .0
-                    .write(user.clone(), |rows, user| {
-                        Box::pin(removal::remove_others(rows, user))
+                    .backend
+                    .write(user.clone(), |tx, user| {
+                        Box::pin(user_removal::remove_rest(tx, user))
                     })
                     .await?;
             }
@@ -223,34 +220,36 @@ impl<B: Backend> Maintenance for SqlStore<B> {
 }
 
 /// Counts the rows of the database.
-async fn stored<C: Connection>(rows: &mut C) -> Result<DatabaseStatus, Failure> {
-    let mut numbers = rows
-        .fetch(
-            "SELECT CAST(coalesce(max(version), 0) AS BIGINT), (SELECT count(*) FROM adjutant_conversation WHERE unsettled = 1),
-             (SELECT count(*) FROM adjutant_conversation WHERE asks = 1),
-             (SELECT min(created_at) FROM adjutant_conversation), (SELECT max(updated_at) FROM adjutant_conversation)
+async fn stored<C: Connection>(tx: &mut C) -> Result<DatabaseStatus, Failure> {
+    let mut numbers = tx
+        .fetch_all(
+            "SELECT CAST(coalesce(max(version), 0) AS BIGINT) AS schema_version,
+             (SELECT count(*) FROM adjutant_conversation WHERE unsettled = 1) AS unsettled,
+             (SELECT count(*) FROM adjutant_conversation WHERE asks = 1) AS waiting,
+             (SELECT min(created_at) FROM adjutant_conversation) AS oldest,
+             (SELECT max(updated_at) FROM adjutant_conversation) AS newest
              FROM adjutant_migration",
             &[],
         )
         .await?;
     let Some(mut numbers) = numbers.pop() else {
-        return Ok(status());
+        return Ok(DatabaseStatus::default());
     };
     let time = |text: Option<String>| -> Result<Option<Timestamp>, StoreError> {
-        text.map(|text| row::read_time(&text, "the time of a conversation"))
+        text.map(|text| record::parse_time(&text, "the time of a conversation"))
             .transpose()
     };
     let mut status = DatabaseStatus {
-        schema_version: count(numbers.int()?),
-        unsettled: count(numbers.int()?),
-        waiting: count(numbers.int()?),
-        oldest: time(numbers.maybe_text()?)?,
-        newest: time(numbers.maybe_text()?)?,
-        ..status()
+        schema_version: numbers.get("schema_version")?,
+        unsettled: numbers.get("unsettled")?,
+        waiting: numbers.get("waiting")?,
+        oldest: time(numbers.get("oldest")?)?,
+        newest: time(numbers.get("newest")?)?,
+        ..DatabaseStatus::default()
     };
-    let tables = rows
-        .fetch(
-            "SELECT 'task', count(*) FROM adjutant_task
+    status.tables = tx
+        .fetch_records(
+            "SELECT 'task' AS name, count(*) AS rows FROM adjutant_task
              UNION ALL SELECT 'deleted_task', count(*) FROM adjutant_deleted_task
              UNION ALL SELECT 'task_number', count(*) FROM adjutant_task_number
              UNION ALL SELECT 'conversation', count(*) FROM adjutant_conversation
@@ -270,31 +269,10 @@ async fn stored<C: Connection>(rows: &mut C) -> Result<DatabaseStatus, Failure> 
             &[],
         )
         .await?;
-    for mut table in tables {
-        status.tables.push(TableRows {
-            name: table.text()?,
-            rows: count(table.int()?),
-        });
-    }
     Ok(status)
 }
 
-fn status() -> DatabaseStatus {
-    DatabaseStatus {
-        place: String::new(),
-        product: String::new(),
-        schema_version: 0,
-        journal_mode: None,
-        bytes: 0,
-        tables: Vec::new(),
-        unsettled: 0,
-        waiting: 0,
-        oldest: None,
-        newest: None,
-    }
-}
-
-/// The conversations that are old and settled.
+/// Selects conversations that are old and have no work to do.
 macro_rules! old {
     ($rest:literal) => {
         concat!(
@@ -310,79 +288,82 @@ macro_rules! old {
     };
 }
 
-/// Removes some of the conversations that are old and settled. What is theirs goes with them,
-/// except what younger branches begin with.
+/// Removes a batch of old conversations without work to do. Their rows are deleted with them,
+/// except the events that younger branches begin with.
 async fn remove_conversations<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     before: Timestamp,
 ) -> Result<Removed, Failure> {
-    let before = row::time_text(before);
-    // Said again outside of the selection: an input may have been accepted meanwhile.
-    let gone = rows
-        .fetch(
+    let before = record::format_time(before);
+    // Repeated outside of the subquery: an input may have been accepted meanwhile.
+    let gone = tx
+        .fetch_all(
             concat!(
                 "DELETE FROM adjutant_conversation AS conversation WHERE untaken = 0 AND turn IS NULL AND key IN (SELECT key ",
                 old!(
                     "AND NOT EXISTS (SELECT 1 FROM adjutant_conversation AS branch WHERE branch.branched_from_key = conversation.key)
                      ORDER BY key LIMIT $2"
                 ),
-                ") RETURNING next_seq - 1 - COALESCE(branched_from_seq, 0)"
+                ") RETURNING next_seq - 1 - COALESCE(branched_from_seq, 0) AS events"
             ),
             values![&before, BATCH.cast_signed()],
         )
         .await?;
     let mut removed = Removed::default();
-    for mut columns in gone {
+    for mut row in gone {
         removed.conversations += 1;
-        removed.events += count(columns.int()?);
+        removed.events += row.get::<u64>("events")?;
     }
     if removed.conversations == 0 {
-        // Only those with younger branches are left, and those that became old since.
-        let left = rows
-            .fetch(
+        // What is left has younger branches, or became old only since.
+        let left = tx
+            .fetch_all(
                 concat!("SELECT key, user_id ", old!("ORDER BY key LIMIT $2")),
                 values![&before, BATCH.cast_signed()],
             )
             .await?;
         for mut columns in left {
-            let (conversation, user) = (columns.int()?, columns.text()?);
-            branch::lock_tree(rows, &user).await?;
-            let given = branch::give_to_heir(rows, conversation).await?;
-            let gone = rows
-                .fetch_first(
+            let (conversation, user): (i64, String) =
+                (columns.get("key")?, columns.get("user_id")?);
+            branch::lock_tree(tx, &user).await?;
+            let given = branch::move_to_heir(tx, conversation).await?;
+            let gone = tx
+                .fetch_optional(
                     "DELETE FROM adjutant_conversation WHERE key = $1 AND untaken = 0 AND turn IS NULL
-                     RETURNING next_seq - 1, COALESCE(branched_from_seq, 0)",
+                     RETURNING next_seq - 1 AS last, COALESCE(branched_from_seq, 0) AS own_after",
                     values![conversation],
                 )
                 .await?;
             let Some(mut gone) = gone else { continue };
             removed.conversations += 1;
-            let (last, from) = (gone.int()?, gone.int()?);
-            removed.events += count(last - given.unwrap_or(from));
+            let (last, own_after): (i64, i64) = (gone.get("last")?, gone.get("own_after")?);
+            removed.events += count(last - given.unwrap_or(own_after));
         }
     }
     Ok(removed)
 }
 
-async fn remove_others<C: Connection>(rows: &mut C, before: Timestamp) -> Result<Removed, Failure> {
+async fn remove_rest<C: Connection>(tx: &mut C, before: Timestamp) -> Result<Removed, Failure> {
     let mut removed = Removed::default();
-    let now = rows.now().await?;
+    let now = tx.now().await?;
+    // A time in the future must not remove what is still being written.
     let before = before.min(now);
-    let until = row::time_text(before);
-    removed.invocations += rows
+    let until = record::format_time(before);
+    removed.invocations += tx
         .execute(
             "DELETE FROM adjutant_tool_invocation WHERE conversation IS NULL AND at < $1",
             values![&until],
         )
         .await?;
-    // Nobody can bring them back any more.
-    rows.execute(
+    // The time for restoring them is over.
+    tx.execute(
         "DELETE FROM adjutant_deleted_task WHERE deleted_at < $1",
-        values![&task::gone_before(now)],
+        values![&task::restorable_since(now)],
     )
     .await?;
-    let forgotten = row::time_text(before.min(now.checked_sub(RECOVERY).unwrap_or(Timestamp::MIN)));
-    removed.changes += rows
+    let forgotten =
+        record::format_time(before.min(now.checked_sub(REPEATABLE_FOR).unwrap_or(Timestamp::MIN)));
+    removed.changes += tx
         .execute(
             "DELETE FROM adjutant_applied_change AS applied_change WHERE at < $1 AND NOT EXISTS (
                SELECT 1 FROM adjutant_conversation AS conversation WHERE conversation.user_id = applied_change.user_id
@@ -390,8 +371,9 @@ async fn remove_others<C: Connection>(rows: &mut C, before: Timestamp) -> Result
             values![&forgotten],
         )
         .await?;
-    // A change that made the present words of a fact stays: it is why the fact is there.
-    removed.memory_changes += rows
+    // A change that made the present text of a fact is kept, because it says where the fact comes
+    // from.
+    removed.memory_changes += tx
         .execute(
             "DELETE FROM adjutant_memory_change AS memory_change WHERE at < $1 AND (after_hash IS NULL OR state IN ('undone', 'void')
                OR EXISTS (SELECT 1 FROM adjutant_memory_change AS later WHERE later.scope = memory_change.scope
@@ -400,25 +382,22 @@ async fn remove_others<C: Connection>(rows: &mut C, before: Timestamp) -> Result
             values![&forgotten],
         )
         .await?;
-    // A day is text that begins as its times do, and today is not over.
+    // Days are stored as the first ten characters of a time. Today is not over, so it is kept.
     let day = until.get(..10).unwrap_or_default();
-    let days = rows
-        .fetch_first(
+    let days: Option<u64> = tx
+        .fetch_scalar(
             "SELECT count(*) FROM (SELECT day, user_id FROM adjutant_budget WHERE day < $1 AND user_id <> ''
              UNION SELECT day, user_id FROM adjutant_budget_booking WHERE day < $1) AS days",
             values![day],
         )
         .await?;
-    removed.budget_days += days
-        .map(|mut days| days.int())
-        .transpose()?
-        .map_or(0, count);
+    removed.budget_days += days.unwrap_or(0);
     for statement in [
         "DELETE FROM adjutant_budget WHERE day < $1",
         "DELETE FROM adjutant_budget_booking WHERE day < $1",
         "DELETE FROM adjutant_budget_block WHERE day < $1",
     ] {
-        rows.execute(statement, values![day]).await?;
+        tx.execute(statement, values![day]).await?;
     }
     Ok(removed)
 }

@@ -1,11 +1,11 @@
-//! What changed in the memories of vaults.
+//! The ledger of memory changes.
 
 use adjutant_core::port::{MemoryLedger, StoreError};
 use adjutant_core::{BoxFuture, IdempotencyKey, MemoryChange, MemoryScope};
 
-use super::{Backend, Columns, Connection, Failure, SqlStore, Value, values};
+use super::{Backend, Connection, Failure, Row, SqlStore, Value, values};
 use crate::digest::hash;
-use crate::row::{self, MemoryRow};
+use crate::record::{self, MemoryRow};
 
 impl<B: Backend> MemoryLedger for SqlStore<B> {
     fn put<'a>(
@@ -14,9 +14,9 @@ impl<B: Backend> MemoryLedger for SqlStore<B> {
         change: &'a MemoryChange,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let written = (scope.clone(), change.clone());
-        self.run(self.0.write(written, |rows, (scope, change)| {
-            Box::pin(put(rows, scope, change))
-        }))
+        self.write(written, |tx, (scope, change)| {
+            Box::pin(put(tx, scope, change))
+        })
     }
 
     fn by_key<'a>(
@@ -24,13 +24,12 @@ impl<B: Backend> MemoryLedger for SqlStore<B> {
         scope: &'a MemoryScope,
         key: &'a IdempotencyKey,
     ) -> BoxFuture<'a, Result<Option<MemoryChange>, StoreError>> {
-        self.run(async move {
-            let found = self
-                .0
-                .fetch_first(
+        self.explained(async move {
+            let found = self.backend
+                .fetch_optional(
                     "SELECT id, v, body FROM adjutant_memory_change WHERE scope = $1 AND call_key = $2
                      ORDER BY seq DESC LIMIT 1",
-                    values![&row::scope_hash(scope), key.as_str()],
+                    values![&record::scope_hash(scope), key.as_str()],
                 )
                 .await?;
             Ok(found.map(change).transpose()?)
@@ -42,7 +41,7 @@ impl<B: Backend> MemoryLedger for SqlStore<B> {
         scope: &'a MemoryScope,
         text: &'a str,
     ) -> BoxFuture<'a, Result<Vec<MemoryChange>, StoreError>> {
-        let values = [row::scope_hash(scope), hash(text)];
+        let values = [record::scope_hash(scope), hash(text)];
         self.changes(
             "SELECT id, v, body FROM adjutant_memory_change
              WHERE scope = $1 AND (before_hash = $2 OR after_hash = $2) ORDER BY seq",
@@ -59,20 +58,20 @@ impl<B: Backend> MemoryLedger for SqlStore<B> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.changes(
             "SELECT id, v, body FROM adjutant_memory_change WHERE scope = $1 ORDER BY seq DESC LIMIT $2",
-            [row::scope_hash(scope)],
+            [record::scope_hash(scope)],
             Some(limit),
         )
     }
 }
 
-/// Writes a change, or replaces it.
+/// Inserts or replaces a change.
 pub(super) async fn put<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     scope: &MemoryScope,
     change: &MemoryChange,
 ) -> Result<(), Failure> {
-    let row = MemoryRow::of(change)?;
-    rows.execute(
+    let row = MemoryRow::from_change(change)?;
+    tx.execute(
         "INSERT INTO adjutant_memory_change
            (scope, user_id, vault, id, at, call_key, state, before_hash, after_hash, v, body)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
@@ -80,7 +79,7 @@ pub(super) async fn put<C: Connection>(
            state = excluded.state, before_hash = excluded.before_hash, after_hash = excluded.after_hash,
            v = excluded.v, body = excluded.body",
         values![
-            &row::scope_hash(scope),
+            &record::scope_hash(scope),
             scope.user.as_str(),
             &scope.vault,
             &row.id,
@@ -98,27 +97,24 @@ pub(super) async fn put<C: Connection>(
 }
 
 impl<B: Backend> SqlStore<B> {
-    /// The changes that a statement finds, in its order. `limit` is its last parameter.
+    /// Reads the changes that a statement selects, in its order. `limit` is its last parameter.
     fn changes<const N: usize>(
         &self,
         statement: &'static str,
         texts: [String; N],
         limit: Option<i64>,
     ) -> BoxFuture<'_, Result<Vec<MemoryChange>, StoreError>> {
-        self.run(async move {
+        self.explained(async move {
             let mut values: Vec<Value<'_>> = texts.iter().map(Value::from).collect();
             values.extend(limit.map(Value::from));
-            let rows = self.0.fetch(statement, &values).await?;
-            let mut changes = Vec::with_capacity(rows.len());
-            for columns in rows {
-                changes.push(change(columns)?);
-            }
-            Ok(changes)
+            let rows = self.backend.fetch_all(statement, &values).await?;
+            Ok(rows.into_iter().map(change).collect::<Result<_, _>>()?)
         })
     }
 }
 
-/// Reads `id, v, body`.
-pub(super) fn change(mut columns: Columns) -> Result<MemoryChange, StoreError> {
-    row::read_memory_change(&columns.text()?, columns.int()?, &columns.text()?)
+/// Decodes a change from the columns `id`, `v` and `body`.
+pub(super) fn change(mut columns: Row) -> Result<MemoryChange, StoreError> {
+    let (id, body): (String, String) = (columns.get("id")?, columns.get("body")?);
+    record::decode_memory_change(&id, columns.get("v")?, &body)
 }

@@ -1,11 +1,10 @@
-//! What every SQL database is asked, written once: the statements, and a store over them.
+//! The SQL statements, and a store over any database that can run them.
 //!
-//! A backend runs what it is given inside a transaction, and has the words of its errors.
-//! Statements are in the dialect that SQLite and PostgreSQL share: `$1` parameters, `ON CONFLICT`,
-//! `RETURNING`. Columns are text, 64-bit integers and doubles; times are text (see [`crate::row`]).
+//! A [`Backend`] runs work inside transactions and explains its driver's errors. Statements are in
+//! the dialect that SQLite and PostgreSQL share: `$1` parameters, `ON CONFLICT`, `RETURNING`.
+//! Columns are text, 64-bit integers and doubles; times are text (see [`crate::record`]).
 
 pub(crate) mod append;
-pub(crate) mod appending;
 pub(crate) mod begin;
 mod blob;
 mod branch;
@@ -15,25 +14,27 @@ pub(crate) mod conversation;
 pub(crate) mod conversation_row;
 pub(crate) mod copy;
 pub(crate) mod fact;
+pub(crate) mod history;
 pub(crate) mod journal;
+pub(crate) mod lease;
 pub(crate) mod log;
 mod maintenance;
 mod memory_ledger;
 pub(crate) mod migrate;
-pub(crate) mod open_turns;
+pub(crate) mod open_turn_cache;
 pub(crate) mod operator;
 pub(crate) mod passage;
-pub(crate) mod past;
-pub(crate) mod people;
-mod removal;
+pub(crate) mod projection;
+mod result_row;
 pub(crate) mod snapshot;
 pub(crate) mod task;
+mod task_change;
 mod task_index;
 mod token;
-mod with_change;
-pub(crate) mod work;
+pub(crate) mod user_page;
+mod user_removal;
+mod value;
 
-use std::borrow::Cow;
 use std::future::Future;
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -44,265 +45,122 @@ use adjutant_core::{BoxFuture, LogContent, StoreId};
 use jiff::Timestamp;
 use tokio::runtime::Handle;
 
+use crate::change_feed::ChangeFeed;
 use crate::maintenance::Load;
-use crate::news::News;
-use crate::row;
+pub(crate) use result_row::Row;
+pub(crate) use result_row::count;
+pub(crate) use result_row::{Cell, FromCell, FromRow, from_row};
+pub(crate) use value::Value;
+use value::to_static;
+pub(crate) use value::{key_values, values};
 
-/// What a database says of itself.
+/// A database's description of itself.
 #[derive(Debug)]
 pub struct About {
+    /// The database as a person would name it, without a password.
     pub place: String,
+    /// Product and version, such as `SQLite 3.51.3`.
     pub product: String,
+    /// SQLite's journal mode, such as `wal`.
     pub journal_mode: Option<String>,
+    /// Size on disk in bytes.
     pub bytes: u64,
 }
 
-/// Counts are never negative.
-pub(crate) fn count(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or_default()
-}
-
-/// Why a transaction was given up: what the database said, or what we found.
+/// The reason for which a transaction was rolled back: an error of the driver, or one of ours.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub enum Failure {
     #[cfg(feature = "postgres")]
-    Postgres(sqlx::Error),
+    Postgres(#[from] sqlx::Error),
     #[cfg(feature = "sqlite")]
-    Sqlite(rusqlite::Error),
-    Store(StoreError),
+    Sqlite(#[from] rusqlite::Error),
+    Store(#[from] StoreError),
 }
 
 impl Failure {
-    /// Work that ended with a panic.
+    /// Returns the failure of work that panicked.
     pub(crate) fn panicked() -> Self {
-        let message = "a defect of this program ended what was asked of it; nothing of it was kept"
-            .to_owned();
-        Self::Store(StoreError::Unusable { message })
+        let message = "a defect of this program ended the transaction; none of it was kept";
+        Self::Store(StoreError::unusable(message))
     }
 }
 
-#[cfg(feature = "postgres")]
-impl From<sqlx::Error> for Failure {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Postgres(error)
+/// Puts the database's name before an error's message, if the error is about the database.
+pub(crate) fn add_place(mut error: StoreError, place: &dyn std::fmt::Display) -> StoreError {
+    if let StoreError::Unreadable { message, .. }
+    | StoreError::Unusable { message, .. }
+    | StoreError::Unavailable { message, .. } = &mut error
+    {
+        *message = format!("{place}: {message}");
     }
+    error
 }
 
-#[cfg(feature = "sqlite")]
-impl From<rusqlite::Error> for Failure {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sqlite(error)
-    }
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-/// An error with the database's name in it, where it is about the database.
-pub(crate) fn placed(error: StoreError, place: &dyn std::fmt::Display) -> StoreError {
-    match error {
-        StoreError::Unreadable { message } => StoreError::Unreadable {
-            message: format!("{place}: {message}"),
-        },
-        StoreError::Unusable { message } => StoreError::Unusable {
-            message: format!("{place}: {message}"),
-        },
-        StoreError::Unavailable { message } => StoreError::Unavailable {
-            message: format!("{place}: {message}"),
-        },
-        other => other,
-    }
-}
-
-/// A parameter of a statement. It has its type even where it is NULL: PostgreSQL wants to know.
-#[derive(Debug, Clone)]
-pub enum Value<'a> {
-    Int(Option<i64>),
-    Real(Option<f64>),
-    Text(Option<Cow<'a, str>>),
-}
-
-impl Value<'_> {
-    fn to_static(&self) -> Value<'static> {
-        match self {
-            Self::Int(value) => Value::Int(*value),
-            Self::Real(value) => Value::Real(*value),
-            Self::Text(value) => {
-                Value::Text(value.as_deref().map(|text| Cow::Owned(text.to_owned())))
-            }
-        }
-    }
-}
-
-impl From<i64> for Value<'_> {
-    fn from(value: i64) -> Self {
-        Self::Int(Some(value))
-    }
-}
-
-impl From<Option<i64>> for Value<'_> {
-    fn from(value: Option<i64>) -> Self {
-        Self::Int(value)
-    }
-}
-
-impl From<Option<f64>> for Value<'_> {
-    fn from(value: Option<f64>) -> Self {
-        Self::Real(value)
-    }
-}
-
-impl<'a> From<&'a str> for Value<'a> {
-    fn from(value: &'a str) -> Self {
-        Self::Text(Some(Cow::Borrowed(value)))
-    }
-}
-
-impl<'a> From<&'a String> for Value<'a> {
-    fn from(value: &'a String) -> Self {
-        Self::Text(Some(Cow::Borrowed(value)))
-    }
-}
-
-impl<'a> From<Option<&'a str>> for Value<'a> {
-    fn from(value: Option<&'a str>) -> Self {
-        Self::Text(value.map(Cow::Borrowed))
-    }
-}
-
-/// The parameters of a statement, in order.
-macro_rules! values {
-    ($($value:expr),* $(,)?) => { &[$($crate::sql::Value::from($value)),*] };
-}
-pub(crate) use values;
-
-/// The parameters `$1` to `$3` that name a conversation: agent, user and id. Others follow.
-macro_rules! key_values {
-    ($key:expr $(, $value:expr)* $(,)?) => {
-        &[
-            $crate::sql::Value::from($key.agent.as_str()),
-            $crate::sql::Value::from($key.user.as_str()),
-            $crate::sql::Value::from(&$key.conversation.to_string()),
-            $($crate::sql::Value::from($value)),*
-        ]
-    };
-}
-pub(crate) use key_values;
-
-/// A column of a row.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Cell {
-    Null,
-    Int(i64),
-    Real(f64),
-    Text(String),
-}
-
-/// A row, its columns read one after the other, in the order the statement names them.
-#[derive(Debug)]
-pub struct Columns(std::vec::IntoIter<Cell>);
-
-impl Columns {
-    pub(crate) fn new(cells: Vec<Cell>) -> Self {
-        Self(cells.into_iter())
-    }
-
-    /// Returns whether the next column is this number.
-    #[cfg(feature = "postgres")]
-    pub(crate) fn first_is(&self, number: i64) -> bool {
-        self.0.as_slice().first() == Some(&Cell::Int(number))
-    }
-
-    pub(crate) fn int(&mut self) -> Result<i64, StoreError> {
-        self.maybe_int()?.ok_or_else(|| unexpected(&Cell::Null))
-    }
-
-    pub(crate) fn maybe_int(&mut self) -> Result<Option<i64>, StoreError> {
-        match self.next() {
-            Cell::Null => Ok(None),
-            Cell::Int(value) => Ok(Some(value)),
-            other => Err(unexpected(&other)),
-        }
-    }
-
-    pub(crate) fn maybe_real(&mut self) -> Result<Option<f64>, StoreError> {
-        match self.next() {
-            Cell::Null => Ok(None),
-            Cell::Real(value) => Ok(Some(value)),
-            other => Err(unexpected(&other)),
-        }
-    }
-
-    pub(crate) fn text(&mut self) -> Result<String, StoreError> {
-        self.maybe_text()?.ok_or_else(|| unexpected(&Cell::Null))
-    }
-
-    pub(crate) fn maybe_text(&mut self) -> Result<Option<String>, StoreError> {
-        match self.next() {
-            Cell::Null => Ok(None),
-            Cell::Text(value) => Ok(Some(value)),
-            other => Err(unexpected(&other)),
-        }
-    }
-
-    /// Returns all columns.
-    pub(crate) fn cells(self) -> impl Iterator<Item = Cell> {
-        self.0
-    }
-
-    fn next(&mut self) -> Cell {
-        self.0.next().unwrap_or(Cell::Null)
-    }
-}
-
-fn unexpected(cell: &Cell) -> StoreError {
-    row::unreadable(
-        "a row",
-        format!("a column holds {cell:?}, which does not belong there"),
-    )
-}
-
-/// A connection, inside a transaction.
+/// A connection inside a transaction.
 pub trait Connection: Send {
-    /// Whether others write beside this transaction, so that rows which are about to change are
-    /// locked when they are read.
+    /// True if other transactions write at the same time, so that rows about to change are locked
+    /// when they are read.
     const LOCKS_ROWS: bool;
 
-    /// Whether the database numbers rows by sequences, which know nothing of a row that comes with
-    /// its number.
+    /// True if the database numbers rows from sequences. A sequence does not notice a row that is
+    /// inserted with its number.
     const HAS_SEQUENCES: bool;
 
-    /// True if words in texts are looked for by FTS5, and not by `tsvector`.
+    /// True if passages are searched with FTS5, false if with `tsvector`.
     const HAS_FTS5: bool;
 
-    /// Carries out a statement; returns how many rows it changed.
+    /// Runs a statement and returns the number of rows that it changed.
     fn execute(
         &mut self,
         statement: &'static str,
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<u64, Failure>> + Send;
 
-    /// Carries out a statement that answers with rows.
-    fn fetch(
+    /// Runs a statement and returns its rows.
+    fn fetch_all(
         &mut self,
         statement: &'static str,
         values: &[Value<'_>],
-    ) -> impl Future<Output = Result<Vec<Columns>, Failure>> + Send;
+    ) -> impl Future<Output = Result<Vec<Row>, Failure>> + Send;
 
-    /// The same for at most one row.
-    fn fetch_first(
+    /// Runs a statement and returns its first row.
+    fn fetch_optional(
         &mut self,
         statement: &'static str,
         values: &[Value<'_>],
-    ) -> impl Future<Output = Result<Option<Columns>, Failure>> + Send {
-        async move { Ok(self.fetch(statement, values).await?.into_iter().next()) }
+    ) -> impl Future<Output = Result<Option<Row>, Failure>> + Send {
+        async move { Ok(self.fetch_all(statement, values).await?.into_iter().next()) }
     }
 
-    /// Carries out a statement once for each list of values.
+    /// Runs a statement whose rows are records of one type.
+    fn fetch_records<T: FromRow>(
+        &mut self,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> impl Future<Output = Result<Vec<T>, Failure>> + Send {
+        async move {
+            let rows = self.fetch_all(statement, values).await?;
+            Ok(rows
+                .into_iter()
+                .map(|mut row| T::from_row(&mut row))
+                .collect::<Result<_, _>>()?)
+        }
+    }
+
+    /// Runs a statement that returns one column of at most one row.
+    fn fetch_scalar<T: FromCell>(
+        &mut self,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> impl Future<Output = Result<Option<T>, Failure>> + Send {
+        async move {
+            let row = self.fetch_optional(statement, values).await?;
+            Ok(row.map(Row::scalar).transpose()?)
+        }
+    }
+
+    /// Runs a statement once for each list of values.
     fn execute_each(
         &mut self,
         statement: &'static str,
@@ -316,36 +174,37 @@ pub trait Connection: Send {
         }
     }
 
-    /// Waits for somebody else in the midst of this transaction.
+    /// Waits for a future in the middle of this transaction, for example for the next page of a
+    /// copy.
     fn wait<T: Send>(
         runtime: &Handle,
         until: impl Future<Output = T> + Send,
     ) -> impl Future<Output = T> + Send;
 
-    /// Carries out several statements that have no parameters.
+    /// Runs several statements without parameters.
     fn script(
         &mut self,
         statements: &'static str,
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    /// Says that the transaction waits for something else between its statements, as long as it
-    /// takes.
+    /// Lifts the bound on the time between two statements, for a transaction that waits for
+    /// something else meanwhile.
     fn may_wait(&mut self) -> impl Future<Output = Result<(), Failure>> + Send {
         std::future::ready(Ok(()))
     }
 
-    /// What time it is for whoever shares this database.
+    /// Returns the current time by the clock that all processes with this database share.
     fn now(&mut self) -> impl Future<Output = Result<Timestamp, Failure>> + Send;
 
-    /// Lets the transaction end without its changes, although the work in it succeeds.
+    /// Rolls the transaction back at its end although the work in it succeeds.
     fn undo(&mut self);
 
-    /// Returns whether the worker of a claim certainly does not run any more, whatever its claim
-    /// says.
-    fn is_gone(worker: &str) -> bool;
+    /// Returns true if a worker certainly does not run any more, whatever its lease says. False if
+    /// that is unknown.
+    fn is_dead(worker: &str) -> bool;
 }
 
-/// A statement that locks the rows it reads where somebody else may write beside it.
+/// Adds `FOR UPDATE` to a statement where other transactions write at the same time.
 macro_rules! locking {
     ($connection:ty, $statement:expr) => {
         if <$connection as $crate::sql::Connection>::LOCKS_ROWS {
@@ -357,22 +216,23 @@ macro_rules! locking {
 }
 use locking;
 
-/// Work inside one transaction: a function of the connection and of data that it owns. So it can be
-/// done by another thread or task, after its caller has gone away, and a second time.
+/// Work inside one transaction: a function of the connection and of data that it owns. It captures
+/// nothing, so another thread or task can run it after its caller has gone, and run it again after
+/// a rollback.
 pub(crate) type Work<C, D, T> = for<'a> fn(&'a mut C, &'a D) -> BoxFuture<'a, Result<T, Failure>>;
 
-/// A database that keeps a store.
+/// A database that holds a store.
 pub trait Backend: Send + Sync + 'static {
     type Connection: Connection;
 
-    /// Returns how busy the way to the database is.
+    /// Returns the current load on the connections.
     fn current_load(&self) -> Load;
 
-    /// Does work in a transaction for changes. They are kept if it succeeds and does not
-    /// [undo](Connection::undo) them.
+    /// Runs work in a transaction that writes, and commits it if it succeeds and does not
+    /// [undo](Connection::undo) its changes.
     ///
-    /// Work that has begun ends, whether or not somebody still waits for what comes out of it. It
-    /// may be done twice: what the first time did is undone before.
+    /// Work that has begun is finished even if the caller is dropped. It may run twice: the first
+    /// run is rolled back before the second.
     fn write<D, T>(
         &self,
         data: D,
@@ -382,7 +242,7 @@ pub trait Backend: Send + Sync + 'static {
         D: Send + Sync + 'static,
         T: Send + 'static;
 
-    /// Does work in a transaction that sees one state of everything.
+    /// Runs work in a transaction that reads one snapshot of the database.
     fn read<D, T>(
         &self,
         data: D,
@@ -392,92 +252,90 @@ pub trait Backend: Send + Sync + 'static {
         D: Send + Sync + 'static,
         T: Send + 'static;
 
-    /// Carries out a single statement; returns how many rows it changed.
+    /// Runs a single statement in its own transaction and returns the number of rows that it
+    /// changed.
     fn execute(
         &self,
         statement: &'static str,
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<u64, Failure>> + Send {
-        self.write(
-            (statement, to_static(values)),
-            |rows, (statement, values)| Box::pin(rows.execute(statement, values)),
-        )
+        self.write((statement, to_static(values)), |tx, (statement, values)| {
+            Box::pin(tx.execute(statement, values))
+        })
     }
 
-    /// Carries out a single statement that answers with rows and changes nothing.
-    fn fetch(
+    /// Runs a single statement that changes nothing and returns its rows.
+    fn fetch_all(
         &self,
         statement: &'static str,
         values: &[Value<'_>],
-    ) -> impl Future<Output = Result<Vec<Columns>, Failure>> + Send {
-        self.read(
-            (statement, to_static(values)),
-            |rows, (statement, values)| Box::pin(rows.fetch(statement, values)),
-        )
+    ) -> impl Future<Output = Result<Vec<Row>, Failure>> + Send {
+        self.read((statement, to_static(values)), |tx, (statement, values)| {
+            Box::pin(tx.fetch_all(statement, values))
+        })
     }
 
-    /// The same for at most one row.
-    fn fetch_first(
+    /// Runs a single statement that changes nothing and returns its first row.
+    fn fetch_optional(
         &self,
         statement: &'static str,
         values: &[Value<'_>],
-    ) -> impl Future<Output = Result<Option<Columns>, Failure>> + Send {
-        self.read(
-            (statement, to_static(values)),
-            |rows, (statement, values)| Box::pin(rows.fetch_first(statement, values)),
-        )
+    ) -> impl Future<Output = Result<Option<Row>, Failure>> + Send {
+        self.read((statement, to_static(values)), |tx, (statement, values)| {
+            Box::pin(tx.fetch_optional(statement, values))
+        })
     }
 
-    /// The news of what is written, for those in this process that wait for something.
-    fn news(&self) -> &News;
+    /// Returns the feed of changes for subscribers in this process.
+    fn change_feed(&self) -> &ChangeFeed;
 
-    /// Begins to watch what other processes write, unless that is done already, and as long as
-    /// somebody listens to the news.
+    /// Starts to watch for writes of other processes, unless a watcher runs already. It ends when
+    /// the last subscriber has gone.
     fn watch(self: &std::sync::Arc<Self>);
 
-    /// Returns the way to other processes that share the database, if there is one.
+    /// Returns the relay of messages to other processes that share the database.
     fn relay(self: &std::sync::Arc<Self>) -> std::sync::Arc<dyn Relay> {
         std::sync::Arc::new(Alone)
     }
 
-    /// Notes that a worker of this process makes claims, so that others learn of its end. Nothing
-    /// waits for it.
+    /// Records that a worker of this process takes leases, so that other processes notice its end.
+    /// Done in the background.
     fn note_worker(&self, _worker: &str) {}
 
-    /// Ends the claims of workers that are known to be gone, where [`Connection::is_gone`] cannot
-    /// say it. Returns whether there were any.
-    fn end_claims_of_the_gone(&self) -> impl Future<Output = Result<bool, Failure>> + Send {
+    /// Ends the leases of workers that are known to be dead where [`Connection::is_dead`] cannot
+    /// tell. Returns true if there were any.
+    fn end_leases_of_dead_workers(&self) -> impl Future<Output = Result<bool, Failure>> + Send {
         async { Ok(false) }
     }
 
-    /// Returns whether what other processes do is told here at once, not seen by looking.
-    fn hears_others(&self) -> impl Future<Output = bool> + Send;
+    /// Returns true if this process is notified of other processes' writes, false if it polls for
+    /// them.
+    fn receives_notifications(&self) -> impl Future<Output = bool> + Send;
 
-    /// What the database says of itself.
+    /// Returns the database's description of itself.
     fn about(&self) -> impl Future<Output = Result<About, Failure>> + Send;
 
-    /// What the database itself finds wrong with what it holds.
+    /// Returns the damage that the database's own check finds.
     fn verify(&self) -> impl Future<Output = Result<Vec<String>, Failure>> + Send;
 
-    /// Writes a copy of everything to a file.
+    /// Writes a copy of the whole database to a file.
     fn backup(&self, to: &Path) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    /// Gives what went wrong its words.
+    /// Turns a failure into an error that names the database and the next step.
     fn explain(&self, failure: Failure) -> StoreError;
 }
 
-fn to_static(values: &[Value<'_>]) -> Vec<Value<'static>> {
-    values.iter().map(Value::to_static).collect()
+/// Tasks, conversations, journal and logs in one SQL database. Clones share the database.
+#[derive(Debug)]
+pub struct SqlStore<B> {
+    pub(crate) backend: std::sync::Arc<B>,
+    pub(crate) options: StoreOptions,
 }
 
-/// Tasks, conversations, journal and logs in one SQL database. A clone is the same store.
-#[derive(Debug)]
-pub struct SqlStore<B>(pub(crate) std::sync::Arc<B>, pub(crate) StoreOptions);
-
-/// How one handle of a store writes, whatever others on the same database do.
+/// Options of one handle of a store. Other handles on the same database may have others.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StoreOptions {
-    /// How much of what is said is written into the logs.
+    /// Amount of message content that is written into the logs.
     pub(crate) log_content: LogContent,
     /// Messages that may wait in one conversation.
     pub(crate) messages_queued_max: NonZeroU32,
@@ -494,48 +352,68 @@ impl Default for StoreOptions {
 
 impl<B> Clone for SqlStore<B> {
     fn clone(&self) -> Self {
-        Self(self.0.clone(), self.1)
+        Self {
+            backend: self.backend.clone(),
+            options: self.options,
+        }
     }
 }
 
 impl<B> SqlStore<B> {
-    /// The same store, which writes so much of what is said into its logs from now on. Default:
-    /// [`LogContent::Full`].
-    #[must_use]
-    pub fn with_log_content(self, content: LogContent) -> Self {
-        Self(
-            self.0,
-            StoreOptions {
-                log_content: content,
-                ..self.1
-            },
-        )
+    pub(crate) fn new(backend: B) -> Self {
+        Self {
+            backend: std::sync::Arc::new(backend),
+            options: StoreOptions::default(),
+        }
     }
 
-    /// The same store, which lets so many messages wait in one conversation from now on, accepted
-    /// and not taken. Default: [`MESSAGES_QUEUED_MAX`].
+    /// Sets how much of the messages is written into the logs from now on, for this handle of the
+    /// store. Default: [`LogContent::Full`].
     #[must_use]
-    pub fn with_messages_queued_max(self, messages: NonZeroU32) -> Self {
-        Self(
-            self.0,
-            StoreOptions {
-                messages_queued_max: messages,
-                ..self.1
-            },
-        )
+    pub fn with_log_content(mut self, content: LogContent) -> Self {
+        self.options.log_content = content;
+        self
+    }
+
+    /// Sets how many messages may wait in one conversation, accepted and not taken, for this handle
+    /// of the store. Default: [`MESSAGES_QUEUED_MAX`].
+    #[must_use]
+    pub fn with_messages_queued_max(mut self, messages: NonZeroU32) -> Self {
+        self.options.messages_queued_max = messages;
+        self
     }
 }
 
 impl<B: Backend> SqlStore<B> {
-    /// Clones have the same.
+    /// Returns the identity of the database, which all clones share.
     fn id(&self) -> StoreId {
-        StoreId::of(&*self.0)
+        StoreId::of(&*self.backend)
     }
 
-    fn run<'a, T>(
+    /// Runs work on the database, and turns its failure into an error that names the database and
+    /// the next step.
+    fn explained<'a, T>(
         &'a self,
         work: impl Future<Output = Result<T, Failure>> + Send + 'a,
     ) -> BoxFuture<'a, Result<T, StoreError>> {
-        Box::pin(async move { work.await.map_err(|failure| self.0.explain(failure)) })
+        Box::pin(async move { work.await.map_err(|failure| self.backend.explain(failure)) })
+    }
+
+    /// Runs work in a transaction that writes ([`Backend::write`]).
+    fn write<D: Send + Sync + 'static, T: Send + 'static>(
+        &self,
+        data: D,
+        work: Work<B::Connection, D, T>,
+    ) -> BoxFuture<'_, Result<T, StoreError>> {
+        self.explained(self.backend.write(data, work))
+    }
+
+    /// Runs work in a transaction that only reads ([`Backend::read`]).
+    fn read<D: Send + Sync + 'static, T: Send + 'static>(
+        &self,
+        data: D,
+        work: Work<B::Connection, D, T>,
+    ) -> BoxFuture<'_, Result<T, StoreError>> {
+        self.explained(self.backend.read(data, work))
     }
 }

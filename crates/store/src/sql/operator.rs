@@ -1,4 +1,4 @@
-//! Reads over all users, for whoever runs the store.
+//! Queries over all users, for an operator.
 
 use adjutant_core::port::{
     COUNTED_MAX, GroupBy, GroupTotal, OperatorStore, PeopleFilter, Person, StoreError, Totals,
@@ -7,18 +7,15 @@ use adjutant_core::port::{
 use adjutant_core::{AgentName, BoxFuture, DecisionFilter, DecisionRecord, Rating};
 use jiff::Timestamp;
 
-use super::log::{decision_rows, select_decisions};
-use super::{
-    Backend, Columns, Connection, Failure, SqlStore, Value, count, people, to_static, values,
-};
-use crate::row;
+use super::log::{read_decisions, select_decisions};
+use super::{Backend, Connection, Failure, Row, SqlStore, Value, to_static, user_page, values};
+use crate::record;
 
-/// Texts before and behind every time.
+/// Texts that sort before and after every time.
 const FIRST: &str = "";
 const LAST: &str = "~";
 
-/// A page of everybody's decisions. `$1` and `$2`: the place before which it begins; `$3`: the
-/// earliest moment.
+/// A page of all users' decisions: before the place `$1`, `$2`, and not earlier than `$3`.
 macro_rules! decisions_of_all {
     ($which:literal) => {
         select_decisions!(
@@ -39,8 +36,7 @@ pub(crate) const ALL: &str = decisions_of_all!("");
 pub(crate) const FAILED: &str = decisions_of_all!(" AND error_code IS NOT NULL");
 pub(crate) const RATED: &str = decisions_of_all!(" AND feedback IS NOT NULL");
 
-/// Decisions by a part of their id. It is looked for in the index that has both columns, and the
-/// rows are read then.
+/// Decisions by a part of their id. The inner query reads only the index that has both columns.
 macro_rules! named {
     ($condition:literal) => {
         select_decisions!(
@@ -56,15 +52,15 @@ pub(crate) const NAMED_IN_PART: &str = named!("(named.id LIKE $1 OR named.id LIK
 pub(crate) const OF_REQUEST: &str =
     select_decisions!("WHERE request_id = $1 ORDER BY started_at DESC, id DESC LIMIT $2");
 
-/// Adds up turns. `$1` and `$2`: from when to when they began; `$3`: how many of them; `$4`: how
-/// many groups.
+/// Sums up to `$3` turns that started from `$1` to `$2`, in up to `$4` groups.
 macro_rules! totals {
     ($group:literal, $order:literal, $which:literal) => {
         concat!(
-            "SELECT grp, turns, failed, input, output, cost, unknown, up, down, CAST(sum(turns) OVER () AS BIGINT),
-                    CAST(sum(failed) OVER () AS BIGINT), CAST(sum(input) OVER () AS BIGINT),
-                    CAST(sum(output) OVER () AS BIGINT), sum(cost) OVER (), CAST(sum(unknown) OVER () AS BIGINT),
-                    CAST(sum(up) OVER () AS BIGINT), CAST(sum(down) OVER () AS BIGINT)
+            "SELECT grp, turns, failed, input, output, cost, unknown, up, down,
+                    CAST(sum(turns) OVER () AS BIGINT) AS all_turns, CAST(sum(failed) OVER () AS BIGINT) AS all_failed,
+                    CAST(sum(input) OVER () AS BIGINT) AS all_input, CAST(sum(output) OVER () AS BIGINT) AS all_output,
+                    sum(cost) OVER () AS all_cost, CAST(sum(unknown) OVER () AS BIGINT) AS all_unknown,
+                    CAST(sum(up) OVER () AS BIGINT) AS all_up, CAST(sum(down) OVER () AS BIGINT) AS all_down
              FROM (
                SELECT ",
             $group,
@@ -87,7 +83,7 @@ macro_rules! totals {
     };
 }
 
-/// The statements that add up, of everybody's turns and of one user's.
+/// The statements for all users' turns and for one user's.
 macro_rules! both {
     ($group:literal, $order:literal, $which:literal) => {
         (
@@ -97,7 +93,7 @@ macro_rules! both {
     };
 }
 
-/// Returns the statement for everybody's turns, and the one for a user's.
+/// Returns the statements for all users' turns and for one user's.
 pub(crate) fn totals_statements(by: GroupBy) -> (&'static str, &'static str) {
     match by {
         GroupBy::User => both!("user_id", "turns DESC, grp", ""),
@@ -119,8 +115,8 @@ pub(crate) fn totals_statements(by: GroupBy) -> (&'static str, &'static str) {
     }
 }
 
-/// Conversations that wait for a person, the longest first. `$1` and `$2`: the place to begin
-/// behind; `$3`: only what waited before it.
+/// Conversations that wait for a person, the longest first: after the place `$1`, `$2`, and waiting
+/// since before `$3`.
 pub(crate) const WAITING: &str =
     "SELECT updated_at, key, user_id, agent, id, turn, waiting FROM adjutant_conversation
      WHERE asks = 1 AND (updated_at, key) > ($1, $2) AND updated_at < $3
@@ -132,18 +128,18 @@ impl<B: Backend> OperatorStore for SqlStore<B> {
         filter: &'a DecisionFilter,
         which: Which,
     ) -> BoxFuture<'a, Result<Vec<DecisionRecord>, StoreError>> {
-        // The earlier of the two is where it begins.
+        // The earlier of the two is where the page begins.
         let until = filter
             .until
-            .map(|until| (row::time_text(until), String::new()));
+            .map(|until| (record::format_time(until), String::new()));
         let after = filter
             .after
-            .map(|place| (row::time_text(place.at), place.id.to_string()));
+            .map(|place| (record::format_time(place.at), place.id.to_string()));
         let before = until.into_iter().chain(after).min();
         let (at, id) = before.unwrap_or_else(|| (LAST.to_owned(), String::new()));
         let since = filter
             .since
-            .map_or_else(|| FIRST.to_owned(), row::time_text);
+            .map_or_else(|| FIRST.to_owned(), record::format_time);
         let conversation = filter
             .conversation
             .map(|conversation| conversation.to_string());
@@ -173,7 +169,7 @@ impl<B: Backend> OperatorStore for SqlStore<B> {
     ) -> BoxFuture<'a, Result<Vec<DecisionRecord>, StoreError>> {
         Box::pin(async move {
             let id = id.trim().to_ascii_lowercase();
-            // Anything else is no part of an id, and some of it means something in a pattern.
+            // Other characters cannot be part of an id, and some are wildcards of LIKE.
             if id.is_empty()
                 || !id
                     .bytes()
@@ -202,11 +198,15 @@ impl<B: Backend> OperatorStore for SqlStore<B> {
     }
 
     fn totals<'a>(&'a self, asked: &'a TotalsFilter) -> BoxFuture<'a, Result<Totals, StoreError>> {
-        self.run(async move {
+        self.explained(async move {
             let (of_all, of_user) = totals_statements(asked.by);
-            let since = asked.since.map_or_else(|| FIRST.to_owned(), row::time_text);
-            let until = asked.until.map_or_else(|| LAST.to_owned(), row::time_text);
-            // One more tells whether there are more.
+            let since = asked
+                .since
+                .map_or_else(|| FIRST.to_owned(), record::format_time);
+            let until = asked
+                .until
+                .map_or_else(|| LAST.to_owned(), record::format_time);
+            // One more than asked for tells whether there are more.
             let (turns, groups) = (i64::from(COUNTED_MAX) + 1, i64::from(asked.limit) + 1);
             let mut values = values![&since, &until, turns, groups].to_vec();
             values.extend(asked.user.as_ref().map(|user| Value::from(user.as_str())));
@@ -216,10 +216,10 @@ impl<B: Backend> OperatorStore for SqlStore<B> {
                 of_all
             };
             let mut totals = Totals::default();
-            for mut columns in self.0.fetch(statement, &values).await? {
-                let group = columns.text()?;
-                let total = people::total(&mut columns)?;
-                totals.all = people::total(&mut columns)?;
+            for mut columns in self.backend.fetch_all(statement, &values).await? {
+                let group = columns.get("grp")?;
+                let total = user_page::total(&mut columns, "")?;
+                totals.all = user_page::total(&mut columns, "all_")?;
                 totals.groups.push(GroupTotal { group, total });
             }
             totals.is_cut = totals.all.turns > u64::from(COUNTED_MAX);
@@ -234,12 +234,8 @@ impl<B: Backend> OperatorStore for SqlStore<B> {
         &'a self,
         filter: &'a PeopleFilter,
     ) -> BoxFuture<'a, Result<Vec<Person>, StoreError>> {
-        self.run(async move {
-            self.0
-                .read(filter.clone(), |rows, filter| {
-                    Box::pin(people::page(rows, filter))
-                })
-                .await
+        self.read(filter.clone(), |tx, filter| {
+            Box::pin(user_page::page(tx, filter))
         })
     }
 
@@ -247,14 +243,14 @@ impl<B: Backend> OperatorStore for SqlStore<B> {
         &'a self,
         filter: &'a WaitingFilter,
     ) -> BoxFuture<'a, Result<Vec<WaitingTurn>, StoreError>> {
-        self.run(async move {
+        self.explained(async move {
             let (after, key) = filter.after.map_or_else(
                 || (FIRST.to_owned(), 0),
-                |(at, key)| (row::time_text(at), key),
+                |(at, key)| (record::format_time(at), key),
             );
-            let before = row::time_text(filter.before);
+            let before = record::format_time(filter.before);
             let values = values![&after, key, &before, i64::from(filter.limit)];
-            let found = self.0.fetch(WAITING, values).await?;
+            let found = self.backend.fetch_all(WAITING, values).await?;
             Ok(found
                 .into_iter()
                 .map(waiting_turn)
@@ -263,87 +259,80 @@ impl<B: Backend> OperatorStore for SqlStore<B> {
     }
 
     fn work(&self) -> BoxFuture<'_, Result<WorkState, StoreError>> {
-        self.run(async move { self.0.read((), |rows, ()| Box::pin(work(rows))).await })
+        self.explained(async move { self.backend.read((), |tx, ()| Box::pin(work(tx))).await })
     }
 }
 
 impl<B: Backend> SqlStore<B> {
-    fn decisions_by(
+    /// Reads the decisions that a statement selects, with the long values that they refer to.
+    pub(super) fn decisions_by(
         &self,
         statement: &'static str,
         values: Vec<Value<'static>>,
     ) -> BoxFuture<'_, Result<Vec<DecisionRecord>, StoreError>> {
-        self.run(async move {
-            let found = self
-                .0
-                .read((statement, values), |rows, (statement, values)| {
-                    Box::pin(async move {
-                        let found = rows.fetch(statement, values).await?;
-                        decision_rows(rows, found).await
-                    })
-                });
-            let (decisions, blobs) = found.await?;
-            Ok(decisions
-                .into_iter()
-                .map(|row| row.read(&blobs))
-                .collect::<Result<_, _>>()?)
+        self.read((statement, values), |tx, (statement, values)| {
+            Box::pin(read_decisions(tx, statement, values))
         })
     }
 }
 
-fn waiting_turn(mut columns: Columns) -> Result<WaitingTurn, StoreError> {
+fn waiting_turn(mut row: Row) -> Result<WaitingTurn, StoreError> {
     let what = "a conversation that waits";
-    let (since, place) = (row::read_time(&columns.text()?, what)?, columns.int()?);
-    let user = columns.text()?;
+    let since = record::parse_time(&row.get::<String>("updated_at")?, what)?;
     let mut waiting = WaitingTurn {
-        agent: AgentName::new(columns.text()?).map_err(|error| row::unreadable(what, error))?,
-        conversation: columns
-            .text()?
-            .parse()
-            .map_err(|error| row::unreadable(what, error))?,
-        turn: columns.maybe_text()?,
+        agent: AgentName::new(row.get::<String>("agent")?)
+            .map_err(|error| record::unreadable(what, error))?,
+        conversation: record::parse(&row.get::<String>("id")?, what)?,
+        turn: row.get("turn")?,
         since,
         expires_at: None,
         calls: 0,
-        place: (since, place),
-        user,
+        place: (since, row.get("key")?),
+        user: row.get("user_id")?,
     };
-    for asked in row::read_waiting(&columns.text()?, what)?
+    for asked in record::parse_waiting(&row.get::<String>("waiting")?, what)?
         .iter()
-        .filter(|waiting| waiting.is_asked())
+        .filter(|waiting| waiting.asks_person())
     {
         waiting.calls += 1;
-        waiting.expires_at = waiting.expires_at.into_iter().chain(asked.until()).min();
+        waiting.expires_at = waiting
+            .expires_at
+            .into_iter()
+            .chain(asked.expires_at())
+            .min();
     }
     Ok(waiting)
 }
 
-async fn work<C: Connection>(rows: &mut C) -> Result<WorkState, Failure> {
-    let now = row::time_text(rows.now().await?);
-    let counted = rows
-        .fetch_first(
-            "SELECT (SELECT count(*) FROM (SELECT 1 FROM adjutant_conversation WHERE unsettled = 1 LIMIT $1) AS counted),
-                    (SELECT count(*) FROM (SELECT 1 FROM adjutant_conversation WHERE asks = 1 LIMIT $1) AS counted),
-                    (SELECT CAST(coalesce(max(version), 0) AS BIGINT) FROM adjutant_migration)",
+async fn work<C: Connection>(tx: &mut C) -> Result<WorkState, Failure> {
+    let now = record::format_time(tx.now().await?);
+    let counted = tx
+        .fetch_optional(
+            "SELECT (SELECT count(*) FROM (SELECT 1 FROM adjutant_conversation WHERE unsettled = 1 LIMIT $1) AS counted) AS unsettled,
+                    (SELECT count(*) FROM (SELECT 1 FROM adjutant_conversation WHERE asks = 1 LIMIT $1) AS counted) AS waiting,
+                    (SELECT CAST(coalesce(max(version), 0) AS BIGINT) FROM adjutant_migration) AS schema_version",
             values![i64::from(WorkState::COUNTED_MAX)],
         )
         .await?;
     let (mut unsettled, mut waiting, mut schema_version) = (0, 0, 0);
     if let Some(mut counted) = counted {
-        unsettled = count(counted.int()?);
-        waiting = count(counted.int()?);
-        schema_version = count(counted.int()?);
+        unsettled = counted.get("unsettled")?;
+        waiting = counted.get("waiting")?;
+        schema_version = counted.get("schema_version")?;
     }
-    let found = rows
-        .fetch(
-            "SELECT id, max(seen_until) FROM adjutant_worker WHERE seen_until > $1 GROUP BY id ORDER BY 2 DESC LIMIT 100",
+    let found = tx
+        .fetch_all(
+            "SELECT id, max(seen_until) AS seen_until FROM adjutant_worker WHERE seen_until > $1 GROUP BY id ORDER BY 2 DESC LIMIT 100",
             values![&now],
         )
         .await?;
-    let worker = |mut columns: Columns| {
-        let id = columns.text()?;
-        let seen_until: Timestamp = row::read_time(&columns.text()?, "a worker")?;
-        Ok::<_, StoreError>(WorkerState { id, seen_until })
+    let worker = |mut row: Row| {
+        let seen_until: Timestamp =
+            record::parse_time(&row.get::<String>("seen_until")?, "a worker")?;
+        Ok::<_, StoreError>(WorkerState {
+            id: row.get("id")?,
+            seen_until,
+        })
     };
     let workers = found.into_iter().map(worker).collect::<Result<_, _>>()?;
     Ok(WorkState {

@@ -1,60 +1,63 @@
-//! What was said in conversations, as it is searched for: filled behind the turns, from a mark in
-//! each conversation.
+//! The index for searching past conversations. It is filled after the turns, up to a mark in each
+//! conversation.
 //!
-//! A passage is a row, and the database finds rows by the words in their text: SQLite by FTS5,
-//! PostgreSQL by `tsvector`. Both take the words for what they are. So that a search looks at
-//! nobody else's passages, each text begins with a mark of its owner, which no word of a passage
-//! is; whose a passage is says the conversation alone, and every statement asks for that too.
+//! A passage is a row, which the database finds by the words in its text: SQLite with FTS5,
+//! PostgreSQL with `tsvector`. Both take the words without stemming. Each text begins with a mark
+//! of its owner, which is no word of any passage, so that a search does not visit other users'
+//! passages. The mark is only for speed: the owner is the conversation's, and every statement
+//! checks it.
 
 use adjutant_core::port::{
-    Candidate, IndexedPart, Passage, PastConversations, PastFound, PastQuery, StoreError, Unindexed,
+    Candidate, ConversationIndex, IndexMatches, IndexQuery, IndexedPart, Passage, StoreError,
+    Unindexed,
 };
 use adjutant_core::{AgentName, BoxFuture, ConversationId, ConversationKey, UserId};
 use serde_json::json;
 
+use super::history::{event_rows, select_events};
 use super::journal::Writes;
-use super::past::{event_rows, select_events};
-use super::{Columns, Connection, Failure, SqlStore, Value, count, key_values, values};
+use super::{Connection, Failure, Row, SqlStore, Value, count, key_values, values};
 use crate::digest::hash;
-use crate::row;
+use crate::record;
 
-/// Characters of an owner's mark behind its `@`: enough that two owners hardly ever share one.
+/// Characters of an owner's mark after its `@`: enough that two owners hardly ever share one.
 const MARK_CHARS: usize = 16;
 
-/// Conversations with turns that are not in the index: those of `$2`, or of everybody if that is
-/// NULL. Where `$5` is 1, those without an open turn.
+/// Conversations with turns that are not indexed: of the user `$2`, or of all users if it is NULL.
+/// If `$5` is 1, only those without an open turn.
 pub(crate) const UNINDEXED: &str =
     "SELECT key, user_id, id, title, created_at, indexed_to, next_seq, turns, turn FROM adjutant_conversation
      WHERE agent = $1 AND indexed_turns <> turns AND substr(id, 15, 1) <> '8' AND (CAST($2 AS TEXT) IS NULL OR user_id = $2)
        AND (CAST($3 AS TEXT) IS NULL OR id <> $3) AND ($5 = 0 OR turn IS NULL)
      ORDER BY updated_at DESC, key DESC LIMIT $4";
 
-/// The beginning of the turn behind the next `$3` ones.
+/// The start of the turn after the next `$3` ones.
 const BEHIND: &str =
     "SELECT seq FROM adjutant_event WHERE conversation = $1 AND seq > $2 AND kind = 'turn_started'
      ORDER BY seq LIMIT 1 OFFSET $3";
 
-/// The beginnings and ends of turns in a part.
+/// The first and last events of the turns in a part.
 const PART: &str = select_events!(
     "adjutant_event AS event",
     "WHERE event.conversation = $1 AND seq > $2 AND seq <= $3 AND kind IN ('turn_started', 'turn_finished') ORDER BY seq"
 );
 
 const TOTALS: &str =
-    "SELECT count(*), CAST(coalesce(sum(indexed_passages), 0) AS BIGINT), CAST(coalesce(sum(indexed_length), 0) AS BIGINT)
+    "SELECT count(*) AS conversations, CAST(coalesce(sum(indexed_passages), 0) AS BIGINT) AS passages,
+       CAST(coalesce(sum(indexed_length), 0) AS BIGINT) AS length
      FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND indexed_passages > 0";
 
-/// For each of the matches in `$1`, a list in JSON, the number of passages: `$1[n]` as n.
-const HOLDING_FTS5: &str = "SELECT CAST(wanted.key AS INTEGER), count(*)
+/// Counts the passages for each of the matches in `$1`, a JSON list.
+const HOLDING_FTS5: &str = "SELECT CAST(wanted.key AS INTEGER) AS word, count(*) AS passages
      FROM json_each($1) AS wanted CROSS JOIN adjutant_passage_words
      WHERE adjutant_passage_words MATCH wanted.value GROUP BY wanted.key";
-const HOLDING_TSVECTOR: &str = "SELECT wanted.at - 1, count(*)
+const HOLDING_TSVECTOR: &str = "SELECT wanted.at - 1 AS word, count(*) AS passages
      FROM jsonb_array_elements_text(CAST($1 AS JSONB)) WITH ORDINALITY AS wanted (value, at)
      JOIN adjutant_passage ON array_to_tsvector(string_to_array(words, ' ')) @@ CAST(wanted.value AS TSQUERY) GROUP BY wanted.at";
 
-/// The passages that hold the rarest words, by the weights in `$3`, a list in JSON. The newest
-/// comes first of those that weigh the same. So many are looked at beyond those that are asked for
-/// as the conversation has that is left out.
+/// The passages with the rarest words, by the weights in `$3`, a JSON list; of equal weights the
+/// newest first. The limit is raised by the number of passages in the conversation that is left
+/// out.
 macro_rules! candidates {
     ($held:literal) => {
         concat!(
@@ -80,7 +83,7 @@ const CANDIDATES_TSVECTOR: &str = candidates!(
      JOIN adjutant_passage ON array_to_tsvector(string_to_array(words, ' ')) @@ CAST(wanted.value ->> 'match' AS TSQUERY)"
 );
 
-/// Moves the mark of a conversation, if it is where the part begins.
+/// Moves the mark of a conversation, if it is still where the part begins.
 const MOVE_MARK: &str =
     "UPDATE adjutant_conversation SET indexed_to = $6, indexed_turns = COALESCE($7, indexed_turns),
        indexed_passages = indexed_passages + $8, indexed_length = indexed_length + $9
@@ -89,32 +92,32 @@ const INSERT: &str =
     "INSERT INTO adjutant_passage (conversation, seq, number, turn, at, length, words)
      SELECT key, $4, $5, $6, $7, $8, $9 FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3";
 
-impl<B: Writes> PastConversations for SqlStore<B> {
+impl<B: Writes> ConversationIndex for SqlStore<B> {
     fn unindexed<'a>(
         &'a self,
         agent: &'a AgentName,
         turns: u32,
     ) -> BoxFuture<'a, Result<Vec<Unindexed>, StoreError>> {
-        self.run(async move {
-            let wanted = Wanted {
+        self.explained(async move {
+            let wanted = UnindexedQuery {
                 agent: agent.clone(),
                 user: None,
                 except: None,
                 turns,
                 at_rest: true,
             };
-            // Mostly there is nothing, and then this is all.
+            // Mostly everything is indexed, and this cheap query is all.
             if self
-                .0
-                .fetch_first(UNINDEXED, &wanted.listing(1))
+                .backend
+                .fetch_optional(UNINDEXED, &wanted.listing(1))
                 .await?
                 .is_none()
             {
                 return Ok(Vec::new());
             }
             let read = self
-                .0
-                .read(wanted, |rows, wanted| Box::pin(unindexed(rows, wanted)));
+                .backend
+                .read(wanted, |tx, wanted| Box::pin(unindexed(tx, wanted)));
             read.await.map(|(found, _)| found)
         })
     }
@@ -123,43 +126,35 @@ impl<B: Writes> PastConversations for SqlStore<B> {
         &'a self,
         parts: &'a [(ConversationKey, IndexedPart, Vec<Passage>)],
     ) -> BoxFuture<'a, Result<u64, StoreError>> {
-        self.run(async move {
-            self.0
-                .write(parts.to_vec(), |rows, parts| Box::pin(index(rows, parts)))
-                .await
-        })
+        self.write(parts.to_vec(), |tx, parts| Box::pin(index(tx, parts)))
     }
 
     fn search<'a>(
         &'a self,
         agent: &'a AgentName,
         user: &'a UserId,
-        query: PastQuery<'a>,
-    ) -> BoxFuture<'a, Result<PastFound, StoreError>> {
-        self.run(async move {
-            let newer = Wanted {
-                agent: agent.clone(),
-                user: Some(user.clone()),
-                except: query.except,
-                turns: query.unindexed_max,
-                at_rest: false,
-            };
-            let data = Search {
-                words: query.words.to_vec(),
-                candidates_max: query.candidates_max,
-                newer,
-            };
-            self.0
-                .read(data, |rows, data| Box::pin(search(rows, data)))
-                .await
-        })
+        query: IndexQuery<'a>,
+    ) -> BoxFuture<'a, Result<IndexMatches, StoreError>> {
+        let newer = UnindexedQuery {
+            agent: agent.clone(),
+            user: Some(user.clone()),
+            except: query.except,
+            turns: query.unindexed_max,
+            at_rest: false,
+        };
+        let data = Search {
+            words: query.words.to_vec(),
+            candidates_max: query.candidates_max,
+            newer,
+        };
+        self.read(data, |tx, data| Box::pin(search(tx, data)))
     }
 }
 
-/// Turns to read that are not in the index.
-struct Wanted {
+/// A query for turns that are not indexed.
+struct UnindexedQuery {
     agent: AgentName,
-    /// `None`: everybody's.
+    /// `None` for all users.
     user: Option<UserId>,
     except: Option<ConversationId>,
     turns: u32,
@@ -167,8 +162,8 @@ struct Wanted {
     at_rest: bool,
 }
 
-impl Wanted {
-    /// Returns the values of [`UNINDEXED`] for so many conversations.
+impl UnindexedQuery {
+    /// Returns the parameters of [`UNINDEXED`] with this limit.
     fn listing(&self, limit: i64) -> [Value<'_>; 5] {
         [
             self.agent.as_str().into(),
@@ -183,39 +178,38 @@ impl Wanted {
 struct Search {
     words: Vec<String>,
     candidates_max: u32,
-    newer: Wanted,
+    newer: UnindexedQuery,
 }
 
-/// Reads turns that are not in the index, and whether those are all.
+/// Reads turns that are not indexed. The flag is true if those are all.
 async fn unindexed<C: Connection>(
-    rows: &mut C,
-    wanted: &Wanted,
+    tx: &mut C,
+    wanted: &UnindexedQuery,
 ) -> Result<(Vec<Unindexed>, bool), Failure> {
-    let Wanted { agent, turns, .. } = wanted;
-    let listed = rows
-        .fetch(UNINDEXED, &wanted.listing(i64::from(*turns) + 1))
+    let UnindexedQuery { agent, turns, .. } = wanted;
+    let listed = tx
+        .fetch_all(UNINDEXED, &wanted.listing(i64::from(*turns) + 1))
         .await?;
     let (mut found, mut left) = (Vec::new(), i64::from(*turns));
     for mut columns in listed {
         if left == 0 {
             return Ok((found, false));
         }
-        let conversation = columns.int()?;
-        let (owner, id) = (columns.text()?, columns.text()?);
-        let key = row::conversation_key(agent.to_string(), owner, &id)?;
-        let title = columns.text()?;
-        let created_at = row::read_time(&columns.text()?, &format!("conversation {id}"))?;
-        let (after, last) = (columns.int()?, columns.int()? - 1);
-        let (begun, open) = (count(columns.int()?), columns.maybe_text()?);
-        let behind = rows
-            .fetch_first(BEHIND, values![conversation, after, left])
+        let conversation: i64 = columns.get("key")?;
+        let id: String = columns.get("id")?;
+        let key = record::conversation_key(agent.to_string(), columns.get("user_id")?, &id)?;
+        let created_at: String = columns.get("created_at")?;
+        let created_at = record::parse_time(&created_at, &format!("conversation {id}"))?;
+        let (after, next_seq): (i64, i64) = (columns.get("indexed_to")?, columns.get("next_seq")?);
+        let open: Option<String> = columns.get("turn")?;
+        let behind: Option<i64> = tx
+            .fetch_scalar(BEHIND, values![conversation, after, left])
             .await?;
-        let behind = behind.map(|mut columns| columns.int()).transpose()?;
-        let until = behind.map_or(last, |next| next - 1);
-        let events = rows
-            .fetch(PART, values![conversation, after, until])
+        let until = behind.unwrap_or(next_seq) - 1;
+        let events = tx
+            .fetch_all(PART, values![conversation, after, until])
             .await?;
-        let events = event_rows(rows, events).await?;
+        let events = event_rows(tx, events).await?;
         left -= events
             .iter()
             .map(|event| i64::from(event.kind == "turn_started"))
@@ -224,16 +218,19 @@ async fn unindexed<C: Connection>(
             created_at,
             after: count(after),
             until: count(until),
-            turns: (behind.is_none() && open.is_none()).then_some(begun),
+            turns: match (behind, open) {
+                (None, None) => Some(columns.get("turns")?),
+                _ => None,
+            },
         };
-        // One that cannot be read is what `check` finds; all others can be searched.
+        // An event that cannot be read is a finding of `check`; all others can be searched.
         let events = events
             .into_iter()
-            .filter_map(|event| event.read(&key).ok())
+            .filter_map(|event| event.decode(&key).ok())
             .collect();
         found.push(Unindexed {
             key,
-            title,
+            title: columns.get("title")?,
             part,
             events,
         });
@@ -245,10 +242,10 @@ async fn unindexed<C: Connection>(
 }
 
 async fn index<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     parts: &[(ConversationKey, IndexedPart, Vec<Passage>)],
 ) -> Result<u64, Failure> {
-    // In one order, so that of two who do the same one waits for the other.
+    // In a fixed order, so that two processes that index the same parts do not deadlock.
     let mut parts: Vec<_> = parts.iter().collect();
     parts.sort_by_key(|(key, _, _)| key.conversation.0);
     let mut moved = 0;
@@ -258,8 +255,8 @@ async fn index<C: Connection>(
             .iter()
             .map(|passage| i64::from(passage.length))
             .sum::<i64>();
-        let created_at = row::time_text(part.created_at);
-        let found = rows
+        let created_at = record::format_time(part.created_at);
+        let found = tx
             .execute(
                 MOVE_MARK,
                 key_values![
@@ -281,48 +278,48 @@ async fn index<C: Connection>(
         let lists: Vec<Vec<Value<'static>>> = passages
             .iter()
             .map(|passage| {
-                let text = |text: String| Value::Text(Some(text.into()));
-                vec![
-                    text(key.agent.to_string()),
-                    text(key.user.to_string()),
-                    text(key.conversation.to_string()),
-                    number(passage.seq).into(),
-                    i64::from(passage.number).into(),
-                    text(passage.turn.to_string()),
-                    text(row::time_text(passage.at)),
-                    i64::from(passage.length).into(),
-                    text(format!("{mark} {}", passage.words)),
+                values![
+                    key.agent.to_string(),
+                    key.user.to_string(),
+                    key.conversation.to_string(),
+                    number(passage.seq),
+                    i64::from(passage.number),
+                    passage.turn.to_string(),
+                    record::format_time(passage.at),
+                    i64::from(passage.length),
+                    format!("{mark} {}", passage.words),
                 ]
+                .to_vec()
             })
             .collect();
-        rows.execute_each(INSERT, &lists).await?;
+        tx.execute_each(INSERT, &lists).await?;
     }
     Ok(moved)
 }
 
-async fn search<C: Connection>(rows: &mut C, search: &Search) -> Result<PastFound, Failure> {
+async fn search<C: Connection>(tx: &mut C, search: &Search) -> Result<IndexMatches, Failure> {
     let Search {
         words,
         candidates_max,
         newer,
     } = search;
     let Some(user) = &newer.user else {
-        return Ok(PastFound::default());
+        return Ok(IndexMatches::default());
     };
-    let (unindexed, is_complete) = unindexed(rows, newer).await?;
-    let mut found = PastFound {
+    let (unindexed, is_complete) = unindexed(tx, newer).await?;
+    let mut found = IndexMatches {
         unindexed,
         is_complete,
         holding: vec![0; words.len()],
-        ..PastFound::default()
+        ..IndexMatches::default()
     };
-    let totals = rows
-        .fetch_first(TOTALS, values![newer.agent.as_str(), user.as_str()])
+    let totals = tx
+        .fetch_optional(TOTALS, values![newer.agent.as_str(), user.as_str()])
         .await?;
     if let Some(mut totals) = totals {
-        found.conversations = count(totals.int()?);
-        found.passages = count(totals.int()?);
-        found.length = count(totals.int()?);
+        found.conversations = totals.get("conversations")?;
+        found.passages = totals.get("passages")?;
+        found.length = totals.get("length")?;
     }
     if found.passages == 0 || words.is_empty() {
         return Ok(found);
@@ -337,16 +334,16 @@ async fn search<C: Connection>(rows: &mut C, search: &Search) -> Result<PastFoun
     } else {
         HOLDING_TSVECTOR
     };
-    for mut columns in rows
-        .fetch(statement, values![&json!(matches).to_string()])
+    for mut columns in tx
+        .fetch_all(statement, values![&json!(matches).to_string()])
         .await?
     {
-        let (at, passages) = (columns.int()?, columns.int()?);
-        if let Some(held) = usize::try_from(at)
+        let word: i64 = columns.get("word")?;
+        if let Some(held) = usize::try_from(word)
             .ok()
-            .and_then(|at| found.holding.get_mut(at))
+            .and_then(|word| found.holding.get_mut(word))
         {
-            *held = count(passages);
+            *held = columns.get("passages")?;
         }
     }
     // The rarer a word is, the more it weighs.
@@ -365,8 +362,8 @@ async fn search<C: Connection>(rows: &mut C, search: &Search) -> Result<PastFoun
         CANDIDATES_TSVECTOR
     };
     let except = newer.except.map(|except| except.to_string());
-    let candidates = rows
-        .fetch(
+    let candidates = tx
+        .fetch_all(
             statement,
             values![
                 newer.agent.as_str(),
@@ -384,25 +381,23 @@ async fn search<C: Connection>(rows: &mut C, search: &Search) -> Result<PastFoun
     Ok(found)
 }
 
-fn candidate(mut columns: Columns) -> Result<Candidate, StoreError> {
-    let id = columns.text()?;
+fn candidate(mut row: Row) -> Result<Candidate, StoreError> {
+    let id: String = row.get("id")?;
     let what = format!("a passage of conversation {id}");
-    let unreadable = |error: &dyn std::fmt::Display| row::unreadable(&what, error);
+    let small = |value: i64| u32::try_from(value).map_err(|error| record::unreadable(&what, error));
+    let words: String = row.get("words")?;
     Ok(Candidate {
-        conversation: id.parse().map_err(|error| unreadable(&error))?,
-        title: columns.text()?,
-        conversation_length: count(columns.int()?),
+        conversation: record::parse(&id, &what)?,
+        title: row.get("title")?,
+        conversation_length: row.get("indexed_length")?,
         passage: Passage {
-            seq: count(columns.int()?),
-            number: u32::try_from(columns.int()?).map_err(|error| unreadable(&error))?,
-            turn: columns
-                .text()?
-                .parse()
-                .map_err(|error| unreadable(&error))?,
-            at: row::read_time(&columns.text()?, &what)?,
-            length: u32::try_from(columns.int()?).map_err(|error| unreadable(&error))?,
-            words: columns
-                .text()?
+            seq: row.get("seq")?,
+            number: small(row.get("number")?)?,
+            turn: record::parse(&row.get::<String>("turn")?, &what)?,
+            at: record::parse_time(&row.get::<String>("at")?, &what)?,
+            length: small(row.get("length")?)?,
+            // The first word is the owner's mark.
+            words: words
                 .split_once(' ')
                 .map_or_else(String::new, |(_, words)| words.to_owned()),
         },
@@ -418,7 +413,7 @@ fn mark(agent: &AgentName, user: &UserId) -> String {
     )
 }
 
-/// Returns what the database is asked for to find the passages of an owner that hold a word.
+/// Returns the search expression for an owner's passages with a word.
 fn matching<C: Connection>(mark: &str, word: &str) -> String {
     if C::HAS_FTS5 {
         let quoted = |text: &str| text.replace('"', "\"\"");
@@ -429,9 +424,9 @@ fn matching<C: Connection>(mark: &str, word: &str) -> String {
     }
 }
 
-/// Statements that give passages to an heir, and set its mark so that what it is given and was not
-/// in the index is put there: that is behind no mark of its own.
-const GIVE: [&str; 3] = [
+/// Statements that move passages to an heir. They also set its mark so far back that the events it
+/// got and that were not indexed are indexed there.
+const MOVE_TO_HEIR: [&str; 3] = [
     "UPDATE adjutant_passage SET conversation = $2 WHERE conversation = $1 AND seq <= $3",
     "UPDATE adjutant_conversation SET indexed_turns = 0, indexed_to = (
        SELECT CASE WHEN origin.indexed_to < $3 AND origin.indexed_to < adjutant_conversation.indexed_to
@@ -445,31 +440,32 @@ const COUNT_AGAIN: &str = "UPDATE adjutant_conversation SET
        indexed_length = (SELECT CAST(coalesce(sum(length), 0) AS BIGINT) FROM adjutant_passage WHERE conversation = $1)
      WHERE key = $1";
 
-/// Gives the passages of a conversation up to a place to the branch that gets its events up to
-/// there.
-pub(super) async fn give_to_heir<C: Connection>(
-    rows: &mut C,
-    (conversation, heir, until): (i64, i64, i64),
+/// Moves the passages of a conversation up to a place to the branch that gets its events.
+pub(super) async fn move_to_heir<C: Connection>(
+    tx: &mut C,
+    conversation: i64,
+    heir: i64,
+    until: i64,
 ) -> Result<(), Failure> {
-    for statement in GIVE {
-        rows.execute(statement, values![conversation, heir, until])
+    for statement in MOVE_TO_HEIR {
+        tx.execute(statement, values![conversation, heir, until])
             .await?;
     }
     for conversation in [conversation, heir] {
-        rows.execute(COUNT_AGAIN, values![conversation]).await?;
+        tx.execute(COUNT_AGAIN, values![conversation]).await?;
     }
     Ok(())
 }
 
-/// Returns what does not fit together in the index of a conversation.
+/// Returns the inconsistency in the index of a conversation, if there is one.
 pub(super) async fn miscounted<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     conversation: i64,
 ) -> Result<Option<String>, Failure> {
-    let found = rows
-        .fetch_first(
-            "SELECT indexed_passages, indexed_length, (SELECT count(*) FROM adjutant_passage WHERE conversation = $1),
-               (SELECT CAST(coalesce(sum(length), 0) AS BIGINT) FROM adjutant_passage WHERE conversation = $1)
+    let found = tx
+        .fetch_optional(
+            "SELECT indexed_passages, indexed_length, (SELECT count(*) FROM adjutant_passage WHERE conversation = $1) AS passages,
+               (SELECT CAST(coalesce(sum(length), 0) AS BIGINT) FROM adjutant_passage WHERE conversation = $1) AS length
              FROM adjutant_conversation WHERE key = $1",
             values![conversation],
         )
@@ -477,8 +473,9 @@ pub(super) async fn miscounted<C: Connection>(
     let Some(mut found) = found else {
         return Ok(None);
     };
-    let (passages, length) = (found.int()?, found.int()?);
-    let (there, words) = (found.int()?, found.int()?);
+    let (passages, length): (i64, i64) =
+        (found.get("indexed_passages")?, found.get("indexed_length")?);
+    let (there, words): (i64, i64) = (found.get("passages")?, found.get("length")?);
     let fits = (passages, length) == (there, words);
     Ok((!fits).then(|| {
         format!("the index has {there} passages of {words} words, and {passages} of {length} are counted")

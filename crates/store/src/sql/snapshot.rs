@@ -1,16 +1,16 @@
-//! Snapshots of conversations: one each, which a newer one replaces.
+//! Snapshots of conversations. Each has at most one, which a newer one replaces.
 
 use adjutant_core::ConversationKey;
 use adjutant_core::conversation::{SNAPSHOT_VERSION, Snapshot};
 use adjutant_core::port::{Restorable, StoreError};
 
-use super::past::{event_rows, select_events};
-use super::{Connection, Failure, values};
+use super::history::{event_rows, select_events};
+use super::{Connection, Failure, from_row, values};
 use crate::digest::hash;
-use crate::row::EventRow;
+use crate::record::EventRow;
 
 /// A snapshot as it is stored.
-#[derive(Debug)]
+#[derive(Debug, serde::Deserialize)]
 pub(crate) struct SnapshotRow {
     pub(crate) seq: i64,
     pub(crate) messages_from: i64,
@@ -18,9 +18,10 @@ pub(crate) struct SnapshotRow {
     pub(crate) digest: String,
     pub(crate) body: String,
 }
+from_row! { SnapshotRow { seq, messages_from, v, digest, body } }
 
 impl SnapshotRow {
-    pub(crate) fn of(snapshot: &Snapshot) -> Result<Self, StoreError> {
+    pub(crate) fn from_snapshot(snapshot: &Snapshot) -> Result<Self, StoreError> {
         let place = |seq: u64| i64::try_from(seq).map_err(|_| StoreError::Conflict);
         let mut row = Self {
             seq: place(snapshot.seq)?,
@@ -29,34 +30,34 @@ impl SnapshotRow {
             digest: String::new(),
             body: snapshot.body.clone(),
         };
-        row.digest = row.expected();
+        row.digest = row.compute_digest();
         Ok(row)
     }
 
-    /// Returns the digest of what it says.
-    fn expected(&self) -> String {
+    /// Computes the digest of the content.
+    fn compute_digest(&self) -> String {
         hash(&format!(
             "{} {} {} {}",
             self.v, self.seq, self.messages_from, self.body
         ))
     }
 
-    /// Returns whether it is in a format that this program reads.
-    pub(super) fn is_known(&self) -> bool {
+    /// Returns true if the format is one that this program reads.
+    pub(super) fn has_known_format(&self) -> bool {
         self.v == i64::from(SNAPSHOT_VERSION)
     }
 
-    /// Returns whether it is as it was written.
-    pub(super) fn is_whole(&self) -> bool {
-        self.digest == self.expected()
+    /// Returns true if the content is as it was written.
+    pub(super) fn is_undamaged(&self) -> bool {
+        self.digest == self.compute_digest()
     }
 
-    /// Returns whether this program can read it.
+    /// Returns true if the snapshot can be restored by this program.
     pub(crate) fn is_usable(&self) -> bool {
-        self.is_known() && self.is_whole() && self.seq >= 1
+        self.has_known_format() && self.is_undamaged() && self.seq >= 1
     }
 
-    pub(super) fn read(&self) -> Option<Snapshot> {
+    pub(super) fn decode(&self) -> Option<Snapshot> {
         Some(Snapshot {
             seq: u64::try_from(self.seq).ok()?,
             messages_from: u64::try_from(self.messages_from).ok()?,
@@ -65,14 +66,14 @@ impl SnapshotRow {
     }
 }
 
-/// Events that have messages, from a place on up to another.
-const SAID: &str = select_events!(
+/// Selects events with messages, from one place to another.
+const MESSAGES: &str = select_events!(
     "adjutant_event AS event",
     "WHERE event.conversation = $1 AND seq >= $2 AND seq <= $3 AND kind IN ('history_set', 'turn_finished') ORDER BY seq"
 );
 
-/// The same of a branch. It is gone no further back than events are asked for.
-const SAID_OF_BRANCH: &str = concat!(
+/// The same for a branch. The recursion goes no further back than events are asked for.
+const MESSAGES_OF_BRANCH: &str = concat!(
     "WITH RECURSIVE line (key, until, from_key, from_seq) AS (
        SELECT key, next_seq - 1, branched_from_key, branched_from_seq FROM adjutant_conversation WHERE key = $1
        UNION ALL
@@ -87,13 +88,13 @@ const SAID_OF_BRANCH: &str = concat!(
     )
 );
 
-/// Puts a snapshot in the place of the last one.
+/// Replaces the snapshot of a conversation.
 pub(super) async fn write<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     conversation: i64,
     snapshot: &SnapshotRow,
 ) -> Result<(), Failure> {
-    rows.execute(
+    tx.execute(
         "INSERT INTO adjutant_snapshot (conversation, seq, messages_from, v, digest, body) VALUES ($1, $2, $3, $4, $5, $6)
          ON CONFLICT (conversation) DO UPDATE SET seq = excluded.seq, messages_from = excluded.messages_from,
            v = excluded.v, digest = excluded.digest, body = excluded.body",
@@ -110,68 +111,63 @@ pub(super) async fn write<C: Connection>(
     Ok(())
 }
 
-/// Reads the snapshot of a conversation as it is stored. `None`: it has none.
+/// Reads the snapshot of a conversation, if it has one.
 pub(super) async fn stored<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     conversation: i64,
 ) -> Result<Option<SnapshotRow>, Failure> {
-    let found = rows
-        .fetch_first(
+    let found = tx
+        .fetch_records(
             "SELECT seq, messages_from, v, digest, body FROM adjutant_snapshot WHERE conversation = $1",
             values![conversation],
         )
         .await?;
-    let Some(mut columns) = found else {
-        return Ok(None);
-    };
-    Ok(Some(SnapshotRow {
-        seq: columns.int()?,
-        messages_from: columns.int()?,
-        v: columns.int()?,
-        digest: columns.text()?,
-        body: columns.text()?,
-    }))
+    Ok(found.into_iter().next())
 }
 
-/// A snapshot with the events its messages are of, as they are stored.
+/// A snapshot and the events that its messages are in.
 #[derive(Debug)]
 pub(crate) struct RestorableRows {
     pub(crate) snapshot: SnapshotRow,
-    pub(crate) said: Vec<EventRow>,
+    pub(crate) messages: Vec<EventRow>,
 }
 
 impl RestorableRows {
-    pub(super) fn read(self, key: &ConversationKey) -> Result<Option<Restorable>, StoreError> {
-        let Some(snapshot) = self.snapshot.read() else {
+    pub(super) fn decode(self, key: &ConversationKey) -> Result<Option<Restorable>, StoreError> {
+        let Some(snapshot) = self.snapshot.decode() else {
             return Ok(None);
         };
-        let said = self
-            .said
+        let messages = self
+            .messages
             .into_iter()
-            .map(|event| event.read(key))
+            .map(|event| event.decode(key))
             .collect::<Result<_, _>>()?;
-        Ok(Some(Restorable { snapshot, said }))
+        Ok(Some(Restorable {
+            snapshot,
+            said: messages,
+        }))
     }
 }
 
-/// Reads the snapshot of a conversation whose next event goes to the place `next_seq`. `None`: it
-/// has none, or none that this program can read.
+/// Reads the snapshot of a conversation whose next sequence number is `next_seq`. `None` if it has
+/// none that this program can read.
 pub(super) async fn restorable<C: Connection>(
-    rows: &mut C,
-    (conversation, branched_from_seq): (i64, Option<i64>),
+    tx: &mut C,
+    conversation: i64,
+    branched_from_seq: Option<i64>,
     next_seq: i64,
 ) -> Result<Option<RestorableRows>, Failure> {
     let is_usable = |found: &SnapshotRow| found.is_usable() && found.seq < next_seq;
-    let Some(snapshot) = stored(rows, conversation).await?.filter(is_usable) else {
+    let Some(snapshot) = stored(tx, conversation).await?.filter(is_usable) else {
         return Ok(None);
     };
     let statement = match branched_from_seq {
-        Some(from) if snapshot.messages_from <= from => SAID_OF_BRANCH,
-        Some(_) | None => SAID,
+        Some(from) if snapshot.messages_from <= from => MESSAGES_OF_BRANCH,
+        Some(_) | None => MESSAGES,
     };
-    let said = match snapshot.messages_from <= snapshot.seq {
+    let messages = match snapshot.messages_from <= snapshot.seq {
         true => {
-            rows.fetch(
+            tx.fetch_all(
                 statement,
                 values![conversation, snapshot.messages_from, snapshot.seq],
             )
@@ -179,6 +175,6 @@ pub(super) async fn restorable<C: Connection>(
         }
         false => Vec::new(),
     };
-    let said = event_rows(rows, said).await?;
-    Ok(Some(RestorableRows { snapshot, said }))
+    let messages = event_rows(tx, messages).await?;
+    Ok(Some(RestorableRows { snapshot, messages }))
 }

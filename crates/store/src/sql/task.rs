@@ -1,16 +1,17 @@
 //! Tasks and their ids.
 
-use adjutant_core::port::{StoreError, TaskStore};
-use adjutant_core::{
-    BoxFuture, DELETED_TASK_DAYS, IdempotencyKey, StoreId, Task, TaskChange, TaskChanged,
-    TaskDescription, TaskFilter, TaskId, UserId,
+use adjutant_core::port::StoreError;
+use adjutant_core::{BoxFuture, IdempotencyKey, StoreId, UserId};
+use adjutant_tools::{
+    DELETED_TASK_DAYS, Task, TaskChange, TaskChanged, TaskDescription, TaskFilter, TaskId,
+    TaskStore,
 };
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Backend, Columns, Connection, Failure, SqlStore, values};
-use crate::row::{self, TaskRow};
+use super::{Backend, Connection, Failure, FromRow as _, Row, SqlStore, values};
+use crate::record::{self, TaskRow};
 
-/// Tasks of the user `$1`.
+/// Selects the tasks of the user `$1`.
 macro_rules! select_tasks {
     ($rest:literal) => {
         concat!(
@@ -38,13 +39,9 @@ impl<B: Backend> TaskStore for SqlStore<B> {
         change: &'a TaskChange,
         key: Option<&'a IdempotencyKey>,
     ) -> BoxFuture<'a, Result<TaskChanged, StoreError>> {
-        self.run(async move {
-            let data = (user.clone(), change.clone(), key.cloned());
-            self.0
-                .write(data, |rows, (user, change, key)| {
-                    Box::pin(apply(rows, user, change, key.as_ref()))
-                })
-                .await
+        let data = (user.clone(), change.clone(), key.cloned());
+        self.write(data, |tx, (user, change, key)| {
+            Box::pin(apply(tx, user, change, key.as_ref()))
         })
     }
 
@@ -53,13 +50,16 @@ impl<B: Backend> TaskStore for SqlStore<B> {
         user: &'a UserId,
         filter: TaskFilter,
     ) -> BoxFuture<'a, Result<Vec<Task>, StoreError>> {
-        self.run(async move {
+        self.explained(async move {
             let statement = match filter {
                 TaskFilter::All => select_tasks!("ORDER BY id"),
                 TaskFilter::Pending => OPEN,
                 TaskFilter::Completed => select_tasks!("AND completed_at IS NOT NULL ORDER BY id"),
             };
-            let rows = self.0.fetch(statement, values![user.as_str()]).await?;
+            let rows = self
+                .backend
+                .fetch_all(statement, values![user.as_str()])
+                .await?;
             Ok(rows
                 .into_iter()
                 .map(|columns| task(columns, user))
@@ -74,7 +74,7 @@ impl<B: Backend> TaskStore for SqlStore<B> {
         before: Option<TaskId>,
         limit: u32,
     ) -> BoxFuture<'a, Result<Vec<Task>, StoreError>> {
-        self.run(async move {
+        self.explained(async move {
             let statement = match filter {
                 TaskFilter::All => select_tasks!("AND id < $2 ORDER BY id DESC LIMIT $3"),
                 TaskFilter::Pending => LAST_OPEN,
@@ -88,8 +88,8 @@ impl<B: Backend> TaskStore for SqlStore<B> {
                 .and_then(|before| i64::try_from(before.get()).ok())
                 .unwrap_or(i64::MAX);
             let rows = self
-                .0
-                .fetch(statement, values![user.as_str(), before, i64::from(limit)])
+                .backend
+                .fetch_all(statement, values![user.as_str(), before, i64::from(limit)])
                 .await?;
             Ok(rows
                 .into_iter()
@@ -104,33 +104,34 @@ impl<B: Backend> TaskStore for SqlStore<B> {
         user: &'a UserId,
         id: TaskId,
     ) -> BoxFuture<'a, Result<Option<Task>, StoreError>> {
-        self.run(self.0.read((user.clone(), id), |rows, (user, id)| {
-            Box::pin(find(rows, user, *id))
-        }))
+        self.read((user.clone(), id), |tx, (user, id)| {
+            Box::pin(find(tx, user, *id))
+        })
     }
 }
 
-/// Carries out one change, once per key.
+/// Applies a change, once per key.
 pub(super) async fn apply<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     user: &UserId,
     change: &TaskChange,
     key: Option<&IdempotencyKey>,
 ) -> Result<TaskChanged, Failure> {
-    take_turns(rows, user).await?;
+    lock_user(tx, user).await?;
+    // After the lock, so that a concurrent repeat waits here and then finds the outcome.
     if let Some(key) = key
-        && let Some(outcome) = outcome(rows, user, key).await?
+        && let Some(outcome) = outcome(tx, user, key).await?
     {
         return Ok(outcome);
     }
-    let now = rows.now().await?;
+    let now = tx.now().await?;
     let outcome = match change {
         TaskChange::Add { description } => {
-            let task = new(user, new_id(rows, user).await?, description, now);
-            write(rows, &task).await?;
+            let task = new(user, new_id(tx, user).await?, description, now);
+            write(tx, &task).await?;
             TaskChanged::Added { task }
         }
-        TaskChange::Update { id, description } => match find(rows, user, *id).await? {
+        TaskChange::Update { id, description } => match find(tx, user, *id).await? {
             Some(task) => {
                 let before = task.description.clone();
                 let task = Task {
@@ -138,12 +139,12 @@ pub(super) async fn apply<C: Connection>(
                     updated_at: now,
                     ..task
                 };
-                write(rows, &task).await?;
+                write(tx, &task).await?;
                 TaskChanged::Updated { task, before }
             }
             None => TaskChanged::NoSuchTask { id: *id },
         },
-        TaskChange::Complete { id } => match find(rows, user, *id).await? {
+        TaskChange::Complete { id } => match find(tx, user, *id).await? {
             Some(task) if task.completed => TaskChanged::Completed {
                 task,
                 already: true,
@@ -155,7 +156,7 @@ pub(super) async fn apply<C: Connection>(
                     completed_at: Some(now),
                     ..task
                 };
-                write(rows, &task).await?;
+                write(tx, &task).await?;
                 TaskChanged::Completed {
                     task,
                     already: false,
@@ -163,19 +164,19 @@ pub(super) async fn apply<C: Connection>(
             }
             None => TaskChanged::NoSuchTask { id: *id },
         },
-        TaskChange::Delete { id } => match find(rows, user, *id).await? {
+        TaskChange::Delete { id } => match find(tx, user, *id).await? {
             Some(task) => {
-                delete(rows, &task, now).await?;
+                delete(tx, &task, now).await?;
                 TaskChanged::Deleted { task }
             }
             None => TaskChanged::NoSuchTask { id: *id },
         },
-        TaskChange::Restore { id } => match find(rows, user, *id).await? {
+        TaskChange::Restore { id } => match find(tx, user, *id).await? {
             Some(task) => TaskChanged::Restored {
                 task,
                 already: true,
             },
-            None => match restore(rows, user, *id, now).await? {
+            None => match restore(tx, user, *id, now).await? {
                 Some(task) => TaskChanged::Restored {
                     task,
                     already: false,
@@ -185,46 +186,47 @@ pub(super) async fn apply<C: Connection>(
         },
     };
     if let Some(key) = key {
-        record(rows, user, (key, &outcome), now).await?;
+        record(tx, user, key, &outcome, now).await?;
     }
     Ok(outcome)
 }
 
-/// Writes what a change led to under its key.
+/// Stores the outcome of a change under its key.
 pub(super) async fn record<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     user: &UserId,
-    (key, outcome): (&IdempotencyKey, &TaskChanged),
+    key: &IdempotencyKey,
+    outcome: &TaskChanged,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    rows.execute(
+    tx.execute(
         "INSERT INTO adjutant_applied_change (user_id, key, outcome, at) VALUES ($1, $2, $3, $4)",
         values![
             user.as_str(),
             key.as_str(),
-            &row::outcome_text(outcome)?,
-            &row::time_text(now)
+            &record::encode_outcome(outcome)?,
+            &record::format_time(now)
         ],
     )
     .await?;
     Ok(())
 }
 
-/// Returns the time before which a task was deleted for good.
-pub(super) fn gone_before(now: Timestamp) -> String {
+/// Returns the time since which deleted tasks can be restored.
+pub(super) fn restorable_since(now: Timestamp) -> String {
     let kept = SignedDuration::from_hours(DELETED_TASK_DAYS * 24);
-    row::time_text(now.checked_sub(kept).unwrap_or(Timestamp::MIN))
+    record::format_time(now.checked_sub(kept).unwrap_or(Timestamp::MIN))
 }
 
-/// Removes a task, and keeps it aside.
-async fn delete<C: Connection>(rows: &mut C, task: &Task, now: Timestamp) -> Result<(), Failure> {
-    let (user, row) = (task.user_id.as_str(), TaskRow::of(task));
-    rows.execute(
+/// Moves a task to the deleted ones, from which it can be restored for a while.
+async fn delete<C: Connection>(tx: &mut C, task: &Task, now: Timestamp) -> Result<(), Failure> {
+    let (user, row) = (task.user_id.as_str(), TaskRow::from_task(task));
+    tx.execute(
         "DELETE FROM adjutant_deleted_task WHERE user_id = $1 AND deleted_at < $2",
-        values![user, &gone_before(now)],
+        values![user, &restorable_since(now)],
     )
     .await?;
-    rows.execute(
+    tx.execute(
         "INSERT INTO adjutant_deleted_task (user_id, id, description, created_at, updated_at, completed_at, deleted_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
         values![
@@ -234,11 +236,11 @@ async fn delete<C: Connection>(rows: &mut C, task: &Task, now: Timestamp) -> Res
             &row.created_at,
             &row.updated_at,
             row.completed_at.as_deref(),
-            &row::time_text(now)
+            &record::format_time(now)
         ],
     )
     .await?;
-    rows.execute(
+    tx.execute(
         "DELETE FROM adjutant_task WHERE user_id = $1 AND id = $2",
         values![user, row.id],
     )
@@ -246,9 +248,9 @@ async fn delete<C: Connection>(rows: &mut C, task: &Task, now: Timestamp) -> Res
     Ok(())
 }
 
-/// Brings a deleted task back, if it is kept.
+/// Restores a deleted task, if it still can be.
 async fn restore<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     user: &UserId,
     id: TaskId,
     now: Timestamp,
@@ -256,19 +258,19 @@ async fn restore<C: Connection>(
     let Ok(id) = i64::try_from(id.get()) else {
         return Ok(None);
     };
-    let columns = rows
-        .fetch_first(
+    let columns = tx
+        .fetch_optional(
             "SELECT id, description, created_at, updated_at, completed_at FROM adjutant_deleted_task
              WHERE user_id = $1 AND id = $2 AND deleted_at >= $3",
-            values![user.as_str(), id, &gone_before(now)],
+            values![user.as_str(), id, &restorable_since(now)],
         )
         .await?;
     let Some(columns) = columns else {
         return Ok(None);
     };
     let task = task(columns, user)?;
-    write(rows, &task).await?;
-    rows.execute(
+    write(tx, &task).await?;
+    tx.execute(
         "DELETE FROM adjutant_deleted_task WHERE user_id = $1 AND id = $2",
         values![user.as_str(), id],
     )
@@ -288,11 +290,11 @@ fn new(user: &UserId, id: TaskId, description: &TaskDescription, now: Timestamp)
     }
 }
 
-/// A user's changes happen one after the other, also where transactions run beside each other: the
-/// row that counts the user's ids is locked until the end of this one.
-pub(super) async fn take_turns<C: Connection>(rows: &mut C, user: &UserId) -> Result<(), Failure> {
+/// Serializes the changes of a user where transactions run concurrently: the row that counts the
+/// user's ids is locked until the end of the transaction.
+pub(super) async fn lock_user<C: Connection>(tx: &mut C, user: &UserId) -> Result<(), Failure> {
     if C::LOCKS_ROWS {
-        rows.execute(
+        tx.execute(
             "INSERT INTO adjutant_task_counter AS task_counter (user_id, last_id) VALUES ($1, 0)
              ON CONFLICT (user_id) DO UPDATE SET last_id = task_counter.last_id",
             values![user.as_str()],
@@ -302,59 +304,56 @@ pub(super) async fn take_turns<C: Connection>(rows: &mut C, user: &UserId) -> Re
     Ok(())
 }
 
-/// What a change with this key led to.
+/// Reads the outcome of the change with this key, if it was applied.
 pub(super) async fn outcome<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     user: &UserId,
     key: &IdempotencyKey,
 ) -> Result<Option<TaskChanged>, Failure> {
-    let kept = rows
-        .fetch_first(
+    let kept = tx
+        .fetch_scalar(
             "SELECT outcome FROM adjutant_applied_change WHERE user_id = $1 AND key = $2",
             values![user.as_str(), key.as_str()],
         )
         .await?;
-    let Some(mut kept) = kept else {
-        return Ok(None);
-    };
-    Ok(Some(row::read_outcome(&kept.text()?, key)?))
+    let kept = kept.map(|kept: String| record::parse_outcome(&kept, key));
+    Ok(kept.transpose()?)
 }
 
-/// An id the user's tasks never had.
-pub(super) async fn new_id<C: Connection>(rows: &mut C, user: &UserId) -> Result<TaskId, Failure> {
-    let counted = rows
-        .fetch_first(
+/// Returns an id that none of the user's tasks ever had.
+pub(super) async fn new_id<C: Connection>(tx: &mut C, user: &UserId) -> Result<TaskId, Failure> {
+    let id: Option<i64> = tx
+        .fetch_scalar(
             "INSERT INTO adjutant_task_counter AS task_counter (user_id, last_id) VALUES ($1, 1)
              ON CONFLICT (user_id) DO UPDATE SET last_id = task_counter.last_id + 1 RETURNING last_id",
             values![user.as_str()],
         )
         .await?;
-    let id = counted.map(|mut counted| counted.int()).transpose()?;
     let id = id
         .and_then(|id| u64::try_from(id).ok())
         .and_then(TaskId::new);
-    Ok(id.ok_or_else(|| row::unreadable("the counter of task ids", "it is below 1"))?)
+    Ok(id.ok_or_else(|| record::unreadable("the counter of task ids", "it is below 1"))?)
 }
 
 async fn find<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     user: &UserId,
     id: TaskId,
 ) -> Result<Option<Task>, Failure> {
-    // An id beyond what the database counts to was never given.
+    // No task has an id that the database cannot count to.
     let Ok(id) = i64::try_from(id.get()) else {
         return Ok(None);
     };
-    let columns = rows
-        .fetch_first(select_tasks!("AND id = $2"), values![user.as_str(), id])
+    let columns = tx
+        .fetch_optional(select_tasks!("AND id = $2"), values![user.as_str(), id])
         .await?;
     Ok(columns.map(|columns| task(columns, user)).transpose()?)
 }
 
-/// Writes a new task, or one that changed.
-async fn write<C: Connection>(rows: &mut C, task: &Task) -> Result<(), Failure> {
-    let row = TaskRow::of(task);
-    rows.execute(
+/// Inserts or updates a task.
+async fn write<C: Connection>(tx: &mut C, task: &Task) -> Result<(), Failure> {
+    let row = TaskRow::from_task(task);
+    tx.execute(
         "INSERT INTO adjutant_task (user_id, id, description, created_at, updated_at, completed_at)
          VALUES ($1, $2, $3, $4, $5, $6)
          ON CONFLICT (user_id, id) DO UPDATE SET description = excluded.description,
@@ -372,13 +371,6 @@ async fn write<C: Connection>(rows: &mut C, task: &Task) -> Result<(), Failure> 
     Ok(())
 }
 
-pub(super) fn task(mut columns: Columns, user: &UserId) -> Result<Task, StoreError> {
-    let row = TaskRow {
-        id: columns.int()?,
-        description: columns.text()?,
-        created_at: columns.text()?,
-        updated_at: columns.text()?,
-        completed_at: columns.maybe_text()?,
-    };
-    row.read(user)
+fn task(mut row: Row, user: &UserId) -> Result<Task, StoreError> {
+    TaskRow::from_row(&mut row)?.decode(user)
 }

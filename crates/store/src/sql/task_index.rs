@@ -1,17 +1,18 @@
 //! The numbers of tasks that are lines of notes.
 
-use adjutant_core::port::{NumbersChange, StoreError, TaskIndex, TaskNumber};
-use adjutant_core::{BoxFuture, IdempotencyKey, MemoryScope, TaskChanged, TaskId, UserId};
+use adjutant_core::port::StoreError;
+use adjutant_core::{BoxFuture, IdempotencyKey, MemoryScope, UserId};
+use adjutant_tools::{NumbersChange, TaskChanged, TaskId, TaskIndex, TaskNumber};
 
-use super::task::{new_id, outcome, record, take_turns};
-use super::{Backend, Columns, Connection, Failure, SqlStore, values};
-use crate::row;
+use super::task::{lock_user, new_id, outcome, record};
+use super::{Backend, Connection, Failure, Row, SqlStore, values};
+use crate::record;
 
-/// The form in which numbers are written.
+/// Format version of the stored numbers.
 const VERSION: i64 = 1;
 
-/// Changes that are written together, owned.
-struct Written {
+/// Changes of one transaction as owned data.
+struct NumbersWrite {
     scope: MemoryScope,
     put: Vec<TaskNumber>,
     removed: Vec<TaskId>,
@@ -23,12 +24,12 @@ impl<B: Backend> TaskIndex for SqlStore<B> {
         &'a self,
         scope: &'a MemoryScope,
     ) -> BoxFuture<'a, Result<Vec<TaskNumber>, StoreError>> {
-        self.run(async move {
+        self.explained(async move {
             let rows = self
-                .0
-                .fetch(
+                .backend
+                .fetch_all(
                     "SELECT id, at, v, body FROM adjutant_task_number WHERE scope = $1 ORDER BY id",
-                    values![&row::scope_hash(scope)],
+                    values![&record::scope_hash(scope)],
                 )
                 .await?;
             Ok(rows.into_iter().map(number).collect::<Result<_, _>>()?)
@@ -40,16 +41,16 @@ impl<B: Backend> TaskIndex for SqlStore<B> {
         user: &'a UserId,
         count: usize,
     ) -> BoxFuture<'a, Result<Vec<TaskId>, StoreError>> {
-        self.run(self.0.write((user.clone(), count), |rows, (user, count)| {
+        self.write((user.clone(), count), |tx, (user, count)| {
             Box::pin(async move {
-                take_turns(rows, user).await?;
+                lock_user(tx, user).await?;
                 let mut ids = Vec::with_capacity(*count);
                 for _ in 0..*count {
-                    ids.push(new_id(rows, user).await?);
+                    ids.push(new_id(tx, user).await?);
                 }
                 Ok(ids)
             })
-        }))
+        })
     }
 
     fn put_numbers<'a>(
@@ -57,7 +58,7 @@ impl<B: Backend> TaskIndex for SqlStore<B> {
         scope: &'a MemoryScope,
         change: NumbersChange<'a>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let written = Written {
+        let written = NumbersWrite {
             scope: scope.clone(),
             put: change.put.to_vec(),
             removed: change.removed.to_vec(),
@@ -65,10 +66,7 @@ impl<B: Backend> TaskIndex for SqlStore<B> {
                 .applied
                 .map(|(key, changed)| (key.clone(), changed.clone())),
         };
-        self.run(
-            self.0
-                .write(written, |rows, written| Box::pin(put(rows, written))),
-        )
+        self.write(written, |tx, written| Box::pin(put(tx, written)))
     }
 
     fn applied<'a>(
@@ -76,26 +74,23 @@ impl<B: Backend> TaskIndex for SqlStore<B> {
         user: &'a UserId,
         key: &'a IdempotencyKey,
     ) -> BoxFuture<'a, Result<Option<TaskChanged>, StoreError>> {
-        self.run(
-            self.0
-                .read((user.clone(), key.clone()), |rows, (user, key)| {
-                    Box::pin(outcome(rows, user, key))
-                }),
-        )
+        self.read((user.clone(), key.clone()), |tx, (user, key)| {
+            Box::pin(outcome(tx, user, key))
+        })
     }
 }
 
-async fn put<C: Connection>(rows: &mut C, written: &Written) -> Result<(), Failure> {
-    let scope = row::scope_hash(&written.scope);
+async fn put<C: Connection>(tx: &mut C, written: &NumbersWrite) -> Result<(), Failure> {
+    let scope = record::scope_hash(&written.scope);
     for id in &written.removed {
-        rows.execute(
+        tx.execute(
             "DELETE FROM adjutant_task_number WHERE scope = $1 AND id = $2",
-            values![&scope, row::number(id.get())],
+            values![&scope, record::saturate(id.get())],
         )
         .await?;
     }
     for number in &written.put {
-        rows.execute(
+        tx.execute(
             "INSERT INTO adjutant_task_number (scope, user_id, vault, id, at, v, body)
              VALUES ($1, $2, $3, $4, $5, $6, $7)
              ON CONFLICT (scope, id) DO UPDATE SET at = excluded.at, v = excluded.v, body = excluded.body",
@@ -103,8 +98,8 @@ async fn put<C: Connection>(rows: &mut C, written: &Written) -> Result<(), Failu
                 &scope,
                 written.scope.user.as_str(),
                 &written.scope.vault,
-                row::number(number.id.get()),
-                &row::time_text(number.at),
+                record::saturate(number.id.get()),
+                &record::format_time(number.at),
                 VERSION,
                 &number.body,
             ],
@@ -112,27 +107,26 @@ async fn put<C: Connection>(rows: &mut C, written: &Written) -> Result<(), Failu
         .await?;
     }
     if let Some((key, changed)) = &written.applied {
-        let now = rows.now().await?;
-        record(rows, &written.scope.user, (key, changed), now).await?;
+        let now = tx.now().await?;
+        record(tx, &written.scope.user, key, changed, now).await?;
     }
     Ok(())
 }
 
-/// Reads `id, at, v, body`.
-fn number(mut columns: Columns) -> Result<TaskNumber, StoreError> {
-    let id = columns.int()?;
+fn number(mut row: Row) -> Result<TaskNumber, StoreError> {
+    let id: i64 = row.get("id")?;
     let what = format!("the number {id} of a task in notes");
     let id = u64::try_from(id).ok().and_then(TaskId::new);
-    let id = id.ok_or_else(|| row::unreadable(&what, "it is below 1"))?;
-    let at = row::read_time(&columns.text()?, &what)?;
-    let v = columns.int()?;
+    let id = id.ok_or_else(|| record::unreadable(&what, "it is below 1"))?;
+    let at = record::parse_time(&row.get::<String>("at")?, &what)?;
+    let v: i64 = row.get("v")?;
     if v != VERSION {
         let reason = format!("it has format version {v}, this program reads {VERSION}");
-        return Err(row::unreadable(&what, reason));
+        return Err(record::unreadable(&what, reason));
     }
     Ok(TaskNumber {
         id,
         at,
-        body: columns.text()?,
+        body: row.get("body")?,
     })
 }

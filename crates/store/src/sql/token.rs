@@ -1,15 +1,14 @@
-//! Tokens, by the digest of their secret.
+//! Access tokens, found by the digest of their secret.
 
 use adjutant_core::port::{Role, StoreError, TokenGrant, TokenKind, TokenRecord, TokenStore};
 use adjutant_core::{BoxFuture, UserId};
 use jiff::Timestamp;
 
-use super::{Backend, Columns, Connection, Failure, SqlStore, values};
+use super::{Backend, Connection, Failure, Row, SqlStore, values};
 use crate::digest::hex;
-use crate::row;
+use crate::record;
 
-/// Every column of a record, as [`token`] reads them. What stands behind it is the rest of the
-/// statement.
+/// Selects the columns that [`token`] reads, but not the digest of the secret.
 macro_rules! select {
     ($rest:literal) => {
         concat!(
@@ -26,14 +25,14 @@ impl<B: Backend> TokenStore for SqlStore<B> {
         grant: &'a TokenGrant,
         digest: &'a [u8; 32],
     ) -> BoxFuture<'a, Result<TokenRecord, StoreError>> {
-        self.run(async move {
+        self.explained(async move {
             let digest = hex(digest);
-            // The digest tells nothing about the secret, and its beginning tells tokens apart.
+            // The digest does not reveal the secret, and its first characters distinguish tokens.
             let id = digest[..12].to_owned();
             let data = (id, digest, grant.clone());
-            self.0
-                .write(data, |rows, (id, digest, grant)| {
-                    Box::pin(create(rows, id, digest, grant))
+            self.backend
+                .write(data, |tx, (id, digest, grant)| {
+                    Box::pin(create(tx, id, digest, grant))
                 })
                 .await
         })
@@ -43,10 +42,10 @@ impl<B: Backend> TokenStore for SqlStore<B> {
         &'a self,
         digest: &'a [u8; 32],
     ) -> BoxFuture<'a, Result<Option<TokenRecord>, StoreError>> {
-        self.run(async move {
+        self.explained(async move {
             let found = self
-                .0
-                .fetch_first(select!("WHERE digest = $1"), values![&hex(digest)])
+                .backend
+                .fetch_optional(select!("WHERE digest = $1"), values![&hex(digest)])
                 .await?;
             Ok(found.map(token).transpose()?)
         })
@@ -58,17 +57,13 @@ impl<B: Backend> TokenStore for SqlStore<B> {
         at: Timestamp,
         expires_at: Option<Timestamp>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.run(async move {
-            let data = (
-                id.to_owned(),
-                row::time_text(at),
-                expires_at.map(row::time_text),
-            );
-            self.0
-                .write(data, |rows, (id, at, expires_at)| {
-                    Box::pin(used(rows, id, at, expires_at))
-                })
-                .await
+        let data = (
+            id.to_owned(),
+            record::format_time(at),
+            expires_at.map(record::format_time),
+        );
+        self.write(data, |tx, (id, at, expires_at)| {
+            Box::pin(used(tx, id, at, expires_at))
         })
     }
 
@@ -76,10 +71,10 @@ impl<B: Backend> TokenStore for SqlStore<B> {
         &'a self,
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<TokenRecord>, StoreError>> {
-        self.run(async move {
+        self.explained(async move {
             let rows = self
-                .0
-                .fetch(
+                .backend
+                .fetch_all(
                     select!(
                         "WHERE (CAST($1 AS TEXT) IS NULL OR user_id = $1) ORDER BY created_at, id"
                     ),
@@ -91,11 +86,7 @@ impl<B: Backend> TokenStore for SqlStore<B> {
     }
 
     fn revoke_token<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.run(async move {
-            self.0
-                .write(id.to_owned(), |rows, id| Box::pin(revoke(rows, id)))
-                .await
-        })
+        self.write(id.to_owned(), |tx, id| Box::pin(revoke(tx, id)))
     }
 
     fn revoke_tokens_of<'a>(
@@ -103,35 +94,31 @@ impl<B: Backend> TokenStore for SqlStore<B> {
         user: &'a UserId,
         kind: Option<TokenKind>,
     ) -> BoxFuture<'a, Result<u64, StoreError>> {
-        self.run(async move {
-            let data = (user.clone(), kind.map(|kind| kind.as_str().to_owned()));
-            self.0
-                .write(data, |rows, (user, kind)| {
-                    Box::pin(revoke_all(rows, user, kind))
-                })
-                .await
+        let data = (user.clone(), kind.map(|kind| kind.as_str().to_owned()));
+        self.write(data, |tx, (user, kind)| {
+            Box::pin(revoke_all(tx, user, kind))
         })
     }
 }
 
 async fn create<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     id: &str,
     digest: &str,
     grant: &TokenGrant,
 ) -> Result<TokenRecord, Failure> {
-    let created_at = rows.now().await?;
-    let now = row::time_text(created_at);
-    rows.execute(
+    let created_at = tx.now().await?;
+    let now = record::format_time(created_at);
+    tx.execute(
         "DELETE FROM adjutant_token WHERE user_id = $1 AND kind = 'session' AND expires_at <= $2",
         values![grant.user.as_str(), &now],
     )
     .await?;
     let (expires_at, ends_at) = (
-        grant.expires_at.map(row::time_text),
-        grant.ends_at.map(row::time_text),
+        grant.expires_at.map(record::format_time),
+        grant.ends_at.map(record::format_time),
     );
-    rows.execute(
+    tx.execute(
         "INSERT INTO adjutant_token (id, digest, user_id, name, role, kind, created_at, expires_at, ends_at, parent)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
         values![
@@ -159,12 +146,12 @@ async fn create<C: Connection>(
 }
 
 async fn used<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     id: &str,
     at: &str,
     expires_at: &Option<String>,
 ) -> Result<(), Failure> {
-    rows.execute(
+    tx.execute(
         "UPDATE adjutant_token SET used_at = $1, expires_at = $2
          WHERE id = $3 AND revoked_at IS NULL AND (used_at IS NULL OR used_at < $1)",
         values![at, expires_at.as_deref(), id],
@@ -173,69 +160,68 @@ async fn used<C: Connection>(
     Ok(())
 }
 
-async fn revoke<C: Connection>(rows: &mut C, id: &str) -> Result<bool, Failure> {
-    let now = rows.now().await?;
-    let revoked = rows
+async fn revoke<C: Connection>(tx: &mut C, id: &str) -> Result<bool, Failure> {
+    let now = tx.now().await?;
+    let revoked = tx
         .execute(
             "UPDATE adjutant_token SET revoked_at = $1 WHERE revoked_at IS NULL AND id IN (
                WITH RECURSIVE made (id) AS (
                  SELECT id FROM adjutant_token WHERE id = $2 AND revoked_at IS NULL
                  UNION SELECT t.id FROM adjutant_token AS t JOIN made ON t.parent = made.id)
                SELECT id FROM made)",
-            values![&row::time_text(now), id],
+            values![&record::format_time(now), id],
         )
         .await?;
     Ok(revoked > 0)
 }
 
-async fn revoke_all<C: Connection>(
-    rows: &mut C,
+/// Revokes the tokens of a user, of one kind or all.
+pub(super) async fn revoke_all<C: Connection>(
+    tx: &mut C,
     user: &UserId,
     kind: &Option<String>,
 ) -> Result<u64, Failure> {
-    let now = rows.now().await?;
-    rows.execute(
+    let now = tx.now().await?;
+    tx.execute(
         "UPDATE adjutant_token SET revoked_at = $1
          WHERE user_id = $2 AND revoked_at IS NULL AND (CAST($3 AS TEXT) IS NULL OR kind = $3)",
-        values![&row::time_text(now), user.as_str(), kind.as_deref()],
+        values![&record::format_time(now), user.as_str(), kind.as_deref()],
     )
     .await
 }
 
-fn token(mut columns: Columns) -> Result<TokenRecord, StoreError> {
-    let id = columns.text()?;
+fn token(mut row: Row) -> Result<TokenRecord, StoreError> {
+    let id: String = row.get("id")?;
     let what = format!("token {id}");
-    let time = |text: String| -> Result<Timestamp, StoreError> { row::read_time(&text, &what) };
-    let user = UserId::new(columns.text()?).map_err(|error| row::unreadable(&what, error))?;
-    let name = columns.text()?;
-    let role: Role = columns
-        .text()?
-        .parse()
-        .map_err(|error| row::unreadable(&what, error))?;
-    let kind = match columns.text()?.as_str() {
+    let user = UserId::new(row.get::<String>("user_id")?)
+        .map_err(|error| record::unreadable(&what, error))?;
+    let role: Role = record::parse(&row.get::<String>("role")?, &what)?;
+    let kind = match row.get::<String>("kind")?.as_str() {
         "token" => TokenKind::Token,
         "session" => TokenKind::Session,
         other => {
-            return Err(row::unreadable(
+            return Err(record::unreadable(
                 &what,
                 format!("{other:?} is no kind of token"),
             ));
         }
     };
-    let created_at = time(columns.text()?)?;
-    let expires_at = columns.maybe_text()?.map(time).transpose()?;
-    let ends_at = columns.maybe_text()?.map(time).transpose()?;
-    let used_at = columns.maybe_text()?.map(time).transpose()?;
-    let revoked_at = columns.maybe_text()?.map(time).transpose()?;
-    let parent = columns.maybe_text()?;
+    let created_at = record::parse_time(&row.get::<String>("created_at")?, &what)?;
+    let mut time = |name| -> Result<Option<Timestamp>, StoreError> {
+        row.get::<Option<String>>(name)?
+            .map(|text| record::parse_time(&text, &what))
+            .transpose()
+    };
+    let (expires_at, ends_at) = (time("expires_at")?, time("ends_at")?);
+    let (used_at, revoked_at) = (time("used_at")?, time("revoked_at")?);
     let grant = TokenGrant {
         user,
-        name,
+        name: row.get("name")?,
         role,
         kind,
         expires_at,
         ends_at,
-        parent,
+        parent: row.get("parent")?,
     };
     Ok(TokenRecord {
         id,

@@ -1,4 +1,4 @@
-//! A copy of a database file, and whether a file is sound.
+//! Backup of a database file, and the check that a file is sound.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -9,14 +9,14 @@ use adjutant_core::port::StoreError;
 use rusqlite::Connection;
 
 use super::error;
-use super::open::{self, How};
+use super::open::{self, FileOptions};
 use crate::sql::Failure;
 
-/// At most so many damages of one kind are told.
+/// Most findings of one kind.
 const DAMAGES_MAX: usize = 100;
 
-/// What SQLite finds wrong with a database: pages, indices, and rows that refer to what is not
-/// there.
+/// Returns what SQLite finds wrong with a database: damaged pages and indices, and rows that refer
+/// to missing rows.
 pub(super) fn damages(connection: &Connection) -> Result<Vec<String>, Failure> {
     let mut check = connection.prepare("PRAGMA integrity_check(100)")?;
     let found = check
@@ -38,10 +38,13 @@ pub(super) fn damages(connection: &Connection) -> Result<Vec<String>, Failure> {
     Ok(damages)
 }
 
-/// Writes a copy that is whole and sound, or nothing. What is there already is left alone.
-pub(super) fn write(from: &How, to: &Path) -> Result<(), Failure> {
+/// Writes a complete and checked copy, or nothing. An existing file is not overwritten.
+pub(super) fn write(from: &FileOptions, to: &Path) -> Result<(), Failure> {
     let about_copy = |failure: Failure| {
-        Failure::Store(error::at(failure, &format!("the copy {}", to.display())))
+        Failure::Store(error::explain(
+            failure,
+            &format!("the copy {}", to.display()),
+        ))
     };
     let to = std::path::absolute(to).map_err(|error| unusable(to, error))?;
     if fs::symlink_metadata(&to).is_ok() {
@@ -52,8 +55,8 @@ pub(super) fn write(from: &How, to: &Path) -> Result<(), Failure> {
         .path
         .to_str()
         .ok_or_else(|| unusable(&to, "SQLite takes only names in Unicode"))?;
-    // A connection of its own: those that read may write nowhere, and others wait for the one that
-    // writes.
+    // A separate connection: the readers may write nowhere, and the writer would block others for
+    // the time of the copy.
     let source = from.connect()?;
     source
         .execute("VACUUM INTO ?1", [name])
@@ -65,17 +68,17 @@ pub(super) fn write(from: &How, to: &Path) -> Result<(), Failure> {
             "the copy {} is not sound, so there is none: {damage}",
             to.display()
         );
-        return Err(StoreError::Unreadable { message }.into());
+        return Err(StoreError::unreadable(message).into());
     }
     partial.become_file(&to)?;
     Ok(())
 }
 
-/// Looks at a copy, and makes it a database that is read beside a writer, as ours are.
+/// Checks a copy, and switches it to WAL mode.
 fn sound(path: &Path) -> Result<Vec<String>, Failure> {
     let copy = Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     open::write_ahead(&copy)?;
-    // Fails unless it has our tables.
+    // Fails unless the file has our tables.
     copy.query_row(
         "SELECT max(version) FROM adjutant_migration",
         [],
@@ -84,13 +87,13 @@ fn sound(path: &Path) -> Result<Vec<String>, Failure> {
     damages(&copy)
 }
 
-/// A file that is not whole yet. Removed when dropped.
+/// A file that is still being written. Removed when dropped.
 struct Partial {
     path: PathBuf,
 }
 
 impl Partial {
-    /// An empty file beside the place it is for, for its owner's eyes only.
+    /// Creates an empty file beside the target, accessible to the owner only.
     fn create(to: &Path) -> Result<Self, StoreError> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let Some(name) = to.file_name() else {
@@ -109,17 +112,17 @@ impl Partial {
         Ok(Self { path })
     }
 
-    /// Gives it its name, unless somebody else has taken that meanwhile; survives a power failure
-    /// from then on.
+    /// Gives the file its final name, unless a file of that name appeared meanwhile. From then on
+    /// it survives a power failure.
     fn become_file(self, to: &Path) -> Result<(), StoreError> {
         File::open(&self.path)
             .and_then(|file| file.sync_all())
             .map_err(|error| unusable(to, error))?;
+        // A hard link fails if the name exists; a rename would replace the file.
         match fs::hard_link(&self.path, to) {
             Ok(()) => {}
             Err(_) if fs::symlink_metadata(to).is_ok() => return Err(taken(to)),
-            // A file system without links: nothing there tells in one step whether the name is
-            // free.
+            // A file system without hard links has no atomic way to fail if the name is taken.
             Err(_) => fs::rename(&self.path, to).map_err(|error| unusable(to, error))?,
         }
         #[cfg(unix)]
@@ -137,7 +140,7 @@ impl Drop for Partial {
         for ending in ["", "-wal", "-shm", "-journal"] {
             let mut name = self.path.clone().into_os_string();
             name.push(ending);
-            // Not there, or renamed: either is as it should be.
+            // Missing, or renamed: both are fine.
             let _ = fs::remove_file(name);
         }
     }
@@ -148,11 +151,11 @@ fn taken(to: &Path) -> StoreError {
         "{} is there already and is left as it is; choose another name",
         to.display()
     );
-    StoreError::Unusable { message }
+    StoreError::unusable(message)
 }
 
-fn unusable(to: &Path, reason: impl std::fmt::Display) -> StoreError {
-    StoreError::Unusable {
-        message: format!("the copy {} cannot be written: {reason}", to.display()),
-    }
+fn unusable(to: &Path, reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreError {
+    let reason = reason.into();
+    let message = format!("the copy {} cannot be written: {reason}", to.display());
+    StoreError::unusable(message).with_source(reason)
 }

@@ -1,9 +1,10 @@
-//! A connection to a database, as one thread uses it.
+//! A SQLite connection that implements [`Connection`].
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use adjutant_core::port::StoreError;
@@ -12,85 +13,84 @@ use rusqlite::CachedStatement;
 use rusqlite::types::ValueRef;
 use tokio::runtime::Handle;
 
-use crate::row;
-use crate::sql::{Cell, Columns, Connection, Failure, Value, Work};
+use crate::record;
+use crate::sql::{Cell, Connection, Failure, Row, Value, Work};
 use crate::worker;
 
-/// Prepared statements that are kept: more than there are in `sql`.
+/// Prepared statements that are cached: more than there are in the module `sql`.
 const STATEMENTS: usize = 256;
 
 /// A connection, inside a transaction or not.
 #[derive(Debug)]
-pub struct Rows {
-    pub(super) connection: rusqlite::Connection,
-    /// Set if the changes of the work that runs are to be undone although it succeeds.
+pub struct SqliteConnection {
+    pub(super) raw: rusqlite::Connection,
+    /// Set if the changes of the running work are to be rolled back although it succeeds.
     pub(super) is_undone: bool,
-    /// Bytes of text that were handed to statements since it was set to 0.
+    /// Bytes of text that were bound to statements since it was set to 0.
     pub(super) bytes: usize,
-    /// The statements that were prepared, with their parameters as SQLite numbers them, by address
-    /// and length.
+    /// Statements with parameters as SQLite numbers them (`?1` for `$1`), by the address and length
+    /// of the original.
     numbered: RefCell<HashMap<(usize, usize), String>>,
 }
 
-impl Rows {
+impl SqliteConnection {
     pub(super) fn new(connection: rusqlite::Connection) -> Self {
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         Self {
-            connection,
+            raw: connection,
             is_undone: false,
             bytes: 0,
             numbered: RefCell::default(),
         }
     }
 
-    /// Carries out a statement that begins or ends something.
-    pub(super) fn say(&self, statement: &'static str) -> Result<(), Failure> {
-        self.connection.prepare_cached(statement)?.raw_execute()?;
+    /// Runs a statement without parameters, such as `BEGIN` or `COMMIT`.
+    pub(super) fn run(&self, statement: &'static str) -> Result<(), Failure> {
+        self.raw.prepare_cached(statement)?.raw_execute()?;
         Ok(())
     }
 
-    /// Returns whether no transaction is open. SQLite ends one by itself after some errors, such as
+    /// Returns true if no transaction is open. SQLite ends one by itself after some errors, such as
     /// a full disk (sqlite.org/lang_transaction.html, 3).
     pub(super) fn is_autocommit(&self) -> bool {
-        self.connection.is_autocommit()
+        self.raw.is_autocommit()
     }
 
-    /// Returns the number of rows that statements have changed since the connection was opened.
+    /// Returns the number of rows that were changed since the connection was opened.
     pub(super) fn changes(&self) -> u64 {
-        self.connection.total_changes()
+        self.raw.total_changes()
     }
 
-    /// Ends the transaction, if one is open, without its changes. SQLite's own answer to an error
-    /// here is to end it as well.
+    /// Rolls the transaction back, if one is open. After an error here SQLite has rolled it back
+    /// itself.
     pub(super) fn roll_back(&self) {
         if !self.is_autocommit() {
-            let _ = self.say("ROLLBACK");
+            let _ = self.run("ROLLBACK");
         }
     }
 
-    /// Does work that only reads, in a transaction of its own.
+    /// Runs work that only reads, in a transaction of its own.
     pub(super) fn read<D, T>(&mut self, data: &D, work: Work<Self, D, T>) -> Result<T, Failure> {
-        self.say("BEGIN")?;
-        let done = at_once(work(self, data));
+        self.run("BEGIN")?;
+        let done = poll_ready(work(self, data));
         self.roll_back();
         done
     }
 
-    /// Returns the statement with its values. `$1` is a name for SQLite, numbered as the names
-    /// first appear, and names are found by their text each time; so it is prepared with `?1`,
-    /// which is a number.
+    /// Prepares a statement and binds its values. To SQLite `$1` is a named parameter, which it
+    /// looks up by text for each binding; `?1` is a number, so the statement is prepared with that.
     fn prepare(
         &self,
         statement: &'static str,
         values: &[Value<'_>],
     ) -> Result<CachedStatement<'_>, Failure> {
         let mut texts = self.numbered.borrow_mut();
-        // A statement is in the program, and stays there: its address tells which it is.
+        // Statements are `'static`, so the address identifies one without hashing its text.
         let address = (statement.as_ptr() as usize, statement.len());
         let text = texts
             .entry(address)
             .or_insert_with(|| statement.replace('$', "?"));
-        let mut prepared = self.connection.prepare_cached(text)?;
+        let mut prepared = self.raw.prepare_cached(text)?;
         for parameter in 1..=prepared.parameter_count() {
             match values.get(parameter - 1) {
                 Some(Value::Int(value)) => prepared.raw_bind_parameter(parameter, value)?,
@@ -100,7 +100,7 @@ impl Rows {
                 }
                 None => {
                     let message = format!("a statement has no value for its parameter {parameter}");
-                    return Err(StoreError::Unusable { message }.into());
+                    return Err(StoreError::unusable(message).into());
                 }
             }
         }
@@ -108,9 +108,10 @@ impl Rows {
     }
 }
 
-impl Connection for Rows {
+impl Connection for SqliteConnection {
     const LOCKS_ROWS: bool = false;
-    /// The highest number is remembered with every row.
+    /// `AUTOINCREMENT` remembers the highest number with every row, also of one that came with its
+    /// number.
     const HAS_SEQUENCES: bool = false;
     const HAS_FTS5: bool = true;
 
@@ -124,29 +125,33 @@ impl Connection for Rows {
         Ok(u64::try_from(changed).unwrap_or(u64::MAX))
     }
 
-    async fn fetch(
+    async fn fetch_all(
         &mut self,
         statement: &'static str,
         values: &[Value<'_>],
-    ) -> Result<Vec<Columns>, Failure> {
+    ) -> Result<Vec<Row>, Failure> {
         let mut prepared = self.prepare(statement, values)?;
-        let columns = prepared.column_count();
+        let names: Arc<[String]> = prepared
+            .column_names()
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
         let mut rows = prepared.raw_query();
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
-            let cells = (0..columns).map(|at| cell(row.get_ref(at)?));
-            found.push(Columns::new(cells.collect::<Result<_, Failure>>()?));
+            let cells = (0..names.len()).map(|column| cell(row.get_ref(column)?));
+            found.push(Row::new(&names, cells.collect::<Result<_, Failure>>()?));
         }
         Ok(found)
     }
 
-    /// The thread waits, which is there for nothing else.
+    /// Blocks the thread, which serves only this connection.
     async fn wait<T: Send>(runtime: &Handle, until: impl Future<Output = T> + Send) -> T {
         runtime.block_on(until)
     }
 
     async fn script(&mut self, statements: &'static str) -> Result<(), Failure> {
-        Ok(self.connection.execute_batch(statements)?)
+        Ok(self.raw.execute_batch(statements)?)
     }
 
     #[expect(
@@ -161,9 +166,9 @@ impl Connection for Rows {
         self.is_undone = true;
     }
 
-    /// All workers of a file are on this machine, so a dead one is known at once.
-    fn is_gone(worker: &str) -> bool {
-        worker::is_gone(worker)
+    /// All workers with this file are on this machine, so a dead one is noticed at once.
+    fn is_dead(worker: &str) -> bool {
+        worker::is_dead(worker)
     }
 }
 
@@ -181,22 +186,22 @@ fn cell(value: ValueRef<'_>) -> Result<Cell, Failure> {
         ValueRef::Real(value) => Cell::Real(value),
         ValueRef::Text(text) => match std::str::from_utf8(text) {
             Ok(text) => Cell::Text(text.to_owned()),
-            Err(error) => return Err(row::unreadable("a text", error).into()),
+            Err(error) => return Err(record::unreadable("a text", error).into()),
         },
         ValueRef::Blob(_) => {
-            return Err(row::unreadable("a column", "it holds bytes and no text").into());
+            return Err(record::unreadable("a column", "it holds bytes and no text").into());
         }
     })
 }
 
-/// Runs work on a connection that never waits for anything to its end.
-pub(super) fn at_once<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+/// Runs work on a SQLite connection, whose futures never wait, to its end.
+pub(super) fn poll_ready<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     match pin!(work).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => done,
         Poll::Pending => {
             let message =
                 "work inside a transaction waits for something else, which it must not".to_owned();
-            Err(StoreError::Unusable { message }.into())
+            Err(StoreError::unusable(message).into())
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What SQLite says, in words that name the file and the next step.
+//! Turns SQLite's errors into errors that name the file and the next step.
 
 use std::fmt;
 
@@ -7,19 +7,17 @@ use rusqlite::{Error, ffi};
 
 use crate::sql::Failure;
 
-/// As the caller gets it. `place`: the database as a person would name it.
-pub(super) fn at(failure: Failure, place: &dyn fmt::Display) -> StoreError {
+/// Converts a failure into the error that the caller gets. `place` names the database for a person.
+pub(super) fn explain(failure: Failure, place: &dyn fmt::Display) -> StoreError {
     match failure {
-        Failure::Store(error) => crate::sql::placed(error, place),
-        Failure::Sqlite(error) => explain(&error, place),
+        Failure::Store(error) => crate::sql::add_place(error, place),
+        Failure::Sqlite(error) => from_driver(&error, place).with_source(error),
         #[cfg(feature = "postgres")]
-        Failure::Postgres(error) => StoreError::Unusable {
-            message: format!("{place}: {error}"),
-        },
+        Failure::Postgres(error) => StoreError::unusable(format!("{place}: {error}")),
     }
 }
 
-/// Somebody else has the database locked.
+/// Returns true if another connection holds a lock.
 pub(super) fn is_busy(failure: &Failure) -> bool {
     matches!(
         code_of(failure).map(primary),
@@ -27,39 +25,32 @@ pub(super) fn is_busy(failure: &Failure) -> bool {
     )
 }
 
-/// There is no space left.
+/// Returns true if the disk is full.
 pub(super) fn is_full(failure: &Failure) -> bool {
     code_of(failure).map(primary) == Some(code::FULL)
 }
 
-/// SQLite could not open the file, or one of those that it makes beside it: it says the one of a
-/// file system that is mounted for reading, and the other of a folder that may not be written to.
+/// Returns true if SQLite could not open the file or one of those beside it. It reports the first
+/// code on a read-only file system, and the second for a folder that may not be written to.
 pub(super) fn is_not_openable(failure: &Failure) -> bool {
     let code = code_of(failure);
     code.is_some_and(|code| primary(code) == code::CANTOPEN || code == code::READONLY_DIRECTORY)
 }
 
-/// The same failure for somebody else.
+/// Copies a failure for another caller of the same batch: the driver's errors cannot be cloned.
 pub(super) fn copy(failure: &Failure) -> Failure {
     match failure {
         Failure::Store(error) => Failure::Store(error.clone()),
         Failure::Sqlite(Error::SqliteFailure(error, message)) => {
             Error::SqliteFailure(*error, message.clone()).into()
         }
-        Failure::Sqlite(other) => StoreError::Unavailable {
-            message: other.to_string(),
-        }
-        .into(),
+        Failure::Sqlite(other) => StoreError::unavailable(other.to_string()).into(),
         #[cfg(feature = "postgres")]
-        Failure::Postgres(other) => StoreError::Unavailable {
-            message: other.to_string(),
-        }
-        .into(),
+        Failure::Postgres(other) => StoreError::unavailable(other.to_string()).into(),
     }
 }
 
-/// Primary result codes, and some extended codes. Source: sqlite.org/rescode.html (checked
-/// 2026-11).
+/// Result codes of SQLite. Source: sqlite.org/rescode.html (checked 2026-11).
 mod code {
     pub(super) const PERM: i32 = 3;
     pub(super) const BUSY: i32 = 5;
@@ -75,42 +66,34 @@ mod code {
     pub(super) const CONSTRAINT_UNIQUE: i32 = 2067;
 }
 
-fn explain(error: &Error, place: &dyn fmt::Display) -> StoreError {
-    let unusable = |message: String| StoreError::Unusable { message };
-    let unavailable = |message: String| StoreError::Unavailable { message };
+fn from_driver(error: &Error, place: &dyn fmt::Display) -> StoreError {
     match extended(error) {
         Some(code::CONSTRAINT_PRIMARYKEY | code::CONSTRAINT_UNIQUE) => StoreError::Conflict,
         Some(code) => match primary(code) {
-            code::BUSY | code::LOCKED => unavailable(format!(
+            code::BUSY | code::LOCKED => StoreError::unavailable(format!(
                 "{place} is locked by another process; try again, or stop that process"
             )),
-            code::PERM | code::READONLY => StoreError::ReadOnly {
-                message: format!(
-                    "{place} may not be written to; make the file and its folder writable, or choose another place"
-                ),
-            },
-            code::CANTOPEN => unusable(format!(
+            code::PERM | code::READONLY => StoreError::read_only(format!(
+                "{place} may not be written to; make the file and its folder writable, or choose another place"
+            )),
+            code::CANTOPEN => StoreError::unusable(format!(
                 "{place} cannot be opened; check that its folder exists and that you may read and write there"
             )),
-            code::FULL => StoreError::Full {
-                message: format!(
-                    "there is no space left for {place}; free some, then the same again works"
-                ),
-            },
-            code::IOERR => unusable(format!(
+            code::FULL => StoreError::full(format!(
+                "there is no space left for {place}; free some, then the same again works"
+            )),
+            code::IOERR => StoreError::unusable(format!(
                 "{place} cannot be read or written ({error}); check the disk and its free space"
             )),
-            code::NOTADB => unusable(format!(
+            code::NOTADB => StoreError::unusable(format!(
                 "{place} is not a database, or its start is damaged; it is left as it is: move it away, or put a backup in its place"
             )),
-            code::CORRUPT => StoreError::Unreadable {
-                message: format!(
-                    "{place} is damaged and left as it is: copy it, then put a backup in its place or try `sqlite3 FILE .recover`"
-                ),
-            },
-            _ => unusable(format!("{place} does not do what is asked of it: {error}")),
+            code::CORRUPT => StoreError::unreadable(format!(
+                "{place} is damaged and left as it is: copy it, then put a backup in its place or try `sqlite3 FILE .recover`"
+            )),
+            _ => StoreError::unusable(format!("{place} does not do what is asked of it: {error}")),
         },
-        None => unavailable(format!("{place}: {error}")),
+        None => StoreError::unavailable(format!("{place}: {error}")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Finding or making the database file, and bringing its schema up to date.
+//! Opens or creates the database file, and migrates its schema.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 use adjutant_core::port::StoreError;
 use rusqlite::{Connection, OpenFlags};
 
-use super::connection::{Rows, at_once};
+use super::connection::{SqliteConnection, poll_ready};
 use super::error;
 use crate::sql::Failure;
 use crate::sql::migrate::{self, Dialect, Migrations};
 
-/// How long one process waits for another's transaction.
+/// Time that one process waits for the lock of another.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// 'ADJT', as the first migration writes it.
+/// 'ADJT', as the first migration writes it into the file's header.
 const APPLICATION_ID: i64 = 0x4144_4a54;
 
 pub(super) const MIGRATIONS: Migrations = Migrations {
@@ -51,23 +51,23 @@ const DIALECT: Dialect = Dialect {
     create: "CREATE TABLE adjutant_migration (
                version INTEGER NOT NULL PRIMARY KEY, description TEXT NOT NULL, checksum BLOB NOT NULL,
                installed_on TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP) STRICT",
-    applied: "SELECT version, lower(hex(checksum)) FROM adjutant_migration ORDER BY version",
+    applied: "SELECT version, lower(hex(checksum)) AS checksum FROM adjutant_migration ORDER BY version",
     note: "INSERT INTO adjutant_migration (version, description, checksum) VALUES ($1, $2, unhex($3))",
-    first_applied: "SELECT version, lower(hex(checksum)) FROM _sqlx_migrations ORDER BY version",
+    first_applied: "SELECT version, lower(hex(checksum)) AS checksum FROM _sqlx_migrations ORDER BY version",
     first_note: "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
                  VALUES ($1, $2, TRUE, unhex($3), -1)",
 };
 
-/// The address of a file, and the way to open it.
+/// The path of a database file and the way to open it.
 #[derive(Debug, Clone)]
-pub(super) struct How {
+pub(super) struct FileOptions {
     path: PathBuf,
     busy_timeout: Duration,
-    /// It can only be read, as one that nobody changes.
+    /// True if the file is opened read-only as one that no process changes.
     is_immutable: bool,
 }
 
-impl How {
+impl FileOptions {
     pub(super) fn connect(&self) -> Result<Connection, Failure> {
         let (name, access) = if self.is_immutable {
             (
@@ -86,14 +86,14 @@ impl How {
         Ok(connection)
     }
 
-    pub(super) fn connect_reader(&self) -> Result<Rows, Failure> {
+    pub(super) fn connect_reader(&self) -> Result<SqliteConnection, Failure> {
         let connection = self.connect()?;
         connection.pragma_update(None, "query_only", true)?;
-        Ok(Rows::new(connection))
+        Ok(SqliteConnection::new(connection))
     }
 }
 
-/// A file that nobody changes (sqlite.org/uri.html).
+/// Returns the URI that opens a file as immutable (sqlite.org/uri.html).
 fn uri(path: &Path) -> PathBuf {
     let mut uri = "file://".to_owned();
     let path = path.to_string_lossy();
@@ -113,70 +113,75 @@ fn uri(path: &Path) -> PathBuf {
     uri.into()
 }
 
-/// Opens a file, making it and its folder if they are not there; the connection that writes to it.
-pub(super) fn file(path: &Path, busy_timeout: Duration) -> Result<(Rows, How), Failure> {
+/// Opens a file for writing, creating it and its folder if needed.
+pub(super) fn file(
+    path: &Path,
+    busy_timeout: Duration,
+) -> Result<(SqliteConnection, FileOptions), Failure> {
     create(path)?;
-    let mut how = How {
+    let mut options = FileOptions {
         path: path.to_owned(),
         busy_timeout,
         is_immutable: false,
     };
-    // Whatever is wrong with the file is found before anything could be written to it.
-    let schema = match inspect(&how) {
-        // In WAL mode SQLite needs two files beside the database, even to read it. Where they are
-        // not there and may not be made, the database can only be read as one that nobody changes
+    // The file is inspected first: a file that is not ours must not be written to.
+    let schema = match inspect(&options) {
+        // In WAL mode SQLite needs two files beside the database, even to read it. Where they do
+        // not exist and may not be created, the database can only be read as immutable
         // (sqlite.org/wal.html, "Read-Only Databases").
         Err(failure)
             if error::is_not_openable(&failure) && path.is_file() && holds_everything(path) =>
         {
-            how.is_immutable = true;
-            inspect(&how)?
+            options.is_immutable = true;
+            inspect(&options)?
         }
         found => found?,
     };
     if schema == Schema::Old {
-        migrate(&how)?;
+        migrate(&options)?;
     }
-    Ok((Rows::new(how.connect()?), how))
+    Ok((SqliteConnection::new(options.connect()?), options))
 }
 
-/// Opens a file that is there and whose schema is of this version. `None`: it would have to be made
-/// or changed first.
+/// Opens an existing file that has the current schema. `None` if it would have to be created or
+/// migrated.
 pub(super) fn as_it_is(
     path: &Path,
     busy_timeout: Duration,
-) -> Result<Option<(Rows, How)>, Failure> {
-    let how = How {
+) -> Result<Option<(SqliteConnection, FileOptions)>, Failure> {
+    let options = FileOptions {
         path: path.to_owned(),
         busy_timeout,
         is_immutable: false,
     };
-    if !path.is_file() || inspect(&how)? == Schema::Old {
+    if !path.is_file() || inspect(&options)? == Schema::Old {
         return Ok(None);
     }
-    Ok(Some((Rows::new(how.connect()?), how)))
+    Ok(Some((SqliteConnection::new(options.connect()?), options)))
 }
 
-/// Makes a database that lives as long as its connection.
-pub(super) fn memory() -> Result<Rows, Failure> {
+/// Opens a database that lives as long as its connection.
+pub(super) fn memory() -> Result<SqliteConnection, Failure> {
     let connection = Connection::open_in_memory()?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    let mut rows = Rows::new(connection);
-    run_migrations(&mut rows, &MIGRATIONS)?;
-    Ok(rows)
+    let mut connection = SqliteConnection::new(connection);
+    run_migrations(&mut connection, &MIGRATIONS)?;
+    Ok(connection)
 }
 
-/// What we make is for the owner's eyes only; what is there already is left as the owner made it.
+/// Creates the file, accessible to the owner only. The permissions of an existing file or folder
+/// stay as they are.
 fn create(path: &Path) -> Result<(), StoreError> {
     if path.to_str().is_none() {
-        return Err(StoreError::Unusable {
-            message: "SQLite takes only names in Unicode; choose another".to_owned(),
-        });
+        return Err(StoreError::unusable(
+            "SQLite takes only names in Unicode; choose another",
+        ));
     }
-    let unusable = |what: &str, error: std::io::Error| StoreError::Unusable {
-        message: format!(
+    let unusable = |what: &str, error: std::io::Error| {
+        StoreError::unusable(format!(
             "{what} cannot be made: {error}; choose another place, or get the right to write there"
-        ),
+        ))
+        .with_source(error)
     };
     if let Some(folder) = path.parent().filter(|folder| !folder.is_dir()) {
         let mut builder = std::fs::DirBuilder::new();
@@ -188,8 +193,8 @@ fn create(path: &Path) -> Result<(), StoreError> {
             .map_err(|error| unusable("its folder", error))?;
     }
     let mut options = std::fs::OpenOptions::new();
-    // Never opens a file that is there: closing it again would release the locks SQLite holds on it
-    // in this process (sqlite.org/howtocorrupt.html, 2.2).
+    // Never opens an existing file: closing it again would release the locks that SQLite holds on
+    // it in this process (sqlite.org/howtocorrupt.html, 2.2).
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -200,7 +205,7 @@ fn create(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Whether the file alone is the whole database: no other file has what was written last.
+/// Returns true if the file alone is the whole database, because its WAL is empty.
 fn holds_everything(path: &Path) -> bool {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
@@ -216,18 +221,17 @@ enum Schema {
     Old,
 }
 
-/// Reads what the file is, and writes nothing.
-fn inspect(how: &How) -> Result<Schema, Failure> {
-    let connection = how.connect()?;
+/// Reads the file's state without writing to it.
+fn inspect(options: &FileOptions) -> Result<Schema, Failure> {
+    let connection = options.connect()?;
     let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     if number("SELECT count(*) FROM sqlite_schema")? == 0 {
         return Ok(Schema::Old);
     }
     if number("PRAGMA application_id")? != APPLICATION_ID {
-        return Err(StoreError::Unusable {
-            message: "it belongs to another program and is left as it is; choose another place"
-                .to_owned(),
-        }
+        return Err(StoreError::unusable(
+            "it belongs to another program and is left as it is; choose another place".to_owned(),
+        )
         .into());
     }
     let prefixed = number(
@@ -245,18 +249,17 @@ fn inspect(how: &How) -> Result<Schema, Failure> {
     }
 }
 
-/// Brings the schema up to date. Of several processes that start at once, one does it and the
-/// others wait.
-fn migrate(how: &How) -> Result<(), Failure> {
-    let patience = Instant::now() + how.busy_timeout;
+/// Migrates the schema. If several processes start at once, one migrates and the others wait.
+fn migrate(options: &FileOptions) -> Result<(), Failure> {
+    let patience = Instant::now() + options.busy_timeout;
     loop {
         let done = || {
-            let connection = how.connect()?;
+            let connection = options.connect()?;
             write_ahead(&connection)?;
-            run_migrations(&mut Rows::new(connection), &MIGRATIONS)
+            run_migrations(&mut SqliteConnection::new(connection), &MIGRATIONS)
         };
         match done() {
-            // The change to WAL does not wait for locks by itself
+            // The change to WAL mode does not wait for locks by itself
             // (sqlite.org/c3ref/busy_handler.html).
             Err(failure) if error::is_busy(&failure) && Instant::now() < patience => {
                 std::thread::sleep(Duration::from_millis(20));
@@ -266,36 +269,39 @@ fn migrate(how: &How) -> Result<(), Failure> {
     }
 }
 
-/// Lets others read beside whoever writes.
+/// Switches to WAL mode, in which others read while one writes.
 pub(super) fn write_ahead(connection: &Connection) -> Result<(), Failure> {
-    // A pragma that answers with a row.
+    // The pragma returns the new mode as a row.
     Ok(connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?)
 }
 
-/// A table that others refer to is made anew only while foreign keys are not enforced
-/// (sqlite.org/lang_altertable.html, 7), and that cannot change inside a transaction. They are
-/// checked before it is committed.
-pub(super) fn run_migrations(rows: &mut Rows, migrations: &Migrations) -> Result<(), Failure> {
-    rows.connection.pragma_update(None, "foreign_keys", false)?;
-    rows.say("BEGIN EXCLUSIVE")?;
-    match run_all(rows, migrations) {
-        Ok(()) => rows.say("COMMIT")?,
+/// Runs migrations in an exclusive transaction. Foreign keys are off meanwhile, because a table
+/// that others refer to can only be rebuilt so (sqlite.org/lang_altertable.html, 7); the pragma has
+/// no effect inside a transaction. They are checked before the commit.
+pub(super) fn run_migrations(
+    connection: &mut SqliteConnection,
+    migrations: &Migrations,
+) -> Result<(), Failure> {
+    connection.raw.pragma_update(None, "foreign_keys", false)?;
+    connection.run("BEGIN EXCLUSIVE")?;
+    match run_all(connection, migrations) {
+        Ok(()) => connection.run("COMMIT")?,
         Err(failure) => {
-            // What went wrong first is what is told.
-            let _ = rows.say("ROLLBACK");
+            // The first error is the one to report.
+            let _ = connection.run("ROLLBACK");
             return Err(failure);
         }
     }
-    Ok(rows.connection.pragma_update(None, "foreign_keys", true)?)
+    Ok(connection.raw.pragma_update(None, "foreign_keys", true)?)
 }
 
-fn run_all(rows: &mut Rows, migrations: &Migrations) -> Result<(), Failure> {
-    at_once(migrate::migrate(rows, &DIALECT, migrations))?;
-    let mut check = rows.connection.prepare("PRAGMA foreign_key_check")?;
+fn run_all(connection: &mut SqliteConnection, migrations: &Migrations) -> Result<(), Failure> {
+    poll_ready(migrate::migrate(connection, &DIALECT, migrations))?;
+    let mut check = connection.raw.prepare("PRAGMA foreign_key_check")?;
     let broken = check.query_map([], |_| Ok(()))?.count();
     if broken > 0 {
         let message = format!("{broken} of its rows belong to rows that are not there");
-        return Err(StoreError::Unreadable { message }.into());
+        return Err(StoreError::unreadable(message).into());
     }
     Ok(())
 }

@@ -5,36 +5,36 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-use super::connection::Rows;
-use super::open::How;
+use super::connection::SqliteConnection;
+use super::open::FileOptions;
 use super::writer::closed;
 use crate::sql::Failure;
 
-/// Connections of one store. They are opened when they are needed.
+/// Most connections of one store. They are opened on demand.
 const READERS: u32 = 4;
 
 #[derive(Debug)]
 pub(super) struct Readers {
-    how: How,
-    idle: Arc<Mutex<Vec<Rows>>>,
+    options: FileOptions,
+    idle: Arc<Mutex<Vec<SqliteConnection>>>,
     turns: Arc<Semaphore>,
 }
 
 impl Readers {
-    pub(super) fn new(how: How) -> Self {
+    pub(super) fn new(options: FileOptions) -> Self {
         let turns = usize::try_from(READERS).unwrap_or(1);
         Self {
-            how,
+            options,
             idle: Arc::default(),
             turns: Arc::new(Semaphore::new(turns)),
         }
     }
 
-    /// Does something with a connection, on a thread where it may block. It ends even if the caller
-    /// leaves meanwhile, unless it has not begun by then.
+    /// Runs `visit` on a connection, on a thread where it may block. Once it has begun, it is
+    /// finished even if the caller is dropped.
     pub(super) async fn visit<T: Send + 'static>(
         &self,
-        visit: impl FnOnce(&mut Rows) -> Result<T, Failure> + Send + 'static,
+        visit: impl FnOnce(&mut SqliteConnection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let turn = self
             .turns
@@ -42,16 +42,17 @@ impl Readers {
             .acquire_owned()
             .await
             .map_err(|_| closed())?;
-        let (how, idle) = (self.how.clone(), self.idle.clone());
+        let (options, idle) = (self.options.clone(), self.idle.clone());
         let task = spawn_blocking(move || {
             let _turn = turn;
             let kept = lock(&idle).pop();
-            let mut rows = match kept {
-                Some(rows) => rows,
-                None => how.connect_reader()?,
+            let mut connection = match kept {
+                Some(connection) => connection,
+                None => options.connect_reader()?,
             };
-            let done = visit(&mut rows);
-            lock(&idle).push(rows);
+            let done = visit(&mut connection);
+            // Also after an error: a read has ended its transaction by then.
+            lock(&idle).push(connection);
             done
         });
         match task.await {
@@ -61,9 +62,10 @@ impl Readers {
         }
     }
 
-    /// Waits for what is running, and closes the connections.
+    /// Waits for running calls and closes the connections.
     pub(super) async fn close(&self) {
-        // Closed already, by another clone of the store: then there is nothing to wait for.
+        // An error: another clone of the store has closed it already, and there is nothing to wait
+        // for.
         let all = self.turns.acquire_many(READERS).await;
         self.turns.close();
         drop(all);
@@ -71,6 +73,6 @@ impl Readers {
     }
 }
 
-fn lock(idle: &Mutex<Vec<Rows>>) -> MutexGuard<'_, Vec<Rows>> {
+fn lock(idle: &Mutex<Vec<SqliteConnection>>) -> MutexGuard<'_, Vec<SqliteConnection>> {
     idle.lock().unwrap_or_else(PoisonError::into_inner)
 }

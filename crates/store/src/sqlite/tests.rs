@@ -1,5 +1,8 @@
-//! What needs a hand inside the store: a full disk, a lock nobody waits five seconds for, a file it
-//! may not write.
+//! Tests that need access to the store's internals: a full disk, locks with short timeouts, files
+//! that may not be written to, and the batching of the writer thread.
+
+mod migrations;
+mod query_plans;
 
 use std::time::Duration;
 
@@ -8,19 +11,17 @@ use adjutant_core::port::{
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, DecisionFilter, Event, Input, InputBody, InputId,
-    Recorded, TaskChange, TaskDescription, UserId, port::LogStore as _, port::TaskStore as _,
+    Recorded, UserId, port::LogStore as _,
 };
+use adjutant_tools::{TaskChange, TaskDescription, TaskStore as _};
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::{ConnectOptions as _, Connection as _, SqlStr};
 use tempfile::TempDir;
 
 use super::*;
 use crate::Maintenance as _;
+use crate::sql::Connection as _;
 use crate::sql::migrate::Migrations;
-use crate::sql::{
-    Connection as _, budget, conversation, fact, journal, log, operator, passage, past, people,
-    task, work,
-};
 
 fn input(number: usize) -> Input {
     let text = format!("{number} {}", "long ".repeat(2000));
@@ -32,14 +33,14 @@ fn input(number: usize) -> Input {
     )
 }
 
-/// Gives the file room for so many more pages.
+/// Limits the file to this many more pages.
 async fn limit(store: &Store, more: i64) {
-    let limited = store.0.writer.visit(move |rows| {
+    let limited = store.backend.writer.visit(move |rows| {
         let pages: i64 = rows
-            .connection
+            .raw
             .query_row("PRAGMA page_count", [], |row| row.get(0))?;
         let limit = format!("PRAGMA max_page_count = {}", pages + more);
-        Ok(rows.connection.query_row(&limit, [], |_| Ok(()))?)
+        Ok(rows.raw.query_row(&limit, [], |_| Ok(()))?)
     });
     limited.await.unwrap();
 }
@@ -69,7 +70,7 @@ async fn a_full_disk_refuses_and_keeps_what_was_accepted() {
             Err(error) => break error,
         }
     };
-    let StoreError::Full { message } = &refused else {
+    let StoreError::Full { message, .. } = &refused else {
         panic!("{refused:?}")
     };
     assert!(
@@ -92,7 +93,7 @@ async fn a_full_disk_refuses_and_keeps_what_was_accepted() {
     );
 }
 
-/// A writer that is busy until this is dropped.
+/// Keeps the writer thread busy until this is dropped.
 struct Busy(#[expect(dead_code, reason = "held until it is dropped")] std::sync::mpsc::Sender<()>);
 
 async fn busy(store: &Store) -> Busy {
@@ -100,7 +101,7 @@ async fn busy(store: &Store) -> Busy {
     let (begun, has_begun) = tokio::sync::oneshot::channel();
     let store = store.clone();
     tokio::spawn(async move {
-        let held = store.0.writer.visit(move |_| {
+        let held = store.backend.writer.visit(move |_| {
             begun.send(()).unwrap();
             // An error: the other end was dropped.
             is_free.recv().unwrap_err();
@@ -112,12 +113,12 @@ async fn busy(store: &Store) -> Busy {
     Busy(free)
 }
 
-/// Calls that come while the writer is busy, in this order; what each of them ended with.
+/// Submits calls while the writer thread is busy, in this order, and returns their results.
 async fn together<T: Send + 'static>(store: &Store, calls: Vec<BoxFuture<'static, T>>) -> Vec<T> {
     let busy = busy(store).await;
     let expected = calls.len();
     let calls: Vec<_> = calls.into_iter().map(tokio::spawn).collect();
-    while store.0.writer.waiting() < expected {
+    while store.backend.writer.waiting() < expected {
         tokio::task::yield_now().await;
     }
     drop(busy);
@@ -154,7 +155,7 @@ fn submitted(
     Box::pin(async move { store.submit(&key(number), &input).await })
 }
 
-/// Which of the conversations have been begun.
+/// Returns the conversations that were created.
 async fn begun(store: &Store, numbers: std::ops::Range<usize>) -> Vec<usize> {
     let mut begun = Vec::new();
     for number in numbers {
@@ -165,7 +166,7 @@ async fn begun(store: &Store, numbers: std::ops::Range<usize>) -> Vec<usize> {
     begun
 }
 
-/// How many commits a log has that was not written back since (sqlite.org/fileformat2.html, 4).
+/// Counts the commits in a WAL that was not written back since (sqlite.org/fileformat2.html, 4).
 fn commits(path: &Path) -> usize {
     let log = std::fs::read(format!("{}-wal", path.display())).unwrap();
     let page = usize::try_from(u32::from_be_bytes(log[8..12].try_into().unwrap())).unwrap();
@@ -186,7 +187,7 @@ async fn what_waits_together_is_committed_once_and_who_fails_fails_alone() {
         .map(|number| submitted(&store, number, 10))
         .collect();
     let late = store.clone();
-    // A step has one event of a kind: what it did before that was found out is undone.
+    // A step has one event of a kind: the changes before the conflict are rolled back.
     calls.insert(7, {
         Box::pin(async move {
             let event = || {
@@ -229,7 +230,7 @@ async fn more_than_fits_into_one_commit_is_committed_in_several() {
     )
     .await;
     assert!(ended.iter().all(Result::is_ok));
-    // 64, 64, and the one that is left.
+    // 64, 64, and the last one.
     assert_eq!(commits(&path) - before, 3);
     let before = commits(&path);
     let ended = together(
@@ -272,13 +273,13 @@ async fn where_the_disk_is_full_each_call_is_judged_alone() {
 async fn of_a_lock_that_only_the_commit_meets_everybody_is_told() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("adjutant.db");
-    let store = Store::with(Place::File(path.clone()), Duration::from_millis(1))
+    let store = Store::open_location(Location::File(path.clone()), Duration::from_millis(1))
         .await
         .unwrap();
-    // With this journal a reader is in the way of a commit, and of nothing before it.
-    let told = store.0.writer.visit(|rows| {
+    // In rollback-journal mode a reader blocks the commit, and nothing before it.
+    let told = store.backend.writer.visit(|rows| {
         Ok(rows
-            .connection
+            .raw
             .query_row("PRAGMA journal_mode = DELETE", [], |row| {
                 row.get::<_, String>(0)
             })?)
@@ -315,11 +316,11 @@ async fn a_commit_that_fails_fails_all_who_were_in_it() {
         .unwrap();
     let lost = store.clone();
     let mut calls = vec![submitted(&store, 0, 10), submitted(&store, 1, 10)];
-    // References are looked at when the transaction ends: the call succeeds and the commit does
+    // Foreign keys are checked when the transaction ends: the call succeeds and the commit does
     // not.
     calls.insert(1, {
         Box::pin(async move {
-            let done = lost.0.write((), |rows, ()| {
+            let done = lost.backend.write((), |rows, ()| {
                 Box::pin(async move {
                     rows.script("PRAGMA defer_foreign_keys = ON").await?;
                     let lost =
@@ -327,11 +328,11 @@ async fn a_commit_that_fails_fails_all_who_were_in_it() {
                     rows.execute(lost, &[]).await.map(drop)
                 })
             });
-            done.await.map_err(|failure| lost.0.explain(failure))
+            done.await.map_err(|failure| lost.backend.explain(failure))
         })
     });
     for ended in together(&store, calls).await {
-        let Err(StoreError::Unusable { message }) = &ended else {
+        let Err(StoreError::Unusable { message, .. }) = &ended else {
             panic!("{ended:?}")
         };
         assert!(message.contains("FOREIGN KEY"), "{message}");
@@ -346,7 +347,7 @@ async fn who_leaves_before_the_turn_has_come_leaves_nothing() {
     let busy = busy(&store).await;
     let left = tokio::spawn(submitted(&store, 0, 10));
     let stays = tokio::spawn(submitted(&store, 1, 10));
-    while store.0.writer.waiting() < 2 {
+    while store.backend.writer.waiting() < 2 {
         tokio::task::yield_now().await;
     }
     left.abort();
@@ -371,17 +372,17 @@ async fn work_with_a_defect_ends_alone() {
             submitted(&store, 0, 10),
             Box::pin(async move {
                 let ended = broken
-                    .0
+                    .backend
                     .write((), |_, ()| Box::pin(async { panic!("a defect") }))
                     .await;
-                ended.map_err(|failure| broken.0.explain(failure))
+                ended.map_err(|failure| broken.backend.explain(failure))
             }),
             Box::pin(async move {
                 let ended = waiting
-                    .0
+                    .backend
                     .write((), |_, ()| Box::pin(std::future::pending()))
                     .await;
-                ended.map_err(|failure| waiting.0.explain(failure))
+                ended.map_err(|failure| waiting.backend.explain(failure))
             }),
             submitted(&store, 1, 10),
         ];
@@ -394,7 +395,7 @@ async fn work_with_a_defect_ends_alone() {
             );
         }
         let read: Result<(), _> = store
-            .0
+            .backend
             .read((), |_, ()| Box::pin(async { panic!("a defect") }))
             .await;
         assert!(read.is_err());
@@ -415,7 +416,7 @@ async fn what_a_call_changed_before_it_failed_is_undone_alone() {
         .collect();
     calls.insert(5, {
         Box::pin(async move {
-            let ended = broken.0.write((), |rows, ()| {
+            let ended = broken.backend.write((), |rows, ()| {
                 Box::pin(async move {
                     let counter =
                         "INSERT INTO adjutant_task_counter (user_id, last_id) VALUES ('broken', 1)";
@@ -423,7 +424,9 @@ async fn what_a_call_changed_before_it_failed_is_undone_alone() {
                     Err::<(), _>(StoreError::Conflict.into())
                 })
             });
-            ended.await.map_err(|failure| broken.0.explain(failure))
+            ended
+                .await
+                .map_err(|failure| broken.backend.explain(failure))
         })
     });
     let ended = together(&store, calls).await;
@@ -438,8 +441,8 @@ async fn what_a_call_changed_before_it_failed_is_undone_alone() {
     assert_eq!(begun(&store, 0..11).await, (0..11).collect::<Vec<_>>());
     assert_eq!(commits(&path) - before, 1);
     let counters = store
-        .0
-        .fetch("SELECT user_id FROM adjutant_task_counter", &[])
+        .backend
+        .fetch_all("SELECT user_id FROM adjutant_task_counter", &[])
         .await;
     assert!(
         counters
@@ -452,7 +455,7 @@ async fn what_a_call_changed_before_it_failed_is_undone_alone() {
 async fn a_lock_of_another_process_is_told_and_passes() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("adjutant.db");
-    let open = || Store::with(Place::File(path.clone()), Duration::from_millis(1));
+    let open = || Store::open_location(Location::File(path.clone()), Duration::from_millis(1));
     let store = open().await.unwrap();
     store.submit(&one_conversation(), &input(0)).await.unwrap();
 
@@ -466,7 +469,7 @@ async fn a_lock_of_another_process_is_told_and_passes() {
         .submit(&one_conversation(), &input(1))
         .await
         .unwrap_err();
-    let StoreError::Unavailable { message } = &refused else {
+    let StoreError::Unavailable { message, .. } = &refused else {
         panic!("{refused:?}")
     };
     assert!(
@@ -504,7 +507,7 @@ async fn a_lock_while_the_schema_is_made_is_told() {
         .create_if_missing(true);
     let mut other = options.connect().await.unwrap();
     let lock = other.begin_with("BEGIN EXCLUSIVE").await.unwrap();
-    let open = || Store::with(Place::File(path.clone()), Duration::from_millis(1));
+    let open = || Store::open_location(Location::File(path.clone()), Duration::from_millis(1));
     let refused = open().await.unwrap_err();
     assert!(
         matches!(refused, StoreError::Unavailable { .. }),
@@ -514,14 +517,14 @@ async fn a_lock_while_the_schema_is_made_is_told() {
     open().await.unwrap();
 }
 
-/// Permission bits do not bind root, so SQLite is told to refuse by itself: the code is the same.
+/// Permissions do not apply to root, so SQLite is opened with `query_only`: the error is the same.
 #[tokio::test]
 async fn a_refusal_to_write_is_told_by_every_port() {
     let store = Store::in_memory().await.unwrap();
     let told = store
-        .0
+        .backend
         .writer
-        .visit(|rows| Ok(rows.connection.pragma_update(None, "query_only", true)?));
+        .visit(|rows| Ok(rows.raw.pragma_update(None, "query_only", true)?));
     told.await.unwrap();
     let user = UserId::local();
     let change = TaskChange::Add {
@@ -536,7 +539,7 @@ async fn a_refusal_to_write_is_told_by_every_port() {
         store.release(&key, "a".into()).await,
     ];
     for refused in refusals {
-        let Err(StoreError::ReadOnly { message }) = &refused else {
+        let Err(StoreError::ReadOnly { message, .. }) = &refused else {
             panic!("{refused:?}")
         };
         assert!(message.contains("may not be written to"), "{message}");
@@ -548,328 +551,4 @@ async fn a_refusal_to_write_is_told_by_every_port() {
             .unwrap(),
         []
     );
-}
-
-#[tokio::test]
-async fn looking_for_work_reads_an_index() {
-    let store = Store::in_memory().await.unwrap();
-    // The statements themselves, so that none of them can change without this test.
-    let queries = [
-        (journal::UNSETTLED, "adjutant_conversation_unsettled"),
-        (work::FIND_UNSETTLED, "adjutant_conversation_unsettled"),
-        (work::FIND_EXPIRED, "adjutant_conversation_wake"),
-        (journal::PARKED, "adjutant_conversation_parked"),
-        (past::INBOX, "adjutant_inbox_untaken"),
-        (past::INPUT, "(conversation=? AND id=?)"),
-        (
-            past::TURNS,
-            "SEARCH event USING PRIMARY KEY (conversation=? AND seq>? AND seq<?)",
-        ),
-        (
-            past::TURNS,
-            "SEARCH first USING PRIMARY KEY (conversation=? AND seq<?)",
-        ),
-        (
-            past::TURN,
-            "SEARCH event USING PRIMARY KEY (conversation=? AND seq>? AND seq<?)",
-        ),
-        (
-            past::TURN,
-            "adjutant_event_once (conversation=? AND step=? AND kind=?)",
-        ),
-        (
-            past::TURN,
-            "SEARCH next USING PRIMARY KEY (conversation=? AND seq>?)",
-        ),
-        (
-            task::OPEN,
-            "SEARCH adjutant_task USING PRIMARY KEY (user_id=?",
-        ),
-        (
-            task::LAST_OPEN,
-            "SEARCH adjutant_task USING PRIMARY KEY (user_id=? AND id<?)",
-        ),
-        (journal::CANCELLATION, "adjutant_inbox_untaken"),
-        (conversation::NEWEST, "adjutant_conversation_recent"),
-        (conversation::SEARCHED, "adjutant_conversation_recent"),
-        (log::DECISIONS, "adjutant_decision_recent"),
-        (
-            log::FEEDBACK,
-            "adjutant_decision_feedback (user_id=? AND id>? AND id<?)",
-        ),
-    ];
-    for (query, index) in queries {
-        let plan = plan(&store, query).await;
-        assert!(
-            plan.contains(index) && !plan.contains("TEMP B-TREE"),
-            "{query}: {plan}"
-        );
-    }
-    let facts = plan(&store, fact::FOUND).await;
-    assert!(
-        facts.contains("adjutant_fact USING INDEX") && facts.contains("(user_id=?)"),
-        "{facts}"
-    );
-    assert!(
-        facts.contains("adjutant_memory_change USING INDEX") && facts.contains("(scope=?"),
-        "{facts}"
-    );
-    let newer = plan(&store, passage::UNINDEXED).await;
-    let index = "USING INDEX adjutant_conversation_unindexed (agent=?)";
-    assert!(
-        newer.contains(index) && !newer.contains("TEMP B-TREE"),
-        "{newer}"
-    );
-    // Those that wait are few, and they are found by the time they expire; their order among each
-    // other is made then.
-    let plan = plan(&store, journal::EXPIRED).await;
-    assert!(plan.contains("adjutant_conversation_wake"), "{plan}");
-}
-
-#[tokio::test]
-async fn an_operator_reads_indices() {
-    let store = Store::in_memory().await.unwrap();
-    let queries = [
-        (
-            operator::ALL,
-            "SEARCH decision USING INDEX adjutant_decision_newest",
-        ),
-        (
-            operator::FAILED,
-            "SEARCH decision USING INDEX adjutant_decision_failed",
-        ),
-        (
-            operator::RATED,
-            "SEARCH decision USING INDEX adjutant_decision_rated",
-        ),
-        (
-            operator::OF_REQUEST,
-            "SEARCH decision USING INDEX adjutant_decision_request (request_id=?)",
-        ),
-        // All ids are looked through, and not the rows.
-        (
-            operator::NAMED,
-            "SCAN named USING COVERING INDEX adjutant_decision_newest",
-        ),
-        (
-            operator::NAMED_IN_PART,
-            "SCAN named USING COVERING INDEX adjutant_decision_newest",
-        ),
-        (
-            operator::WAITING,
-            "SEARCH adjutant_conversation USING INDEX adjutant_conversation_asking",
-        ),
-        (
-            people::NAMES[0],
-            "SEARCH adjutant_decision USING COVERING INDEX",
-        ),
-        (
-            people::NAMES[1],
-            "SEARCH adjutant_task USING PRIMARY KEY (user_id>?)",
-        ),
-        (
-            people::NAMES[2],
-            "SEARCH adjutant_token USING COVERING INDEX adjutant_token_user (user_id>?)",
-        ),
-        (
-            people::NAMES[3],
-            "SEARCH adjutant_memory_change USING COVERING INDEX adjutant_memory_change_user (user_id>?)",
-        ),
-        (
-            people::NAMES_OF_AGENT,
-            "SEARCH adjutant_conversation USING COVERING INDEX",
-        ),
-        (
-            people::AGENTS,
-            "SEARCH adjutant_conversation USING COVERING INDEX",
-        ),
-        (people::TURNS, "SEARCH adjutant_decision USING INDEX"),
-    ];
-    for (query, part) in queries {
-        let plan = plan(&store, query).await;
-        assert!(plan.contains(part), "{query}: {plan}");
-    }
-    for by in [
-        GroupBy::User,
-        GroupBy::Model,
-        GroupBy::Day,
-        GroupBy::Outcome,
-        GroupBy::Error,
-    ] {
-        let (of_all, of_user) = operator::totals_statements(by);
-        for (query, index) in [
-            (of_all, ["_newest", "_failed"]),
-            (of_user, ["_recent", "_failed"]),
-        ] {
-            let plan = plan(&store, query).await;
-            let found = index.iter().any(|index| {
-                plan.contains(&format!(
-                    "SEARCH adjutant_decision USING INDEX adjutant_decision{index}"
-                ))
-            });
-            assert!(found, "{query}: {plan}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn what_is_taken_of_a_day_is_read_without_the_other_users() {
-    let store = Store::in_memory().await.unwrap();
-    for (query, bookings) in [
-        (budget::TAKEN_BY_ALL, "adjutant_budget_booking_day (day=?)"),
-        (
-            budget::TAKEN_BY_USER,
-            "adjutant_budget_booking_day (day=? AND user_id=?)",
-        ),
-    ] {
-        let plan = plan(&store, query).await;
-        for part in [
-            "SEARCH adjutant_budget USING PRIMARY KEY (day=? AND user_id=?)",
-            "adjutant_budget_block_day (day=? AND user_id=?)",
-            bookings,
-        ] {
-            assert!(plan.contains(part), "{part}: {plan}");
-        }
-        assert!(!plan.contains("SCAN"), "{plan}");
-    }
-}
-
-#[tokio::test]
-async fn a_database_of_the_first_schema_is_brought_up_to_date_and_keeps_its_rows() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("adjutant.db");
-    let options = sqlx::sqlite::SqliteConnectOptions::new()
-        .filename(&path)
-        .create_if_missing(true);
-    let mut old = options.connect().await.unwrap();
-    let first = Migration::new(
-        1,
-        "initial".into(),
-        MigrationType::Simple,
-        SqlStr::from_static(include_str!("migrations/0001_initial.sql")),
-        false,
-    );
-    Migrator::with_migrations(vec![first])
-        .run(&mut old)
-        .await
-        .unwrap();
-    let rows = "
-        INSERT INTO conversation (key, user_id, id, title, created_at, updated_at)
-        VALUES (1, 'local', '00000000-0000-7000-8000-000000000001', 'milk', '2026-01-01T00:00:00Z', '2026-01-01T00:00:00Z');
-        INSERT INTO decision (conversation, conversation_id, user_id, id, started_at, message, message_chars,
-            model_provider, model_name, model_calls, iterations, input_tokens, model_ms, tool_ms)
-        VALUES (1, '00000000-0000-7000-8000-000000000001', 'local', '11111111-0000-7000-8000-000000000001',
-            '2026-01-01T00:00:00Z', 'add milk', 8, 'gemini', 'gemini-3.8-flash', 1, 0, 12, 5, 0);";
-    sqlx::raw_sql(rows).execute(&mut old).await.unwrap();
-    old.close().await.unwrap();
-
-    let store = Store::open(&path).await.unwrap();
-    let decisions = store
-        .decisions(&UserId::local(), &DecisionFilter::default())
-        .await
-        .unwrap();
-    assert_eq!(decisions.len(), 1);
-    assert_eq!(
-        (
-            decisions[0].message.as_str(),
-            decisions[0].usage.input_tokens
-        ),
-        ("add milk", Some(12))
-    );
-    // Nobody wrote down what it cost: that is not known, and not nothing.
-    assert_eq!((decisions[0].cost, decisions[0].notices.len()), (None, 0));
-}
-
-/// Every statement that made the schema, and how many rows there are to lose.
-async fn whole(path: &Path) -> (Vec<String>, i64) {
-    let mut hand = sqlx::sqlite::SqliteConnectOptions::new()
-        .filename(path)
-        .connect()
-        .await
-        .unwrap();
-    let schema = "SELECT coalesce(sql, name) FROM sqlite_schema ORDER BY type, name";
-    let schema = sqlx::query_scalar(schema)
-        .fetch_all(&mut hand)
-        .await
-        .unwrap();
-    let rows = "SELECT (SELECT count(*) FROM event) + (SELECT count(*) FROM conversation) + (SELECT count(*) FROM _sqlx_migrations)";
-    let rows = sqlx::query_scalar(rows).fetch_one(&mut hand).await.unwrap();
-    hand.close().await.unwrap();
-    (schema, rows)
-}
-
-#[tokio::test]
-async fn a_migration_that_breaks_off_leaves_the_first_version_as_it_was() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("adjutant.db");
-    let options = sqlx::sqlite::SqliteConnectOptions::new()
-        .filename(&path)
-        .create_if_missing(true);
-    let mut hand = options.connect().await.unwrap();
-    let old = include_str!("../../tests/fixtures/first_version.sqlite.sql");
-    sqlx::raw_sql(old).execute(&mut hand).await.unwrap();
-    let before = whole(&path).await;
-    // Everything is done but the last statement.
-    let statements = concat!(
-        include_str!("migrations/0009_agent.sql"),
-        "INSERT INTO nowhere VALUES (1);"
-    );
-    let breaks_off = Migrations {
-        prefix: (9, "agent", statements),
-        ..open::MIGRATIONS
-    };
-    hand.close().await.unwrap();
-    let mut rows = Rows::new(rusqlite::Connection::open(&path).unwrap());
-    let failure = open::run_migrations(&mut rows, &breaks_off).unwrap_err();
-    assert!(format!("{failure:?}").contains("nowhere"), "{failure:?}");
-    assert_eq!(whole(&path).await, before);
-
-    let store = Store::open(&path).await.unwrap();
-    assert_eq!(
-        store
-            .unsettled(&AgentName::adjutant(), None)
-            .await
-            .unwrap()
-            .len(),
-        2
-    );
-}
-
-/// A row that refers to nothing would be lost without a word: the database is left as it was.
-#[tokio::test]
-async fn a_migration_checks_what_refers_to_what() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("adjutant.db");
-    let options = sqlx::sqlite::SqliteConnectOptions::new()
-        .filename(&path)
-        .create_if_missing(true);
-    let mut hand = options.foreign_keys(false).connect().await.unwrap();
-    let old = include_str!("../../tests/fixtures/first_version.sqlite.sql");
-    sqlx::raw_sql(old).execute(&mut hand).await.unwrap();
-    sqlx::raw_sql("UPDATE inbox SET conversation = 99 WHERE accepted = 1")
-        .execute(&mut hand)
-        .await
-        .unwrap();
-    hand.close().await.unwrap();
-    let before = whole(&path).await;
-    let refused = Store::open(&path).await.unwrap_err();
-    let StoreError::Unreadable { message } = &refused else {
-        panic!("{refused:?}")
-    };
-    assert!(message.contains("1 of its rows"), "{message}");
-    assert_eq!(whole(&path).await, before);
-}
-
-async fn plan(store: &Store, query: &'static str) -> String {
-    let asked = store.0.writer.visit(move |rows| {
-        let mut plan = rows
-            .connection
-            .prepare(&format!("EXPLAIN QUERY PLAN {query}"))?;
-        let steps = plan
-            .raw_query()
-            .mapped(|row| row.get::<_, String>(3))
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok(steps.join("; "))
-    });
-    asked.await.unwrap()
 }

@@ -1,37 +1,41 @@
-//! What other processes write into the file: seen by a number that SQLite keeps, without a
-//! statement.
+//! Detection of other processes' writes to the file, by a counter of SQLite that is read without
+//! touching a table.
 
 use std::sync::Weak;
 use std::time::Duration;
 
-use crate::sql::{Backend, Failure, work};
+use crate::sql::{Backend, Failure, lease};
 
-/// Interval at which the number is looked at.
+/// Interval at which the counter is read.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A file that others may write into.
+/// A database file that other processes may write to.
 pub(super) trait Watched: Backend {
-    /// Returns a number that changes when another connection than the one that writes here has
-    /// committed (sqlite.org/pragma.html#pragma_data_version).
+    /// Returns a number that changes when any other connection has committed
+    /// (sqlite.org/pragma.html#pragma_data_version).
     fn version(&self) -> impl Future<Output = Result<i64, Failure>> + Send;
 }
 
-/// Looks as long as somebody listens to the news, and the store is there.
+/// Polls the counter while there are subscribers and the store exists.
 pub(super) async fn watch(file: Weak<impl Watched>) {
     let mut seen = None;
     loop {
         tokio::time::sleep(LOOK).await;
-        let Some(file) = file.upgrade().filter(|file| file.news().goes_on()) else {
+        let Some(file) = file
+            .upgrade()
+            .filter(|file| file.change_feed().keeps_watching())
+        else {
             return;
         };
-        // What was written until now may have been missed; a look that fails is one look later.
+        // Writes from before the first poll may have been missed, so the first one always looks. A
+        // failure is repaired by the next poll.
         if let Ok(version) = file.version().await
             && seen != Some(version)
-            && let Ok(changes) = work::look(&*file).await
+            && let Ok(changes) = lease::find_waiting(&*file).await
         {
             seen = Some(version);
             for change in changes {
-                file.news().tell(|| change);
+                file.change_feed().publish(|| change);
             }
         }
     }

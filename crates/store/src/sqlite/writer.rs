@@ -1,36 +1,40 @@
-//! The thread that writes: what waits for it is written together.
+//! The writer thread, which commits waiting calls together.
 //!
-//! A commit costs a write that reaches the disk, whatever is in it. So all calls that wait when the
-//! thread is free share one transaction, and are answered after its commit: what was confirmed is
-//! on the disk. A call that fails after it has changed something has them all done again, each in a
-//! savepoint, so that its changes alone are undone. Savepoints are not taken before, because each
-//! of them has SQLite copy the pages that change in it.
+//! A commit costs a write to the disk, however many changes it has. So all calls that wait when the
+//! thread becomes free share one transaction, and are answered after its commit: what was confirmed
+//! is on the disk. If a call fails after it has changed something, all are run again, each in a
+//! savepoint, so that only its own changes are rolled back. Savepoints are not used in the first
+//! attempt, because SQLite copies every page that changes within one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use adjutant_core::port::StoreError;
 use tokio::sync::{mpsc, oneshot};
 
-use super::connection::{Rows, at_once};
+use super::connection::{SqliteConnection, poll_ready};
 use super::error;
 use crate::sql::{Failure, Work};
 
-/// Calls in one transaction, at most.
+/// Most calls in one transaction.
 const BATCH: usize = 64;
 
-/// Text that is written in one transaction before no other call joins it, in bytes.
+/// Bytes of text in a transaction after which no further call joins it.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Calls that wait for the thread. Further callers wait until they can join them.
+/// Time after which a commit is logged as slow.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// Calls that may wait for the thread. Further callers wait for a free place in the queue.
 const QUEUE: usize = 1024;
 
-/// A thread with a connection of its own. It ends when this is dropped, after what was handed to
-/// it, and is waited for: a process that ended in the middle of closing would leave the files
-/// beside the database in a state that cannot be read where nothing may be written.
+/// A thread with its own connection. When this is dropped, the thread finishes the calls that were
+/// handed over, and the drop waits for it: a process that exited while SQLite closes the file would
+/// leave its `-wal` and `-shm` files in a state that a read-only file system cannot recover from.
 #[derive(Debug)]
 pub(super) struct Writer {
-    /// `None`: it is being dropped.
+    /// `None` while this is being dropped.
     sender: Option<mpsc::Sender<Message>>,
     thread: Option<thread::JoinHandle<()>>,
 }
@@ -43,7 +47,7 @@ impl Drop for Writer {
             .take()
             .filter(|it| it.thread().id() != thread::current().id())
         {
-            // A thread that broke down has ended, too.
+            // A thread that panicked has ended as well.
             let _ = thread.join();
         }
     }
@@ -51,26 +55,26 @@ impl Drop for Writer {
 
 enum Message {
     Write(Box<dyn Job>),
-    /// Something to do with the connection outside of a transaction.
-    Visit(Box<dyn FnOnce(&mut Rows) + Send>),
+    /// A function that uses the connection outside of a transaction.
+    Visit(Box<dyn FnOnce(&mut SqliteConnection) + Send>),
     Close(oneshot::Sender<()>),
 }
 
 impl Writer {
-    pub(super) fn start(rows: Rows) -> Result<Self, StoreError> {
+    pub(super) fn start(connection: SqliteConnection) -> Result<Self, StoreError> {
         let (sender, receiver) = mpsc::channel(QUEUE);
-        let thread = Thread {
-            rows,
+        let thread = WriterThread {
+            connection,
             queue: Queue {
                 receiver,
-                held: None,
+                deferred: None,
             },
         };
         let started = thread::Builder::new()
             .name("adjutant-sqlite".to_owned())
             .spawn(move || thread.run());
-        let failed = |error| StoreError::Unavailable {
-            message: format!("no thread to write with: {error}"),
+        let failed = |error: std::io::Error| {
+            StoreError::unavailable(format!("no thread to write with: {error}")).with_source(error)
         };
         let writer = |thread| Self {
             sender: Some(sender),
@@ -79,9 +83,12 @@ impl Writer {
         started.map(writer).map_err(failed)
     }
 
-    /// Does work in a transaction. It is done even if the caller leaves meanwhile, unless it has
-    /// not begun by then.
-    pub(super) async fn write<D, T>(&self, data: D, work: Work<Rows, D, T>) -> Result<T, Failure>
+    /// Runs work in a transaction. Once it has begun, it is finished even if the caller is dropped.
+    pub(super) async fn write<D, T>(
+        &self,
+        data: D,
+        work: Work<SqliteConnection, D, T>,
+    ) -> Result<T, Failure>
     where
         D: Send + Sync + 'static,
         T: Send + 'static,
@@ -97,26 +104,26 @@ impl Writer {
         answered.await.map_err(|_| closed())?
     }
 
-    /// Does something with the connection, outside of a transaction.
+    /// Runs `visit` on the connection, outside of a transaction.
     pub(super) async fn visit<T: Send + 'static>(
         &self,
-        visit: impl FnOnce(&mut Rows) -> Result<T, Failure> + Send + 'static,
+        visit: impl FnOnce(&mut SqliteConnection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let (answer, answered) = oneshot::channel();
-        let visit = move |rows: &mut Rows| {
-            let done = catch_unwind(AssertUnwindSafe(|| visit(rows)));
-            // The caller may have left.
+        let visit = move |connection: &mut SqliteConnection| {
+            let done = catch_unwind(AssertUnwindSafe(|| visit(connection)));
+            // The caller may have been dropped.
             let _ = answer.send(done.unwrap_or_else(|_| Err(Failure::panicked())));
         };
         self.send(Message::Visit(Box::new(visit))).await?;
         answered.await.map_err(|_| closed())?
     }
 
-    /// Waits for what was handed over before, and closes the connection.
+    /// Waits for the calls that were handed over before, and closes the connection.
     pub(super) async fn close(&self) {
         let (closed, is_closed) = oneshot::channel();
         if self.send(Message::Close(closed)).await.is_ok() {
-            // An error is an end as well.
+            // An error means that the thread has ended already.
             let _ = is_closed.await;
         }
     }
@@ -135,26 +142,24 @@ impl Writer {
 }
 
 pub(super) fn closed() -> Failure {
-    StoreError::Unavailable {
-        message: "it is closed".to_owned(),
-    }
-    .into()
+    StoreError::unavailable("it is closed").into()
 }
 
-/// A call that can be done a second time, as long as nobody has been told what came out of it.
+/// A call that can be run again, as long as its caller was not answered.
 trait Job: Send {
-    /// Returns whether its caller has left.
+    /// Returns true if the caller was dropped.
     fn is_abandoned(&self) -> bool;
 
-    fn run(&mut self, rows: &mut Rows) -> Result<(), Failure>;
+    fn run(&mut self, connection: &mut SqliteConnection) -> Result<(), Failure>;
 
-    /// Tells the caller what the last run gave, or why nothing of it was kept.
+    /// Answers the caller with the result of the last run, or with the error because of which
+    /// nothing was committed.
     fn answer(self: Box<Self>, ended: Result<(), Failure>);
 }
 
 struct Call<D, T> {
     data: D,
-    work: Work<Rows, D, T>,
+    work: Work<SqliteConnection, D, T>,
     done: Option<T>,
     answer: oneshot::Sender<Result<T, Failure>>,
 }
@@ -164,9 +169,9 @@ impl<D: Send + Sync, T: Send> Job for Call<D, T> {
         self.answer.is_closed()
     }
 
-    fn run(&mut self, rows: &mut Rows) -> Result<(), Failure> {
+    fn run(&mut self, connection: &mut SqliteConnection) -> Result<(), Failure> {
         self.done = None;
-        self.done = Some(at_once((self.work)(rows, &self.data))?);
+        self.done = Some(poll_ready((self.work)(connection, &self.data))?);
         Ok(())
     }
 
@@ -177,56 +182,58 @@ impl<D: Send + Sync, T: Send> Job for Call<D, T> {
             (Ok(()), None) => Err(Failure::panicked()),
             (Err(failure), _) => Err(failure),
         };
-        // The caller may have left.
+        // The caller may have been dropped.
         let _ = answer.send(told);
     }
 }
 
 struct Queue {
     receiver: mpsc::Receiver<Message>,
-    /// A message that came while only calls were asked for.
-    held: Option<Message>,
+    /// A message that is no call, received while collecting calls for a transaction.
+    deferred: Option<Message>,
 }
 
 impl Queue {
     fn next(&mut self) -> Option<Message> {
-        self.held.take().or_else(|| self.receiver.blocking_recv())
+        self.deferred
+            .take()
+            .or_else(|| self.receiver.blocking_recv())
     }
 
-    /// The next call, if one is waiting and nothing else comes before it.
+    /// Returns the next call, if one is waiting and no other message comes before it.
     fn waiting(&mut self) -> Option<Box<dyn Job>> {
-        while self.held.is_none() {
+        while self.deferred.is_none() {
             match self.receiver.try_recv().ok()? {
                 Message::Write(job) if job.is_abandoned() => {}
                 Message::Write(job) => return Some(job),
-                other => self.held = Some(other),
+                other => self.deferred = Some(other),
             }
         }
         None
     }
 }
 
-/// A call that was done, with how it ended, before anybody was told.
-type Done = (Box<dyn Job>, Result<(), Failure>);
+/// A call that was run and its result, which the caller has not got yet.
+type Finished = (Box<dyn Job>, Result<(), Failure>);
 
-struct Thread {
-    rows: Rows,
+struct WriterThread {
+    connection: SqliteConnection,
     queue: Queue,
 }
 
-impl Thread {
+impl WriterThread {
     fn run(mut self) {
         while let Some(message) = self.queue.next() {
             match message {
                 Message::Write(job) if job.is_abandoned() => {}
                 Message::Write(job) => self.write(job),
                 Message::Visit(visit) => {
-                    visit(&mut self.rows);
-                    self.rows.roll_back();
+                    visit(&mut self.connection);
+                    self.connection.roll_back();
                 }
                 Message::Close(closed) => {
                     drop(self);
-                    // Whoever asked may have left.
+                    // The caller may have been dropped.
                     let _ = closed.send(());
                     return;
                 }
@@ -234,148 +241,159 @@ impl Thread {
         }
     }
 
-    /// Does a call and those that wait behind it in one transaction.
+    /// Runs a call, and those that wait behind it, in one transaction.
     fn write(&mut self, first: Box<dyn Job>) {
         if let Err(failure) = self.begin() {
-            return self.refuse(first, failure);
+            return self.fail_waiting(first, failure);
         }
-        let mut done: Vec<Done> = Vec::new();
+        let mut done: Vec<Finished> = Vec::new();
         let mut next = Some(first);
         while let Some(mut job) = next {
-            let changes = self.rows.changes();
+            let changes = self.connection.changes();
             let ended = self.call(job.as_mut());
-            let is_kept = ended.is_ok() && !self.rows.is_undone;
+            // If the first call fails alone, there is nothing to batch with it: it is answered at
+            // once.
+            let is_kept = ended.is_ok() && !self.connection.is_undone;
             done.push((job, ended));
             if !is_kept && done.len() == 1 {
-                self.rows.roll_back();
+                self.connection.roll_back();
                 return done.into_iter().for_each(|(job, ended)| job.answer(ended));
             }
-            // A full disk, a failed read or write, no memory: SQLite may have rolled everything
+            // After a full disk, an I/O error or a lack of memory SQLite may have rolled everything
             // back.
-            if self.rows.is_autocommit() {
-                return self.again_alone(done);
+            if self.connection.is_autocommit() {
+                return self.retry_one_by_one(done);
             }
-            if !is_kept && self.rows.changes() != changes {
-                return self.again_in_savepoints(done);
+            if !is_kept && self.connection.changes() != changes {
+                return self.retry_in_savepoints(done);
             }
-            next = self.joining(done.len());
+            next = self.next_to_join(done.len());
         }
         self.commit(done);
     }
 
-    /// Does all calls again in one transaction, in which each can be undone alone.
-    fn again_in_savepoints(&mut self, done: Vec<Done>) {
-        self.rows.roll_back();
+    /// Runs all calls again in one transaction, each in a savepoint that can be rolled back alone.
+    fn retry_in_savepoints(&mut self, done: Vec<Finished>) {
+        self.connection.roll_back();
         if let Err(failure) = self.begin() {
             return done
                 .into_iter()
                 .for_each(|(job, _)| job.answer(Err(error::copy(&failure))));
         }
-        let mut again: Vec<Done> = Vec::with_capacity(done.len());
+        let mut again: Vec<Finished> = Vec::with_capacity(done.len());
         let mut rest = done.into_iter();
         while let Some(mut job) = rest
             .next()
             .map(|(job, _)| job)
-            .or_else(|| self.joining(again.len()))
+            .or_else(|| self.next_to_join(again.len()))
         {
             match self.call_in_savepoint(job.as_mut()) {
                 Ok(ended) => again.push((job, ended)),
-                // The transaction is lost, and with it what the others did in it.
+                // The transaction is lost, and with it the changes of the calls before.
                 Err(failure) => {
                     again.push((job, Err(failure)));
                     again.extend(rest);
-                    return self.again_alone(again);
+                    return self.retry_one_by_one(again);
                 }
             }
         }
         self.commit(again);
     }
 
-    /// Returns a call that waits and joins so many others, if there is room for it.
-    fn joining(&mut self, calls: usize) -> Option<Box<dyn Job>> {
-        let has_room = calls < BATCH && self.rows.bytes < BATCH_BYTES;
+    /// Returns a waiting call if it fits into a transaction that has this many calls already.
+    fn next_to_join(&mut self, calls: usize) -> Option<Box<dyn Job>> {
+        let has_room = calls < BATCH && self.connection.bytes < BATCH_BYTES;
         if has_room { self.queue.waiting() } else { None }
     }
 
-    fn commit(&mut self, done: Vec<Done>) {
-        match self.rows.say("COMMIT") {
+    fn commit(&mut self, done: Vec<Finished>) {
+        let started = Instant::now();
+        let committed = self.connection.run("COMMIT");
+        if started.elapsed() >= SLOW {
+            let ms = started.elapsed().as_millis();
+            tracing::info!(
+                ms,
+                calls = done.len(),
+                "a commit was slow; is the disk busy?"
+            );
+        }
+        match committed {
             Ok(()) => done.into_iter().for_each(|(job, ended)| job.answer(ended)),
-            Err(failure) => self.not_committed(done, &failure),
+            Err(failure) => self.handle_failed_commit(done, &failure),
         }
     }
 
     fn begin(&mut self) -> Result<(), Failure> {
-        self.rows.bytes = 0;
-        // The lock at once: a transaction that read before it wrote could not wait for another
-        // process.
-        self.rows.say("BEGIN IMMEDIATE")
+        self.connection.bytes = 0;
+        // Takes the write lock at once: a transaction that read first could not wait for another
+        // process's lock (`SQLITE_BUSY_SNAPSHOT`).
+        self.connection.run("BEGIN IMMEDIATE")
     }
 
-    /// Does a call; whether its changes are to be undone is noted in the connection.
+    /// Runs a call. The connection notes whether its changes are to be rolled back.
     fn call(&mut self, job: &mut dyn Job) -> Result<(), Failure> {
-        self.rows.is_undone = false;
-        let ended = catch_unwind(AssertUnwindSafe(|| job.run(&mut self.rows)));
+        self.connection.is_undone = false;
+        let ended = catch_unwind(AssertUnwindSafe(|| job.run(&mut self.connection)));
         match ended {
-            // It passed over an error after which nothing of it is left.
-            Ok(Ok(())) if self.rows.is_autocommit() => Err(Failure::panicked()),
+            // The work ignored an error after which SQLite rolled everything back.
+            Ok(Ok(())) if self.connection.is_autocommit() => Err(Failure::panicked()),
             Ok(ended) => ended,
             Err(_) => Err(Failure::panicked()),
         }
     }
 
-    /// Does a call so that what it changed can be undone alone; how it ended. `Err`: the whole
-    /// transaction is lost.
+    /// Runs a call in a savepoint. The outer error means that the whole transaction is lost.
     fn call_in_savepoint(&mut self, job: &mut dyn Job) -> Result<Result<(), Failure>, Failure> {
-        self.rows.say("SAVEPOINT call")?;
+        self.connection.run("SAVEPOINT call")?;
         let ended = self.call(job);
-        // A full disk, a failed read or write, no memory: SQLite may have rolled everything back.
-        if self.rows.is_autocommit() {
+        // After a full disk, an I/O error or a lack of memory SQLite may have rolled everything
+        // back.
+        if self.connection.is_autocommit() {
             return ended.map(Ok);
         }
-        if ended.is_err() || self.rows.is_undone {
-            self.rows.say("ROLLBACK TO call")?;
+        if ended.is_err() || self.connection.is_undone {
+            self.connection.run("ROLLBACK TO call")?;
         }
-        self.rows.say("RELEASE call")?;
+        self.connection.run("RELEASE call")?;
         Ok(ended)
     }
 
-    /// Does each call in a transaction of its own, so that the one which cannot be done is the one
-    /// that fails.
-    fn again_alone(&mut self, done: Vec<Done>) {
-        self.rows.roll_back();
+    /// Runs each call in a transaction of its own, so that only the one that cannot succeed fails.
+    fn retry_one_by_one(&mut self, done: Vec<Finished>) {
+        self.connection.roll_back();
         let mut done = done.into_iter();
         while let Some((mut job, _)) = done.next() {
             if let Err(failure) = self.begin() {
                 done.for_each(|(job, _)| job.answer(Err(error::copy(&failure))));
-                return self.refuse(job, failure);
+                return self.fail_waiting(job, failure);
             }
             let mut ended = self.call(job.as_mut());
-            if ended.is_ok() && !self.rows.is_undone {
-                ended = self.rows.say("COMMIT");
+            if ended.is_ok() && !self.connection.is_undone {
+                ended = self.connection.run("COMMIT");
             }
-            self.rows.roll_back();
+            self.connection.roll_back();
             job.answer(ended);
         }
     }
 
-    /// If there was no space or somebody else had a lock, nothing has been written: the calls are
-    /// done again one by one, because a smaller one may fit. After any other error nobody knows
-    /// what the disk holds, and a second try could hide that: all are told, those too whose work
-    /// had failed, as it may have failed because of another one's.
-    fn not_committed(&mut self, done: Vec<Done>, failure: &Failure) {
-        self.rows.roll_back();
+    /// Handles a commit that failed. If the disk was full or locked, nothing has been written, and
+    /// the calls are run again one by one, because a smaller one may fit. After any other error it
+    /// is unknown what the disk holds, and a second attempt could hide that: all calls fail, also
+    /// those that had failed before, because another call of the batch may have been the reason.
+    fn handle_failed_commit(&mut self, done: Vec<Finished>, failure: &Failure) {
+        self.connection.roll_back();
         if done.len() > 1 && (error::is_full(failure) || error::is_busy(failure)) {
             tracing::warn!(error = %failure, calls = done.len(), "a transaction was not committed; its calls are done again one by one");
-            return self.again_alone(done);
+            return self.retry_one_by_one(done);
         }
         for (job, _) in done {
             job.answer(Err(error::copy(failure)));
         }
     }
 
-    /// No transaction can be begun. All who wait hear it now: each of them would wait as long for
-    /// the same answer.
-    fn refuse(&mut self, first: Box<dyn Job>, failure: Failure) {
+    /// Fails the waiting calls because no transaction can be begun: each of them would wait just as
+    /// long for the same error.
+    fn fail_waiting(&mut self, first: Box<dyn Job>, failure: Failure) {
         for _ in 1..BATCH {
             let Some(job) = self.queue.waiting() else {
                 break;

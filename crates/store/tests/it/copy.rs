@@ -3,9 +3,10 @@
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 
-use adjutant_core::port::{StoreError, TaskStore as _};
-use adjutant_core::{TaskChange, TaskDescription, UserId};
+use adjutant_core::UserId;
+use adjutant_core::port::StoreError;
 use adjutant_store::{Maintenance as _, contract, copy, sqlite};
+use adjutant_tools::{TaskChange, TaskDescription, TaskStore as _};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _, SqliteConnection};
 
@@ -15,8 +16,8 @@ use crate::place;
 const LEFT_OUT: &str = "('adjutant_migration', 'adjutant_worker', 'adjutant_worker_session', 'adjutant_passage_words', \
     'adjutant_passage_words_config', 'adjutant_passage_words_data', 'adjutant_passage_words_docsize', 'adjutant_passage_words_idx')";
 
-/// JSON that no parser of ours must touch on its way: an escaped NUL, a number that no double
-/// holds, a name twice, half a character.
+/// JSON that must not be parsed on the way: an escaped NUL, a number beyond doubles, a repeated
+/// name, half a surrogate pair.
 const ODD: &str = r#"{"nul": "\u0000", "large": 1e400, "twice": 1, "twice": 2, "half": "\ud800", "quotes": "'\\'' $1 E'\\n'"}"#;
 
 async fn hand(path: &Path) -> SqliteConnection {
@@ -28,7 +29,7 @@ async fn hand(path: &Path) -> SqliteConnection {
         .unwrap()
 }
 
-/// Changes a file beside whoever has it open.
+/// Changes a file over a second connection.
 async fn change(path: &Path, statements: &str) {
     let mut connection = hand(path).await;
     sqlx::raw_sql(AssertSqlSafe(statements))
@@ -38,7 +39,7 @@ async fn change(path: &Path, statements: &str) {
     connection.close().await.unwrap();
 }
 
-/// Every row of every table that is copied, each value as SQLite writes it in a statement.
+/// Returns every row of the copied tables, each value as an SQL literal.
 async fn rows(path: &Path) -> Vec<String> {
     let mut connection = hand(path).await;
     let tables = format!(
@@ -65,8 +66,8 @@ async fn rows(path: &Path) -> Vec<String> {
     found
 }
 
-/// A database with something in each table that no program of ours would write: more rows than a
-/// page has, branches that are older than what they go on from, and texts of all kinds.
+/// Creates a database with unusual rows in each table: more than a page, branches older than their
+/// origins, and texts of all kinds.
 async fn odd(path: &Path) -> sqlite::Store {
     let store = sqlite::Store::open(path).await.unwrap();
     let odd = ODD.replace('\'', "''");
@@ -156,7 +157,7 @@ async fn what_has_something_in_it_is_left_as_it_is() {
         .unwrap();
     let before = rows(&there).await;
     let refused = copy(&from, &to, |_| {}).await.unwrap_err();
-    let StoreError::Unusable { message } = refused else {
+    let StoreError::Unusable { message, .. } = refused else {
         panic!("{refused:?}")
     };
     assert!(
@@ -177,7 +178,7 @@ async fn a_copy_that_breaks_off_leaves_nothing() {
     change(&path, "INSERT INTO adjutant_memory_change VALUES (99, 's', 'ana', '/v', 'j', 't', NULL, 'st', 'b', 'a', 1, CAST(x'ff' AS TEXT))").await;
     let broken = copy(&from, &to, |_| {}).await.unwrap_err();
     assert!(
-        matches!(&broken, StoreError::Unreadable { message } if message.contains("adjutant.db")),
+        matches!(&broken, StoreError::Unreadable { message, .. } if message.contains("adjutant.db")),
         "{broken:?}"
     );
     assert_eq!(rows(&there).await, [""; 0]);

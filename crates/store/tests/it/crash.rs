@@ -5,12 +5,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use adjutant_core::port::{Journal as _, TaskStore as _};
+use adjutant_core::port::Journal as _;
 use adjutant_core::{
-    AgentName, ConversationKey, IdempotencyKey, Input, InputBody, InputId, TaskChange,
-    TaskDescription, TaskFilter, UserId,
+    AgentName, ConversationKey, IdempotencyKey, Input, InputBody, InputId, UserId,
 };
 use adjutant_store::{contract, sqlite::Store, worker_id};
+use adjutant_tools::{TaskChange, TaskDescription, TaskFilter, TaskStore as _};
 
 use crate::place;
 
@@ -45,7 +45,7 @@ fn change(number: usize) -> (TaskChange, IdempotencyKey) {
     )
 }
 
-/// Writes and claims until it is killed, saying what has been confirmed.
+/// Writes and takes leases until it is killed, printing what was confirmed.
 async fn child(path: &Path) -> ! {
     use std::io::Write as _;
 

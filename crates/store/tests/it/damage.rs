@@ -1,8 +1,9 @@
 use std::path::Path;
 
-use adjutant_core::port::{Journal as _, StoreError, TaskStore as _};
-use adjutant_core::{AgentName, TaskChange, TaskDescription, TaskFilter, UserId};
+use adjutant_core::port::{Journal as _, StoreError};
+use adjutant_core::{AgentName, UserId};
 use adjutant_store::sqlite::Store;
+use adjutant_tools::{TaskChange, TaskDescription, TaskFilter, TaskStore as _};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
 
@@ -80,7 +81,7 @@ async fn a_name_that_is_no_text_is_told_before_anything_is_made() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// As root, whom permissions do not bind, it opens; for everybody else it is told.
+/// As root, to whom permissions do not apply, the file opens; for other users the error says so.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_file_that_may_not_be_written_is_told() {

@@ -1,5 +1,5 @@
-//! Databases as the first version left them, made by its code: opened, everything in them is there,
-//! under the agent they never named.
+//! Databases made by the code of the first version: opened by this version, everything in them is
+//! there, under the default agent.
 //!
 //! `first_version.*.sql` are the databases, `first_version.*.json` is what the first version itself
 //! read from them.
@@ -8,10 +8,11 @@ use std::collections::BTreeSet;
 
 use adjutant_core::port::{
     BudgetStore, ConversationFilter, ConversationStore, Deleted, Journal, LogStore, MemoryLedger,
-    TaskStore, TokenStore,
+    TokenStore,
 };
-use adjutant_core::{AgentName, ConversationKey, DecisionFilter, MemoryScope, TaskFilter, UserId};
+use adjutant_core::{AgentName, ConversationKey, DecisionFilter, MemoryScope, UserId};
 use adjutant_store::{Maintenance, sqlite};
+use adjutant_tools::{TaskFilter, TaskStore};
 use jiff::civil::date;
 use serde_json::{Value, json};
 use sqlx::sqlite::SqliteConnectOptions;
@@ -22,7 +23,7 @@ use crate::place;
 const SQLITE: &str = include_str!("../fixtures/first_version.sqlite.sql");
 const SQLITE_READ: &str = include_str!("../fixtures/first_version.sqlite.json");
 
-/// The two kinds of conversations nobody has a claim on when a worker is gone.
+/// Conversations without a lease when the worker is gone.
 const UNSETTLED: usize = 2;
 
 /// Everything the first version read is read, and belongs to the agent of the product.
@@ -130,7 +131,7 @@ where
     keys
 }
 
-/// What a conversation has goes with it, as before.
+/// Deleting a conversation deletes its rows.
 async fn deletes_with_everything<S: ConversationStore + Maintenance>(
     store: &S,
     keys: &[ConversationKey],
@@ -306,8 +307,7 @@ mod server {
         store.close().await;
     }
 
-    /// Tables of another program, and what its own `sqlx` has noted, stay as they are, and ours are
-    /// beside them.
+    /// Tables of another program, and the records of its own `sqlx`, stay as they are.
     #[tokio::test]
     async fn other_programs_have_their_own_tables() {
         let server = Server::start();

@@ -1,4 +1,4 @@
-//! The stored format of events: what version 1 wrote is read for ever.
+//! The stored format of events: version 1 must stay readable.
 
 use std::collections::BTreeSet;
 
@@ -44,7 +44,7 @@ fn key() -> ConversationKey {
     }
 }
 
-/// A store with one conversation, and a hand that reaches around it.
+/// A store with one conversation, and a second connection to manipulate it.
 async fn tampered() -> (TempDir, Store, SqliteConnection) {
     let (folder, path) = place();
     let store = Store::open(&path).await.unwrap();
@@ -165,7 +165,7 @@ async fn what_cannot_be_understood_is_named_and_left_as_it_is() {
         insert(&mut hand, 1, 1, "input_ignored", ignored).await;
         insert(&mut hand, 2, v, kind, body).await;
         let error = store.load(&key()).await.unwrap_err();
-        let StoreError::Unreadable { message } = &error else {
+        let StoreError::Unreadable { message, .. } = &error else {
             panic!("{error:?}")
         };
         let place = format!("event 2 ({kind}) of conversation {}", key().conversation);
@@ -279,8 +279,7 @@ async fn a_long_value_is_kept_once_and_goes_with_its_conversation() {
         .await
         .unwrap();
     let error = store.load(&key()).await.unwrap_err();
-    let says =
-        |part: &str| matches!(&error, StoreError::Unreadable { message } if message.contains(part));
+    let says = |part: &str| matches!(&error, StoreError::Unreadable { message, .. } if message.contains(part));
     assert!(says("event 2") && says("missing"), "{error:?}");
 }
 
@@ -334,7 +333,7 @@ async fn a_branch_keeps_the_long_values_of_its_own_events_and_no_others() {
     assert_eq!(lengths, [2002, 4002], "what was deleted is gone");
 }
 
-/// As rows were written before only the long values in them were kept apart.
+/// Long bodies as earlier versions stored them.
 #[tokio::test]
 async fn a_body_that_is_kept_apart_as_a_whole_is_read() {
     let (_folder, store, mut hand) = tampered().await;

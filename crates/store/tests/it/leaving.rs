@@ -1,17 +1,15 @@
-//! Callers that go away in the middle of a call.
+//! Callers that are dropped in the middle of a call.
 
 use std::cell::Cell;
 use std::future::ready;
 use std::rc::Rc;
 
-use adjutant_core::port::{ConversationFilter, ConversationStore, Journal, TaskStore};
-use adjutant_core::{
-    AgentName, ConversationKey, Input, InputBody, InputId, TaskChange, TaskDescription, TaskFilter,
-    UserId,
-};
+use adjutant_core::port::{ConversationFilter, ConversationStore, Journal};
+use adjutant_core::{AgentName, ConversationKey, Input, InputBody, InputId, UserId};
+use adjutant_tools::{TaskChange, TaskDescription, TaskFilter, TaskStore};
 use tokio::task::{LocalSet, spawn_local, yield_now};
 
-/// Clients that leave, again and again.
+/// Clients that drop their calls, repeatedly.
 const LEAVING: usize = 20;
 
 /// Clients that stay, and what each of them calls.
@@ -38,7 +36,7 @@ fn input(number: usize) -> Input {
     )
 }
 
-/// One call, another one for each number; the error it ended with.
+/// Makes one of several calls, by number, and returns its error.
 async fn call<S: Journal + ConversationStore + TaskStore>(
     store: &S,
     client: usize,
@@ -183,7 +181,8 @@ async fn who_leaves_a_server_harms_nobody() {
     );
     let options: sqlx::postgres::PgConnectOptions = url.parse().unwrap();
     let mut other = options.connect().await.unwrap();
-    // What was begun ends by itself; what nobody will end is still there after any number of looks.
+    // Running transactions end by themselves; one that was leaked would be there after any number
+    // of checks.
     let mut inside = -1;
     for _ in 0..1000 {
         inside = sqlx::query_scalar(

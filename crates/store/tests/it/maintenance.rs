@@ -1,20 +1,19 @@
-//! Looking after a database: its status, its soundness, its copies, and what is old.
+//! Maintenance of a database: status, check, backup and retention.
 
 use std::cell::Cell;
 use std::path::Path;
 
-use adjutant_core::port::{
-    ConversationFilter, ConversationStore, Journal as _, StoreError, TaskStore,
-};
-use adjutant_core::{AgentName, TaskChange, TaskDescription, TaskFilter, UserId};
+use adjutant_core::port::{ConversationFilter, ConversationStore, Journal as _, StoreError};
+use adjutant_core::{AgentName, UserId};
 use adjutant_store::{Maintenance as _, contract, sqlite};
+use adjutant_tools::{TaskChange, TaskDescription, TaskFilter, TaskStore};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
 use tempfile::TempDir;
 
 use crate::place;
 
-/// Changes a file by hand, beside whoever has it open.
+/// Changes a file over a second connection.
 async fn hand(path: &Path, sql: &'static str) {
     let options = SqliteConnectOptions::new()
         .filename(path)
@@ -195,7 +194,7 @@ async fn a_copy_is_whole_sound_private_and_never_in_the_way() {
         );
     }
     let before = std::fs::read(&copy).unwrap();
-    let StoreError::Unusable { message } = store.backup(&copy).await.unwrap_err() else {
+    let StoreError::Unusable { message, .. } = store.backup(&copy).await.unwrap_err() else {
         panic!()
     };
     assert!(message.contains("copy.db is there already"), "{message}");

@@ -23,8 +23,8 @@ struct Pooler<'a> {
 }
 
 impl<'a> Pooler<'a> {
-    /// Starts one in front of a server. `None`: it is not installed (Debian:
-    /// `apt-get install pgbouncer`), which is noted.
+    /// Starts PgBouncer in front of a server. `None`, with a note, if it is not installed (Debian:
+    /// `apt-get install pgbouncer`).
     fn start(server: &'a Server) -> Option<Self> {
         let options: PgConnectOptions = server.url("postgres").parse().unwrap();
         let folder = options.get_socket().unwrap();
@@ -72,13 +72,13 @@ impl<'a> Pooler<'a> {
             .map(Result::unwrap)
             .any(|line| line.contains("process up"));
         assert!(ready, "the pooler ended before it was ready");
-        // Its words are read on, so that it never waits for a reader.
+        // Its output is read, so that it never blocks.
         std::thread::spawn(move || words.for_each(drop));
         Some(Self { server, process })
     }
 
-    /// Counts the channels that each of the two sessions of the pooler listens to. What is told
-    /// there reaches any client.
+    /// Counts the channels that each of the two sessions of the pooler listens to. Their
+    /// notifications could reach any client.
     async fn listening_sessions(&self, database: &str) -> [i64; 2] {
         let url = format!("{}&port={PORT}", self.server.url(database));
         let options: PgConnectOptions = url.parse().unwrap();
@@ -187,13 +187,13 @@ async fn what_another_process_writes_is_seen_where_it_cannot_be_heard() {
         Store::connect(&url, 2).await.unwrap(),
         Store::connect(&url, 2).await.unwrap(),
     );
-    assert!(!one.hears_others().await);
+    assert!(!one.receives_notifications().await);
     assert_eq!(pooler.listening_sessions("told").await, [0, 0]);
     contract::changes_are_told_to_other_processes(&one, &two).await;
     let direct = Store::connect_and_listen(&url, &server.url("told"), 2)
         .await
         .unwrap();
-    assert!(direct.hears_others().await);
+    assert!(direct.receives_notifications().await);
     let other = Store::connect_and_listen(&url, &server.url("told"), 2)
         .await
         .unwrap();

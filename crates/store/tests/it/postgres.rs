@@ -4,14 +4,11 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use adjutant_core::port::{
-    Begin, Begun, Claim, ConversationFilter, ConversationStore, Journal as _, StoreError,
-    TaskStore, Worker,
+    Begin, Begun, Claim, ConversationFilter, ConversationStore, Journal as _, StoreError, Worker,
 };
-use adjutant_core::{
-    AgentName, ConversationKey, Input, InputBody, InputId, LogContent, TaskChange, TaskDescription,
-    TaskFilter, UserId,
-};
+use adjutant_core::{AgentName, ConversationKey, Input, InputBody, InputId, LogContent, UserId};
 use adjutant_store::{Maintenance as _, contract, postgres::Store};
+use adjutant_tools::{TaskChange, TaskDescription, TaskFilter, TaskStore};
 use sqlx::ConnectOptions as _;
 use sqlx::postgres::PgConnectOptions;
 
@@ -120,7 +117,7 @@ async fn a_lost_connection_is_told_and_passes() {
     store.submit(&key(), &input(1)).await.unwrap();
     server.crash();
     let refused = store.submit(&key(), &input(2)).await.unwrap_err();
-    let StoreError::Unavailable { message } = &refused else {
+    let StoreError::Unavailable { message, .. } = &refused else {
         panic!("{refused:?}")
     };
     assert!(message.contains("PostgreSQL database lost"), "{message}");
@@ -160,13 +157,22 @@ async fn its_sessions_have_the_name_that_the_address_gives() {
 async fn what_cannot_be_used_says_why() {
     let server = Server::start();
     let refused = async |url: String| match Store::connect(&url, 1).await.unwrap_err() {
-        StoreError::Unusable { message } | StoreError::Unavailable { message } => message,
+        StoreError::Unusable { message, .. } | StoreError::Unavailable { message, .. } => message,
         other => panic!("{other:?}"),
     };
     let missing = refused(server.url("nowhere")).await;
     assert!(
         missing.contains("nowhere") && missing.contains("does not exist"),
         "{missing}"
+    );
+    let error = Store::connect(&server.url("nowhere"), 1).await.unwrap_err();
+    let cause = std::error::Error::source(&error).expect("the server said what is wrong");
+    let cause = cause.downcast_ref::<sqlx::Error>().unwrap();
+    let code = cause.as_database_error().and_then(|error| error.code());
+    assert_eq!(
+        code.as_deref(),
+        Some("3D000"),
+        "the SQLSTATE of a missing database"
     );
     let none = refused("postgres//user:secret@x".to_owned()).await;
     assert!(
@@ -178,7 +184,7 @@ async fn what_cannot_be_used_says_why() {
         unreachable.contains("127.0.0.1:9") && !unreachable.contains("secret"),
         "{unreachable}"
     );
-    // Somebody else's tables are not touched.
+    // Tables of another program are not touched.
     let url = server.create_database("others").await;
     let options: sqlx::postgres::PgConnectOptions = url.parse().unwrap();
     let pool = sqlx::PgPool::connect_with(options).await.unwrap();
@@ -214,12 +220,12 @@ async fn what_another_process_writes_is_told() {
         Store::connect(&url, 2).await.unwrap(),
         Store::connect(&url, 2).await.unwrap(),
     );
-    assert!(one.hears_others().await);
+    assert!(one.receives_notifications().await);
     contract::changes_are_told_to_other_processes(&one, &two).await;
     contract::words_reach_other_processes(&one, &two).await;
 }
 
-/// Claims a conversation for an hour, under this name, with something to do in it.
+/// Takes the lease of a conversation with work, for an hour, under this name.
 async fn begin(store: &Store, worker: &str, id: &str) -> Begun {
     let conversation = format!("00000000-0000-7000-8000-{id:0>12}")
         .parse()
@@ -282,7 +288,7 @@ async fn what_a_process_had_that_is_gone_is_free_at_once() {
             ..
         }
     ));
-    // It is noted beside the work.
+    // Recorded in the background.
     let noted = "SELECT count(*) FROM adjutant_worker_session WHERE worker = 'one'";
     while sqlx::query_scalar::<_, i64>(noted)
         .fetch_one(&mut hand)
@@ -315,7 +321,7 @@ async fn what_a_process_had_that_is_gone_is_free_at_once() {
         ),
         "{taken:?}"
     );
-    // Of one that nobody could hear nothing is known before its time is over.
+    // The death of a worker that did not listen is unknown before its lease ends.
     assert!(matches!(
         begin(&other, "other", "2").await,
         Begun::Elsewhere

@@ -11,20 +11,21 @@ use tempfile::TempDir;
 pub(crate) struct Server {
     folder: TempDir,
     process: Option<Child>,
-    /// What is committed survives a power failure.
+    /// True if commits survive a power failure.
     durable: bool,
 }
 
 impl Server {
-    /// Starts one. Needs PostgreSQL's programs (Debian: `apt-get install postgresql`); run by root,
-    /// they run as the user `postgres`, because the server refuses root.
+    /// Starts a server. Needs PostgreSQL's programs (Debian: `apt-get install postgresql`); if run
+    /// by root, they run as the user `postgres`, because the server refuses root.
     ///
-    /// Nobody loses power in a test; what a killed process leaves behind is there all the same.
+    /// Without `fsync`: a test has no power failures, and a killed process leaves its writes with
+    /// the system.
     pub(crate) fn start() -> Self {
         Self::start_as(false)
     }
 
-    /// One that is as careful as a real one, if it is to be `durable`.
+    /// Starts a server, with `fsync` if it is to be `durable`.
     pub(crate) fn start_as(durable: bool) -> Self {
         let folder = TempDir::new().unwrap();
         #[cfg(unix)]
@@ -89,12 +90,12 @@ impl Server {
             .map(Result::unwrap)
             .any(|line| line.contains("ready to accept connections"));
         assert!(ready, "the server ended before it was ready");
-        // Its words are read on, so that it never waits for a reader.
+        // Its output is read, so that it never blocks.
         std::thread::spawn(move || words.for_each(drop));
         self.process = Some(process);
     }
 
-    /// Ends it at once, as a crash would: nothing is written that was not yet.
+    /// Kills the server, as a crash would.
     pub(crate) fn crash(&mut self) {
         let Some(mut process) = self.process.take() else {
             return;
@@ -136,8 +137,8 @@ impl Drop for Server {
     }
 }
 
-/// One of PostgreSQL's programs, or one that refuses root as they do: on the path, or where Debian
-/// keeps them.
+/// Returns one of PostgreSQL's programs, or another that refuses root: from the path, or where
+/// Debian keeps them.
 pub(crate) fn program(name: &str) -> Command {
     let debian = std::fs::read_dir("/usr/lib/postgresql")
         .into_iter()

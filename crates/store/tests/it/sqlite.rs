@@ -1,7 +1,7 @@
-use adjutant_core::port::{ConversationFilter, ConversationStore, StoreError, TaskStore};
+use adjutant_core::port::{ConversationFilter, ConversationStore, StoreError};
 use adjutant_core::{AgentName, LogContent, UserId};
-use adjutant_core::{TaskChange, TaskDescription, TaskFilter};
 use adjutant_store::{contract, sqlite::Store};
+use adjutant_tools::{TaskChange, TaskDescription, TaskFilter, TaskStore};
 
 use crate::place;
 
@@ -187,4 +187,28 @@ async fn what_another_process_writes_is_told() {
     );
     contract::changes_are_told_to_other_processes(&one, &two).await;
     contract::nobody_else_is_heard(&one).await;
+}
+
+#[tokio::test]
+async fn the_drivers_error_is_the_source_of_ours() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("notes.txt");
+    std::fs::write(
+        &path,
+        "no database, but long enough to be read as one".repeat(100),
+    )
+    .unwrap();
+    let refused = Store::open(&path).await.unwrap_err();
+    let cause = std::error::Error::source(&refused).expect("SQLite said what is wrong");
+    let cause = cause.downcast_ref::<rusqlite::Error>().unwrap();
+    assert_eq!(
+        cause.sqlite_error_code(),
+        Some(rusqlite::ErrorCode::NotADatabase)
+    );
+
+    let occupied = path.join("below").join("adjutant.db");
+    let refused = Store::open(&occupied).await.unwrap_err();
+    let cause = std::error::Error::source(&refused).expect("the system said what is wrong");
+    let cause = cause.downcast_ref::<std::io::Error>().unwrap();
+    assert_eq!(cause.kind(), std::io::ErrorKind::NotADirectory);
 }

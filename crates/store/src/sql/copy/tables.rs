@@ -1,10 +1,8 @@
-//! Every table that is copied, and its columns.
+//! The tables that are copied, and their columns.
 
 use std::sync::LazyLock;
 
-use Kind::{Int, Real, Text};
-
-/// What a column holds.
+/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Int,
@@ -12,380 +10,113 @@ pub(super) enum Kind {
     Text,
 }
 
-/// A table.
+/// A table to copy.
 #[derive(Debug)]
 pub(super) struct Table {
-    /// Without its prefix.
+    /// The table's name without prefix.
     pub(super) name: &'static str,
-    /// How many of the columns, from the first on, are the primary key.
+    /// The number of columns, from the first on, in the primary key.
     pub(super) key: usize,
-    /// Whether the database numbers the rows by the first column.
+    /// True if the database generates the values of the first column.
     pub(super) is_numbered: bool,
-    /// Rows that are read at once: fewer where each may be large.
+    /// Rows per page: fewer where each may be large.
     pub(super) page: usize,
     pub(super) columns: &'static [(&'static str, Kind)],
 }
 
-/// Rows of a page where a row is small, and where it may have a text of a megabyte.
+/// Rows per page for small rows, and for rows with texts of up to a megabyte.
 const MANY: usize = 500;
 const FEW: usize = 32;
 
-/// Rows stand behind those that they refer to. Where a branch goes on from (`branched_from_key`) is
-/// set when all conversations are there, because a branch may be older than what it goes on from:
-/// another takes the place of a conversation that is removed.
-pub(super) const TABLES: &[Table] = &[
-    Table {
-        name: "task",
-        key: 2,
-        is_numbered: false,
-        page: MANY,
-        columns: &[
-            ("user_id", Text),
-            ("id", Int),
-            ("description", Text),
-            ("created_at", Text),
-            ("updated_at", Text),
-            ("completed_at", Text),
-        ],
-    },
-    Table {
-        name: "deleted_task",
-        key: 2,
-        is_numbered: false,
-        page: MANY,
-        columns: &[
-            ("user_id", Text),
-            ("id", Int),
-            ("description", Text),
-            ("created_at", Text),
-            ("updated_at", Text),
-            ("completed_at", Text),
-            ("deleted_at", Text),
-        ],
-    },
-    Table {
-        name: "task_number",
-        key: 2,
-        is_numbered: false,
-        page: FEW,
-        columns: &[
-            ("scope", Text),
-            ("id", Int),
-            ("user_id", Text),
-            ("vault", Text),
-            ("at", Text),
-            ("v", Int),
-            ("body", Text),
-        ],
-    },
-    Table {
-        name: "task_counter",
-        key: 1,
-        is_numbered: false,
-        page: MANY,
-        columns: &[("user_id", Text), ("last_id", Int)],
-    },
-    Table {
-        name: "applied_change",
-        key: 2,
-        is_numbered: false,
-        page: MANY,
-        columns: &[
-            ("user_id", Text),
-            ("key", Text),
-            ("outcome", Text),
-            ("at", Text),
-        ],
-    },
-    Table {
-        name: "conversation",
-        key: 1,
-        is_numbered: true,
-        page: MANY,
-        columns: &[
-            ("key", Int),
-            ("agent", Text),
-            ("user_id", Text),
-            ("id", Text),
-            ("title", Text),
-            ("named", Int),
-            ("created_at", Text),
-            ("updated_at", Text),
-            ("next_seq", Int),
-            ("untaken", Int),
-            ("turn", Text),
-            ("parked_seq", Int),
-            ("waiting", Text),
-            ("wake_at", Text),
-            ("turns", Int),
-            ("lease_by", Text),
-            ("lease_until", Text),
-            ("epoch", Int),
-            ("branched_from_seq", Int),
-            ("parent", Text),
-            ("indexed_to", Int),
-            ("indexed_turns", Int),
-            ("indexed_passages", Int),
-            ("indexed_length", Int),
-        ],
-    },
-    Table {
-        name: "passage",
-        key: 1,
-        is_numbered: true,
-        page: FEW,
-        columns: &[
-            ("key", Int),
-            ("conversation", Int),
-            ("seq", Int),
-            ("number", Int),
-            ("turn", Text),
-            ("at", Text),
-            ("length", Int),
-            ("words", Text),
-        ],
-    },
-    Table {
-        name: "inbox",
-        key: 1,
-        is_numbered: true,
-        page: FEW,
-        columns: &[
-            ("accepted", Int),
-            ("conversation", Int),
-            ("id", Text),
-            ("v", Int),
-            ("body", Text),
-            ("at", Text),
-            ("taken_seq", Int),
-            ("request_id", Text),
-            ("fingerprint", Text),
-            ("after_seq", Int),
-        ],
-    },
-    Table {
-        name: "event",
-        key: 2,
-        is_numbered: false,
-        page: MANY,
-        columns: &[
-            ("conversation", Int),
-            ("seq", Int),
-            ("v", Int),
-            ("kind", Text),
-            ("turn", Text),
-            ("step", Text),
-            ("body", Text),
-            ("at", Text),
-            ("blob", Text),
-        ],
-    },
-    Table {
-        name: "blob",
-        key: 2,
-        is_numbered: false,
-        page: FEW,
-        columns: &[("conversation", Int), ("hash", Text), ("body", Text)],
-    },
-    Table {
-        name: "snapshot",
-        key: 1,
-        is_numbered: false,
-        page: FEW,
-        columns: &[
-            ("conversation", Int),
-            ("seq", Int),
-            ("messages_from", Int),
-            ("v", Int),
-            ("digest", Text),
-            ("body", Text),
-        ],
-    },
-    Table {
-        name: "decision",
-        key: 1,
-        is_numbered: true,
-        page: FEW,
-        columns: &[
-            ("number", Int),
-            ("conversation", Int),
-            ("conversation_id", Text),
-            ("user_id", Text),
-            ("id", Text),
-            ("agent", Text),
-            ("version", Text),
-            ("request_id", Text),
-            ("started_at", Text),
-            ("ended_at", Text),
-            ("message", Text),
-            ("message_chars", Int),
-            ("intent", Text),
-            ("kind", Text),
-            ("outcome", Text),
-            ("content", Text),
-            ("model_provider", Text),
-            ("model_name", Text),
-            ("model_calls", Int),
-            ("iterations", Int),
-            ("input_tokens", Int),
-            ("output_tokens", Int),
-            ("cached_tokens", Int),
-            ("cache_written_tokens", Int),
-            ("thinking_tokens", Int),
-            ("cost_usd", Real),
-            ("notices", Text),
-            ("model_ms", Int),
-            ("tool_ms", Int),
-            ("total_ms", Int),
-            ("error_code", Text),
-            ("raw_response", Text),
-            ("feedback", Text),
-            ("feedback_comment", Text),
-            ("feedback_at", Text),
-        ],
-    },
-    Table {
-        name: "tool_invocation",
-        key: 1,
-        is_numbered: true,
-        page: FEW,
-        columns: &[
-            ("number", Int),
-            ("conversation", Int),
-            ("user_id", Text),
-            ("decision", Text),
-            ("id", Text),
-            ("tool", Text),
-            ("arguments", Text),
-            ("success", Int),
-            ("data", Text),
-            ("error", Text),
-            ("ms", Int),
-            ("attempt", Int),
-            ("at", Text),
-        ],
-    },
-    Table {
-        name: "token",
-        key: 1,
-        is_numbered: false,
-        page: MANY,
-        columns: &[
-            ("id", Text),
-            ("digest", Text),
-            ("user_id", Text),
-            ("name", Text),
-            ("created_at", Text),
-            ("revoked_at", Text),
-            ("role", Text),
-            ("kind", Text),
-            ("expires_at", Text),
-            ("ends_at", Text),
-            ("used_at", Text),
-            ("parent", Text),
-        ],
-    },
-    Table {
-        name: "budget",
-        key: 2,
-        is_numbered: false,
-        page: MANY,
-        columns: &[
-            ("day", Text),
-            ("user_id", Text),
-            ("tokens", Int),
-            ("model_calls", Int),
-            ("tool_calls", Int),
-            ("ms", Int),
-            ("cost", Int),
-        ],
-    },
-    Table {
-        name: "budget_block",
-        key: 1,
-        is_numbered: false,
-        page: MANY,
-        columns: &[
-            ("id", Text),
-            ("day", Text),
-            ("user_id", Text),
-            ("worker", Text),
-            ("epoch", Int),
-            ("until", Text),
-            ("tokens", Int),
-            ("model_calls", Int),
-            ("tool_calls", Int),
-            ("ms", Int),
-            ("cost", Int),
-            ("booked_tokens", Int),
-            ("booked_model_calls", Int),
-            ("booked_tool_calls", Int),
-            ("booked_ms", Int),
-            ("booked_cost", Int),
-        ],
-    },
-    Table {
-        name: "budget_booking",
-        key: 1,
-        is_numbered: false,
-        page: MANY,
-        columns: &[
-            ("id", Text),
-            ("day", Text),
-            ("user_id", Text),
-            ("everyone_block", Text),
-            ("own_block", Text),
-            ("closes_everyone", Int),
-            ("closes_own", Int),
-            ("tokens", Int),
-            ("model_calls", Int),
-            ("tool_calls", Int),
-            ("ms", Int),
-            ("cost", Int),
-            ("folding", Int),
-        ],
-    },
-    Table {
-        name: "memory_change",
-        key: 1,
-        is_numbered: true,
-        page: FEW,
-        columns: &[
-            ("seq", Int),
-            ("scope", Text),
-            ("user_id", Text),
-            ("vault", Text),
-            ("id", Text),
-            ("at", Text),
-            ("call_key", Text),
-            ("state", Text),
-            ("before_hash", Text),
-            ("after_hash", Text),
-            ("v", Int),
-            ("body", Text),
-        ],
-    },
-    Table {
-        name: "fact",
-        key: 1,
-        is_numbered: true,
-        page: MANY,
-        columns: &[
-            ("key", Int),
-            ("user_id", Text),
-            ("text_hash", Text),
-            ("text", Text),
-            ("important", Int),
-            ("created_at", Text),
-            ("updated_at", Text),
-            ("conversation", Text),
-            ("turn", Text),
-            ("call", Text),
-        ],
-    },
-];
+/// Describes tables: `name (key, is_numbered, page) { column: Kind, .. }`.
+macro_rules! tables {
+    ($($name:ident ($($option:ident: $value:expr),*) { $($column:ident: $kind:ident,)* })*) => {
+        &[$(Table {
+            name: stringify!($name),
+            $($option: $value,)*
+            columns: &[$((stringify!($column), Kind::$kind)),*],
+        }),*]
+    };
+}
 
-/// Returns the names of a table's columns; none if there is no such table.
+/// The tables in an order in which rows come after those that they refer to. The origin of a branch
+/// (`branched_from_key`) is set when all conversations are there, because a branch may be older
+/// than its origin: another takes the place of a conversation that is removed.
+pub(super) const TABLES: &[Table] = tables! {
+    task (key: 2, is_numbered: false, page: MANY) {
+        user_id: Text, id: Int, description: Text, created_at: Text, updated_at: Text,
+        completed_at: Text,
+    }
+    deleted_task (key: 2, is_numbered: false, page: MANY) {
+        user_id: Text, id: Int, description: Text, created_at: Text, updated_at: Text,
+        completed_at: Text, deleted_at: Text,
+    }
+    task_number (key: 2, is_numbered: false, page: FEW) {
+        scope: Text, id: Int, user_id: Text, vault: Text, at: Text, v: Int, body: Text,
+    }
+    task_counter (key: 1, is_numbered: false, page: MANY) {
+        user_id: Text, last_id: Int,
+    }
+    applied_change (key: 2, is_numbered: false, page: MANY) {
+        user_id: Text, key: Text, outcome: Text, at: Text,
+    }
+    conversation (key: 1, is_numbered: true, page: MANY) {
+        key: Int, agent: Text, user_id: Text, id: Text, title: Text, named: Int, created_at: Text, updated_at: Text, next_seq: Int, untaken: Int, turn: Text, parked_seq: Int,
+        waiting: Text, wake_at: Text, turns: Int, lease_by: Text, lease_until: Text, epoch: Int, branched_from_seq: Int, parent: Text, indexed_to: Int, indexed_turns: Int,
+        indexed_passages: Int, indexed_length: Int,
+    }
+    passage (key: 1, is_numbered: true, page: FEW) {
+        key: Int, conversation: Int, seq: Int, number: Int, turn: Text, at: Text, length: Int, words: Text,
+    }
+    inbox (key: 1, is_numbered: true, page: FEW) {
+        accepted: Int, conversation: Int, id: Text, v: Int, body: Text, at: Text, taken_seq: Int, request_id: Text, fingerprint: Text, after_seq: Int,
+    }
+    event (key: 2, is_numbered: false, page: MANY) {
+        conversation: Int, seq: Int, v: Int, kind: Text, turn: Text, step: Text, body: Text,
+        at: Text, blob: Text,
+    }
+    blob (key: 2, is_numbered: false, page: FEW) {
+        conversation: Int, hash: Text, body: Text,
+    }
+    snapshot (key: 1, is_numbered: false, page: FEW) {
+        conversation: Int, seq: Int, messages_from: Int, v: Int, digest: Text, body: Text,
+    }
+    decision (key: 1, is_numbered: true, page: FEW) {
+        number: Int, conversation: Int, conversation_id: Text, user_id: Text, id: Text,
+        agent: Text, version: Text, request_id: Text, started_at: Text, ended_at: Text,
+        message: Text, message_chars: Int, intent: Text, kind: Text, outcome: Text, content: Text, model_provider: Text, model_name: Text, model_calls: Int, iterations: Int,
+        input_tokens: Int, output_tokens: Int, cached_tokens: Int, cache_written_tokens: Int, thinking_tokens: Int, cost_usd: Real, notices: Text, model_ms: Int, tool_ms: Int, total_ms: Int, error_code: Text, raw_response: Text, feedback: Text,
+        feedback_comment: Text, feedback_at: Text,
+    }
+    tool_invocation (key: 1, is_numbered: true, page: FEW) {
+        number: Int, conversation: Int, user_id: Text, decision: Text, id: Text, tool: Text,
+        arguments: Text, success: Int, data: Text, error: Text, ms: Int, attempt: Int, at: Text,
+    }
+    token (key: 1, is_numbered: false, page: MANY) {
+        id: Text, digest: Text, user_id: Text, name: Text, created_at: Text, revoked_at: Text, role: Text, kind: Text, expires_at: Text, ends_at: Text, used_at: Text,
+        parent: Text,
+    }
+    budget (key: 2, is_numbered: false, page: MANY) {
+        day: Text, user_id: Text, tokens: Int, model_calls: Int, tool_calls: Int, ms: Int,
+        cost: Int,
+    }
+    budget_block (key: 1, is_numbered: false, page: MANY) {
+        id: Text, day: Text, user_id: Text, worker: Text, epoch: Int, until: Text, tokens: Int, model_calls: Int, tool_calls: Int, ms: Int, cost: Int, booked_tokens: Int,
+        booked_model_calls: Int, booked_tool_calls: Int, booked_ms: Int, booked_cost: Int,
+    }
+    budget_booking (key: 1, is_numbered: false, page: MANY) {
+        id: Text, day: Text, user_id: Text, everyone_block: Text, own_block: Text,
+        closes_everyone: Int, closes_own: Int, tokens: Int, model_calls: Int, tool_calls: Int, ms: Int, cost: Int, folding: Int,
+    }
+    memory_change (key: 1, is_numbered: true, page: FEW) {
+        seq: Int, scope: Text, user_id: Text, vault: Text, id: Text, at: Text, call_key: Text, state: Text, before_hash: Text, after_hash: Text, v: Int, body: Text,
+    }
+    fact (key: 1, is_numbered: true, page: MANY) {
+        key: Int, user_id: Text, text_hash: Text, text: Text, important: Int, created_at: Text, updated_at: Text, conversation: Text, turn: Text, call: Text,
+    }
+};
+
+/// Returns the names of a table's columns. Empty if there is no such table.
 pub(in crate::sql) fn columns_of(table: &str) -> Vec<&'static str> {
     let found = TABLES.iter().find(|known| known.name == table);
     found
@@ -393,25 +124,24 @@ pub(in crate::sql) fn columns_of(table: &str) -> Vec<&'static str> {
         .unwrap_or_default()
 }
 
-/// The statements of a table.
+/// The statements for copying a table.
 #[derive(Debug)]
 pub(super) struct Statements {
-    /// Reads the first page.
+    /// Selects the first page.
     pub(super) first: String,
-    /// Reads the page behind a key.
+    /// Selects the page after a key.
     pub(super) next: String,
-    /// Writes a row.
+    /// Inserts a row.
     pub(super) insert: String,
-    /// The same where the database numbers rows by itself and has to be told that this one has its
-    /// number.
+    /// Inserts a row with its number where the database generates numbers.
     pub(super) insert_numbered: String,
-    /// Has a sequence go on behind the highest number.
+    /// Sets a sequence to continue after the highest number.
     pub(super) go_on: String,
     pub(super) count: String,
 }
 
-/// Those of [`TABLES`], in the same order. They live as long as the process, as statements of a
-/// backend have to.
+/// The statements for [`TABLES`], in the same order. They are static, because backends take static
+/// statements.
 pub(super) static STATEMENTS: LazyLock<Vec<Statements>> =
     LazyLock::new(|| TABLES.iter().map(Statements::of).collect());
 
@@ -470,20 +200,28 @@ mod tests {
     use crate::sql::Backend as _;
     use crate::sqlite::Store;
 
-    /// Tables that are not copied: what was migrated is the other database's own affair, and a
-    /// process that runs conversations does so in one database.
+    /// Tables that are not copied: migrations are the target's own, and a worker runs conversations
+    /// in one database only.
     const LEFT_OUT: [&str; 2] = ["migration", "worker"];
-    /// The tables of the index over the passages, which makes itself from those.
+    /// Prefix of the full-text index's tables, which are derived from the passages.
     const INDEX: &str = "passage_words";
 
     #[tokio::test]
     async fn every_column_of_the_schema_is_copied() {
         let store = Store::in_memory().await.unwrap();
-        let schema = "SELECT substr(tables.name, 10), columns.name FROM sqlite_schema AS tables
+        let schema = "SELECT substr(tables.name, 10) AS table_name, columns.name AS column_name FROM sqlite_schema AS tables
                       JOIN pragma_table_xinfo(tables.name) AS columns
                       WHERE tables.type = 'table' AND tables.name LIKE 'adjutant\\_%' ESCAPE '\\' AND columns.hidden = 0";
-        let found = store.0.fetch(schema, &[]).await.unwrap().into_iter();
-        let found = found.map(|mut row| (row.text().unwrap(), row.text().unwrap()));
+        let found = store
+            .backend
+            .fetch_all(schema, &[])
+            .await
+            .unwrap()
+            .into_iter();
+        let found = found.map(|mut row| {
+            let name = |row: &mut crate::sql::Row, name| row.get::<String>(name).unwrap();
+            (name(&mut row, "table_name"), name(&mut row, "column_name"))
+        });
         let is_copied = |table: &str| !LEFT_OUT.contains(&table) && !table.starts_with(INDEX);
         let found: BTreeSet<_> = found.filter(|(table, _)| is_copied(table)).collect();
         let link = ("conversation".to_owned(), "branched_from_key".to_owned());

@@ -1,23 +1,29 @@
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::port::{Journal, JournaledChange, LogStore, StoreError, TaskStore};
-use adjutant_core::{Event, Recorded, TaskChange, TaskChanged, TaskDescription, TaskFilter};
+use adjutant_core::port::{Journal, JournaledChange, LogStore, StoreError};
+use adjutant_core::{Event, Recorded};
+use adjutant_tools::{TaskChange, TaskChanged, TaskDescription, TaskFilter, TaskStore};
 use serde_json::json;
 
-use super::sample::*;
+use super::fixture::*;
 
 const TTL: Duration = Duration::from_secs(60);
 
+fn change(words: &str) -> TaskChange {
+    TaskChange::Add {
+        description: TaskDescription::new(words).unwrap(),
+    }
+}
+
 fn adds(words: &str, seq: u64) -> JournaledChange {
     JournaledChange {
-        change: TaskChange::Add {
-            description: TaskDescription::new(words).unwrap(),
-        },
+        change: Arc::new(change(words)),
         key: key("c/1/call_1"),
-        ended: Arc::new(move |changed: &TaskChanged| {
-            let TaskChanged::Added { task } = changed else {
-                panic!("not added: {changed:?}")
+        ended: Arc::new(move |outcome: &dyn Any| {
+            let Some(TaskChanged::Added { task }) = outcome.downcast_ref() else {
+                panic!("not added")
             };
             Recorded {
                 seq,
@@ -35,8 +41,8 @@ fn finished(data: &serde_json::Value) -> Event {
     }))
 }
 
-/// Events and a change are written together, and only by the worker that has the conversation, at
-/// the next free place.
+/// Events and a task change are one commit, which succeeds only for the worker with the lease, at
+/// the next sequence number.
 pub async fn a_change_is_written_with_its_events(store: &(impl Journal + LogStore + TaskStore)) {
     assert!(Journal::store_id(store).is_some());
     assert_eq!(Journal::store_id(store), TaskStore::store_id(store));
@@ -99,7 +105,7 @@ pub async fn a_change_is_written_with_its_events(store: &(impl Journal + LogStor
     let known = store
         .apply(
             &key.user,
-            &adds("buy bread", 0).change,
+            &change("buy bread"),
             Some(&adds("buy bread", 0).key),
         )
         .await
@@ -112,7 +118,7 @@ pub async fn a_change_is_written_with_its_events(store: &(impl Journal + LogStor
         .unwrap();
 }
 
-/// If the last of the events cannot be written, nothing of the others and of the change is.
+/// If the last event cannot be written, neither the others nor the change are.
 pub async fn a_change_is_undone_with_its_events(store: &(impl Journal + TaskStore)) {
     let key = conversation("anna", 1);
     store

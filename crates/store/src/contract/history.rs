@@ -1,9 +1,9 @@
 use adjutant_core::port::{AcceptedInput, Journal};
 use adjutant_core::{ConversationKey, Event, Recorded};
 
-use super::sample::*;
+use super::fixture::*;
 
-/// Three events for each of some turns, behind what is there already.
+/// Appends three events for each of some turns.
 async fn talk(
     store: &impl Journal,
     key: &ConversationKey,
@@ -32,8 +32,8 @@ fn places(events: &[Recorded]) -> Vec<u64> {
     events.iter().map(|recorded| recorded.seq).collect()
 }
 
-/// Turns are read from the end backwards, whole, and only those that were asked for. A place stays
-/// the same while the conversation grows.
+/// Turns are read from the end backwards, whole, and only as many as requested. Places stay the
+/// same while the conversation grows.
 pub async fn turns_are_read_from_the_end(store: &impl Journal) {
     let key = conversation("anna", 1);
     assert_eq!(
@@ -95,7 +95,7 @@ pub async fn turns_are_read_from_the_end(store: &impl Journal) {
         assert_eq!((read.after, read.events), (0, Vec::new()));
     }
 
-    // Growing moves nothing of it, and what is read is where reading goes on.
+    // Appending moves no event, so a reader can continue where it stopped.
     let known = store
         .load_turns(&key, None, 1)
         .await
@@ -157,7 +157,7 @@ pub async fn turns_are_read_from_the_end(store: &impl Journal) {
     );
 }
 
-/// What belongs to a turn and is too large for its row comes with it.
+/// An event too large for its row is read with its turn.
 pub async fn large_events_come_with_their_turn(store: &impl Journal) {
     let key = conversation("anna", 1);
     store
@@ -183,7 +183,7 @@ pub async fn large_events_come_with_their_turn(store: &impl Journal) {
     );
 }
 
-/// An input is found by its id, with the place of what took it.
+/// An input is found by its id, with the event that took it.
 pub async fn an_input_is_found_by_its_id(store: &impl Journal) {
     let key = conversation("anna", 1);
     assert_eq!(store.find_input(&key, &input_id("i1")).await.unwrap(), None);

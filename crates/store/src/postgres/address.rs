@@ -1,16 +1,16 @@
-//! Where the database is.
+//! The address of the database, for messages to people.
 
 use std::fmt;
 
-/// The database as a person would name it: without the password.
+/// Database, host and port, without the password.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct Address {
     pub(super) database: String,
     pub(super) host: String,
     pub(super) port: u16,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

@@ -1,4 +1,5 @@
-//! The sessions by which workers are known to live: one ends with its process, however that ends.
+//! The server sessions that show which workers are alive: a session ends with its process, however
+//! that ends.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,19 +11,18 @@ use super::literal::fill;
 use super::pool::Pool;
 use crate::sql::values;
 
-/// Says by which session a worker hears.
-const NOTE: &str =
+/// Records the session on which a worker's process listens.
+const RECORD: &str =
     "INSERT INTO adjutant_worker_session (worker, pid, started) VALUES ($1, $2, CAST($3 AS TIMESTAMPTZ))
     ON CONFLICT (worker) DO UPDATE SET pid = excluded.pid, started = excluded.started";
 
-/// Takes back that it does.
-const FORGET: &str =
+/// Removes the record of a session.
+const REMOVE: &str =
     "DELETE FROM adjutant_worker_session WHERE pid = $1 AND started = CAST($2 AS TIMESTAMPTZ)";
 
-/// Ends the claims of workers whose sessions have ended, as those of a process do with it. After a
-/// restart of the server all have, and nothing is known of any; nor is of a session that may not be
-/// looked at.
-pub(super) const END_CLAIMS: &str = "WITH gone AS (
+/// Ends the leases of workers whose sessions have ended. A restart of the server ends all sessions,
+/// so sessions from before say nothing; nor does a session that this user may not see.
+pub(super) const END_LEASES: &str = "WITH gone AS (
         DELETE FROM adjutant_worker_session AS known WHERE NOT EXISTS (
             SELECT FROM pg_stat_get_activity(known.pid) AS session
             WHERE session.backend_start = known.started OR session.backend_start IS NULL)
@@ -33,38 +33,38 @@ pub(super) const END_CLAIMS: &str = "WITH gone AS (
     UPDATE adjutant_conversation SET lease_until = adjutant_moment_1(0)
     WHERE unsettled = 1 AND lease_by IN (SELECT worker FROM gone WHERE is_known)";
 
-/// Times that each of two connections is asked twice which session it has.
-const SESSION_LOOKS: usize = 4;
+/// Number of rounds in which two connections are asked for their session.
+const SESSION_CHECKS: usize = 4;
 
-/// A session, as the server tells it from every other.
+/// A session, as the server distinguishes it from all others.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ServerSession {
     pid: i32,
     started: String,
 }
 
-/// The workers of this process, and the session by which it hears.
+/// The workers of this process, and the session on which it listens.
 #[derive(Debug, Default)]
 pub(super) struct Sessions(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    hears_by: Option<ServerSession>,
-    /// The session that the server was told for each.
+    listener: Option<ServerSession>,
+    /// The session that is recorded on the server for each worker.
     workers: BTreeMap<String, Option<ServerSession>>,
 }
 
 impl Sessions {
-    /// Takes in a worker. Returns the session that the server has to be told.
-    fn works(&self, worker: &str) -> Option<ServerSession> {
+    /// Registers a worker. Returns the session to record on the server, if it is not recorded yet.
+    fn record_worker(&self, worker: &str) -> Option<ServerSession> {
         let mut state = self.state();
-        let hears_by = state.hears_by.clone();
+        let listener = state.listener.clone();
         match state.workers.get_mut(worker) {
-            Some(told) if *told == hears_by => return None,
-            Some(told) => told.clone_from(&hears_by),
-            None => drop(state.workers.insert(worker.to_owned(), hears_by.clone())),
+            Some(recorded) if *recorded == listener => return None,
+            Some(recorded) => recorded.clone_from(&listener),
+            None => drop(state.workers.insert(worker.to_owned(), listener.clone())),
         }
-        hears_by
+        listener
     }
 
     fn workers(&self) -> Vec<String> {
@@ -72,15 +72,15 @@ impl Sessions {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing is half done while it is locked.
+        // The lock is never held across a panic that leaves the state inconsistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Reads in which session of the server the connection of a pool of one is. `None`: behind a pooler
-/// that gives every transaction another session. There, `LISTEN` would stay with a session of the
-/// pooler, which would tell it to whoever gets that session next, and a client that has not asked
-/// for it takes that for a broken connection.
+/// Returns the server session of a pool's only connection. `None` behind a pooler that gives every
+/// transaction another session: there `LISTEN` would stay with a session of the pooler, whose next
+/// client would get notifications that it has not asked for, which it takes for a broken
+/// connection.
 pub(super) async fn session_of(
     pool: &PgPool,
     options: &PgConnectOptions,
@@ -88,9 +88,9 @@ pub(super) async fn session_of(
     let mut one = pool.acquire().await?;
     let mut other = options.connect().await?;
     let mut sessions = [None; 2];
-    // A pooler that happens to give both their own session would have to do so every time, whoever
-    // comes first.
-    for turn in [0, 1, 1, 0].repeat(SESSION_LOOKS) {
+    // A pooler could give each connection its own session by chance; it would have to do so in
+    // every round, in either order.
+    for turn in [0, 1, 1, 0].repeat(SESSION_CHECKS) {
         let connection = if turn == 0 { &mut *one } else { &mut other };
         let pid: i32 = sqlx::query_scalar("SELECT pg_backend_pid()")
             .persistent(false)
@@ -112,40 +112,41 @@ pub(super) async fn session_of(
     }))
 }
 
-/// Has the server know by which session this process hears from now on; `None`: by none.
+/// Records the session on which this process listens from now on, `None` if it does not.
 pub(super) async fn note_session(
     sessions: &Arc<Sessions>,
     pool: &Arc<Pool>,
     session: Option<ServerSession>,
 ) {
-    let before = std::mem::replace(&mut sessions.state().hears_by, session);
+    let before = std::mem::replace(&mut sessions.state().listener, session);
     if let Some(ServerSession { pid, started }) = before {
-        // It has ended, and this process has not.
-        let _ = tell(pool, fill(FORGET, values![i64::from(pid), &started])).await;
+        // The session has ended although this process has not, so its end must not count as the
+        // workers' death.
+        let _ = execute(pool, fill(REMOVE, values![i64::from(pid), &started])).await;
     }
     for worker in sessions.workers() {
         note_worker(sessions, pool, &worker);
     }
 }
 
-/// Has the server know by which session a worker of this process hears, in the background. Nothing
-/// waits for it: until then the worker is one without.
+/// Records a worker's session on the server, in the background. Until then the worker's death is
+/// noticed only by the end of its lease.
 pub(super) fn note_worker(sessions: &Arc<Sessions>, pool: &Arc<Pool>, worker: &str) {
-    let Some(ServerSession { pid, started }) = sessions.works(worker) else {
+    let Some(ServerSession { pid, started }) = sessions.record_worker(worker) else {
         return;
     };
-    let statement = fill(NOTE, values![worker, i64::from(pid), &started]);
+    let statement = fill(RECORD, values![worker, i64::from(pid), &started]);
     let (pool, sessions, worker) = (pool.clone(), sessions.clone(), worker.to_owned());
     tokio::spawn(async move {
-        if tell(&pool, statement).await.is_err() {
-            // The next time it is told again.
+        if execute(&pool, statement).await.is_err() {
+            // Recorded again at the next lease.
             sessions.state().workers.insert(worker, None);
         }
     });
 }
 
-async fn tell(pool: &Arc<Pool>, statement: String) -> Result<(), sqlx::Error> {
-    let mut session = pool.open(pool.turn().await?).await?;
-    let told = session.tell(statement).await;
-    session.ended(told).map(drop)
+async fn execute(pool: &Arc<Pool>, statement: String) -> Result<(), sqlx::Error> {
+    let mut session = pool.connect(pool.acquire().await?).await?;
+    let result = session.execute(statement).await;
+    session.release_after(result).map(drop)
 }

@@ -4,10 +4,10 @@ use adjutant_core::{
 };
 use serde_json::{Value, json};
 
-use super::sample::*;
+use super::fixture::*;
 
-/// A turn whose words, arguments, answers and failures are long, and stand in as many places as
-/// they do in a real one.
+/// Returns a turn with long messages, arguments, results and errors, in as many places as in a real
+/// turn.
 pub(crate) fn long_turn(number: u32, input: &str, words: &str) -> Vec<Event> {
     let rows: Vec<Value> = (0..60)
         .map(|row| json!({"row": row, "text": "äöü \u{1} \" \\ \n"}))
@@ -69,8 +69,7 @@ pub(crate) fn long_turn(number: u32, input: &str, words: &str) -> Vec<Event> {
     events
 }
 
-/// Long values are kept apart from the rows they are in, and whoever reads one of these reads all
-/// of it.
+/// Long values are stored apart from their rows, and every read returns them complete.
 pub async fn long_values_come_back_wherever_they_are_read(
     store: &(impl Journal + LogStore + ConversationStore),
 ) {
@@ -97,7 +96,7 @@ pub async fn long_values_come_back_wherever_they_are_read(
             [&input.body]
         );
         let events = Recorded::sequence(loaded.next_seq(), at(1), &long_turn(number, &id, &words));
-        // As a turn does it: a part, then the rest.
+        // Split as a real turn is: a part, then the rest.
         let (begun, rest) = events.split_at(5);
         store.append(&key, begun).await.unwrap();
         store.append(&key, rest).await.unwrap();
@@ -136,13 +135,13 @@ pub async fn long_values_come_back_wherever_they_are_read(
             store.decision(&key.user, turn(number)).await.unwrap(),
             Some(decision)
         );
-        // How the model reads a result is not the log's matter.
+        // The log does not record how the model reads a result.
         let said = |mut record: ToolInvocationRecord| {
             record.result.verbatim = false;
             record
         };
         let of = |recorded: &Recorded| {
-            ToolInvocationRecord::of(at(1), &recorded.event, LogContent::Full)
+            ToolInvocationRecord::from_event(at(1), &recorded.event, LogContent::Full)
         };
         let expected: Vec<_> = events.iter().filter_map(of).map(said).collect();
         let calls = store

@@ -1,4 +1,4 @@
-//! The state of conversations with an open turn, as it was written last.
+//! A cache of the state of conversations with open turns.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,93 +6,96 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use adjutant_core::port::StoreError;
 use adjutant_core::{ConversationKey, DecisionRecord, TurnId};
 
-use super::append::NewEvent;
 use super::conversation_row::{CONVERSATION, read_conversation};
+use super::projection::NewEvent;
 use super::{Backend, Connection, Failure, key_values, log};
-use crate::row::ConversationRow;
+use crate::record::ConversationRow;
 use crate::status::Status;
 
-/// Open turns whose state is kept.
+/// Most states in the cache.
 const OPEN_MAX: usize = 4096;
 
-/// The state of conversations with open turns in the database, as this process wrote it last. It is
-/// nothing but what their events come to, and the place of the next event says whether it still
-/// holds: who writes from an older state is refused like anybody whose place is taken.
+/// The state of conversations with open turns, as this process has written it last. It is only the
+/// fold of their events, and the next sequence number tells whether it is still current: a writer
+/// with an outdated state fails like any other whose sequence number is used.
 #[derive(Debug, Default)]
-pub struct OpenTurns(Mutex<HashMap<ConversationKey, Open>>);
+pub struct OpenTurnCache(Mutex<HashMap<ConversationKey, OpenTurn>>);
 
-impl OpenTurns {
-    pub(crate) fn take(&self, key: &ConversationKey) -> Option<Open> {
+impl OpenTurnCache {
+    pub(crate) fn take(&self, key: &ConversationKey) -> Option<OpenTurn> {
         self.turns().remove(key)
     }
 
-    /// Keeps the state if a turn is open. One that is left out is read again when it is needed.
-    pub(crate) fn keep(&self, key: ConversationKey, mut open: Open) {
+    /// Caches the state if a turn is open. A state that is dropped is read again when needed.
+    pub(crate) fn keep(&self, key: ConversationKey, mut open: OpenTurn) {
         let Some(turn) = &open.status.turn else {
             return;
         };
         open.decisions
             .retain(|decision| decision.id.to_string() == *turn);
         for decision in &mut open.decisions {
-            // It is written once, when the turn begins.
+            // The message is written when the turn starts, and never again.
             decision.message = String::new();
         }
         let mut turns = self.turns();
-        // Those of turns that others went on with are never asked for again.
+        // States of turns that another process continues are never used again, so the cache is
+        // cleared from time to time.
         if turns.len() >= OPEN_MAX {
             turns.clear();
         }
         turns.insert(key, open);
     }
 
-    fn turns(&self) -> MutexGuard<'_, HashMap<ConversationKey, Open>> {
-        // Nothing is half done while it is locked.
+    fn turns(&self) -> MutexGuard<'_, HashMap<ConversationKey, OpenTurn>> {
+        // The lock is never held across a panic that leaves the map inconsistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The state of a conversation with an open turn.
 #[derive(Debug, Clone)]
-pub struct Open {
+pub struct OpenTurn {
     pub(crate) conversation: i64,
     pub(crate) next_seq: i64,
     pub(crate) status: Status,
     pub(crate) decisions: Vec<DecisionRecord>,
 }
 
-/// Returns the state in front of a place, with what is known of the turns that the events change.
+/// Returns the state before a sequence number, with the decisions of the turns that the events
+/// change.
 pub(super) async fn open_turn<B: Backend>(
     backend: &B,
-    known: &OpenTurns,
+    known: &OpenTurnCache,
     key: &ConversationKey,
     seq: i64,
     events: &[NewEvent],
-) -> Result<Open, Failure> {
+) -> Result<OpenTurn, Failure> {
     let turns = log::changed_turns(events.iter().map(|(_, recorded)| &*recorded.event));
-    let is_enough = |open: &Open| {
+    let is_enough = |open: &OpenTurn| {
         let knows = |turn: &TurnId| open.decisions.iter().any(|decision| decision.id == *turn);
         open.next_seq == seq && turns.iter().all(knows)
     };
+    // Taken out of the cache, so that a failed write leaves no outdated state there.
     if let Some(open) = known.take(key).filter(is_enough) {
         return Ok(open);
     }
-    let open = backend.read((key.clone(), turns), |rows, (key, turns)| {
-        Box::pin(read(rows, key, turns))
+    let open = backend.read((key.clone(), turns), |tx, (key, turns)| {
+        Box::pin(read(tx, key, turns))
     });
     match open.await? {
         Some(open) if open.next_seq == seq => Ok(open),
-        // It was deleted, is another user's or agent's, or the place is taken: either way not this
-        // writer's any more.
+        // The conversation was deleted, belongs to another user or agent, or the sequence number is
+        // used: in each case this writer has lost it.
         _ => Err(StoreError::Conflict.into()),
     }
 }
 
 async fn read<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     key: &ConversationKey,
     turns: &[TurnId],
-) -> Result<Option<Open>, Failure> {
-    let found = rows.fetch_first(CONVERSATION, key_values![key]).await?;
+) -> Result<Option<OpenTurn>, Failure> {
+    let found = tx.fetch_optional(CONVERSATION, key_values![key]).await?;
     let Some(found) = found
         .map(|found| read_conversation(found, key))
         .transpose()?
@@ -105,8 +108,8 @@ async fn read<C: Connection>(
         status,
         ..
     } = found;
-    let decisions = log::decisions(rows, &key.user, turns.to_vec()).await?;
-    Ok(Some(Open {
+    let decisions = log::decisions(tx, &key.user, turns.to_vec()).await?;
+    Ok(Some(OpenTurn {
         conversation,
         next_seq,
         status,

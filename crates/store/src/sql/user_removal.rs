@@ -1,4 +1,4 @@
-//! Everything that is kept of a user: counted, read, and removed.
+//! All data of a user: counted, exported and removed.
 
 use std::sync::LazyLock;
 
@@ -6,22 +6,21 @@ use adjutant_core::{ConversationKey, UserId};
 use serde_json::{Map, Value as Json};
 
 use super::copy::columns_of;
-use super::work::lease_until;
-use super::{Cell, Connection, Failure, branch, budget, count, locking, people, values, work};
+use super::lease::{is_free, lease_until};
+use super::{Cell, Connection, Failure, branch, budget, locking, user_page, values};
 use crate::maintenance::{StoredConversation, TableRows, UserRemoved};
-use crate::row;
+use crate::record;
 
-/// Conversations that are looked at in one transaction, so that others wait for moments only.
+/// Conversations that are handled in one transaction, so that other writers wait only for moments.
 const BATCH: i64 = 100;
 
-/// A table with rows of users that are in no conversation of theirs, or beside it.
+/// A table with rows of users outside of conversations.
 pub(super) struct OfUser {
-    /// Its name, without the prefix.
+    /// The table's name without prefix.
     pub(super) table: &'static str,
     count: &'static str,
     delete: &'static str,
-    /// True if its rows are read as they are: those of the others are read by the port they belong
-    /// to.
+    /// True if its rows are exported as they are. Other tables are exported through their ports.
     is_read: bool,
 }
 
@@ -40,8 +39,8 @@ macro_rules! of_user {
     };
 }
 
-/// Every table with a column `user_id` but that of the conversations, with which go events, inputs,
-/// logs, long values and snapshots.
+/// Every table with a column `user_id` except `conversation`. Events, inputs, logs, long values and
+/// snapshots are deleted with their conversation.
 pub(super) const OF_USER: &[OfUser] = &[
     of_user!("task", false),
     of_user!("deleted_task", true),
@@ -58,8 +57,8 @@ pub(super) const OF_USER: &[OfUser] = &[
     of_user!("budget_booking", true),
 ];
 
-/// Reads the rows of a user in a table. They live as long as the process, as statements of a
-/// backend have to.
+/// The statements that read a user's rows. They are static, because backends take static
+/// statements.
 static READ: LazyLock<Vec<(&'static str, String)>> = LazyLock::new(|| {
     let read = OF_USER.iter().filter(|of_user| of_user.is_read);
     read.map(|of_user| {
@@ -73,53 +72,46 @@ static READ: LazyLock<Vec<(&'static str, String)>> = LazyLock::new(|| {
     .collect()
 });
 
-/// Counts what is kept of a user, by table.
-pub(super) async fn kept<C: Connection>(
-    rows: &mut C,
+/// Counts a user's rows by table.
+pub(super) async fn count_rows<C: Connection>(
+    tx: &mut C,
     user: &UserId,
 ) -> Result<Vec<TableRows>, Failure> {
     let mut conversations = 0;
-    for agent in people::agents(rows).await? {
-        let found = rows
-            .fetch_first(
+    for agent in user_page::agents(tx).await? {
+        let found: Option<u64> = tx
+            .fetch_scalar(
                 "SELECT count(*) FROM adjutant_conversation WHERE agent = $1 AND user_id = $2",
                 values![&agent, user.as_str()],
             )
             .await?;
-        conversations += found
-            .map(|mut columns| columns.int())
-            .transpose()?
-            .map_or(0, count);
+        conversations += found.unwrap_or(0);
     }
     let mut kept = vec![TableRows {
         name: "conversation".to_owned(),
         rows: conversations,
     }];
     for of_user in OF_USER {
-        let found = rows
-            .fetch_first(of_user.count, values![user.as_str()])
+        let rows = tx
+            .fetch_scalar(of_user.count, values![user.as_str()])
             .await?;
-        let rows = found
-            .map(|mut columns| columns.int())
-            .transpose()?
-            .map_or(0, count);
         kept.push(TableRows {
             name: of_user.table.to_owned(),
-            rows,
+            rows: rows.unwrap_or(0),
         });
     }
     Ok(kept)
 }
 
-/// Reads the rows of a user that belong to no port, by table.
-pub(super) async fn read<C: Connection>(
-    rows: &mut C,
+/// Reads a user's rows that no port returns, by table.
+pub(super) async fn read_rows<C: Connection>(
+    tx: &mut C,
     user: &UserId,
 ) -> Result<Vec<(&'static str, Map<String, Json>)>, Failure> {
     let mut read = Vec::new();
     for (table, statement) in &*READ {
-        for columns in rows.fetch(statement, values![user.as_str()]).await? {
-            let cells = columns.cells().map(|cell| match cell {
+        for columns in tx.fetch_all(statement, values![user.as_str()]).await? {
+            let cells = columns.into_cells().map(|cell| match cell {
                 Cell::Null => Json::Null,
                 Cell::Int(number) => number.into(),
                 Cell::Real(number) => number.into(),
@@ -138,30 +130,29 @@ pub(super) async fn read<C: Connection>(
     Ok(read)
 }
 
-/// Reads a page of a user's conversations, of all agents.
+/// Reads a page of a user's conversations with all agents.
 pub(super) async fn conversations<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     (user, after): &(UserId, i64),
 ) -> Result<Vec<StoredConversation>, Failure> {
     let mut page = Vec::new();
-    for agent in people::agents(rows).await? {
-        let found = rows
-            .fetch(
+    for agent in user_page::agents(tx).await? {
+        let found = tx
+            .fetch_all(
                 "SELECT key, agent, user_id, id, title, created_at, updated_at, turns FROM adjutant_conversation
                  WHERE agent = $1 AND user_id = $2 AND key > $3 ORDER BY key LIMIT $4",
                 values![&agent, user.as_str(), *after, BATCH],
             )
             .await?;
-        for mut columns in found {
-            let place = columns.int()?;
-            let (agent, user, id) = (columns.text()?, columns.text()?, columns.text()?);
+        for mut row in found {
+            let mut time = |name| record::parse_time(&row.get::<String>(name)?, "a conversation");
             page.push(StoredConversation {
-                key: row::conversation_key(agent, user, &id)?,
-                title: columns.text()?,
-                created_at: row::read_time(&columns.text()?, "a conversation")?,
-                updated_at: row::read_time(&columns.text()?, "a conversation")?,
-                turns: count(columns.int()?),
-                place,
+                created_at: time("created_at")?,
+                updated_at: time("updated_at")?,
+                key: record::read_key(&mut row)?,
+                title: row.get("title")?,
+                turns: row.get("turns")?,
+                place: row.get("key")?,
             });
         }
     }
@@ -170,94 +161,84 @@ pub(super) async fn conversations<C: Connection>(
     Ok(page)
 }
 
-/// Refuses a user's tokens from now on.
-pub(super) async fn refuse<C: Connection>(rows: &mut C, user: &UserId) -> Result<u64, Failure> {
-    let now = row::time_text(rows.now().await?);
-    rows.execute(
-        "UPDATE adjutant_token SET revoked_at = $1 WHERE user_id = $2 AND revoked_at IS NULL",
-        values![&now, user.as_str()],
-    )
-    .await
-}
-
-/// A user's conversations with their claims, behind a place.
-macro_rules! claims {
+/// Selects a user's conversations with their leases, after a key.
+macro_rules! leases {
     () => {
         concat!(
             "SELECT key, id, lease_by, ",
             lease_until!(),
-            " FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND key > $3
+            " AS lease_until FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND key > $3
               AND NOT EXISTS (SELECT 1 FROM adjutant_conversation AS branch WHERE branch.branched_from_key = adjutant_conversation.key)
               ORDER BY key LIMIT $4"
         )
     };
 }
 
-/// A portion of a removal: what it removed, whom it passed over, and where the next one begins.
-pub(super) struct Portion {
+/// The result of one transaction: what was removed, which conversations are running, and where the
+/// next batch begins.
+pub(super) struct RemovedBatch {
     pub(super) removed: u64,
     pub(super) running: Vec<ConversationKey>,
     pub(super) after: Option<i64>,
 }
 
-/// Removes some of the conversations of a user with one agent that nothing branches from, unless
-/// somebody alive works on them. Their rows are locked, so nobody begins to meanwhile.
+/// Removes a batch of a user's conversations with one agent, without those that have branches or
+/// whose lease a live worker holds. Their rows are locked, so no worker can take them meanwhile.
 pub(super) async fn remove_conversations<C: Connection>(
-    rows: &mut C,
+    tx: &mut C,
     (user, agent, after): &(UserId, String, i64),
-) -> Result<Portion, Failure> {
-    branch::lock_tree(rows, user.as_str()).await?;
-    let statement = locking!(C, claims!());
-    let found = rows
-        .fetch(statement, values![agent, user.as_str(), *after, BATCH])
+) -> Result<RemovedBatch, Failure> {
+    branch::lock_tree(tx, user.as_str()).await?;
+    let statement = locking!(C, leases!());
+    let found = tx
+        .fetch_all(statement, values![agent, user.as_str(), *after, BATCH])
         .await?;
     let is_last = i64::try_from(found.len()).unwrap_or(BATCH) < BATCH;
-    let now = rows.now().await?;
-    let mut portion = Portion {
+    let now = tx.now().await?;
+    let mut batch = RemovedBatch {
         removed: 0,
         running: Vec::new(),
         after: None,
     };
     for mut columns in found {
-        let (place, id) = (columns.int()?, columns.text()?);
-        portion.after = Some(place).filter(|_| !is_last);
-        if work::is_free::<C>(&mut columns, None, now)? {
-            // Events, inbox and logs go with it: every reference says ON DELETE CASCADE.
-            portion.removed += rows
+        let (place, id): (i64, String) = (columns.get("key")?, columns.get("id")?);
+        batch.after = Some(place).filter(|_| !is_last);
+        if is_free::<C>(&mut columns, now)? {
+            // Events, inbox and logs are deleted with it: every reference has ON DELETE CASCADE.
+            batch.removed += tx
                 .execute(
                     "DELETE FROM adjutant_conversation WHERE key = $1",
                     values![place],
                 )
                 .await?;
         } else {
-            portion.running.push(row::conversation_key(
+            batch.running.push(record::conversation_key(
                 agent.clone(),
                 user.as_str().to_owned(),
                 &id,
             )?);
         }
     }
-    Ok(portion)
+    Ok(batch)
 }
 
-/// Removes everything else of a user. Of the budgets, what everybody has spent together stays: it
-/// names nobody.
-pub(super) async fn remove_others<C: Connection>(
-    rows: &mut C,
+/// Removes a user's remaining rows. The totals of all users together name no user, and are kept.
+pub(super) async fn remove_rest<C: Connection>(
+    tx: &mut C,
     user: &UserId,
 ) -> Result<Vec<TableRows>, Failure> {
-    let days = rows
-        .fetch(
+    let days = tx
+        .fetch_all(
             "SELECT DISTINCT day FROM adjutant_budget_booking WHERE user_id = $1",
             values![user.as_str()],
         )
         .await?;
-    for mut day in days {
-        budget::fold(rows, &day.text()?, Some(user.as_str())).await?;
+    for day in days {
+        budget::fold(tx, &day.scalar::<String>()?, Some(user.as_str())).await?;
     }
     let mut removed = Vec::new();
     for of_user in OF_USER {
-        let rows = rows.execute(of_user.delete, values![user.as_str()]).await?;
+        let rows = tx.execute(of_user.delete, values![user.as_str()]).await?;
         removed.push(TableRows {
             name: of_user.table.to_owned(),
             rows,
@@ -267,10 +248,10 @@ pub(super) async fn remove_others<C: Connection>(
 }
 
 impl UserRemoved {
-    /// Adds a portion to what was removed before.
-    pub(super) fn add(&mut self, portion: Portion) {
-        self.conversations += portion.removed;
-        self.running.extend(portion.running);
+    /// Adds a batch to what was removed before.
+    pub(super) fn add(&mut self, batch: RemovedBatch) {
+        self.conversations += batch.removed;
+        self.running.extend(batch.running);
     }
 }
 
@@ -288,8 +269,13 @@ mod tests {
         let schema = "SELECT substr(tables.name, 10) FROM sqlite_schema AS tables
                       JOIN pragma_table_xinfo(tables.name) AS columns
                       WHERE tables.type = 'table' AND tables.name LIKE 'adjutant\\_%' ESCAPE '\\' AND columns.name = 'user_id'";
-        let found = store.0.fetch(schema, &[]).await.unwrap().into_iter();
-        let found: BTreeSet<String> = found.map(|mut row| row.text().unwrap()).collect();
+        let found = store
+            .backend
+            .fetch_all(schema, &[])
+            .await
+            .unwrap()
+            .into_iter();
+        let found: BTreeSet<String> = found.map(|row| row.scalar().unwrap()).collect();
         let known = OF_USER
             .iter()
             .map(|of_user| of_user.table.to_owned())

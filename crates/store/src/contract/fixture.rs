@@ -1,4 +1,4 @@
-//! Users, conversations and the events of a whole turn.
+//! Users, conversations and the events of a whole turn, for tests.
 
 use adjutant_core::{
     AgentName, ConversationId, ConversationKey, Event, IdempotencyKey, Input, InputBody, InputId,
@@ -48,7 +48,8 @@ pub(crate) fn turn(number: u32) -> TurnId {
         .unwrap()
 }
 
-/// `seconds` after a moment that has nanoseconds, so that a store that rounds them is found out.
+/// Returns the time `seconds` after a moment with nanoseconds, so that a store that rounds is
+/// noticed.
 pub(crate) fn at(seconds: i64) -> Timestamp {
     Timestamp::new(1_767_225_600 + seconds, 123_456_789).unwrap()
 }
@@ -65,7 +66,7 @@ pub(crate) fn input_id(id: &str) -> InputId {
     InputId::new(id).unwrap()
 }
 
-/// An event from its stored form, so that fields added to it later need no change here.
+/// Decodes an event from JSON, so that fields added later need no change here.
 pub(crate) fn event(body: Value) -> Event {
     serde_json::from_value(body).expect("a sample event")
 }
@@ -164,7 +165,7 @@ pub(crate) fn in_doubt(number: u32, call: &str) -> Event {
     )
 }
 
-/// The same as it is put to the person, about the `attempt`th start of the call.
+/// Returns the same event in the form of a question, about the `attempt`th start of the call.
 pub(crate) fn asked_about(number: u32, call: &str, attempt: u32) -> Event {
     let mut pending = pending(call);
     pending["doubt"] = json!({"attempt": attempt, "since": at(2)});
@@ -174,7 +175,7 @@ pub(crate) fn asked_about(number: u32, call: &str, attempt: u32) -> Event {
     }))
 }
 
-/// What became of a call in doubt, said by an input, or by nobody in time.
+/// Resolves a call in doubt by an input, or by a timeout.
 pub(crate) fn resolved(number: u32, call: &str, attempt: u32, input: Option<&str>) -> Event {
     let (by, verdict) = if input.is_some() {
         ("person", "retry")
@@ -251,7 +252,7 @@ pub(crate) fn every_kind() -> Vec<Event> {
     ]
 }
 
-/// Events as a journal gives them back.
+/// Returns events as a journal returns them.
 pub(crate) fn recorded(first: u64, at: Timestamp, events: &[Event]) -> Vec<Recorded> {
     Recorded::sequence(first, at, events)
 }

@@ -1,16 +1,16 @@
 use std::time::Duration;
 
 use adjutant_core::port::{
-    Beat, Begin, Begun, Change, Claim, Due, Finished, Heard, Journal, Running, StoreError, Take,
-    Taken, To, WorkPlace, Worker,
+    Beat, Begin, Begun, Change, Claim, Due, Finished, Journal, Recipients, RelayItem, Running,
+    StoreError, Take, Taken, WorkPlace, Worker,
 };
 use adjutant_core::{AgentName, ConversationKey, Event, Input, UserId};
 
-use super::sample::*;
+use super::fixture::*;
 
 const LONG: Duration = Duration::from_secs(3600);
 
-/// A claim keeps others away until it is released or its time is over; its holder may renew it.
+/// A lease excludes other workers until it is released or expires; its holder may renew it.
 pub async fn claims_exclude_until_released_or_expired(store: &impl Journal) {
     let key = conversation("anna", 1);
     assert!(
@@ -26,14 +26,14 @@ pub async fn claims_exclude_until_released_or_expired(store: &impl Journal) {
     assert!(store.claim(&key, "a", LONG).await.unwrap().is_held());
     assert!(!store.claim(&key, "b", LONG).await.unwrap().is_held());
     assert!(store.claim(&key, "a", LONG).await.unwrap().is_held());
-    // A sign of life extends the worker's own claim, and nobody else's.
+    // A heartbeat extends the worker's own lease only.
     assert!(store.renew(&key, "a".into(), LONG).await.unwrap());
     assert!(!store.renew(&key, "b".into(), LONG).await.unwrap());
-    // Somebody else's claim cannot be given up.
+    // Another worker's lease cannot be released.
     store.release(&key, "b".into()).await.unwrap();
     assert!(!store.claim(&key, "b", LONG).await.unwrap().is_held());
     store.release(&key, "a".into()).await.unwrap();
-    // One that arrives behind the release claims nothing.
+    // A renewal after the release takes no lease.
     assert!(!store.renew(&key, "a".into(), LONG).await.unwrap());
     assert!(store.claim(&key, "b", LONG).await.unwrap().is_held());
 
@@ -52,15 +52,15 @@ pub async fn claims_exclude_until_released_or_expired(store: &impl Journal) {
             .is_held()
     );
     assert!(!store.claim(&key, "b", LONG).await.unwrap().is_held());
-    // Who writes is decided by the journal, not by claims.
+    // Writers are excluded by the journal, not by leases.
     store
         .append(&key, &recorded(1, at(1), &[started(1, "i1")]))
         .await
         .unwrap();
 }
 
-/// Only for stores of one machine: a claim of a process that is no more is free at once. `dead`:
-/// its worker id.
+/// The lease of a dead worker is free at once. Only for stores whose workers are on one machine.
+/// `dead`: its worker id.
 pub async fn a_dead_workers_claim_is_free_at_once(store: &impl Journal, dead: &str) {
     let key = conversation("anna", 1);
     store
@@ -91,8 +91,8 @@ pub async fn a_dead_workers_claim_is_free_at_once(store: &impl Journal, dead: &s
     );
 }
 
-/// An input that was not taken and a turn that neither ended nor waits are work, of each user and
-/// of all; what somebody has claimed is not listed.
+/// A conversation has work if an input was not taken, or a turn neither ended nor waits. It is
+/// found for its user and for all users, unless it is leased.
 pub async fn work_is_found_until_it_is_settled(store: &impl Journal) {
     let (key, other) = (conversation("anna", 1), conversation("bert", 2));
     check_work(store, &key, false, false).await;
@@ -152,8 +152,8 @@ pub async fn work_is_found_until_it_is_settled(store: &impl Journal) {
     follow(store, &key, 11, &[(ignored("i4"), false, false)]).await;
 }
 
-/// A turn with several open questions waits for all answers; it also stops waiting when it waits
-/// anew, times out or ends. Waiting turns come oldest first.
+/// A turn with several pending calls waits for all answers. It also stops waiting when it parks
+/// again, times out or ends. Waiting turns are listed oldest first.
 pub async fn a_turn_waits_until_its_last_call_is_answered(store: &impl Journal) {
     let key = conversation("anna", 1);
     for id in ["i1", "i2"] {
@@ -201,8 +201,8 @@ pub async fn a_turn_waits_until_its_last_call_is_answered(store: &impl Journal) 
     );
 }
 
-/// What waits is found once the first of it has expired, of each user and of all, until that is
-/// answered; nobody alive may have claimed it.
+/// A parked turn is found once its first pending call has expired, for its user and for all users,
+/// until it is answered, unless a live worker holds the lease.
 pub async fn what_expired_is_found(store: &impl Journal) {
     let key = conversation("anna", 1);
     for id in ["i1", "i2"] {
@@ -211,7 +211,7 @@ pub async fn what_expired_is_found(store: &impl Journal) {
     let over = async |user: Option<&UserId>, seconds| {
         store.expired(&agent(), user, at(seconds)).await.unwrap()
     };
-    // Calls of the sample expire at 60.
+    // Calls of the fixture expire at 60.
     store
         .append(
             &key,
@@ -241,7 +241,7 @@ pub async fn what_expired_is_found(store: &impl Journal) {
         .unwrap();
     assert_eq!(over(None, 1000).await, []);
 
-    // A doubt waits and expires like a question.
+    // A call in doubt waits and expires like a question.
     let events = [asked_about(1, "b", 1), parked(1, &["b"])];
     store
         .append(&key, &recorded(5, at(4), &events))
@@ -263,7 +263,7 @@ pub async fn what_expired_is_found(store: &impl Journal) {
     assert_eq!(over(None, 1000).await, []);
 }
 
-/// Takes work of the agent of the samples.
+/// Takes work of the fixture's agent.
 async fn take(
     store: &impl Journal,
     (worker, due): (&str, Due),
@@ -292,8 +292,8 @@ fn keys(taken: &[Taken]) -> Vec<(ConversationKey, Claim)> {
         .collect()
 }
 
-/// Work is claimed as it is taken: what waited longest first, at most as much as is wanted, nothing
-/// that somebody alive has, and behind a place only what comes behind it.
+/// Work is leased when it is taken: the longest waiting first, up to the limit, without what live
+/// workers hold, and only after the place given.
 pub async fn work_is_taken_in_order_and_once(store: &impl Journal) {
     let (first, second, third) = (
         conversation("anna", 1),
@@ -336,7 +336,7 @@ pub async fn work_is_taken_in_order_and_once(store: &impl Journal) {
         ]
     );
     assert!(taken[0].place < taken[1].place);
-    // It is claimed, for everybody.
+    // It is leased against every other worker.
     assert!(!store.claim(&first, "b", LONG).await.unwrap().is_held());
     assert_eq!(
         store.unsettled(&agent(), None).await.unwrap(),
@@ -346,10 +346,10 @@ pub async fn work_is_taken_in_order_and_once(store: &impl Journal) {
     let rest = take(store, ("b", due), None, (None, 9)).await;
     assert_eq!(keys(&rest), [(third.clone(), Claim::Granted)]);
     assert_eq!(take(store, ("b", due), None, (None, 9)).await, []);
-    // A worker does not take what it has.
+    // A worker does not take what it holds.
     assert_eq!(take(store, ("a", due), None, (None, 9)).await, []);
 
-    // What is given back can be taken again, but not by one who has passed its place.
+    // Released work can be taken again, but not by a request that continues after its place.
     store.release(&first, "a".into()).await.unwrap();
     assert_eq!(
         take(store, ("b", due), None, (Some(taken[0].place), 9)).await,
@@ -363,7 +363,7 @@ pub async fn work_is_taken_in_order_and_once(store: &impl Journal) {
     assert_eq!(keys(&again), [(first.clone(), Claim::Granted)]);
     assert_eq!(again[0].place, taken[0].place);
 
-    // A claim that has run out is taken over, unless it was the worker's own.
+    // An expired lease is taken over, unless it was the worker's own.
     for key in [&first, &third] {
         assert!(
             store
@@ -390,14 +390,14 @@ pub async fn work_is_taken_in_order_and_once(store: &impl Journal) {
     );
 }
 
-/// A turn that waits for a human is taken once the first thing it waits for has expired.
+/// A turn that waits for a person is taken once its first pending call has expired.
 pub async fn what_expired_is_taken(store: &impl Journal) {
     let key = conversation("anna", 1);
     store
         .submit(&key, &message("i1", 0, "drop the milk"))
         .await
         .unwrap();
-    // Calls of the sample expire at 60.
+    // Calls of the fixture expire at 60.
     store
         .append(
             &key,
@@ -432,7 +432,7 @@ pub async fn what_expired_is_taken(store: &impl Journal) {
     assert_eq!(take(store, ("b", due(1000)), None, (None, 9)).await, []);
 }
 
-/// However many take at once, each conversation is taken once.
+/// However many workers request work concurrently, each conversation is leased to one of them.
 pub async fn of_many_takers_one_gets_each(store: &impl Journal) {
     const CONVERSATIONS: u32 = 40;
     for number in 0..CONVERSATIONS {
@@ -462,7 +462,7 @@ pub async fn of_many_takers_one_gets_each(store: &impl Journal) {
     assert_eq!(all, expected);
 }
 
-/// A cancellation is seen until it is taken, the first one first, and only in its conversation.
+/// A cancellation is seen until it is taken, in order, and only in its conversation.
 pub async fn a_cancellation_is_seen_until_it_is_taken(store: &impl Journal) {
     let key = conversation("anna", 1);
     assert_eq!(store.cancellation(&key).await.unwrap(), None);
@@ -475,7 +475,7 @@ pub async fn a_cancellation_is_seen_until_it_is_taken(store: &impl Journal) {
         .await
         .unwrap();
     assert_eq!(store.cancellation(&key).await.unwrap(), None);
-    // Neither ids nor times are in order.
+    // Neither the ids nor the times are ordered.
     for (id, seconds) in [("z", 9), ("a", 5)] {
         store.submit(&key, &cancel(id, seconds)).await.unwrap();
     }
@@ -496,8 +496,8 @@ pub async fn a_cancellation_is_seen_until_it_is_taken(store: &impl Journal) {
     assert_eq!(seen(&key).await, None);
 }
 
-/// Whoever asked is told what happens in a conversation from then on: inputs that come while
-/// somebody has it, and the end of the claim. Where nobody has it, there is nothing to tell.
+/// Subscribers are notified of inputs that come while a worker holds the lease, and of its end.
+/// Without a lease there are no notifications.
 pub async fn changes_are_told(store: &impl Journal) {
     let key = conversation("anna", 1);
     let mut changes = store.changes();
@@ -520,7 +520,7 @@ pub async fn changes_are_told(store: &impl Journal) {
     assert_eq!(changes.next().await, Some(Change::Input(key.clone())));
     store.release(&key, "w1".into()).await.unwrap();
     assert_eq!(changes.next().await, Some(Change::Free(key.clone())));
-    // Whoever asks later hears what comes later.
+    // A later subscriber gets only later changes.
     let mut later = store.changes();
     let claimed = store.begin(&key, begin("w2", None)).await.unwrap();
     assert!(matches!(claimed, Begun::Claimed { .. }), "{claimed:?}");
@@ -549,7 +549,7 @@ fn begin<'a>(worker: &'a str, input: Option<&'a Input>) -> Begin<'a> {
     }
 }
 
-/// What is written through one of two stores over one database is told through the other.
+/// Writes through one of two stores on one database are announced through the other.
 pub async fn changes_are_told_to_other_processes(one: &impl Journal, two: &impl Journal) {
     let key = conversation("anna", 1);
     let mut at_one = one.changes();
@@ -564,13 +564,13 @@ pub async fn changes_are_told_to_other_processes(one: &impl Journal, two: &impl 
     assert_eq!(at_one.next().await, Some(Change::Input(key.clone())));
     let mut at_two = two.changes();
     one.release(&key, "w1".into()).await.unwrap();
-    // It may be told that there is an input before it is told that the claim is over.
+    // The notification of the input may come before that of the released lease.
     while at_two.next().await.unwrap() != Change::Free(key.clone()) {}
 }
 
-/// A sign of life extends all claims that its worker made in its epoch, and says which they are.
-/// One that comes too late finds the epoch over; what was claimed in it goes to whoever asks, and
-/// the worker that had it is refused.
+/// A heartbeat extends all leases that the worker took in its epoch, and returns them. One that
+/// comes too late finds the epoch over; its leases can be taken by others, and the worker's writes
+/// are refused.
 pub async fn a_sign_of_life_extends_all_claims_of_its_epoch(store: &impl Journal) {
     let (first, second) = (conversation("anna", 1), conversation("bert", 2));
     let of = |epoch| Worker { id: "w1", epoch };
@@ -585,7 +585,7 @@ pub async fn a_sign_of_life_extends_all_claims_of_its_epoch(store: &impl Journal
     };
     for key in [&first, &second] {
         store.submit(key, &message("i1", 0, "hello")).await.unwrap();
-        // Without a sign of life, the claim holds no longer than this.
+        // Without a heartbeat the lease ends after this time.
         let begin = Begin {
             worker: of(7),
             lease: Duration::ZERO,
@@ -624,13 +624,13 @@ pub async fn a_sign_of_life_extends_all_claims_of_its_epoch(store: &impl Journal
         beat(7, LONG, false).await.map(|claimed| claimed.len()),
         Some(2)
     );
-    // The answer to the first was lost, so it is given again.
+    // The answer to the first heartbeat was lost, so it is repeated.
     assert_eq!(
         beat(7, LONG, true).await.map(|claimed| claimed.len()),
         Some(2)
     );
-    // Another epoch of the worker has none of it, and there is none that began with its second sign
-    // of life.
+    // Another epoch of the worker has no lease, and an epoch cannot begin with its second
+    // heartbeat.
     assert_eq!(beat(8, LONG, true).await, Some(Vec::new()));
     assert_eq!(beat(9, LONG, false).await, None);
     let taken = recorded(1, at(1), &[ignored("i1")]);
@@ -647,7 +647,7 @@ pub async fn a_sign_of_life_extends_all_claims_of_its_epoch(store: &impl Journal
         .append_held(&first, of(7).into(), &taken)
         .await
         .unwrap();
-    // Its last sign of life is over as soon as it is given.
+    // The lease of its last heartbeat is over at once.
     assert!(beat(7, Duration::ZERO, false).await.is_some());
     assert_eq!(beat(7, LONG, false).await, None);
     assert_eq!(
@@ -661,7 +661,7 @@ pub async fn a_sign_of_life_extends_all_claims_of_its_epoch(store: &impl Journal
     assert!(!store.renew(&second, of(7), LONG).await.unwrap());
 }
 
-/// Appends one event after the other and looks each time.
+/// Appends events one after the other, checking after each.
 async fn follow(
     store: &impl Journal,
     key: &ConversationKey,
@@ -713,37 +713,38 @@ async fn check_work(store: &impl Journal, key: &ConversationKey, work: bool, wai
     assert_eq!(store.parked(&agent(), Some(&stranger)).await.unwrap(), []);
 }
 
-/// Words of one of two stores over one database are heard through the other, byte for byte and in
-/// order, by all or by the one they are for; and nobody hears itself.
+/// A message sent through one of two stores on one database arrives through the other, byte for
+/// byte and in order, at all or at the one it is for, and not at its sender.
 pub async fn words_reach_other_processes(one: &impl Journal, two: &impl Journal) {
     let (one, two) = (one.relay(), two.relay());
-    let (mut at_one, mut at_two) = (one.hear().unwrap(), two.hear().unwrap());
+    let (mut at_one, mut at_two) = (one.subscribe().unwrap(), two.subscribe().unwrap());
     for (relay, hearing) in [(&one, &mut at_one), (&two, &mut at_two)] {
-        // Hearing begins at once where somebody wants to say something.
-        if !relay.say(To::All, "is anybody there?") {
-            assert_eq!(hearing.next().await, Some(Heard::Missed));
+        // Listening starts at once when a message is to be sent.
+        if !relay.send(Recipients::All, "is anybody there?") {
+            assert_eq!(hearing.next().await, Some(RelayItem::Missed));
         }
     }
-    // Those of before were heard or not.
-    assert!(one.say(To::All, "it's \\ \"ö\" 🦀\n$1"));
+    // Earlier messages may have been lost.
+    assert!(one.send(Recipients::All, "it's \\ \"ö\" 🦀\n$1"));
     let from = loop {
         match at_two.next().await {
-            Some(Heard::Words { from, words }) if &*words == "it's \\ \"ö\" 🦀\n$1" => {
+            Some(RelayItem::Message { from, text: words }) if &*words == "it's \\ \"ö\" 🦀\n$1" =>
+            {
                 break from;
             }
             Some(_) => {}
             None => panic!("nothing will be heard any more"),
         }
     };
-    // As much as can be said at once, of characters of more than one byte, to one process.
+    // The longest message, of characters of more than one byte, to one process.
     let long = |number: usize| format!("{number} {}", "ä".repeat(two.bytes_max() / 2 - 2));
     for number in 0..20 {
-        assert!(two.say(To::One(&from), &long(number)), "{number}");
+        assert!(two.send(Recipients::One(&from), &long(number)), "{number}");
     }
     let mut heard = Vec::new();
     while heard.len() < 20 {
         match at_one.next().await {
-            Some(Heard::Words { words, .. }) if words.contains('ä') => {
+            Some(RelayItem::Message { text: words, .. }) if words.contains('ä') => {
                 heard.push(words.to_string())
             }
             Some(_) => {}
@@ -752,22 +753,22 @@ pub async fn words_reach_other_processes(one: &impl Journal, two: &impl Journal)
     }
     assert_eq!(heard, (0..20).map(long).collect::<Vec<_>>());
     assert!(
-        !two.say(To::One(&from), &"x".repeat(two.bytes_max() + 1)),
+        !two.send(Recipients::One(&from), &"x".repeat(two.bytes_max() + 1)),
         "too long"
     );
     assert!(
-        !two.say(To::One("'; DROP TABLE adjutant_task"), "x"),
+        !two.send(Recipients::One("'; DROP TABLE adjutant_task"), "x"),
         "no process is called so"
     );
-    // Nobody takes it away, so that it has an end.
+    // Without a receiver the queue is bounded.
     let said = (0..10_000)
-        .take_while(|_| one.say(To::All, &long(0)))
+        .take_while(|_| one.send(Recipients::All, &long(0)))
         .count();
     assert!(said < 100, "{said}");
 }
 
-/// Nobody waits for other processes where none can be heard.
+/// A store that has no other processes has no relay.
 pub async fn nobody_else_is_heard(store: &impl Journal) {
     let relay = store.relay();
-    assert!(relay.hear().is_none() && !relay.say(To::All, "is anybody there?"));
+    assert!(relay.subscribe().is_none() && !relay.send(Recipients::All, "is anybody there?"));
 }

@@ -1,54 +1,73 @@
-//! Records as plain columns, and back: what every database stores alike.
+//! Records as columns, and back: the encoding that every database shares.
 //!
-//! Numbers are `i64` and times are text, because that is what all databases hold exactly.
+//! Numbers are `i64` and times are text, because all databases hold those exactly.
 
 use adjutant_core::port::{BranchPoint, ConversationSummary, Cursor, StoreError};
 use adjutant_core::{
     AgentName, CallId, ConversationKey, Cost, DecisionRecord, EVENT_VERSION, Event, FactLine,
     Feedback, IdempotencyKey, Input, InputBody, InputId, MemoryChange, MemoryEffect, MemoryScope,
-    ModelId, Recorded, Task, TaskChanged, TaskId, ToolInvocationRecord, ToolResult, Usage, UserId,
+    ModelId, Recorded, ToolInvocationRecord, ToolResult, Usage, UserId,
 };
+use adjutant_tools::{Task, TaskChanged, TaskId};
 use jiff::Timestamp;
 
 use crate::blob::Blobs;
+pub(crate) use crate::decode_error::unreadable;
 use crate::digest::hash;
-use crate::status::{Status, Waiting};
+use crate::sql::{FromRow, Row, from_row};
+use crate::status::{Status, WaitingCall};
 
-/// RFC 3339 in UTC with nine decimals: exact, and in order as text.
-pub(crate) fn time_text(at: Timestamp) -> String {
+/// Formats a time as RFC 3339 in UTC with nine decimals, which is exact and sorts as text.
+pub(crate) fn format_time(at: Timestamp) -> String {
     format!("{at:.9}")
 }
 
-pub(crate) fn read_time(text: &str, what: &str) -> Result<Timestamp, StoreError> {
+pub(crate) fn parse_time(text: &str, what: &str) -> Result<Timestamp, StoreError> {
+    parse(text, what)
+}
+
+/// Parses a stored text, `what` being its name in the error.
+pub(crate) fn parse<T>(text: &str, what: &str) -> Result<T, StoreError>
+where
+    T: std::str::FromStr<Err: Into<Box<dyn std::error::Error + Send + Sync>>>,
+{
     text.parse().map_err(|error| unreadable(what, error))
 }
 
-/// A conversation with what is known of it without reading its events.
+/// Converts a stored value, `what` being its name in the error.
+pub(crate) fn convert<T, V>(value: V, what: &str) -> Result<T, StoreError>
+where
+    V: TryInto<T, Error: Into<Box<dyn std::error::Error + Send + Sync>>>,
+{
+    value.try_into().map_err(|error| unreadable(what, error))
+}
+
+/// A conversation without its events.
 #[derive(Debug, Clone)]
 pub(crate) struct ConversationRow {
-    /// The database's own name for it.
+    /// The primary key.
     pub(crate) key: i64,
-    /// Empty until there are words.
+    /// Empty until the first message.
     pub(crate) title: String,
     pub(crate) created_at: Timestamp,
     pub(crate) updated_at: Timestamp,
     pub(crate) next_seq: i64,
-    /// Inputs accepted and not taken.
+    /// Inputs that were accepted and not taken by a turn yet.
     pub(crate) untaken: i64,
-    /// Turns that were begun.
+    /// Turns that were started.
     pub(crate) turns: i64,
     pub(crate) status: Status,
-    /// The worker that has it, and until when without a sign of life.
+    /// The worker that holds the lease.
     pub(crate) lease_by: Option<String>,
     pub(crate) lease_until: Option<Timestamp>,
-    /// The worker's epoch at the claim.
+    /// The worker's epoch when it took the lease.
     pub(crate) epoch: i64,
-    /// The place at which it branches off another.
+    /// The event after which it branches off another conversation.
     pub(crate) branched_from_seq: Option<i64>,
 }
 
 impl ConversationRow {
-    /// Returns the row of a conversation in which nothing has happened.
+    /// Returns the row of a new conversation without events.
     pub(crate) fn new(key: i64, at: Timestamp) -> Self {
         Self {
             key,
@@ -76,8 +95,14 @@ pub(crate) fn conversation_key(
     Ok(ConversationKey {
         agent: AgentName::new(agent).map_err(|error| unreadable(&what, error))?,
         user: UserId::new(user).map_err(|error| unreadable(&what, error))?,
-        conversation: id.parse().map_err(|error| unreadable(&what, error))?,
+        conversation: parse(id, &what)?,
     })
+}
+
+/// Reads the columns that identify a conversation: `agent`, `user_id` and `id`.
+pub(crate) fn read_key(row: &mut Row) -> Result<ConversationKey, StoreError> {
+    let id: String = row.get("id")?;
+    conversation_key(row.get("agent")?, row.get("user_id")?, &id)
 }
 
 /// A conversation in a list, as it is stored.
@@ -88,71 +113,81 @@ pub(crate) struct SummaryRow {
     pub(crate) named: bool,
     pub(crate) created_at: String,
     pub(crate) updated_at: String,
-    pub(crate) pending: bool,
+    /// Place of the event that parked the turn, if it waits for a person or a result.
+    pub(crate) parked_seq: Option<i64>,
     pub(crate) turns: i64,
-    /// Of the last event, if there is one.
+    /// The kind of the last event, if there is one.
     pub(crate) last_kind: Option<String>,
     pub(crate) last_at: Option<String>,
-    /// The conversation it branches off, and where.
-    pub(crate) branched_from: Option<(String, i64)>,
+    /// The conversation that it branches off, and the event after which.
+    pub(crate) branched_from: Option<String>,
+    pub(crate) branched_from_seq: Option<i64>,
+}
+from_row! {
+    SummaryRow {
+        id, title, named, created_at, updated_at, parked_seq, turns, last_kind, last_at,
+        branched_from, branched_from_seq
+    }
 }
 
 impl SummaryRow {
-    pub(crate) fn read(self) -> Result<ConversationSummary, StoreError> {
+    pub(crate) fn decode(self) -> Result<ConversationSummary, StoreError> {
         let what = format!("conversation {}", self.id);
-        let updated_at = read_time(&self.updated_at, &what)?;
-        let last_at = self.last_at.map(|at| read_time(&at, &what)).transpose()?;
-        // An input that came after the end opens the session again, although nobody has taken it
-        // yet.
+        let updated_at = parse_time(&self.updated_at, &what)?;
+        let last_at = self.last_at.map(|at| parse_time(&at, &what)).transpose()?;
+        // An input that came after the end of the session opens it again, although no turn has
+        // taken it yet.
         let ended = self
             .last_kind
             .is_some_and(|kind| kind == Event::SessionEnded {}.kind());
         Ok(ConversationSummary {
-            id: self.id.parse().map_err(|error| unreadable(&what, error))?,
+            id: parse(&self.id, &what)?,
             title: self.title,
             named: self.named,
-            created_at: read_time(&self.created_at, &what)?,
+            created_at: parse_time(&self.created_at, &what)?,
             updated_at,
-            pending: self.pending,
+            pending: self.parked_seq.is_some(),
             last_activity: last_at.map_or(updated_at, |at| at.max(updated_at)),
-            turns: u64::try_from(self.turns).map_err(|error| unreadable(&what, error))?,
+            turns: convert(self.turns, &what)?,
             ended: ended && last_at.is_some_and(|at| at >= updated_at),
             branched_from: self
                 .branched_from
+                .zip(self.branched_from_seq)
                 .map(|(from, seq)| branch_point(&from, seq))
                 .transpose()?,
         })
     }
 }
 
-/// Returns the place at which a branch begins.
+/// Decodes the place at which a branch begins.
 pub(crate) fn branch_point(from: &str, seq: i64) -> Result<BranchPoint, StoreError> {
     let what = format!("the beginning of a branch of conversation {from}");
     Ok(BranchPoint {
-        conversation: from.parse().map_err(|error| unreadable(&what, error))?,
-        seq: u64::try_from(seq).map_err(|error| unreadable(&what, error))?,
+        conversation: parse(from, &what)?,
+        seq: convert(seq, &what)?,
     })
 }
 
-/// The two columns a list is ordered by, as they are where somebody has stopped reading.
-pub(crate) fn cursor_texts(cursor: Option<Cursor>) -> (Option<String>, Option<String>) {
+/// Returns the values of the two columns that a list is ordered by, for the entry that the cursor
+/// points to.
+pub(crate) fn cursor_columns(cursor: Option<Cursor>) -> (Option<String>, Option<String>) {
     (
-        cursor.map(|cursor| time_text(cursor.at)),
+        cursor.map(|cursor| format_time(cursor.at)),
         cursor.map(|cursor| cursor.id.to_string()),
     )
 }
 
-/// The status column `waiting`: the calls nobody has answered.
-pub(crate) fn waiting_text(status: &Status) -> Result<String, StoreError> {
-    json(&status.waiting)
+/// Encodes the column `waiting`: the pending calls.
+pub(crate) fn encode_waiting(status: &Status) -> Result<String, StoreError> {
+    to_json(&status.waiting)
 }
 
-pub(crate) fn read_waiting(text: &str, what: &str) -> Result<Vec<Waiting>, StoreError> {
+pub(crate) fn parse_waiting(text: &str, what: &str) -> Result<Vec<WaitingCall>, StoreError> {
     serde_json::from_str(text).map_err(|error| unreadable(what, error))
 }
 
 /// An event as it is stored.
-#[derive(Debug)]
+#[derive(Debug, serde::Deserialize)]
 pub(crate) struct EventRow {
     pub(crate) seq: i64,
     pub(crate) v: i64,
@@ -160,13 +195,15 @@ pub(crate) struct EventRow {
     pub(crate) turn: Option<String>,
     pub(crate) step: Option<String>,
     pub(crate) body: String,
-    /// Long values that the body refers to.
+    /// The long values that the body refers to.
+    #[serde(skip)]
     pub(crate) blobs: Blobs,
     pub(crate) at: String,
 }
+from_row! { EventRow { seq, v, kind, turn, step, body, at } default { blobs } }
 
 impl EventRow {
-    pub(crate) fn of(seq: i64, at: Timestamp, event: &Event) -> Result<Self, StoreError> {
+    pub(crate) fn from_event(seq: i64, at: Timestamp, event: &Event) -> Result<Self, StoreError> {
         let mut blobs = Blobs::default();
         Ok(Self {
             seq,
@@ -176,11 +213,11 @@ impl EventRow {
             step: event.step().map(|step| step.to_string()),
             body: blobs.json(event)?,
             blobs,
-            at: time_text(at),
+            at: format_time(at),
         })
     }
 
-    pub(crate) fn read(self, key: &ConversationKey) -> Result<Recorded, StoreError> {
+    pub(crate) fn decode(self, key: &ConversationKey) -> Result<Recorded, StoreError> {
         let what = format!(
             "event {} ({}) of conversation {}",
             self.seq, self.kind, key.conversation
@@ -197,17 +234,17 @@ impl EventRow {
                 format!("its body says it is {}", event.kind()),
             ));
         }
-        let seq = u64::try_from(self.seq).map_err(|error| unreadable(&what, error))?;
+        let seq = convert(self.seq, &what)?;
         Ok(Recorded {
             seq,
-            at: read_time(&self.at, &what)?,
+            at: parse_time(&self.at, &what)?,
             event: event.into(),
         })
     }
 }
 
 /// An input as it is stored.
-#[derive(Debug)]
+#[derive(Debug, serde::Deserialize)]
 pub(crate) struct InputRow {
     pub(crate) id: String,
     pub(crate) v: i64,
@@ -216,22 +253,24 @@ pub(crate) struct InputRow {
     pub(crate) request_id: Option<String>,
     pub(crate) fingerprint: Option<String>,
     pub(crate) after: Option<i64>,
-    /// Long values that the body refers to.
+    /// The long values that the body refers to.
+    #[serde(skip)]
     pub(crate) blobs: Blobs,
 }
+from_row! { InputRow { id, v, body, at, request_id, fingerprint, after } default { blobs } }
 
 impl InputRow {
-    pub(crate) fn body_of(body: &InputBody) -> Result<String, StoreError> {
-        json(body)
+    pub(crate) fn encode_body(body: &InputBody) -> Result<String, StoreError> {
+        to_json(body)
     }
 
-    pub(crate) fn of(input: &Input) -> Result<Self, StoreError> {
+    pub(crate) fn from_input(input: &Input) -> Result<Self, StoreError> {
         let mut blobs = Blobs::default();
         Ok(Self {
             id: input.id.to_string(),
             v: EVENT_VERSION.into(),
             body: blobs.json(&input.body)?,
-            at: time_text(input.at),
+            at: format_time(input.at),
             request_id: input.request_id.clone(),
             fingerprint: input.fingerprint.clone(),
             after: None,
@@ -239,7 +278,7 @@ impl InputRow {
         })
     }
 
-    pub(crate) fn read(self, key: &ConversationKey) -> Result<Input, StoreError> {
+    pub(crate) fn decode(self, key: &ConversationKey) -> Result<Input, StoreError> {
         let what = format!("input {} of conversation {}", self.id, key.conversation);
         check_version(self.v, &what)?;
         let body = self
@@ -248,7 +287,7 @@ impl InputRow {
             .map_err(|error| unreadable(&what, error))?;
         let body: InputBody =
             serde_json::from_str(&body).map_err(|error| unreadable(&what, error))?;
-        let at = read_time(&self.at, &what)?;
+        let at = parse_time(&self.at, &what)?;
         let id = InputId::new(self.id).map_err(|error| unreadable(&what, error))?;
         let after = self
             .after
@@ -265,7 +304,7 @@ impl InputRow {
     }
 }
 
-/// A task as it is stored. It is done if it has a time of that.
+/// A task as it is stored. It is completed if it has a time of completion.
 #[derive(Debug)]
 pub(crate) struct TaskRow {
     pub(crate) id: i64,
@@ -274,19 +313,20 @@ pub(crate) struct TaskRow {
     pub(crate) updated_at: String,
     pub(crate) completed_at: Option<String>,
 }
+from_row! { TaskRow { id, description, created_at, updated_at, completed_at } }
 
 impl TaskRow {
-    pub(crate) fn of(task: &Task) -> Self {
+    pub(crate) fn from_task(task: &Task) -> Self {
         Self {
-            id: number(task.id.get()),
+            id: saturate(task.id.get()),
             description: task.description.to_string(),
-            created_at: time_text(task.created_at),
-            updated_at: time_text(task.updated_at),
-            completed_at: task.completed_at.map(time_text),
+            created_at: format_time(task.created_at),
+            updated_at: format_time(task.updated_at),
+            completed_at: task.completed_at.map(format_time),
         }
     }
 
-    pub(crate) fn read(self, user: &UserId) -> Result<Task, StoreError> {
+    pub(crate) fn decode(self, user: &UserId) -> Result<Task, StoreError> {
         let what = format!("task {} of {user}", self.id);
         let id = u64::try_from(self.id).ok().and_then(TaskId::new);
         Ok(Task {
@@ -297,21 +337,21 @@ impl TaskRow {
                 .try_into()
                 .map_err(|error| unreadable(&what, error))?,
             completed: self.completed_at.is_some(),
-            created_at: read_time(&self.created_at, &what)?,
-            updated_at: read_time(&self.updated_at, &what)?,
+            created_at: parse_time(&self.created_at, &what)?,
+            updated_at: parse_time(&self.updated_at, &what)?,
             completed_at: self
                 .completed_at
-                .map(|at| read_time(&at, &what))
+                .map(|at| parse_time(&at, &what))
                 .transpose()?,
         })
     }
 }
 
-pub(crate) fn outcome_text(outcome: &TaskChanged) -> Result<String, StoreError> {
-    json(outcome)
+pub(crate) fn encode_outcome(outcome: &TaskChanged) -> Result<String, StoreError> {
+    to_json(outcome)
 }
 
-pub(crate) fn read_outcome(text: &str, key: &IdempotencyKey) -> Result<TaskChanged, StoreError> {
+pub(crate) fn parse_outcome(text: &str, key: &IdempotencyKey) -> Result<TaskChanged, StoreError> {
     serde_json::from_str(text)
         .map_err(|error| unreadable(&format!("the outcome of change {key}"), error))
 }
@@ -348,15 +388,24 @@ pub(crate) struct DecisionRow {
     pub(crate) total_ms: Option<i64>,
     pub(crate) error_code: Option<String>,
     pub(crate) raw_response: Option<String>,
-    /// JSON.
+    /// The notices as JSON.
     pub(crate) notices: String,
     pub(crate) feedback: Option<FeedbackRow>,
-    /// Long values that the texts refer to.
+    /// The long values that the texts refer to.
     pub(crate) blobs: Blobs,
+}
+from_row! {
+    DecisionRow {
+        id, agent, version, conversation_id, user_id, request_id, started_at, ended_at, message,
+        message_chars, intent, kind, outcome, content, model_provider, model_name, model_calls,
+        iterations, input_tokens, output_tokens, cached_tokens, cache_written_tokens,
+        thinking_tokens, cost_usd, model_ms, tool_ms, total_ms, error_code, raw_response,
+        notices
+    } nested { feedback } default { blobs }
 }
 
 impl DecisionRow {
-    pub(crate) fn of(record: &DecisionRecord) -> Result<Self, StoreError> {
+    pub(crate) fn from_decision(record: &DecisionRecord) -> Result<Self, StoreError> {
         let mut blobs = Blobs::default();
         Ok(Self {
             id: record.id.to_string(),
@@ -365,10 +414,10 @@ impl DecisionRow {
             conversation_id: record.conversation.to_string(),
             user_id: record.user.to_string(),
             request_id: record.request_id.clone(),
-            started_at: time_text(record.started_at),
-            ended_at: record.ended_at.map(time_text),
+            started_at: format_time(record.started_at),
+            ended_at: record.ended_at.map(format_time),
             message: blobs.text(record.message.clone())?,
-            message_chars: number(record.message_chars),
+            message_chars: saturate(record.message_chars),
             intent: record.intent.clone().map(String::from),
             kind: record.kind.map(|kind| kind.to_string()),
             outcome: record.outcome.map(|outcome| outcome.to_string()),
@@ -381,62 +430,52 @@ impl DecisionRow {
             model_name: record.model.name.clone(),
             model_calls: record.model_calls.into(),
             iterations: record.iterations.into(),
-            input_tokens: record.usage.input_tokens.map(number),
-            output_tokens: record.usage.output_tokens.map(number),
-            cached_tokens: record.usage.cached_tokens.map(number),
-            cache_written_tokens: record.usage.cache_written_tokens.map(number),
-            thinking_tokens: record.usage.thinking_tokens.map(number),
+            input_tokens: record.usage.input_tokens.map(saturate),
+            output_tokens: record.usage.output_tokens.map(saturate),
+            cached_tokens: record.usage.cached_tokens.map(saturate),
+            cache_written_tokens: record.usage.cache_written_tokens.map(saturate),
+            thinking_tokens: record.usage.thinking_tokens.map(saturate),
             cost_usd: record.cost.map(Cost::usd),
-            model_ms: number(record.model_ms),
-            tool_ms: number(record.tool_ms),
-            total_ms: record.total_ms.map(number),
+            model_ms: saturate(record.model_ms),
+            tool_ms: saturate(record.tool_ms),
+            total_ms: record.total_ms.map(saturate),
             error_code: record.error_code.clone(),
             raw_response: record
                 .raw_response
                 .clone()
                 .map(|text| blobs.text(text))
                 .transpose()?,
-            notices: json(&record.notices)?,
-            feedback: record.feedback.as_ref().map(FeedbackRow::of),
+            notices: to_json(&record.notices)?,
+            feedback: record.feedback.as_ref().map(FeedbackRow::from_feedback),
             blobs,
         })
     }
 
-    /// `blobs`: what the row refers to.
-    pub(crate) fn read(self, blobs: &Blobs) -> Result<DecisionRecord, StoreError> {
+    /// Decodes the record. `blobs` has the long values that the row refers to.
+    pub(crate) fn decode(self, blobs: &Blobs) -> Result<DecisionRecord, StoreError> {
         let what = format!("decision {}", self.id);
-        let count = |value: i64| u64::try_from(value).map_err(|error| unreadable(&what, error));
+        let count = |value: i64| convert::<u64, _>(value, &what);
         let tokens = |value: Option<i64>| value.map(count).transpose();
-        let small = |value: i64| u32::try_from(value).map_err(|error| unreadable(&what, error));
+        let small = |value: i64| convert::<u32, _>(value, &what);
         let text = |text: String| {
             blobs
                 .whole_text(text)
                 .map_err(|error| unreadable(&what, error))
         };
         Ok(DecisionRecord {
-            id: self.id.parse().map_err(|error| unreadable(&what, error))?,
+            id: parse(&self.id, &what)?,
             agent: AgentName::new(self.agent).map_err(|error| unreadable(&what, error))?,
             version: self.version,
-            conversation: self
-                .conversation_id
-                .parse()
-                .map_err(|error| unreadable(&what, error))?,
+            conversation: parse(&self.conversation_id, &what)?,
             user: UserId::new(self.user_id).map_err(|error| unreadable(&what, error))?,
             request_id: self.request_id,
-            started_at: read_time(&self.started_at, &what)?,
-            ended_at: self.ended_at.map(|at| read_time(&at, &what)).transpose()?,
+            started_at: parse_time(&self.started_at, &what)?,
+            ended_at: self.ended_at.map(|at| parse_time(&at, &what)).transpose()?,
             message: text(self.message)?,
-            message_chars: usize::try_from(self.message_chars)
-                .map_err(|error| unreadable(&what, error))?,
+            message_chars: convert(self.message_chars, &what)?,
             intent: self.intent.map(Into::into),
-            kind: self
-                .kind
-                .map(|word| word.parse().map_err(|error| unreadable(&what, error)))
-                .transpose()?,
-            outcome: self
-                .outcome
-                .map(|word| word.parse().map_err(|error| unreadable(&what, error)))
-                .transpose()?,
+            kind: self.kind.map(|word| parse(&word, &what)).transpose()?,
+            outcome: self.outcome.map(|word| parse(&word, &what)).transpose()?,
             content: self.content.map(text).transpose()?,
             model: ModelId::new(self.model_provider, self.model_name)
                 .map_err(|error| unreadable(&what, error))?,
@@ -459,7 +498,7 @@ impl DecisionRow {
                 .map_err(|error| unreadable(&what, error))?,
             feedback: self
                 .feedback
-                .map(|feedback| feedback.read(&what))
+                .map(|feedback| feedback.decode(&what))
                 .transpose()?,
         })
     }
@@ -473,23 +512,34 @@ pub(crate) struct FeedbackRow {
     pub(crate) at: String,
 }
 
+/// A rating's three columns are all `NULL` if the answer was not rated.
+impl FromRow for Option<FeedbackRow> {
+    fn from_row(row: &mut Row) -> Result<Self, StoreError> {
+        let rating: Option<String> = row.get("feedback")?;
+        let comment = row.get("feedback_comment")?;
+        let at: Option<String> = row.get("feedback_at")?;
+        Ok(rating.zip(at).map(|(rating, at)| FeedbackRow {
+            rating,
+            comment,
+            at,
+        }))
+    }
+}
+
 impl FeedbackRow {
-    pub(crate) fn of(feedback: &Feedback) -> Self {
+    pub(crate) fn from_feedback(feedback: &Feedback) -> Self {
         Self {
             rating: feedback.rating.to_string(),
             comment: feedback.comment.clone(),
-            at: time_text(feedback.at),
+            at: format_time(feedback.at),
         }
     }
 
-    pub(crate) fn read(self, what: &str) -> Result<Feedback, StoreError> {
+    pub(crate) fn decode(self, what: &str) -> Result<Feedback, StoreError> {
         Ok(Feedback {
-            rating: self
-                .rating
-                .parse()
-                .map_err(|error| unreadable(what, error))?,
+            rating: parse(&self.rating, what)?,
             comment: self.comment,
-            at: read_time(&self.at, what)?,
+            at: parse_time(&self.at, what)?,
         })
     }
 }
@@ -507,12 +557,17 @@ pub(crate) struct InvocationRow {
     pub(crate) ms: i64,
     pub(crate) attempt: i64,
     pub(crate) at: String,
-    /// Long values that the texts refer to.
+    /// The long values that the texts refer to.
     pub(crate) blobs: Blobs,
+}
+from_row! {
+    InvocationRow {
+        id, decision, tool, arguments, success, data, error, ms, attempt, at
+    } default { blobs }
 }
 
 impl InvocationRow {
-    pub(crate) fn of(record: &ToolInvocationRecord) -> Result<Self, StoreError> {
+    pub(crate) fn from_invocation(record: &ToolInvocationRecord) -> Result<Self, StoreError> {
         let mut blobs = Blobs::default();
         Ok(Self {
             id: record.id.to_string(),
@@ -532,15 +587,15 @@ impl InvocationRow {
                 .clone()
                 .map(|text| blobs.text(text))
                 .transpose()?,
-            ms: number(record.ms),
+            ms: saturate(record.ms),
             attempt: record.attempt.into(),
-            at: time_text(record.at),
+            at: format_time(record.at),
             blobs,
         })
     }
 
-    /// `blobs`: what the row refers to.
-    pub(crate) fn read(self, blobs: &Blobs) -> Result<ToolInvocationRecord, StoreError> {
+    /// Decodes the record. `blobs` has the long values that the row refers to.
+    pub(crate) fn decode(self, blobs: &Blobs) -> Result<ToolInvocationRecord, StoreError> {
         let what = format!("the invocation {} of decision {}", self.id, self.decision);
         let json = |json: String| blobs.whole(json).map_err(|error| unreadable(&what, error));
         let data = self
@@ -551,10 +606,7 @@ impl InvocationRow {
             .transpose();
         let error = self.error.map(|text| blobs.whole_text(text)).transpose();
         Ok(ToolInvocationRecord {
-            decision: self
-                .decision
-                .parse()
-                .map_err(|error| unreadable(&what, error))?,
+            decision: parse(&self.decision, &what)?,
             tool: self.tool,
             arguments: serde_json::from_str(&json(self.arguments)?)
                 .map_err(|error| unreadable(&what, error))?,
@@ -562,18 +614,18 @@ impl InvocationRow {
                 success: self.success,
                 data: data.map_err(|error| unreadable(&what, error))?,
                 error: error.map_err(|error| unreadable(&what, error))?,
-                // The log says what came out, not how the model read it.
+                // The log has the result itself, not how it was shown to the model.
                 verbatim: false,
             },
-            ms: u64::try_from(self.ms).map_err(|error| unreadable(&what, error))?,
-            attempt: u32::try_from(self.attempt).map_err(|error| unreadable(&what, error))?,
-            at: read_time(&self.at, &what)?,
+            ms: convert(self.ms, &what)?,
+            attempt: convert(self.attempt, &what)?,
+            at: parse_time(&self.at, &what)?,
             id: CallId::new(self.id).map_err(|error| unreadable(&what, error))?,
         })
     }
 }
 
-/// The form in which changes of a memory are written.
+/// Format version of stored memory changes.
 const MEMORY_VERSION: i64 = 1;
 
 /// A change of a memory as it is stored.
@@ -586,12 +638,12 @@ pub(crate) struct MemoryRow {
     pub(crate) before_hash: Option<String>,
     pub(crate) after_hash: Option<String>,
     pub(crate) v: i64,
-    /// JSON, all of it.
+    /// The whole change as JSON.
     pub(crate) body: String,
 }
 
 impl MemoryRow {
-    pub(crate) fn of(change: &MemoryChange) -> Result<Self, StoreError> {
+    pub(crate) fn from_change(change: &MemoryChange) -> Result<Self, StoreError> {
         let hash_of = |line: &Option<FactLine>| line.as_ref().map(|line| hash(&line.text));
         let (before_hash, after_hash) = match &change.effect {
             MemoryEffect::Fact { before, after } => (hash_of(before), hash_of(after)),
@@ -599,18 +651,22 @@ impl MemoryRow {
         };
         Ok(Self {
             id: change.id.to_string(),
-            at: time_text(change.at),
+            at: format_time(change.at),
             call_key: change.key.clone().map(String::from),
-            state: json(&change.state)?.trim_matches('"').to_owned(),
+            state: to_json(&change.state)?.trim_matches('"').to_owned(),
             before_hash,
             after_hash,
             v: MEMORY_VERSION,
-            body: json(change)?,
+            body: to_json(change)?,
         })
     }
 }
 
-pub(crate) fn read_memory_change(id: &str, v: i64, body: &str) -> Result<MemoryChange, StoreError> {
+pub(crate) fn decode_memory_change(
+    id: &str,
+    v: i64,
+    body: &str,
+) -> Result<MemoryChange, StoreError> {
     let what = format!("the memory's change {id}");
     if v != MEMORY_VERSION {
         let reason = format!("it has format version {v}, this program reads {MEMORY_VERSION}");
@@ -619,16 +675,10 @@ pub(crate) fn read_memory_change(id: &str, v: i64, body: &str) -> Result<MemoryC
     serde_json::from_str(body).map_err(|error| unreadable(&what, error))
 }
 
-/// One name for user and vault. The length keeps `a` + `bc` and `ab` + `c` apart.
+/// Hashes user and vault into one key. The length keeps `a` + `bc` and `ab` + `c` apart.
 pub(crate) fn scope_hash(scope: &MemoryScope) -> String {
     let user = scope.user.as_str();
     hash(&format!("{} {user}{}", user.len(), scope.vault))
-}
-
-pub(crate) fn unreadable(what: &str, reason: impl std::fmt::Display) -> StoreError {
-    StoreError::Unreadable {
-        message: format!("{what}: {reason}; it is left as it is"),
-    }
 }
 
 fn check_version(v: i64, what: &str) -> Result<(), StoreError> {
@@ -643,13 +693,14 @@ fn check_version(v: i64, what: &str) -> Result<(), StoreError> {
     ))
 }
 
-pub(crate) fn json(value: &impl serde::Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|error| StoreError::Unusable {
-        message: format!("cannot be written as JSON: {error}"),
+pub(crate) fn to_json(value: &impl serde::Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|error| {
+        StoreError::unusable(format!("cannot be written as JSON: {error}")).with_source(error)
     })
 }
 
-/// Counts beyond `i64` do not occur; should one, the highest number is the least wrong.
-pub(crate) fn number(count: impl TryInto<i64>) -> i64 {
+/// Converts a count to `i64`. Counts beyond that do not occur; should one, the highest number is
+/// the least wrong.
+pub(crate) fn saturate(count: impl TryInto<i64>) -> i64 {
     count.try_into().unwrap_or(i64::MAX)
 }

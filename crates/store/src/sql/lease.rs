@@ -1,0 +1,426 @@
+//! Leases, heartbeats, and taking over due work.
+
+use std::time::Duration;
+
+use adjutant_core::port::{Beat, Change, Claim, Due, Running, StoreError, Take, Taken, WorkPlace};
+use adjutant_core::{AgentName, ConversationKey, UserId};
+use jiff::Timestamp;
+
+use super::{Backend, Connection, Failure, Row, Value, values};
+use crate::record::{self, ConversationRow};
+
+/// The end of a lease: as it was taken, or as the worker's last heartbeat in the same epoch has
+/// extended it.
+macro_rules! lease_until {
+    () => {
+        "COALESCE((SELECT worker.seen_until FROM adjutant_worker AS worker WHERE worker.id = lease_by
+         AND worker.epoch = adjutant_conversation.epoch AND worker.seen_until > lease_until), lease_until)"
+    };
+}
+pub(super) use lease_until;
+
+/// Work of one kind in the order in which it is taken, after a place: `$1` agent, `$2` user or
+/// NULL, `$3` and `$4` the place, `$5` the time, `$6` the limit. `$due` selects conversations with
+/// work to do, `$since` is the time since which they wait.
+macro_rules! work {
+    ($columns:expr, $due:literal, $since:literal, $free:literal, $lock:literal) => {
+        concat!(
+            "SELECT ",
+            $columns,
+            " FROM adjutant_conversation WHERE agent = $1 AND ",
+            $due,
+            " AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) AND (",
+            $since,
+            ", key) > ($3, $4) AND (lease_by IS NULL OR lease_until IS NULL OR (lease_until <= $5 AND NOT EXISTS
+             (SELECT 1 FROM adjutant_worker AS worker WHERE worker.id = lease_by AND worker.epoch = adjutant_conversation.epoch
+              AND worker.seen_until > $5))",
+            $free,
+            ") ORDER BY ",
+            $since,
+            ", key LIMIT $6",
+            $lock
+        )
+    };
+}
+
+/// Finds work and takes its leases in one statement: `$7` worker, `$8` end of the lease, `$9`
+/// epoch, `$10` the time for expiry. Rows that another worker is about to take are skipped, so
+/// workers do not wait for each other.
+macro_rules! take_locked {
+    ($due:literal, $since:literal) => {
+        concat!(
+            "WITH found AS MATERIALIZED (",
+            work!("key, lease_by", $due, $since, "", " FOR UPDATE SKIP LOCKED"),
+            ") UPDATE adjutant_conversation AS taken SET lease_by = $7, lease_until = $8, epoch = $9 FROM found WHERE taken.key = found.key
+             RETURNING taken.agent, taken.user_id, taken.id, found.key, found.lease_by, taken.",
+            $since,
+            " AS since"
+        )
+    };
+}
+
+const TAKE_UNSETTLED: &str = take_locked!("unsettled = 1", "updated_at");
+const TAKE_EXPIRED: &str = take_locked!("wake_at <= $10", "wake_at");
+
+/// The same where one transaction writes at a time. SQLite's `RETURNING` cannot return the previous
+/// holder, so the work is found first; `$7` is a JSON array of the dead workers.
+macro_rules! find_exclusively {
+    ($due:literal, $since:literal) => {
+        work!(
+            concat!("agent, user_id, id, key, lease_by, ", $since, " AS since"),
+            $due,
+            $since,
+            " OR lease_by IN (SELECT value FROM json_each($7))",
+            ""
+        )
+    };
+}
+
+pub(crate) const FIND_UNSETTLED: &str = find_exclusively!("unsettled = 1", "updated_at");
+pub(crate) const FIND_EXPIRED: &str = find_exclusively!("wake_at <= $8", "wake_at");
+
+/// The workers that hold leases of the work.
+const HOLDERS_OF_UNSETTLED: &str = "SELECT DISTINCT lease_by FROM adjutant_conversation
+     WHERE agent = $1 AND unsettled = 1 AND lease_by IS NOT NULL";
+const HOLDERS_OF_EXPIRED: &str = "SELECT DISTINCT lease_by FROM adjutant_conversation
+     WHERE agent = $1 AND wake_at <= $2 AND lease_by IS NOT NULL";
+
+/// Conversations of all agents with inputs that were not taken.
+const WITH_INPUTS: &str = concat!(
+    "SELECT agent, user_id, id, lease_by, ",
+    lease_until!(),
+    " AS lease_until FROM adjutant_conversation WHERE unsettled = 1 AND untaken > 0"
+);
+
+/// Finds the changes that subscribers of this process may have missed: whatever a caller waits for
+/// has an input that was not taken. Returns one change for each such conversation.
+pub(crate) async fn find_waiting<B: Backend>(backend: &B) -> Result<Vec<Change>, Failure> {
+    let found = backend.read((), |tx, ()| {
+        Box::pin(async move {
+            let found = tx.fetch_all(WITH_INPUTS, &[]).await?;
+            if found.is_empty() {
+                return Ok(Vec::new());
+            }
+            let now = tx.now().await?;
+            let mut changes = Vec::with_capacity(found.len());
+            for mut columns in found {
+                let key = record::read_key(&mut columns)?;
+                let is_free = is_free::<B::Connection>(&mut columns, now)?;
+                changes.push(if is_free {
+                    Change::Free(key)
+                } else {
+                    Change::Input(key)
+                });
+            }
+            Ok(changes)
+        })
+    });
+    found.await
+}
+
+/// A request for work as owned data.
+pub(super) struct TakeRequest {
+    agent: AgentName,
+    user: Option<UserId>,
+    due: Due,
+    worker: String,
+    epoch: i64,
+    lease: Duration,
+    after: Option<WorkPlace>,
+    limit: i64,
+}
+
+impl From<Take<'_>> for TakeRequest {
+    fn from(take: Take<'_>) -> Self {
+        Self {
+            agent: take.agent.clone(),
+            user: take.user.cloned(),
+            due: take.due,
+            worker: take.worker.id.to_owned(),
+            epoch: take.worker.epoch,
+            lease: take.lease,
+            after: take.after,
+            limit: i64::try_from(take.limit).unwrap_or(i64::MAX),
+        }
+    }
+}
+
+/// Takes the leases of conversations with work to do.
+pub(super) async fn take<C: Connection>(
+    tx: &mut C,
+    request: &TakeRequest,
+) -> Result<Vec<Taken>, Failure> {
+    let now = tx.now().await?;
+    let until = record::format_time(lease_end(request.lease, now));
+    let mut taken = if C::LOCKS_ROWS {
+        take_locked(tx, request, now, &until).await?
+    } else {
+        take_exclusively(tx, request, now, &until).await?
+    };
+    // `RETURNING` has no defined order.
+    taken.sort_unstable_by_key(|taken| taken.place);
+    Ok(taken)
+}
+
+/// Returns the place to begin after as two columns. Every time sorts after the empty text.
+fn after(request: &TakeRequest) -> (String, i64) {
+    request.after.map_or_else(Default::default, |place| {
+        (record::format_time(place.since), place.number)
+    })
+}
+
+async fn take_locked<C: Connection>(
+    tx: &mut C,
+    request: &TakeRequest,
+    now: Timestamp,
+    until: &str,
+) -> Result<Vec<Taken>, Failure> {
+    let (since, number) = after(request);
+    let mut values = values![
+        request.agent.as_str(),
+        request.user.as_ref().map(UserId::as_str),
+        &since,
+        number,
+        record::format_time(now),
+        request.limit,
+        &request.worker,
+        until,
+        request.epoch
+    ]
+    .to_vec();
+    let statement = match request.due {
+        Due::Unsettled => TAKE_UNSETTLED,
+        Due::Expired(at) => {
+            values.push(record::format_time(at).into());
+            TAKE_EXPIRED
+        }
+    };
+    let found = tx.fetch_all(statement, &values).await?;
+    Ok(found
+        .into_iter()
+        .map(|row| read_taken(row, &request.worker))
+        .collect::<Result<_, _>>()?)
+}
+
+async fn take_exclusively<C: Connection>(
+    tx: &mut C,
+    request: &TakeRequest,
+    now: Timestamp,
+    until: &str,
+) -> Result<Vec<Taken>, Failure> {
+    let (since, number) = after(request);
+    let agent = request.agent.as_str();
+    let expired = match request.due {
+        Due::Unsettled => None,
+        Due::Expired(at) => Some(Value::from(record::format_time(at))),
+    };
+    let (holders, statement) = match expired {
+        None => (HOLDERS_OF_UNSETTLED, FIND_UNSETTLED),
+        Some(_) => (HOLDERS_OF_EXPIRED, FIND_EXPIRED),
+    };
+    let mut values = values![agent].to_vec();
+    values.extend(expired.clone());
+    let dead = dead_workers(tx.fetch_all(holders, &values).await?, C::is_dead)?;
+    let mut values = values![
+        agent,
+        request.user.as_ref().map(UserId::as_str),
+        &since,
+        number,
+        record::format_time(now),
+        request.limit,
+        &dead
+    ]
+    .to_vec();
+    values.extend(expired);
+    let found = tx.fetch_all(statement, &values).await?;
+    let mut taken = Vec::with_capacity(found.len());
+    for row in found {
+        let one = read_taken(row, &request.worker)?;
+        tx.execute(
+            "UPDATE adjutant_conversation SET lease_by = $1, lease_until = $2, epoch = $3 WHERE key = $4",
+            values![&request.worker, until, request.epoch, one.place.number],
+        )
+        .await?;
+        taken.push(one);
+    }
+    Ok(taken)
+}
+
+/// Returns the holders that certainly do not run any more, as a JSON array.
+fn dead_workers(holders: Vec<Row>, is_dead: fn(&str) -> bool) -> Result<String, StoreError> {
+    let mut dead_workers = Vec::new();
+    for row in holders {
+        let holder: String = row.scalar()?;
+        if is_dead(&holder) {
+            dead_workers.push(holder);
+        }
+    }
+    record::to_json(&dead_workers)
+}
+
+/// Decodes a conversation whose lease was taken. `lease_by` is the previous holder.
+fn read_taken(mut columns: Row, worker: &str) -> Result<Taken, StoreError> {
+    let key = record::read_key(&mut columns)?;
+    let number = columns.get("key")?;
+    let holder: Option<String> = columns.get("lease_by")?;
+    let is_of_another = holder.is_some_and(|holder| holder != worker);
+    let since: String = columns.get("since")?;
+    let since = record::parse_time(&since, "the time since which work waits")?;
+    let claim = if is_of_another {
+        Claim::TakenOver
+    } else {
+        Claim::Granted
+    };
+    Ok(Taken {
+        key,
+        claim,
+        place: WorkPlace { since, number },
+    })
+}
+
+/// A heartbeat as owned data.
+pub(super) struct HeartbeatRequest {
+    agent: AgentName,
+    worker: String,
+    epoch: i64,
+    lease: Duration,
+    is_first: bool,
+}
+
+impl From<Beat<'_>> for HeartbeatRequest {
+    fn from(
+        Beat {
+            agent,
+            worker,
+            lease,
+            is_first,
+        }: Beat<'_>,
+    ) -> Self {
+        Self {
+            agent: agent.clone(),
+            worker: worker.id.to_owned(),
+            epoch: worker.epoch,
+            lease,
+            is_first,
+        }
+    }
+}
+
+/// Extends all leases of a worker's epoch, and returns those with work to do. `None` if the epoch
+/// is over.
+pub(super) async fn heartbeat<C: Connection>(
+    tx: &mut C,
+    HeartbeatRequest {
+        agent,
+        worker,
+        epoch,
+        lease,
+        is_first,
+    }: &HeartbeatRequest,
+) -> Result<Option<Vec<Running>>, Failure> {
+    let now = tx.now().await?;
+    let (until, now) = (
+        record::format_time(lease_end(*lease, now)),
+        record::format_time(now),
+    );
+    let updated = if *is_first {
+        // Rows that have expired hold no lease. Our own row exists already if the answer to the
+        // first heartbeat was lost.
+        tx.execute(
+            "DELETE FROM adjutant_worker WHERE seen_until <= $1 AND NOT (id = $2 AND epoch = $3)",
+            values![&now, worker, *epoch],
+        )
+        .await?;
+        tx.execute(
+            "INSERT INTO adjutant_worker (id, epoch, seen_until) VALUES ($1, $2, $3) ON CONFLICT (id, epoch)
+             DO UPDATE SET seen_until = excluded.seen_until WHERE adjutant_worker.seen_until > $4",
+            values![worker, *epoch, &until, &now],
+        )
+        .await?
+    } else {
+        tx.execute(
+            "UPDATE adjutant_worker SET seen_until = $3 WHERE id = $1 AND epoch = $2 AND seen_until > $4",
+            values![worker, *epoch, &until, &now],
+        )
+        .await?
+    };
+    if updated == 0 {
+        return Ok(None);
+    }
+    let claimed = tx
+        .fetch_all(
+            "SELECT agent, user_id, id, untaken FROM adjutant_conversation
+             WHERE agent = $1 AND unsettled = 1 AND lease_by = $2 AND epoch = $3",
+            values![agent.as_str(), worker, *epoch],
+        )
+        .await?;
+    let read = |mut row: Row| {
+        Ok::<_, StoreError>(Running {
+            key: record::read_key(&mut row)?,
+            has_inputs: row.get::<i64>("untaken")? > 0,
+        })
+    };
+    Ok(Some(
+        claimed.into_iter().map(read).collect::<Result<_, _>>()?,
+    ))
+}
+
+/// Returns the end of a lease; one that overflows ends at the maximum.
+fn lease_end(lease: Duration, now: Timestamp) -> Timestamp {
+    now.checked_add(lease).unwrap_or(Timestamp::MAX)
+}
+
+impl ConversationRow {
+    /// Takes the lease for a worker, unless another live worker holds it. Without an epoch, a lease
+    /// that the worker holds already stays in its epoch.
+    pub(super) fn claim<C: Connection>(
+        &mut self,
+        worker: &str,
+        epoch: Option<i64>,
+        ttl: Duration,
+        now: Timestamp,
+    ) -> Claim {
+        let is_of_another = self
+            .lease_by
+            .as_ref()
+            .is_some_and(|holder| holder != worker);
+        let is_over = self.lease_until.is_none_or(|until| until <= now);
+        if is_of_another && !is_over && !self.lease_by.as_deref().is_some_and(C::is_dead) {
+            return Claim::Refused;
+        }
+        let is_own = self.lease_by.is_some() && !is_of_another;
+        self.epoch = epoch.unwrap_or(if is_own { self.epoch } else { 0 });
+        self.lease_by = Some(worker.to_owned());
+        self.lease_until = Some(lease_end(ttl, now));
+        if is_of_another {
+            Claim::TakenOver
+        } else {
+            Claim::Granted
+        }
+    }
+}
+
+/// Returns the conversations whose lease no live worker holds.
+pub(super) async fn keep_free<C: Connection>(
+    tx: &mut C,
+    found: Vec<Row>,
+) -> Result<Vec<ConversationKey>, Failure> {
+    let now = tx.now().await?;
+    let mut keys = Vec::new();
+    for mut columns in found {
+        if is_free::<C>(&mut columns, now)? {
+            keys.push(record::read_key(&mut columns)?);
+        }
+    }
+    Ok(keys)
+}
+
+/// Returns true if no live worker holds the lease in the columns `lease_by` and `lease_until`.
+pub(super) fn is_free<C: Connection>(row: &mut Row, now: Timestamp) -> Result<bool, StoreError> {
+    let (by, until): (Option<String>, Option<String>) =
+        (row.get("lease_by")?, row.get("lease_until")?);
+    let (Some(by), Some(until)) = (by, until) else {
+        return Ok(true);
+    };
+    Ok(record::parse_time(&until, "the end of a lease")? <= now || C::is_dead(&by))
+}
