@@ -1,43 +1,74 @@
-//! What a developer runs.
+//! [`Agent`]: the handle with which a program runs turns.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::conversation::Conversation;
-use adjutant_core::port::{ConversationStore, Journal, LogStore, StoreError};
+use adjutant_core::port::StoreError;
 use adjutant_core::{
-    AgentName, AgentResponse, Allowance, Answer, Budgets, CancellationToken, ClientSide,
-    ConversationId, ConversationKey, GenerationConfig, InputBody, InputId, LanguageModel,
-    OutputSchema, Permission, Spending, ToolDefinition, ToolRegistry, TurnLimits, UserId,
-    schema_of,
+    AgentResponse, Answer, CancellationToken, ClientSide, ConversationKey, InputBody, InputId,
+    OutputSchema, UserId, schema_of,
 };
 use jiff::Timestamp;
-use jiff::civil::Date;
-use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use crate::audience::Telling;
 use crate::dispatch::{Dispatch, DispatchFigures, Dispatcher};
 use crate::inner::Inner;
 use crate::output::usable_output;
 use crate::recent::Remembered;
 use crate::respond::{check, respond};
-use crate::run::{advance, opening};
+use crate::run::{Caller, opening_request, run_conversation};
 use crate::stream::{Emitter, RunStream};
+use crate::turn_listeners::TurnPublisher;
 use crate::turn_tools::check_client;
 use crate::{BuildError, ModelCall, RunContext, RunError};
 
-/// An LLM agent: a model, an instruction, tools, and the bounds it keeps. Cheap to clone, safe to
-/// share.
+/// An LLM agent: a model, an instruction, tools, and limits. Made with [`Agent::builder`]. Cheap to
+/// clone, and safe to share between tasks.
+///
+/// A *turn* answers one message: the model is asked, its tool calls pass the gate and run, and the
+/// model is asked again with their results until it answers in text. Turns of one conversation run
+/// one after the other; turns of different conversations run concurrently.
+///
+/// # Examples
+///
+/// ```
+/// use adjutant_providers::scripted::{ScriptedModel, call, text};
+/// use adjutant_runtime::Agent;
+/// use adjutant_tools::FunctionTool;
+/// use serde_json::json;
+///
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+/// let weather = FunctionTool::new("weather", "The weather in a city.", schema, |_, arguments| {
+///     async move { Ok(json!(format!("It snows in {}.", arguments["city"]))) }
+/// })?;
+/// // A script in the place of a model: it calls the tool, then answers.
+/// let model = ScriptedModel::new([
+///     call("weather", json!({"city": "Oslo"})),
+///     text("Yes, it snows."),
+/// ]);
+/// let agent = Agent::builder("helper")
+///     .model(model)
+///     .instruction("Help people to dress.")
+///     .tool(weather)
+///     .build()?;
+/// let response = agent.run("Do I need a coat in Oslo?").await?;
+/// assert_eq!(response.content, "Yes, it snows.");
+/// assert_eq!(response.tools_used[0].tool, "weather");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Agent {
     inner: Arc<Inner>,
-    /// What answers to inputs of this handle must look like, if that is not what all answers must.
+    /// The output schema of messages sent through this handle, in place of the agent's own.
     output: Option<OutputSchema>,
-    /// The tools and context that are added to messages of this handle. `None`: nothing.
+    /// Client-side tools and context that are added to messages of this handle.
     client: Option<Box<ClientSide>>,
-    /// Who has this handle's conversations go on, if not this process.
+    /// Hands inputs of this handle to other processes. `None`: this process runs every turn.
     dispatcher: Option<Arc<Dispatcher>>,
 }
 
@@ -62,8 +93,11 @@ impl From<Inner> for Agent {
     }
 }
 
+/// Running turns.
 impl Agent {
-    /// Answers once, in a new conversation of the local user.
+    /// Answers one message in a new conversation of the local user.
+    ///
+    /// Dropping the future stops the turn.
     ///
     /// # Errors
     /// [`RunError`] if no turn could start or be written. A turn that ran is `Ok`, whatever its
@@ -72,87 +106,110 @@ impl Agent {
         self.run_in(&mut RunContext::default(), input).await
     }
 
-    /// Answers in a conversation and appends both sides to the context. A message in a conversation
-    /// where something waits is read as the answer: yes, no, or, if it is neither, the question
-    /// comes again.
+    /// Answers a message in the conversation of a context, and appends both sides to the context.
+    ///
+    /// If calls wait for a confirmation, the message is parsed as the answer: yes, no, or, if it is
+    /// neither, the question is asked again.
     ///
     /// # Errors
     /// [`RunError`] if no turn could start or be written.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use adjutant_core::{Annotations, OutcomeCategory};
+    /// # use adjutant_providers::scripted::{ScriptedModel, call, text};
+    /// # use adjutant_runtime::{Agent, RunContext};
+    /// # use adjutant_tools::FunctionTool;
+    /// # use serde_json::json;
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let schema = json!({"type": "object"});
+    /// let wipe = FunctionTool::new("wipe", "Deletes all files.", schema, |_, _| async {
+    ///     Ok(json!("wiped"))
+    /// })?
+    /// .annotated(Annotations { destructive: true, ..Annotations::default() });
+    /// let model = ScriptedModel::new([call("wipe", json!({})), text("All files are gone.")]);
+    /// let agent = Agent::builder("janitor")
+    ///     .model(model)
+    ///     .instruction("Tidy up.")
+    ///     .tool(wipe)
+    ///     .build()?;
+    ///
+    /// let mut context = RunContext::default();
+    /// let asked = agent.run_in(&mut context, "Delete everything.").await?;
+    /// assert_eq!(asked.outcome, OutcomeCategory::PendingConfirmation);
+    /// let done = agent.run_in(&mut context, "yes").await?;
+    /// assert_eq!(done.content, "All files are gone.");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn run_in(
         &self,
         context: &mut RunContext,
         input: impl Into<String>,
     ) -> Result<AgentResponse, RunError> {
-        self.drained(context, None, self.message(input)).await
+        self.run_input(context, None, self.message(input)).await
     }
 
-    /// Looks whether a message would be taken, before anything is done with it.
+    /// Submits an input that may have an idempotency key, and runs the conversation. The same `id`
+    /// in the same conversation is one input: a client that sends it again gets the response to the
+    /// first one.
     ///
     /// # Errors
-    /// [`RunError::EmptyMessage`], [`RunError::MessageTooLarge`], [`RunError::MessageTooLong`].
-    pub fn check_message(&self, text: &str) -> Result<(), RunError> {
-        check(&self.inner, &InputBody::message(text))
-    }
-
-    /// Takes an input that may have an id already, for clients that send again when no answer came:
-    /// the same `id` in the same conversation is one input, and whoever sends it again gets what
-    /// became of it.
-    ///
-    /// # Errors
-    /// As [`Agent::run`].
+    /// [`RunError`] as [`Agent::run`].
     pub async fn run_input(
         &self,
         context: &mut RunContext,
         id: Option<InputId>,
         body: InputBody,
     ) -> Result<AgentResponse, RunError> {
-        self.drained(context, id, body).await
+        let run = self.respond_with(context, id, body);
+        let (response, after) = RunStream::spawn(&context.cancelled, false, run)
+            .finish()
+            .await?;
+        context.history = after.history;
+        context.pending = after.pending;
+        Ok(response)
     }
 
-    /// Whether the conversation has accepted an input of this id, answered or not.
+    /// Answers pending calls. Each answer carries the digest of the call as it was shown, so that
+    /// only that very call runs.
     ///
     /// # Errors
-    /// [`StoreError`].
-    pub async fn has_input(&self, key: &ConversationKey, id: &InputId) -> Result<bool, StoreError> {
-        // Another agent's conversation is not there.
-        Ok(key.agent == self.inner.name && self.inner.journal.find_input(key, id).await?.is_some())
-    }
-
-    /// Answers pending calls of a conversation; each answer carries the digest of what was shown.
-    ///
-    /// # Errors
-    /// [`RunError`] if the turn could not go on or be written.
+    /// [`RunError`] if the turn could not continue or be written.
     pub async fn answer(
         &self,
         context: &mut RunContext,
         answers: Vec<Answer>,
     ) -> Result<AgentResponse, RunError> {
-        self.drained(context, None, InputBody::Answers { answers })
+        self.run_input(context, None, InputBody::Answers { answers })
             .await
     }
 
-    /// Stops a turn that waits for a human; nothing of what waits is done. A running turn is
-    /// stopped by [`RunContext::cancelled`].
+    /// Cancels a turn that waits for a person; none of its pending calls run. A running turn is
+    /// stopped with [`RunContext::cancelled`].
     ///
     /// # Errors
     /// [`RunError::CannotContinue`] if nothing waits, or as [`Agent::run`].
     pub async fn cancel(&self, context: &mut RunContext) -> Result<AgentResponse, RunError> {
-        self.drained(context, None, InputBody::Cancel).await
+        self.run_input(context, None, InputBody::Cancel).await
     }
 
-    /// The way to an answer as events; [`RunStream::finish`] gives the response and the context.
+    /// Answers a message as [`Agent::run_in`] does, and returns the events of the turn.
+    /// [`RunStream::finish`] returns the response and the context.
     #[must_use]
     pub fn stream(&self, context: &RunContext, input: impl Into<String>) -> RunStream {
-        self.start(context, None, self.message(input))
+        self.stream_input(context, None, self.message(input))
     }
 
-    /// [`Agent::answer`] as events.
+    /// Answers pending calls as [`Agent::answer`] does, and returns the events of the turn.
     #[must_use]
     pub fn stream_answer(&self, context: &RunContext, answers: Vec<Answer>) -> RunStream {
-        self.start(context, None, InputBody::Answers { answers })
+        self.stream_input(context, None, InputBody::Answers { answers })
     }
 
-    /// [`Agent::run_input`] as events.
+    /// Submits an input as [`Agent::run_input`] does, and returns the events of the run.
     #[must_use]
     pub fn stream_input(
         &self,
@@ -160,23 +217,133 @@ impl Agent {
         id: Option<InputId>,
         body: InputBody,
     ) -> RunStream {
-        self.start(context, id, body)
+        let run = self.respond_with(context, id, body);
+        RunStream::spawn(&context.cancelled, true, run)
     }
 
-    /// The same agent whose answers are JSON that fits the schema of `T`; [`AgentResponse::output`]
-    /// gives the value. Cheap: model, tools, journal and conversations are shared.
+    /// Checks that a message is not empty and not too long, without submitting it.
+    ///
+    /// # Errors
+    /// [`RunError::EmptyMessage`], [`RunError::MessageTooLarge`], [`RunError::MessageTooLong`].
+    pub fn check_message(&self, text: &str) -> Result<(), RunError> {
+        check(&self.inner, &InputBody::message(text))
+    }
+
+    /// Returns true if the conversation has accepted an input of this id, answered or not.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the journal cannot be read.
+    pub async fn has_input(&self, key: &ConversationKey, id: &InputId) -> Result<bool, StoreError> {
+        // Conversations of other agents are invisible to this one.
+        Ok(key.agent == self.inner.name && self.inner.journal.find_input(key, id).await?.is_some())
+    }
+
+    /// Returns a conversation from the journal, with the messages that its next request begins
+    /// with: as many of the last turns as [`TurnLimits::history_messages_max`] allows. A
+    /// conversation that the journal does not know has an empty context.
+    ///
+    /// [`TurnLimits::history_messages_max`]: adjutant_core::TurnLimits::history_messages_max
+    ///
+    /// # Errors
+    /// [`StoreError`] if the journal cannot be read.
+    pub async fn context(&self, key: &ConversationKey) -> Result<RunContext, StoreError> {
+        let state = self.inner.for_user(&key.user).current(key).await?;
+        let mut context = RunContext {
+            conversation: key.conversation,
+            ..RunContext::new(key.user.clone())
+        };
+        if let Some(conversation) = state.as_ref().map(Remembered::conversation) {
+            context.history = conversation.kept_messages().to_vec();
+            context.pending = conversation.pending().to_vec();
+        }
+        Ok(context)
+    }
+
+    /// Lets the model read the part that all requests of this agent begin with (instruction, tools,
+    /// examples) ahead of the first message. Returns at once. For models that run inside this
+    /// process; see [`LanguageModel::prepare`](adjutant_core::LanguageModel::prepare).
+    pub fn prepare(&self) {
+        // If the request cannot be made, the first turn reports why.
+        if let Ok(request) = opening_request(&self.inner) {
+            self.inner.model.prepare(&request);
+        }
+    }
+
+    fn message(&self, text: impl Into<String>) -> InputBody {
+        let output_schema = self.output.as_ref().map(|schema| schema.as_json().clone());
+        InputBody::Message {
+            text: text.into(),
+            output_schema,
+            limits: None,
+            client: self.client.clone(),
+        }
+    }
+
+    /// Returns the run of an input, to be spawned with an emitter.
+    fn respond_with(
+        &self,
+        context: &RunContext,
+        id: Option<InputId>,
+        body: InputBody,
+    ) -> impl FnOnce(
+        Emitter,
+        CancellationToken,
+    ) -> futures::future::BoxFuture<
+        'static,
+        Result<(AgentResponse, RunContext), RunError>,
+    > + use<> {
+        let (agent, context) = (self.clone(), context.clone());
+        move |emitter, cancelled| {
+            Box::pin(async move {
+                let inner = agent.inner.for_user(&context.user);
+                let dispatcher = agent.dispatcher();
+                respond(
+                    inner,
+                    dispatcher,
+                    context,
+                    id,
+                    body,
+                    Caller::new(&emitter, &cancelled),
+                )
+                .await
+            })
+        }
+    }
+}
+
+/// Variants of an agent: handles that share its model, tools, store and running turns.
+impl Agent {
+    /// Returns the same agent, whose answers are JSON that fits the schema of `T`.
+    /// [`AgentResponse::output`] gives the value. Cheap: model, tools and store are shared.
     ///
     /// # Errors
     /// [`BuildError`] if the schema cannot be used, or the model cannot both call the agent's tools
-    /// and keep to it.
+    /// and follow a schema.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use adjutant_providers::scripted::{ScriptedModel, text};
+    /// # use adjutant_runtime::Agent;
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// # let model = ScriptedModel::new([text("[2, 3, 5]")]);
+    /// let agent = Agent::builder("maths").model(model).instruction("Calculate.").build()?;
+    /// let response = agent.with_output::<Vec<u32>>()?.run("The first three primes?").await?;
+    /// let primes: Vec<u32> = response.output()?;
+    /// assert_eq!(primes, [2, 3, 5]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn with_output<T: JsonSchema>(&self) -> Result<Self, BuildError> {
         self.with_output_schema(schema_of::<T>())
     }
 
-    /// [`Agent::with_output`] with a JSON Schema.
+    /// Returns the same agent, whose answers are JSON that fits a JSON Schema:
+    /// [`Agent::with_output`] for schemas known only at run time.
     ///
     /// # Errors
-    /// As [`Agent::with_output`].
+    /// [`BuildError`] as [`Agent::with_output`].
     pub fn with_output_schema(&self, schema: Value) -> Result<Self, BuildError> {
         let output = usable_output(schema, &self.inner.model, &self.inner.gate.registry)?;
         Ok(Self {
@@ -185,15 +352,21 @@ impl Agent {
         })
     }
 
-    /// Returns the same agent, each message of which brings tools that the caller executes, or what
-    /// the caller knows. Cheap, as [`Agent::with_output`].
+    /// Returns the same agent with client-side tools, which the caller executes, or client-side
+    /// context. Cheap, as [`Agent::with_output`].
     ///
     /// A turn whose model calls such a tool waits with a
     /// [`PendingCall`](adjutant_core::PendingCall) that [awaits its
-    /// result](adjutant_core::PendingCall::awaits_result), as long as a confirmation may take;
-    /// [`Agent::answer`] brings it and the turn goes on, also after a restart. The agent's own
-    /// calls beside it run as usual. Words that are said meanwhile are no result: they are the next
-    /// message. If no result comes in time the turn ends.
+    /// result](adjutant_core::PendingCall::awaits_result), for as long as a confirmation may take.
+    /// [`Agent::answer`] provides the result and the turn continues, also after a restart. The
+    /// agent's own calls of the same round run as usual. A message that arrives meanwhile is not a
+    /// result: it is the next message. If no result arrives in time the turn ends.
+    ///
+    /// # Errors
+    /// [`BuildError`] if a definition cannot be used, a name is one of the agent's own tools, the
+    /// definitions are too large, or the model is a weak one.
+    ///
+    /// # Examples
     ///
     /// ```
     /// # use adjutant_core::{ClientSide, ClientTool, ToolResult};
@@ -212,10 +385,6 @@ impl Agent {
     /// # Ok(())
     /// # }
     /// ```
-    ///
-    /// # Errors
-    /// [`BuildError`] if a definition cannot be used, a name is one of the agent's own tools, there
-    /// is too much of it, or the model is not trusted with tools of others.
     pub fn with_client(&self, client: ClientSide) -> Result<Self, BuildError> {
         check_client(&self.inner, &client)?;
         Ok(Self {
@@ -224,170 +393,129 @@ impl Agent {
         })
     }
 
-    /// Returns a conversation as the journal knows it, with the messages that its next request
-    /// begins with: those of the last turns, as many as [`TurnLimits::history_messages_max`]
-    /// allows. New to the journal: an empty context.
+    /// Returns the same agent, whose turns run in the processes that `dispatch` selects; those call
+    /// [`Agent::run_conversation`] or [`Agent::run_dispatched`]. Events of a turn are relayed to
+    /// this process where the store has a [`Relay`](adjutant_core::port::Relay).
     ///
-    /// # Errors
-    /// [`StoreError`].
-    pub async fn context(&self, key: &ConversationKey) -> Result<RunContext, StoreError> {
-        let known = self.inner.of(&key.user).current(key).await?;
-        let conversation = known.as_ref().map(Remembered::conversation);
-        Ok(RunContext {
-            user: key.user.clone(),
-            conversation: key.conversation,
-            history: conversation
-                .map(|known| known.kept_messages().to_vec())
-                .unwrap_or_default(),
-            pending: conversation
-                .map(|known| known.pending().to_vec())
-                .unwrap_or_default(),
-            cancelled: CancellationToken::new(),
-            request_id: None,
-            fingerprint: None,
-            trace: None,
-        })
-    }
-
-    /// The same agent whose conversations are seen to by whoever `dispatch` finds, which ends in
-    /// [`Agent::advance`] or [`Agent::advance_telling`] somewhere. What happens there is told as if
-    /// it happened here, where it can be heard: see [`Relay`](adjutant_core::port::Relay). What
-    /// nobody has begun within a second is done here, and after several such failures `dispatch` is
-    /// not asked for a while, which is a warning. A history that only the caller knows is gone on
-    /// with here.
+    /// A turn that no process starts within a second runs in this one. After several such failures
+    /// `dispatch` is not used for a while, with a warning. A run whose context brings a history of
+    /// its own always runs here.
     #[must_use]
-    pub fn dispatched_by(&self, dispatch: Arc<dyn Dispatch>) -> Self {
+    pub fn with_dispatch(&self, dispatch: Arc<dyn Dispatch>) -> Self {
         Self {
             dispatcher: Some(Arc::new(Dispatcher::new(dispatch))),
             ..self.clone()
         }
     }
 
-    /// The same agent, which in the conversations of one user is what `other` is: its words, model,
-    /// tools, policy and bounds; there may be such an exception for each of any number of users.
-    /// Name, store, budgets and everything that turns share are this agent's, so that one sweep
-    /// goes on with the work of all users, each with what is theirs. What is asked of the handle
-    /// itself, such as [`Agent::tools`], is what everybody else has: see [`Agent::for_user`].
+    /// Returns the same agent, which in the conversations of one user behaves as `other` does: with
+    /// its instruction, model, tools, policy and limits. Any number of users may have such an
+    /// override. Name, store, budgets and caches stay this agent's, so that one [`Agent::recover`]
+    /// covers all users. Accessors of the handle, such as [`Agent::tools`], return what users
+    /// without an override get: see [`Agent::for_user`].
+    ///
+    /// # Examples
     ///
     /// ```
     /// # fn example(for_all: adjutant_runtime::Agent, with_notes: &adjutant_runtime::Agent) {
     /// use adjutant_core::UserId;
-    /// let agent = for_all.except_for(UserId::local(), with_notes);
+    /// let agent = for_all.with_override_for(UserId::local(), with_notes);
     /// assert_eq!(agent.for_user(&UserId::local()).display_name(), with_notes.display_name());
     /// # }
     /// ```
     #[must_use]
-    pub fn except_for(&self, user: UserId, other: &Self) -> Self {
+    pub fn with_override_for(&self, user: UserId, other: &Self) -> Self {
         Self {
-            inner: Arc::new(self.inner.except_for(user, &other.inner)),
+            inner: Arc::new(self.inner.with_override_for(user, &other.inner)),
             ..self.clone()
         }
     }
 
-    /// Returns the handle for one user's conversations: what it says of tools, instruction and
-    /// bounds is what this user has.
+    /// Returns the handle of one user: its accessors return the tools, instruction and limits that
+    /// apply in this user's conversations.
     #[must_use]
     pub fn for_user(&self, user: &UserId) -> Self {
         Self {
-            inner: self.inner.of(user).clone(),
+            inner: self.inner.for_user(user).clone(),
             ..self.clone()
         }
     }
+}
 
-    /// Returns what came of asking whoever has conversations go on, see [`Agent::dispatched_by`].
-    /// Each time to begin is returned once. `None`: nobody is asked.
-    #[must_use]
-    pub fn dispatch_figures(&self) -> Option<DispatchFigures> {
-        self.dispatcher
-            .as_ref()
-            .map(|dispatcher| dispatcher.take_figures())
-    }
-
-    /// Returns whether nobody is asked at the moment, because asking failed several times: this
-    /// process does the work itself. `None`: nobody is asked at all.
-    #[must_use]
-    pub fn is_dispatch_left_alone(&self) -> Option<bool> {
-        self.dispatcher
-            .as_ref()
-            .map(|dispatcher| dispatcher.is_left_alone())
-    }
-
-    /// Begins to hear other processes that share the store, so that what they tell of turns
-    /// arrives, and what is told to them is sent, from the first turn on. Without it that begins
-    /// with the first turn that is dispatched.
-    pub fn hear_others(&self) {
-        self.inner
-            .audience
-            .hear(&self.inner.journal.relay(), self.inner.heart.worker());
-    }
-
-    /// Runs one conversation until nothing is left to do in it or it waits for a human. Whoever
-    /// calls this at least once after an input was accepted, or a process that was at it is gone,
-    /// gets it done; more often does no harm. Gives how long it is until something that waits
-    /// expires: called again then, the turn goes on without an answer.
+/// Running conversations on behalf of other processes.
+impl Agent {
+    /// Runs one conversation until no input is left or it waits for a person. Call it at least once
+    /// after an input was submitted or a worker was lost; further calls are harmless. Returns the
+    /// time until a pending call expires: call it again then, and the turn continues without an
+    /// answer.
     ///
     /// # Errors
-    /// [`RunError`] if it could not go on; nothing that was accepted is lost.
-    pub async fn advance(&self, key: &ConversationKey) -> Result<Option<Duration>, RunError> {
-        self.advance_telling(key, None, &CancellationToken::new())
+    /// [`RunError`] if the turn could not continue; no accepted input is lost.
+    pub async fn run_conversation(
+        &self,
+        key: &ConversationKey,
+    ) -> Result<Option<Duration>, RunError> {
+        self.run_dispatched(key, None, &CancellationToken::new())
             .await
     }
 
-    /// Runs one conversation as [`Agent::advance`] does, and tells a listener in another process
-    /// what happens: [`DispatchCall::reply_to`](crate::DispatchCall::reply_to). `cancelled` stops
-    /// the turn that runs.
+    /// Runs one conversation as [`Agent::run_conversation`] does, and relays its events to the
+    /// process that submitted the input, named by
+    /// [`DispatchCall::reply_to`](crate::DispatchCall::reply_to). `cancelled` stops the running
+    /// turn.
     ///
     /// # Errors
-    /// As [`Agent::advance`].
-    pub async fn advance_telling(
+    /// [`RunError`] as [`Agent::run_conversation`].
+    pub async fn run_dispatched(
         &self,
         key: &ConversationKey,
         reply_to: Option<&str>,
         cancelled: &CancellationToken,
     ) -> Result<Option<Duration>, RunError> {
-        let first = |conversation: &Conversation| {
-            conversation
-                .pending()
-                .iter()
-                .map(|call| call.expires_at)
-                .min()
+        // The earliest expiry, because the caller schedules one call for it.
+        let first_expiry = |conversation: &Conversation| {
+            let pending = conversation.pending().iter();
+            pending.map(|call| call.expires_at).min()
         };
-        let first = self
-            .advance_with(key, (reply_to, cancelled), first)
-            .await?
-            .flatten();
+        let (inner, relay) = (self.inner.for_user(&key.user), self.inner.journal.relay());
+        let publisher = TurnPublisher::new(&self.inner.listeners, &relay, key, reply_to);
+        let emitter = Emitter::Listeners(publisher);
+        let expiry = run_conversation(
+            inner,
+            key,
+            None,
+            Caller::new(&emitter, cancelled),
+            first_expiry,
+        )
+        .await?;
         let left = |at: Timestamp| {
             Duration::try_from(self.inner.now().duration_until(at)).unwrap_or_default()
         };
-        Ok(first.map(left))
+        Ok(expiry.flatten().map(left))
     }
 
-    /// Runs one conversation as far as it can go, and reads something of the state it ends in.
-    /// `None`: it was removed, or never was.
-    async fn advance_with<T>(
-        &self,
-        key: &ConversationKey,
-        (reply_to, cancelled): (Option<&str>, &CancellationToken),
-        read: impl FnOnce(&Conversation) -> T,
-    ) -> Result<Option<T>, RunError> {
-        let telling = Telling::new(
-            &self.inner.audience,
-            &self.inner.journal.relay(),
-            key,
-            reply_to,
-        );
-        let around = (&Emitter::Audience(telling), cancelled);
-        advance(self.inner.of(&key.user), key, None, around, read).await
+    /// Starts to exchange events of turns with other processes that share the store. Without this
+    /// call it starts with the first turn that is dispatched.
+    pub fn start_relay(&self) {
+        let (inner, relay) = (&self.inner, self.inner.journal.relay());
+        inner
+            .listeners
+            .start_relay(&relay, inner.heartbeat.worker());
     }
 
-    /// Has the model begin to read what all requests of this agent begin with: instruction, tools
-    /// and examples. For programs that start and then wait for somebody to say something. Returns
-    /// at once; see [`LanguageModel::prepare`].
-    pub fn prepare(&self) {
-        // A turn that cannot be made is an error when it is.
-        if let Ok(request) = opening(&self.inner) {
-            self.inner.model.prepare(&request);
-        }
+    /// Returns counts of dispatched runs since the start, see [`Agent::with_dispatch`]. The
+    /// [start delays](DispatchFigures::start_delays) are those since the last call. `None`: the
+    /// agent has no dispatch.
+    #[must_use]
+    pub fn dispatch_figures(&self) -> Option<DispatchFigures> {
+        self.dispatcher.as_ref().map(|it| it.take_figures())
+    }
+
+    /// Returns true while dispatch is suspended because it failed several times, and this process
+    /// runs all turns. `None`: the agent has no dispatch.
+    #[must_use]
+    pub fn is_dispatch_suspended(&self) -> Option<bool> {
+        self.dispatcher.as_ref().map(|it| it.is_suspended())
     }
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {
@@ -397,224 +525,38 @@ impl Agent {
     pub(crate) fn dispatcher(&self) -> Option<&Dispatcher> {
         self.dispatcher.as_deref()
     }
+}
 
-    /// Calls `count` with each [`ModelCall`] of this agent's turns that has ended, whichever handle
-    /// runs them. It is called on the task of the turn and must not block. The first `count` stays:
-    /// returns `false`, and changes nothing, if there is one already. A service sets its own, for
-    /// its figures.
+/// Callbacks of services and programs.
+impl Agent {
+    /// Registers a callback for each [`ModelCall`] that has ended, whichever handle ran it. It is
+    /// called on the task of the turn and must not block. The first callback stays: returns `false`
+    /// and changes nothing if there is one already. A service registers its own, for its metrics.
+    ///
+    /// # Examples
     ///
     /// ```
     /// # fn example(agent: adjutant_runtime::Agent) {
     /// agent.on_model_call(|call| println!("{}: {} in {:?}", call.model, call.result, call.took));
     /// # }
     /// ```
-    pub fn on_model_call(&self, count: impl Fn(&ModelCall<'_>) + Send + Sync + 'static) -> bool {
-        self.inner.on_model_call.set(Box::new(count)).is_ok()
+    pub fn on_model_call(&self, callback: impl Fn(&ModelCall<'_>) + Send + Sync + 'static) -> bool {
+        self.inner.on_model_call.set(Box::new(callback)).is_ok()
     }
 
-    /// Calls `tell` with each conversation that this process has worked on and has given back: its
-    /// turn ended, or waits for somebody. Whatever is done behind a turn begins here. It is called
-    /// on the task of the turn and must not block. The first `tell` stays: returns `false`, and
-    /// changes nothing, if there is one already.
+    /// Registers a callback for each conversation whose lease this process has released: its turn
+    /// ended, or waits for a person. Work that follows a turn, such as indexing, starts here. It is
+    /// called on the task of the turn and must not block. The first callback stays: returns `false`
+    /// and changes nothing if there is one already.
+    ///
+    /// # Examples
     ///
     /// ```
     /// # fn example(agent: adjutant_runtime::Agent) {
-    /// agent.on_rest(|key| println!("{} is at rest", key.conversation));
+    /// agent.on_idle(|key| println!("{} is idle", key.conversation));
     /// # }
     /// ```
-    pub fn on_rest(&self, tell: impl Fn(&ConversationKey) + Send + Sync + 'static) -> bool {
-        self.inner.on_rest.set(Box::new(tell)).is_ok()
-    }
-
-    /// Returns how many callers wait in this process for a conversation to be free: their input is
-    /// accepted, and others are in front of it.
-    #[must_use]
-    pub fn inputs_queued(&self) -> usize {
-        self.inner.queued.len()
-    }
-
-    /// Returns what is left today (UTC) of what all users may spend together, as far as it is
-    /// bounded ([`Budgets::everyone_per_day`](adjutant_core::Budgets)). What is set aside for steps
-    /// that run is not taken off.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub async fn everyone_left(&self) -> Result<Allowance, StoreError> {
-        match &self.inner.spending.purse {
-            Some(purse) => {
-                purse
-                    .everyone_left(self.inner.now().to_zoned(TimeZone::UTC).date())
-                    .await
-            }
-            None => Ok(Allowance::default()),
-        }
-    }
-
-    /// Returns the name its conversations are kept under.
-    #[must_use]
-    pub fn name(&self) -> &AgentName {
-        &self.inner.name
-    }
-
-    /// Returns the name that people read: [`Agent::name`], unless
-    /// [`AgentBuilder::display_name`](crate::AgentBuilder::display_name) gave another.
-    #[must_use]
-    pub fn display_name(&self) -> &str {
-        &self.inner.display_name
-    }
-
-    /// Returns its version, if its developer gives one.
-    #[must_use]
-    pub fn version(&self) -> Option<&str> {
-        self.inner.version.as_deref()
-    }
-
-    /// Returns the key under which stores keep a context's conversation with this agent.
-    #[must_use]
-    pub fn key(&self, context: &RunContext) -> ConversationKey {
-        context.key(&self.inner.name)
-    }
-
-    /// Returns the key of a user's conversation with this agent.
-    #[must_use]
-    pub fn key_of(&self, user: UserId, conversation: ConversationId) -> ConversationKey {
-        ConversationKey {
-            agent: self.inner.name.clone(),
-            user,
-            conversation,
-        }
-    }
-
-    /// What it can do, in its developer's words.
-    #[must_use]
-    pub fn description(&self) -> &str {
-        &self.inner.description
-    }
-
-    /// Returns its instruction, without what is added anew for every turn.
-    #[must_use]
-    pub fn instruction(&self) -> &str {
-        &self.inner.instruction
-    }
-
-    /// Returns what its model calls are made with.
-    #[must_use]
-    pub fn config(&self) -> &GenerationConfig {
-        &self.inner.config
-    }
-
-    /// The model it asks.
-    #[must_use]
-    pub fn model(&self) -> &Arc<dyn LanguageModel> {
-        &self.inner.model
-    }
-
-    /// Its tools.
-    #[must_use]
-    pub fn tools(&self) -> &ToolRegistry {
-        &self.inner.gate.registry
-    }
-
-    /// What its policy says to this user's call of a tool.
-    #[must_use]
-    pub fn permission(&self, user: &UserId, tool: &ToolDefinition) -> Permission {
-        self.inner.gate.policy.permission(user, tool)
-    }
-
-    /// The time by its clock, which is what expiries are compared with.
-    #[must_use]
-    pub fn now(&self) -> Timestamp {
-        self.inner.now()
-    }
-
-    /// Returns its budgets.
-    #[must_use]
-    pub fn budgets(&self) -> &Budgets {
-        &self.inner.spending.budgets
-    }
-
-    /// Returns what was spent for a user on a day, in UTC, and is booked; what is only set aside
-    /// for steps that run is not in it. `None`: no day is bounded, so nobody counts.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub async fn spent(&self, user: &UserId, day: Date) -> Result<Option<Spending>, StoreError> {
-        match &self.inner.spending.purse {
-            Some(purse) => purse.spent(user, day).await.map(Some),
-            None => Ok(None),
-        }
-    }
-
-    /// What happened in its conversations.
-    #[must_use]
-    pub fn journal(&self) -> &Arc<dyn Journal> {
-        &self.inner.journal
-    }
-
-    /// What was decided, and which tools ran.
-    #[must_use]
-    pub fn logs(&self) -> &Arc<dyn LogStore> {
-        &self.inner.logs
-    }
-
-    /// The list of its conversations.
-    #[must_use]
-    pub fn conversations(&self) -> &Arc<dyn ConversationStore> {
-        &self.inner.conversations
-    }
-
-    /// The bounds of its turns.
-    #[must_use]
-    pub fn limits(&self) -> &TurnLimits {
-        &self.inner.limits
-    }
-
-    fn message(&self, text: impl Into<String>) -> InputBody {
-        let output_schema = self.output.as_ref().map(|schema| schema.as_json().clone());
-        InputBody::Message {
-            text: text.into(),
-            output_schema,
-            limits: None,
-            client: self.client.clone(),
-        }
-    }
-
-    pub(crate) async fn drained(
-        &self,
-        context: &mut RunContext,
-        id: Option<InputId>,
-        body: InputBody,
-    ) -> Result<AgentResponse, RunError> {
-        let (agent, own) = (self.clone(), context.clone());
-        let run = |emitter, cancelled| async move {
-            let inner = agent.inner.of(&own.user);
-            respond(
-                inner,
-                agent.dispatcher(),
-                own,
-                (id, body),
-                (&emitter, &cancelled),
-            )
-            .await
-        };
-        let (response, after) = RunStream::unheard(&context.cancelled, run).await?;
-        context.history = after.history;
-        context.pending = after.pending;
-        Ok(response)
-    }
-
-    fn start(&self, context: &RunContext, id: Option<InputId>, body: InputBody) -> RunStream {
-        let (agent, own) = (self.clone(), context.clone());
-        RunStream::start(&context.cancelled, |emitter, cancelled| async move {
-            let inner = agent.inner.of(&own.user);
-            respond(
-                inner,
-                agent.dispatcher(),
-                own,
-                (id, body),
-                (&emitter, &cancelled),
-            )
-            .await
-        })
+    pub fn on_idle(&self, callback: impl Fn(&ConversationKey) + Send + Sync + 'static) -> bool {
+        self.inner.on_idle.set(Box::new(callback)).is_ok()
     }
 }

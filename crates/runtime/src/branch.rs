@@ -1,4 +1,4 @@
-//! Branches: another way to go on from an earlier place of a conversation.
+//! Branches: regenerating an answer, or editing an earlier message.
 
 use adjutant_core::conversation;
 use adjutant_core::port::{BranchPoint, Branched, Branching, StoreError};
@@ -7,43 +7,48 @@ use uuid::Uuid;
 
 use crate::{Agent, RunContext};
 
-/// A conversation that goes on from an earlier place of another one.
+/// A conversation that continues another one from an earlier point. Made with [`Agent::branch`].
 #[derive(Debug, Clone)]
 pub struct Branch {
-    /// The conversation, with its history: what was said before the turn.
+    /// The context of the branch, with the history before the turn.
     pub context: RunContext,
-    /// The place at which it begins.
+    /// The point of the other conversation at which it begins.
     pub from: BranchPoint,
-    /// The input that the turn answered, in the words that the model got. Given to
-    /// [`Agent::run_input`] with [`Branch::context`], it is answered anew.
+    /// The input that the turn answered, as the model got it. Submitted with [`Agent::run_input`]
+    /// in [`Branch::context`], it is answered again.
     pub input: InputBody,
 }
 
-/// Why there is no branch.
+/// An error because of which [`Agent::branch`] created no branch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BranchError {
-    /// The user has no such conversation with the agent, or nothing was said in it.
+    /// The user has no such conversation with the agent, or it has no events.
     #[error("there is no such conversation")]
     NoSuchConversation,
-    /// The conversation has no such turn.
+    /// No turn of this id starts in the conversation.
     #[error("the conversation has no such turn")]
     NoSuchTurn,
-    /// The store failed.
+    /// The journal could not be read, or the branch not be written.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl Agent {
-    /// Makes a branch: a conversation that has in common with this one what was said before a turn,
-    /// and goes on differently. It is how an earlier message is edited, and how another answer is
-    /// asked for (regenerated); the conversation itself stays as it is, and
+    /// Creates a branch: a conversation that shares the turns before a given one, and continues
+    /// differently. Use it to edit an earlier message or to regenerate an answer. The conversation
+    /// itself is unchanged;
     /// [`ConversationStore::alternatives`](adjutant_core::port::ConversationStore::alternatives)
-    /// finds the way between them.
+    /// lists the branches of each point.
     ///
-    /// `before`: the turn that the branch does not have any more; `None`: the last one, open or
-    /// not. `id`: the id of the branch, so that whoever sends the request again gets the same
-    /// branch; `None`: a new one.
+    /// `before`: the first turn that the branch leaves out; `None`: the last one, open or not.
+    /// `id`: the id of the branch, so that a repeated request returns the same branch; `None`: a
+    /// new one.
+    ///
+    /// # Errors
+    /// [`BranchError`]. An id of another conversation is [`StoreError::Reused`].
+    ///
+    /// # Examples
     ///
     /// ```
     /// use adjutant_providers::scripted::{ScriptedModel, text};
@@ -55,25 +60,22 @@ impl Agent {
     /// let mut context = RunContext::default();
     /// agent.run_in(&mut context, "Something hot, please.").await?;
     ///
-    /// // Another answer to the same words.
+    /// // Regenerate: another answer to the same message.
     /// let mut branch = agent.branch(&agent.key(&context), None, None).await?;
     /// let again = agent.run_input(&mut branch.context, None, branch.input).await?;
     /// assert_eq!(again.content, "Coffee.");
     ///
-    /// // Other words in the place of the same message.
+    /// // Edit: another message in place of the first one.
     /// let mut edited = agent.branch(&agent.key(&context), None, None).await?.context;
     /// assert_eq!(agent.run_in(&mut edited, "Something sweet, please.").await?.content, "Cocoa.");
     ///
-    /// // All of them are kept.
+    /// // All three branches are kept.
     /// let all = agent.conversations().alternatives(&agent.key(&context)).await?;
     /// assert_eq!(all[0].conversations, [context.conversation, branch.context.conversation, edited.conversation]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    ///
-    /// # Errors
-    /// [`BranchError`]. An id of another conversation is [`StoreError::Reused`].
     pub async fn branch(
         &self,
         key: &ConversationKey,
@@ -84,7 +86,8 @@ impl Agent {
         if events.is_empty() {
             return Err(BranchError::NoSuchConversation);
         }
-        let (at, input) = turn(&events, before).ok_or(BranchError::NoSuchTurn)?;
+        let (at, input) = find_turn(&events, before).ok_or(BranchError::NoSuchTurn)?;
+        // The branch shares everything before the first event of the turn.
         let seq = at.saturating_sub(1);
         let id = id.unwrap_or_else(|| ConversationId(Uuid::now_v7()));
         let branching = Branching {
@@ -95,7 +98,7 @@ impl Agent {
         };
         let from = match self.conversations().branch(branching).await? {
             Branched::At(from) => from,
-            // It was deleted a moment ago.
+            // The conversation was deleted since its events were read.
             Branched::NoSuchConversation => return Err(BranchError::NoSuchConversation),
             Branched::NotBetweenTurns => return Err(BranchError::NoSuchTurn),
         };
@@ -114,8 +117,8 @@ impl Agent {
     }
 }
 
-/// Finds where a turn starts, and what it answers.
-fn turn(events: &[Recorded], wanted: Option<TurnId>) -> Option<(u64, InputBody)> {
+/// Returns the sequence number of a turn's first event, and the input that the turn answers.
+fn find_turn(events: &[Recorded], wanted: Option<TurnId>) -> Option<(u64, InputBody)> {
     events
         .iter()
         .rev()

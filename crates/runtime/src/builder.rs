@@ -1,14 +1,14 @@
-//! Collects what an agent needs, and checks it.
+//! [`AgentBuilder`]: collects the parts of an agent, and checks them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use adjutant_core::port::{BudgetStore, ConversationStore, Journal, LogStore};
-use adjutant_core::weak::WeakTools;
 use adjutant_core::{
     AgentName, Budgets, Empty, Gate, GenerationConfig, LanguageModel, MaxTokens, Policy,
     Temperature, Tool, ToolRegistry, TurnLimits, WindowShare, schema_of,
 };
+use adjutant_weak::WeakTools;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use schemars::JsonSchema;
@@ -16,26 +16,50 @@ use serde_json::Value;
 
 use crate::BuildError;
 use crate::agent::Agent;
+use crate::change_notifier::ChangeNotifier;
 use crate::clock::system_time;
-use crate::faults::lease;
-use crate::fresh::TurnInstruction;
-use crate::heart::{Heart, LEASE};
+use crate::daily_budget::DailyBudget;
+use crate::faults::lease_duration;
+use crate::heartbeat::{Heartbeat, LEASE};
 use crate::in_memory::InMemory;
 use crate::inner::Inner;
 use crate::output::usable_output;
 use crate::prices::{Prices, shared_builtin};
-use crate::purse::Purse;
 use crate::queue::Queue;
 use crate::recall::Recall;
 use crate::recent::Recent;
-use crate::spending::{SpendingLimits, most_it_costs};
-use crate::waiting::Waiting;
+use crate::spending::{SpendingLimits, max_cost};
+use crate::turn_instruction::TurnInstruction;
 
-/// The bytes of memory that conversations take which are kept for their next turn, if nothing else
-/// is said.
+/// Default size of the cache of conversation states, in bytes.
 const CACHE_BYTES: usize = 32 * 1024 * 1024;
 
-/// Collects what an agent needs. Everything but a model has a default.
+/// The configuration of an [`Agent`]. A model and an instruction are required; everything else has
+/// a default.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use adjutant_core::{Temperature, TurnLimits};
+/// use adjutant_providers::scripted::{ScriptedModel, text};
+/// use adjutant_runtime::Agent;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let agent = Agent::builder("helper")
+///     .model(ScriptedModel::new([text("Hello.")]))
+///     .instruction("Be brief.")
+///     .temperature(Temperature::new(0.2)?)
+///     .limits(TurnLimits {
+///         turn_deadline: Some(Duration::from_secs(60)),
+///         ..TurnLimits::default()
+///     })
+///     .build()?;
+/// assert_eq!(agent.name().as_str(), "helper");
+/// # Ok(())
+/// # }
+/// ```
 pub struct AgentBuilder {
     name: String,
     display_name: Option<String>,
@@ -43,7 +67,7 @@ pub struct AgentBuilder {
     description: String,
     model: Option<Arc<dyn LanguageModel>>,
     instruction: String,
-    fresh: Option<Arc<dyn TurnInstruction>>,
+    turn_instruction: Option<Arc<dyn TurnInstruction>>,
     recall: Option<Arc<dyn Recall>>,
     tools: Vec<Arc<dyn Tool>>,
     policy: Policy,
@@ -82,7 +106,7 @@ impl AgentBuilder {
             description: String::new(),
             model: None,
             instruction: String::new(),
-            fresh: None,
+            turn_instruction: None,
             recall: None,
             tools: Vec::new(),
             policy: Policy::default(),
@@ -104,182 +128,188 @@ impl AgentBuilder {
         }
     }
 
-    /// Sets the name that people read. Default: the name the agent was made with, which is part of
-    /// the keys of its conversations and stays the same while this one may change.
+    /// Sets the name that people read; it may be changed later. Default: the name given to
+    /// [`Agent::builder`], which is part of the keys of conversations and must not change.
     #[must_use]
     pub fn display_name(mut self, name: impl Into<String>) -> Self {
         self.display_name = Some(name.into());
         self
     }
 
-    /// Sets the agent's version, in any form. It is recorded with each turn and shown in the
-    /// decision log; nothing depends on it. Default: none.
+    /// Sets the agent's version, in any format. It is recorded with each turn and shown in the
+    /// decision log; nothing else depends on it. Default: none.
     #[must_use]
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = Some(version.into());
         self
     }
 
-    /// What it can do, for people and other agents.
+    /// Sets the description of the agent for people and other agents. Default: empty.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = description.into();
         self
     }
 
-    /// Who answers. Required.
+    /// Sets the language model that answers. Required.
     #[must_use]
     pub fn model(mut self, model: impl LanguageModel) -> Self {
         self.model = Some(Arc::new(model));
         self
     }
 
-    /// How it behaves. Required: a blank instruction is an error.
+    /// Sets the system instruction of every model call. Required, and must not be blank.
     #[must_use]
     pub fn instruction(mut self, instruction: impl Into<String>) -> Self {
         self.instruction = instruction.into();
         self
     }
 
-    /// What is added to the instruction's end, made anew for every turn. Default: nothing.
+    /// Sets a source of text that is added to the end of the instruction for every turn. Default:
+    /// none.
     #[must_use]
     pub fn turn_instruction(mut self, source: impl TurnInstruction) -> Self {
-        self.fresh = Some(Arc::new(source));
+        self.turn_instruction = Some(Arc::new(source));
         self
     }
 
-    /// Sets the source of what is told of a memory with each message. Default: none. A conversation
-    /// that this process does not know is read once more for it.
+    /// Sets the source of automatic recall: facts that are attached to each message. Default: none.
+    /// It needs the state of the conversation before the turn, which costs a read if it is not
+    /// cached.
     #[must_use]
     pub fn recall(mut self, source: impl Recall) -> Self {
         self.recall = Some(Arc::new(source));
         self
     }
 
-    /// Something it can do.
+    /// Adds a tool that the model may call.
     #[must_use]
     pub fn tool(mut self, tool: impl Tool) -> Self {
         self.tools.push(Arc::new(tool));
         self
     }
 
-    /// Several things it can do, already shared.
+    /// Adds several shared tools that the model may call.
     #[must_use]
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         self.tools.extend(tools);
         self
     }
 
-    /// Who may call what. Default: destructive tools are confirmed, others allowed.
+    /// Sets the policy, which decides per user and tool. Default: destructive tools need a
+    /// confirmation, others are allowed.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// How answers are generated. Default: see [`adjutant_core::limits`].
+    /// Sets the generation settings of model calls. Default: see [`adjutant_core::limits`].
     #[must_use]
     pub fn config(mut self, config: GenerationConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// Sampling temperature.
+    /// Sets the sampling temperature of model calls, replacing that of [`AgentBuilder::config`].
     #[must_use]
     pub fn temperature(mut self, temperature: Temperature) -> Self {
         self.config.temperature = Some(temperature);
         self
     }
 
-    /// Bound of the visible output.
+    /// Sets the most visible output tokens of a model call, replacing that of
+    /// [`AgentBuilder::config`].
     #[must_use]
     pub fn max_tokens(mut self, max_tokens: MaxTokens) -> Self {
         self.config.max_tokens = Some(max_tokens);
         self
     }
 
-    /// The bounds of a turn. Default: [`TurnLimits::default`], with the deadline the model asks
-    /// for.
+    /// Sets the limits of a turn. Default: [`TurnLimits::for_model`], which adapts the deadline to
+    /// the model.
     #[must_use]
     pub fn limits(mut self, limits: TurnLimits) -> Self {
         self.limits = Some(limits);
         self
     }
 
-    /// Once a request takes this share of the usable window, old turns are put into few words by a
-    /// model call of their own (see [`adjutant_core::limits::SUMMARIZE_AT`]). `None`: never, the
-    /// oldest turns are left out when the window is full. Default: [`TurnLimits::summarize_at`],
-    /// which is never.
+    /// Sets the share of the usable context window at which compaction starts: old turns are
+    /// summarised by an extra model call (see [`adjutant_core::limits::SUMMARIZE_AT`]). `None`:
+    /// never; the oldest turns are left out when the window is full. Default:
+    /// [`TurnLimits::summarize_at`], which is never.
     #[must_use]
     pub fn summarize_at(mut self, share: Option<WindowShare>) -> Self {
         self.summarize_at = Some(share);
         self
     }
 
-    /// The final answer of every turn is JSON that fits the schema of `T`;
-    /// [`AgentResponse::output()`](adjutant_core::AgentResponse::output()) gives the value.
-    /// Default: words.
+    /// Makes the final answer of every turn JSON that fits the schema of `T`;
+    /// [`AgentResponse::output()`](adjutant_core::AgentResponse::output()) returns the value.
+    /// Default: text.
     ///
-    /// Tools run before it as usual, and the model may still ask something back or decline. The
-    /// model's own form is used where it has one and the schema is that of an object, else the
-    /// schema stands at the end of the instruction. An answer that does not fit is asked for again
-    /// ([`TurnLimits::reasks_max`]) and then a failure of the turn, never a success. For one
-    /// request: [`Agent::with_output`].
+    /// Tools run before it as usual, and the model may still ask a question or decline. The
+    /// provider's own structured output is used if it has one and the schema is of an object, else
+    /// the schema is appended to the instruction. An answer that does not fit is asked for again
+    /// ([`TurnLimits::reasks_max`]); after that the turn fails. For one request:
+    /// [`Agent::with_output`].
     #[must_use]
     pub fn output<T: JsonSchema>(self) -> Self {
         self.output_schema(schema_of::<T>())
     }
 
-    /// [`AgentBuilder::output`] with a JSON Schema.
+    /// Makes the final answer of every turn JSON that fits a JSON Schema, as
+    /// [`AgentBuilder::output`] does for a type.
     #[must_use]
     pub fn output_schema(mut self, schema: Value) -> Self {
         self.output = Some(schema);
         self
     }
 
-    /// What models cost, for [`AgentResponse::cost`](adjutant_core::AgentResponse::cost). Default:
-    /// [`Prices::builtin`].
+    /// Sets the price table for [`AgentResponse::cost`](adjutant_core::AgentResponse::cost) and
+    /// budgets. Default: [`Prices::builtin`].
     #[must_use]
     pub fn prices(mut self, prices: Prices) -> Self {
         self.prices = Some(prices);
         self
     }
 
-    /// What the agent may spend, and the store that keeps what was spent in a day, for all who
-    /// share it: the one of [`AgentBuilder::journal`], whose commits book what was used. Default:
-    /// nothing is bounded.
+    /// Sets the budgets, and the store that books spending per day. The store must be that of
+    /// [`AgentBuilder::journal`], because spending is booked with the commits of turns. Default: no
+    /// budgets.
     ///
-    /// Before each model call the most it may take is set aside: the request as it is counted here,
-    /// and all of the output it may have, at the price of [`AgentBuilder::prices`]. What does not
-    /// fit ends the turn with [`LIMIT:BUDGET`](adjutant_core::OutcomeCategory::BudgetLimit); what
-    /// ran before is told. When the call ends, what it really took is booked. A call that was
-    /// stopped is booked as if it had given all of its visible output: nobody says what it took.
+    /// Before each model call, the most that it may take is reserved: the request as counted here,
+    /// and all of the output it may have, at the prices of [`AgentBuilder::prices`]. A call that
+    /// does not fit ends the turn with
+    /// [`LIMIT:BUDGET`](adjutant_core::OutcomeCategory::BudgetLimit). When the call ends, its real
+    /// usage is booked. A call that was stopped is booked with all of its visible output, because
+    /// its usage is not reported.
     #[must_use]
     pub fn budgets(mut self, budgets: Budgets, store: Arc<dyn BudgetStore>) -> Self {
         (self.budgets, self.budget_store) = (budgets, Some(store));
         self
     }
 
-    /// What helps a weak model to use the tools. Default: no examples.
+    /// Sets the examples for constrained tool calling of weak models. Default: no examples.
     #[must_use]
     pub fn weak_tools(mut self, weak_tools: WeakTools) -> Self {
         self.weak_tools = weak_tools;
         self
     }
 
-    /// Whether a model with tools is also offered [`ASK_USER`](adjutant_core::turn::ASK_USER) and
-    /// [`DECLINE`](adjutant_core::turn::DECLINE), with which it says that an answer is a question
-    /// or a refusal. Without, that is read from its words, as it is where it does not call them.
-    /// Default: yes.
+    /// Sets whether a model with tools is also offered [`ASK_USER`](adjutant_core::turn::ASK_USER)
+    /// and [`DECLINE`](adjutant_core::turn::DECLINE), with which it marks an answer as a question
+    /// or a refusal. Without them, and if the model does not call them, the text of the answer
+    /// decides. Default: `true`.
     #[must_use]
     pub fn control_functions(mut self, offered: bool) -> Self {
         self.control_functions = offered;
         self
     }
 
-    /// Where turns are journaled and logged, and the name of this process there; where another
-    /// agent of this process has the name, a number is added. Default: in memory, gone with the
-    /// agent.
+    /// Sets the store of journal, logs and conversations, and the name of this process as a worker.
+    /// A number is added to the name if another agent of this process has it. Default:
+    /// [`InMemory`](crate::InMemory), whose data ends with the agent.
     #[must_use]
     pub fn journal<J: Journal + LogStore + ConversationStore>(
         self,
@@ -289,8 +319,8 @@ impl AgentBuilder {
         self.dyn_journal(journal.clone(), journal.clone(), journal, worker)
     }
 
-    /// [`AgentBuilder::journal`] for a store whose type is known only when the program runs: its
-    /// three faces.
+    /// Sets the store as [`AgentBuilder::journal`] does, as trait objects: for a store whose type
+    /// is chosen at run time.
     #[must_use]
     pub fn dyn_journal(
         mut self,
@@ -306,27 +336,26 @@ impl AgentBuilder {
         self
     }
 
-    /// What time it is. Default: the system's clock. For tests of expiry.
+    /// Sets the clock, for tests of expiry. Default: the system's clock.
     #[must_use]
     pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// Sets how many bytes of memory the conversations may take, about, that were worked on last
-    /// and are kept so that the next turn reads only what is new. Default: 32 MiB. A conversation
-    /// that is not kept is read from the journal again.
+    /// Sets the approximate size in bytes of the cache of conversation states. A turn of a cached
+    /// conversation reads only newer events from the journal. Default: 32 MiB.
     #[must_use]
     pub fn cache_bytes(mut self, bytes: usize) -> Self {
         self.cache_bytes = bytes;
         self
     }
 
-    /// Checks everything.
+    /// Checks the parts and builds the agent.
     ///
     /// # Errors
-    /// [`BuildError`]: no model, a blank name or instruction, a tool that cannot be registered, an output schema that cannot
-    /// be used.
+    /// [`BuildError`]: no model, a blank name or instruction, a tool that cannot be registered, an
+    /// output schema that cannot be used, or a budget of money without a known price.
     pub fn build(self) -> Result<Agent, BuildError> {
         let name = AgentName::new(self.name)?;
         if self.instruction.trim().is_empty() {
@@ -350,23 +379,28 @@ impl AgentBuilder {
             .transpose()?;
         let prices = self.prices.map_or_else(shared_builtin, Arc::new);
         let today = (self.clock)().to_zoned(TimeZone::UTC).date();
+        // Without a price no call could be deducted, and the budget would never be exceeded.
         if self.budgets.bound_money()
             && !model.capabilities().local
-            && most_it_costs(&prices, model.id(), (1, 1), today).is_none()
+            && max_cost(&prices, model.id(), 1, 1, today).is_none()
         {
             return Err(BuildError::UnknownPrice {
                 model: model.id().clone(),
             });
         }
-        let purse = Purse::new(&self.budgets, self.budget_store, lease(LEASE));
-        let (journal, worker, waiting) =
-            (self.journal.clone(), self.worker, Arc::<Waiting>::default());
-        let heart = Arc::new(Heart::new(
+        let daily_budget =
+            DailyBudget::new(&self.budgets, self.budget_store, lease_duration(LEASE));
+        let (journal, worker, notifier) = (
+            self.journal.clone(),
+            self.worker,
+            Arc::<ChangeNotifier>::default(),
+        );
+        let heartbeat = Arc::new(Heartbeat::new(
             journal,
             name.clone(),
             worker,
-            waiting.clone(),
-            purse.clone(),
+            notifier.clone(),
+            daily_budget.clone(),
         ));
         Ok(Agent::from(Inner {
             display_name: self.display_name.unwrap_or_else(|| name.to_string()),
@@ -375,7 +409,7 @@ impl AgentBuilder {
             description: self.description,
             model,
             instruction: self.instruction,
-            fresh: self.fresh,
+            turn_instruction: self.turn_instruction,
             recall: self.recall,
             config: self.config,
             limits,
@@ -383,7 +417,7 @@ impl AgentBuilder {
             prices,
             spending: SpendingLimits {
                 budgets: self.budgets,
-                purse,
+                daily_budget,
             },
             gate: Gate {
                 registry,
@@ -392,25 +426,25 @@ impl AgentBuilder {
             weak_tools: self.weak_tools,
             control_functions: self.control_functions,
             on_model_call: Arc::default(),
-            on_rest: Arc::default(),
+            on_idle: Arc::default(),
             queued: Queue::default(),
             journal: self.journal,
             logs: self.logs,
             conversations: self.conversations,
-            worker: heart.worker().to_owned(),
+            worker: heartbeat.worker().to_owned(),
             clock: self.clock,
             suspects: Arc::default(),
             recent: Arc::new(Recent::new(self.cache_bytes)),
-            heart,
-            waiting,
-            audience: Arc::default(),
-            exceptions: BTreeMap::new(),
+            heartbeat,
+            notifier,
+            listeners: Arc::default(),
+            overrides: BTreeMap::new(),
         }))
     }
 }
 
 impl Agent {
-    /// Starts to build an agent of this name.
+    /// Starts to build an agent of this name, which is part of the keys of its conversations.
     #[must_use]
     pub fn builder(name: impl Into<String>) -> AgentBuilder {
         AgentBuilder::new(name.into())

@@ -1,8 +1,7 @@
-//! A tool called without a model: by a person, a page, or another program for them.
+//! Tool calls without a model: by a person, a page, or another program for them.
 //!
-//! Such a call is a turn of its own, in a conversation of its own: it passes the same gate, is
-//! written to the same journal before it runs, is in doubt after the same crashes, and is confirmed
-//! in the same way as a call of a model.
+//! Such a call is a turn in a conversation of its own: it passes the same gate, is journaled before
+//! it runs, is in doubt after the same crashes, and is confirmed in the same way as a model's call.
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{
@@ -12,35 +11,44 @@ use adjutant_core::{
 
 use crate::{Agent, RunContext, RunError};
 
-/// How a call without a model stands.
+/// The outcome of a call without a model, from [`Agent::call_tool`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallOutcome {
-    /// It ran, or was begun and is not known to have ended: the result says which.
+    /// The call was executed, or started without a known end: the result says which.
     Done {
-        /// The call and its result.
+        /// The tool, its arguments and its result.
         invocation: ToolInvocation,
-        /// Words for the person, as in [`RunEvent::ToolFinished`](crate::RunEvent::ToolFinished).
+        /// A sentence for the user, as in
+        /// [`RunEvent::ToolFinished`](crate::RunEvent::ToolFinished).
         summary: Option<String>,
     },
-    /// It has to be confirmed; nothing was done. [`Agent::answer_call`] takes the answer.
+    /// The call waits for a confirmation; nothing was executed. [`Agent::answer_call`] takes the
+    /// answer.
     Confirm(PendingCall),
-    /// It was begun, and nobody knows whether it was carried out: a person has to say.
+    /// The call was started, and its end is unknown: a person has to resolve the doubt.
     /// [`Agent::answer_call`] takes the answer.
     InDoubt(PendingCall),
-    /// It is not clear what is meant; nothing was done.
+    /// The arguments are ambiguous; nothing was executed. Contains the question.
     Ask(String),
-    /// The gate refused it; nothing was done.
+    /// The gate refused the call; nothing was executed. Contains the reason.
     Refused(String),
-    /// A person did not agree, nobody answered in time, or it was stopped; nothing was done.
+    /// The call was denied, expired or cancelled; nothing was executed. Contains the message for
+    /// the user.
     Declined(String),
 }
 
 impl Agent {
     /// Calls a tool without a model, through the same gate and journal as a model's calls. The
-    /// context is one of [`RunContext::for_call`]; with the `id` of a call that was made before in
-    /// it, nothing is done again and what became of that call is returned. Once
-    /// [`RunContext::cancelled`] fires, a call without effects is stopped, and another is told and
-    /// waited for.
+    /// context is one of [`RunContext::for_call`]. With the `id` of an earlier call in the same
+    /// context, nothing is executed and the outcome of that call is returned. When
+    /// [`RunContext::cancelled`] fires, a call without effects is stopped; one with effects is
+    /// notified and awaited.
+    ///
+    /// # Errors
+    /// [`RunError`] if the call could not be accepted or written. An accepted call is not lost: it
+    /// continues with [`Agent::recover`].
+    ///
+    /// # Examples
     ///
     /// ```
     /// # use adjutant_core::{RequestedCall, ToolError, UserId};
@@ -55,48 +63,40 @@ impl Agent {
     /// # Ok(())
     /// # }
     /// ```
-    ///
-    /// # Errors
-    /// [`RunError`] if the call could not be accepted or written. After it was accepted it is not
-    /// lost: it goes on with [`Agent::sweep`].
     pub async fn call_tool(
         &self,
         context: &mut RunContext,
         id: Option<InputId>,
         call: RequestedCall,
     ) -> Result<CallOutcome, RunError> {
-        let response = self.drained(context, id, InputBody::Call(call)).await?;
+        let response = self.run_input(context, id, InputBody::Call(call)).await?;
         self.outcome_of(&self.key(context), response.turn).await
     }
 
-    /// Answers a call that waits for a person: a confirmation, or what became of a call in doubt.
-    /// The answer carries the digest of what was shown; an answer to anything else changes nothing.
+    /// Answers a pending call of [`Agent::call_tool`]: a confirmation, or the resolution of a
+    /// doubt. The answer carries the digest of the call as it was shown; with another digest it has
+    /// no effect.
     ///
     /// # Errors
-    /// As [`Agent::call_tool`].
+    /// [`RunError`] as [`Agent::call_tool`].
     pub async fn answer_call(
         &self,
         context: &mut RunContext,
         id: Option<InputId>,
         answer: Answer,
     ) -> Result<CallOutcome, RunError> {
+        let answers = vec![answer];
         let response = self
-            .drained(
-                context,
-                id,
-                InputBody::Answers {
-                    answers: vec![answer],
-                },
-            )
+            .run_input(context, id, InputBody::Answers { answers })
             .await?;
         self.outcome_of(&self.key(context), response.turn).await
     }
 
-    /// Returns the call that a conversation of [`RunContext::for_call`] is about, and how it
-    /// stands. `None`: the user has no such conversation, or its call has not begun.
+    /// Returns the call of a conversation of [`RunContext::for_call`], and its outcome so far.
+    /// `None`: the user has no such conversation, or its call runs or has not started.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// [`StoreError`] if the journal cannot be read.
     pub async fn requested_call(
         &self,
         key: &ConversationKey,
@@ -127,7 +127,7 @@ impl Agent {
     }
 }
 
-/// Reads how the call of a turn stands. `None`: it runs.
+/// Reads the outcome of a turn's call. `None`: it still runs.
 fn outcome(events: &[Recorded], turn: TurnId) -> Option<CallOutcome> {
     if let Some(pending) = conversation::pending(events).into_iter().next() {
         return Some(match pending.doubt {
@@ -165,7 +165,7 @@ fn outcome(events: &[Recorded], turn: TurnId) -> Option<CallOutcome> {
         } => Some(CallOutcome::Refused(message.clone())),
         _ => None,
     });
-    // What was not carried out for another reason says why at the end of its turn.
+    // A call that was not executed for another reason: the end of its turn has the message.
     let stopped = || {
         of_turn().find_map(|recorded| match &*recorded.event {
             Event::TurnFinished { end, .. } => {

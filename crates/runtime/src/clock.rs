@@ -1,4 +1,4 @@
-//! The time.
+//! The clock: the system's, or one that a test provides.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// A clock; by default the system's.
+/// A source of the current time. Default: the system's clock.
 #[derive(Clone)]
 pub(crate) struct Clock(pub(crate) Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
@@ -28,7 +28,7 @@ impl fmt::Debug for Clock {
     }
 }
 
-/// Returns the time by the system's clock.
+/// Returns the current time by the system's clock.
 #[expect(
     clippy::disallowed_methods,
     reason = "this is the clock that everything else is handed"
@@ -37,7 +37,7 @@ pub(crate) fn system_time() -> Timestamp {
     Timestamp::now()
 }
 
-/// Returns the milliseconds since a moment.
+/// Returns the milliseconds that have passed since an instant.
 pub(crate) fn millis(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

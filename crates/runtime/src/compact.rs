@@ -1,9 +1,9 @@
-//! Putting old turns into few words: the model call, and doing it because a person asks.
+//! Compaction: summarising old turns with a model call, and doing so at a user's request.
 
 use std::time::Duration;
 
 use adjutant_core::conversation::Conversation;
-use adjutant_core::turn::{Room, Summarise};
+use adjutant_core::turn::{Summarise, WindowCapacity};
 use adjutant_core::{
     ConversationKey, Cost, Delta, Event, GenerateRequest, GenerateResponse, ModelError, Summary,
     TimeBound, Usage,
@@ -15,67 +15,68 @@ use tokio::time::Instant;
 use crate::clock::millis;
 use crate::event::RunEvent;
 use crate::faults::boundary;
-use crate::held::{Opened, open};
 use crate::inner::Inner;
+use crate::lease::{OpenConversation, acquire};
 use crate::log::Log;
-use crate::model_call::Calling;
+use crate::model_call::CallMetrics;
 use crate::stream::{Emitter, QUEUE};
 use crate::{Agent, RunError};
 
-/// What whoever summarises is told.
+/// The instruction of the model call that writes a summary.
 const PROMPT: &str = include_str!("../../../prompts/summary.md");
 
-/// What came of putting old turns into few words because a person asked for it.
+/// The result of [`Agent::compact`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Compaction {
-    /// The summary stands for them from now on.
+    /// The summary replaces the old turns in requests from now on.
     Done {
-        /// It.
+        /// The summary as it was recorded.
         summary: Summary,
-        /// How many messages no earlier summary stood for.
+        /// Number of messages that no earlier summary replaced.
         messages: usize,
-        /// What it stands for took of a request, in tokens.
+        /// Tokens that the replaced messages took of a request.
         before: u32,
-        /// What it takes.
+        /// Tokens that the summary takes of a request.
         after: u32,
         /// Tokens of the model call that wrote it.
         usage: Usage,
-        /// Money of it, if it is known.
+        /// Cost of that model call, if it is known.
         cost: Option<Cost>,
     },
-    /// Nothing was said that no summary stands for, or the window is too small for a summary.
+    /// A summary replaces everything already, or the context window is too small for one.
     NothingToDo,
-    /// It could not be done; the conversation is as it was.
+    /// No summary could be written; the conversation is unchanged.
     Failed {
-        /// Why, in plain words, without internals of the provider.
+        /// The cause for the user, without internals of the provider.
         reason: String,
         /// The typed cause, if it was the model that failed.
         error: Option<ModelError>,
     },
 }
 
-/// What a model made of old turns.
-pub(crate) struct Written {
+/// The result of the model call that summarises old turns.
+pub(crate) struct WrittenSummary {
     pub(crate) result: Result<(Summary, u32), String>,
-    /// As the provider gave it, for whoever books it.
+    /// The reply as the provider sent it, for the budgets.
     pub(crate) reply: Result<GenerateResponse, ModelError>,
-    pub(crate) usage: Usage,
-    pub(crate) cost: Option<Cost>,
     pub(crate) ms: u64,
 }
 
-impl Written {
-    /// What is recorded of it. `before`: what the old turns took.
+impl WrittenSummary {
+    /// Returns the event that records the summary or its failure.
     pub(crate) fn event(
         &self,
         turn: Option<adjutant_core::TurnId>,
         number: u32,
-        (plan, room): (&Summarise, &Room),
+        plan: &Summarise,
+        room: &WindowCapacity,
     ) -> Event {
-        let Self {
-            usage, cost, ms, ..
-        } = *self;
+        let ms = self.ms;
+        let (usage, cost) = match &self.reply {
+            Ok(reply) => (reply.usage, reply.cost),
+            Err(_) => (Usage::default(), Some(Cost::default())),
+        };
         match &self.result {
             Ok((summary, after)) => Event::ConversationSummarized {
                 turn,
@@ -101,17 +102,17 @@ impl Written {
 }
 
 impl Inner {
-    /// Returns the time for a summary: that of a turn.
+    /// Returns the time limit of a summary, which is that of a turn.
     pub(crate) fn summary_time(&self) -> Option<Duration> {
         self.limits.turn_deadline
     }
 
-    /// What the model is asked for.
+    /// Returns the request for a summary.
     pub(crate) fn summary_request(
         &self,
         plan: &Summarise,
         focus: Option<&str>,
-        room: &Room,
+        room: &WindowCapacity,
     ) -> GenerateRequest {
         let within = room.window().saturating_sub(plan.tokens_max);
         let within = room.calibration().counted_within(within);
@@ -120,51 +121,42 @@ impl Inner {
         })
     }
 
-    /// Asks the model, and reads its answer. Nothing is recorded.
+    /// Asks the model for a summary and parses its answer. Nothing is recorded.
     pub(crate) async fn write_summary(
         &self,
         plan: &Summarise,
         request: GenerateRequest,
         emitter: &Emitter,
-    ) -> Written {
+    ) -> WrittenSummary {
         let began = Instant::now();
         let reply = self
-            .whole_answer(request, self.summary_time(), emitter)
+            .generate_silently(request, self.summary_time(), emitter)
             .await;
         let ms = millis(began);
-        let (usage, cost) = match &reply {
-            Ok(reply) => (reply.usage, reply.cost),
-            Err(_) => (Usage::default(), Some(Cost::default())),
-        };
         let result = match &reply {
             Ok(reply) => plan
                 .read(reply, &|text| self.count(text))
                 .map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
-        Written {
-            result,
-            reply,
-            usage,
-            cost,
-            ms,
-        }
+        WrittenSummary { result, reply, ms }
     }
-}
 
-impl Inner {
-    /// Returns the whole answer of the model with what it cost, if it comes in time.
-    pub(crate) async fn whole_answer(
+    /// Returns the answer of the model with its cost. Of its text, only the progress is emitted.
+    pub(crate) async fn generate_silently(
         &self,
         mut request: GenerateRequest,
         time: Option<Duration>,
         emitter: &Emitter,
     ) -> Result<GenerateResponse, ModelError> {
-        let mut calling = Calling::begin();
+        let mut metrics = CallMetrics::start();
+        // The adapter gets the limit too, so that it does not wait for a retry which would come too
+        // late.
         request.time_left = time;
+        let answer = self.generate_streamed(&request, emitter, &mut metrics, Shown::Progress);
         let reply = match time {
-            None => self.asked(&request, emitter, &mut calling).await,
-            Some(time) => tokio::time::timeout(time, self.asked(&request, emitter, &mut calling))
+            None => answer.await,
+            Some(time) => tokio::time::timeout(time, answer)
                 .await
                 .unwrap_or_else(|_| {
                     let (provider, bound) = (self.model.id().provider.clone(), TimeBound::Total);
@@ -179,45 +171,46 @@ impl Inner {
             cost: self.cost_of(&reply),
             ..reply
         });
-        self.model_call_ended(&calling, Some(&reply));
+        self.record_model_call_end(&metrics, Some(&reply));
         reply
     }
 
-    /// The whole answer of the model, read as a stream, as all answers are: what is bounded is the
-    /// silence in it. How far it is is told, and not what it says.
-    async fn asked(
+    /// Reads the answer of the model as a stream, so that the timeouts of adapters bound its
+    /// silences instead of its length.
+    pub(crate) async fn generate_streamed(
         &self,
         request: &GenerateRequest,
         emitter: &Emitter,
-        calling: &mut Calling,
+        metrics: &mut CallMetrics,
+        shown: Shown,
     ) -> Result<GenerateResponse, ModelError> {
         let mut stream = self.model.stream(request).await?;
         while let Some(delta) = stream.next().await {
             let delta = delta?;
-            calling.came(&delta);
-            match delta {
-                Delta::Finished(reply) => return Ok(reply),
-                Delta::Reading(progress) => emitter.emit(|| RunEvent::Reading(progress)).await,
-                Delta::Text(text) | Delta::Thinking(text) => {
-                    emitter
-                        .emit(|| RunEvent::SummaryProgress { bytes: text.len() })
-                        .await;
+            metrics.record(&delta);
+            let event = match (delta, shown) {
+                (Delta::Finished(reply), _) => return Ok(reply),
+                (Delta::Reading(progress), _) => RunEvent::Reading(progress),
+                (Delta::Text(text), Shown::Text) => RunEvent::Text(text),
+                (Delta::Thinking(text), Shown::Text) => RunEvent::Thinking(text),
+                (Delta::Text(text) | Delta::Thinking(text), Shown::Progress) => {
+                    RunEvent::SummaryProgress { bytes: text.len() }
                 }
-                Delta::Retrying {
+                (
+                    Delta::Retrying {
+                        attempt,
+                        wait,
+                        reason,
+                    },
+                    _,
+                ) => RunEvent::Retrying {
                     attempt,
                     wait,
                     reason,
-                } => {
-                    emitter
-                        .emit(|| RunEvent::Retrying {
-                            attempt,
-                            wait,
-                            reason,
-                        })
-                        .await;
-                }
-                _ => {}
-            }
+                },
+                _ => continue,
+            };
+            emitter.emit(|| event).await;
         }
         Err(ModelError::Truncated {
             provider: self.model.id().provider.clone(),
@@ -226,39 +219,55 @@ impl Inner {
     }
 }
 
-/// Puts every turn that has ended into few words, because a person asks for it. A running turn is
-/// waited for.
+/// The part of a model's answer that is emitted while it is streamed.
+#[derive(Clone, Copy)]
+pub(crate) enum Shown {
+    /// Text and thinking.
+    Text,
+    /// The sizes of the pieces.
+    Progress,
+    /// Nothing of the answer: it is not text for a person.
+    Nothing,
+}
+
+/// Summarises every turn that has ended, after the running one.
 pub(crate) async fn compact(
     inner: &Inner,
     key: &ConversationKey,
     focus: Option<&str>,
     emitter: &Emitter,
 ) -> Result<Compaction, RunError> {
-    let Some(Opened { held, mut log, .. }) = open(inner, key, None, None).await? else {
+    let Some(OpenConversation {
+        leased, mut log, ..
+    }) = acquire(inner, key, None, None).await?
+    else {
         return Ok(Compaction::NothingToDo);
     };
-    held.run(async {
-        let compaction = compact_held(inner, key, focus, (&mut log, emitter)).await?;
-        Ok((compaction, log))
-    })
-    .await
+    leased
+        .run(async {
+            let compaction = compact_leased(inner, key, focus, &mut log, emitter).await?;
+            Ok((compaction, log))
+        })
+        .await
 }
 
-async fn compact_held(
+async fn compact_leased(
     inner: &Inner,
     key: &ConversationKey,
     focus: Option<&str>,
-    (log, emitter): (&mut Log, &Emitter),
+    log: &mut Log,
+    emitter: &Emitter,
 ) -> Result<Compaction, RunError> {
     let Some((plan, room)) = plan(inner, log.conversation()) else {
         return Ok(Compaction::NothingToDo);
     };
     let request = inner.summary_request(&plan, focus, &room);
     let who = (&key.user, log.worker(inner));
-    let set_aside = match inner.set_aside_for_summary(who, None, &request).await? {
-        Ok(set_aside) => set_aside,
-        Err(exceeded) => {
-            let reason = adjutant_core::words::budget(&exceeded).to_owned();
+    let time = inner.summary_time();
+    let reservation = match inner.reserve_for_request(who, None, &request, time).await {
+        Ok(reservation) => reservation,
+        Err(error) => {
+            let reason = adjutant_core::words::budget(&error.into_exceeded()?).to_owned();
             return Ok(Compaction::Failed {
                 reason,
                 error: None,
@@ -275,8 +284,8 @@ async fn compact_held(
     boundary("before old turns are summarised");
     let written = inner.write_summary(&plan, request, emitter).await;
     boundary("old turns are summarised, not recorded");
-    set_aside.settle_reply(log, &written.reply, written.ms);
-    let event = written.event(None, 0, (&plan, &room));
+    reservation.settle_reply(log, &written.reply, written.ms);
+    let event = written.event(None, 0, &plan, &room);
     log.append(inner, key, vec![event.clone()]).await?;
     Ok(match event {
         Event::ConversationSummarized {
@@ -295,64 +304,78 @@ async fn compact_held(
             cost,
         },
         _ => Compaction::Failed {
-            reason: words_for(&written),
+            reason: failure_message(&written),
             error: written.reply.err(),
         },
     })
 }
 
-/// Why it could not be done, for the person.
-fn words_for(written: &Written) -> String {
+/// Returns the cause of a failed summary, for the user.
+fn failure_message(written: &WrittenSummary) -> String {
     match &written.reply {
         Err(error) => adjutant_core::words::for_model_error(error).into_owned(),
         Ok(_) => written.result.as_ref().err().cloned().unwrap_or_default(),
     }
 }
 
-fn plan(inner: &Inner, conversation: &Conversation) -> Option<(Summarise, Room)> {
+fn plan(inner: &Inner, conversation: &Conversation) -> Option<(Summarise, WindowCapacity)> {
     let room = inner.room(conversation, inner.config.max_tokens.map(|max| max.get()));
-    let plan = Summarise::plan(&conversation.recalled_now(), room.usable(), 0, &|text| {
-        inner.count(text)
-    })?;
+    let plan = Summarise::plan(
+        &conversation.turn_history_now(),
+        room.usable(),
+        0,
+        &|text| inner.count(text),
+    )?;
     Some((plan, room))
 }
 
 impl Agent {
-    /// Puts every turn of a conversation that has ended into few words, which stand for them in
-    /// requests from now on; nothing is lost, the turns stay in the journal. `focus`: what matters
-    /// most to the person, in their words. A running turn is waited for. Dropping the future gives
-    /// it up, and nothing has happened then.
+    /// Summarises every turn of a conversation that has ended. The summary replaces them in
+    /// requests from now on; the turns stay in the journal. `focus`: what the summary should keep,
+    /// in the user's own text. Waits for a running turn. Dropping the future cancels the
+    /// compaction.
     ///
     /// # Errors
-    /// [`RunError`] if it could not be written. That the model wrote no summary is
+    /// [`RunError`] if the summary could not be journaled. A failure of the model is
     /// [`Compaction::Failed`].
     pub async fn compact(
         &self,
         key: &ConversationKey,
         focus: Option<&str>,
     ) -> Result<Compaction, RunError> {
-        compact(self.inner().of(&key.user), key, focus, &Emitter::Nobody).await
+        compact(
+            self.inner().for_user(&key.user),
+            key,
+            focus,
+            &Emitter::Silent,
+        )
+        .await
     }
 
-    /// Does the same as [`Agent::compact`], and tells how far the model is:
+    /// Summarises as [`Agent::compact`] does, and calls `progress` meanwhile:
     /// [`RunEvent::SummaryStarted`], then [`RunEvent::Reading`], [`RunEvent::SummaryProgress`] and
-    /// [`RunEvent::Retrying`]. The end is what is returned.
+    /// [`RunEvent::Retrying`]. The result is what is returned.
     ///
     /// # Errors
-    /// As [`Agent::compact`].
-    pub async fn compact_telling(
+    /// [`RunError`] as [`Agent::compact`].
+    pub async fn compact_with_progress(
         &self,
         key: &ConversationKey,
         focus: Option<&str>,
-        mut tell: impl FnMut(&RunEvent),
+        mut progress: impl FnMut(&RunEvent),
     ) -> Result<Compaction, RunError> {
         let (sender, mut events) = mpsc::channel(QUEUE);
-        let emitter = Emitter::One(sender);
-        let mut work = std::pin::pin!(compact(self.inner().of(&key.user), key, focus, &emitter));
+        let emitter = Emitter::Stream(sender);
+        let mut work = std::pin::pin!(compact(
+            self.inner().for_user(&key.user),
+            key,
+            focus,
+            &emitter
+        ));
         loop {
             tokio::select! {
                 biased;
-                Some(event) = events.recv() => tell(&event),
+                Some(event) = events.recv() => progress(&event),
                 done = &mut work => return done,
             }
         }

@@ -1,46 +1,66 @@
+//! [`RunContext`]: the user, the conversation and the history that a run belongs to.
+
 use adjutant_core::{
     AgentName, CancellationToken, ConversationId, ConversationKey, InputId, Message, PendingCall,
     TraceContext, UserId,
 };
 use uuid::Uuid;
 
-/// Everything a turn knows beside its input: who asks, in which conversation, what was said, what
-/// waits.
+/// The user, conversation, history and pending calls of a run: everything beside its input.
 ///
-/// The engine keeps no state of its own between turns. A context can be kept, cloned, or loaded
-/// from the journal with [`crate::Agent::context`].
+/// The runtime keeps no state between runs that a caller depends on. A context can be kept, cloned,
+/// or loaded from the journal with [`Agent::context`](crate::Agent::context).
+///
+/// # Examples
+///
+/// ```
+/// use adjutant_core::UserId;
+/// use adjutant_providers::scripted::{ScriptedModel, text};
+/// use adjutant_runtime::{Agent, RunContext};
+///
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let agent = Agent::builder("helper")
+///     .model(ScriptedModel::new([text("Hello."), text("You said hi.")]))
+///     .instruction("Be brief.")
+///     .build()?;
+/// let mut context = RunContext::new(UserId::new("ann")?);
+/// agent.run_in(&mut context, "Hi.").await?;
+/// agent.run_in(&mut context, "What did I say?").await?;
+/// assert_eq!(context.history.len(), 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct RunContext {
-    /// For whom. Comes from authentication, never from a model.
+    /// The user whom the conversation belongs to. Comes from authentication, never from a model.
     pub user: UserId,
-    /// Which conversation.
+    /// Id of the conversation; unique per user and agent.
     pub conversation: ConversationId,
-    /// Messages said before, without an instruction. Each run appends both sides. It may be left
-    /// empty for a conversation that the journal knows, which is then what counts;
-    /// [`crate::Agent::context`] fills it with those that the next request begins with, and so does
-    /// a run if others went on with the conversation meanwhile.
+    /// Earlier messages, without an instruction. Each run appends both sides. It may be left empty
+    /// for a conversation that the journal knows, which then decides;
+    /// [`Agent::context`](crate::Agent::context) fills it with the messages that the next request
+    /// begins with, and so does a run if another process continued the conversation in between.
     pub history: Vec<Message>,
-    /// Calls that wait for a human.
+    /// Calls that wait for a confirmation or a result.
     pub pending: Vec<PendingCall>,
-    /// Fires to stop the running turn.
+    /// Stops the running turn when it is cancelled.
     pub cancelled: CancellationToken,
-    /// The HTTP request the input comes with, if it comes with one. It is written into the decision
-    /// log.
+    /// The HTTP request the input came with, for the decision log. `None`: not over HTTP.
     pub request_id: Option<String>,
-    /// A hash of the request the input comes with, where its client names the request: see
+    /// A hash of the request the input came with, if its client sent an idempotency key: see
     /// [`Input::fingerprint`](adjutant_core::Input::fingerprint).
     pub fingerprint: Option<String>,
-    /// The trace that the input belongs to. Models over HTTP and MCP servers that its turn asks get
-    /// it handed on. It is written nowhere: a turn that another process goes on with has none.
-    /// `None`: no trace.
+    /// The distributed trace that the input belongs to; passed on to models over HTTP and to MCP
+    /// servers. It is not stored: a turn that another process continues has none.
     pub trace: Option<TraceContext>,
 }
 
-/// Calls that their callers name have their conversations in this namespace.
+/// Namespace of the conversation ids that [`RunContext::for_call`] derives from a name.
 const CALLS: Uuid = Uuid::from_u128(0x4f0e_2a6d_7b1c_4e83_9d55_c80a_61f2_3e97);
 
 impl RunContext {
-    /// A new conversation of `user`.
+    /// Returns the context of a new conversation of `user`.
     #[must_use]
     pub fn new(user: UserId) -> Self {
         Self {
@@ -55,12 +75,15 @@ impl RunContext {
         }
     }
 
-    /// Returns the context of one call without a model ([`crate::Agent::call_tool`]): a
-    /// conversation of its own, which lists of conversations leave out. The same `name` of the same
-    /// user is the same conversation.
+    /// Returns the context of one call without a model
+    /// ([`Agent::call_tool`](crate::Agent::call_tool)). It has a conversation of its own, which is
+    /// left out of lists. The same `name` of the same user is the same conversation, so that a
+    /// repeated call is recognised.
     #[must_use]
     pub fn for_call(user: UserId, name: Option<&InputId>) -> Self {
         let unique = match name {
+            // A hash of the name, so that every process finds the same conversation without a
+            // lookup.
             Some(name) => Uuid::new_v5(&CALLS, name.as_str().as_bytes()),
             None => Uuid::now_v7(),
         };
@@ -71,8 +94,8 @@ impl RunContext {
         }
     }
 
-    /// The same with a history from elsewhere. It is checked before anything is accepted
-    /// ([`check_history`](adjutant_core::check_history)).
+    /// Returns the context with a history from elsewhere. The history is checked before an input is
+    /// accepted ([`check_history`](adjutant_core::check_history)).
     #[must_use]
     pub fn with_history(mut self, history: Vec<Message>) -> Self {
         self.history = history;
@@ -80,7 +103,7 @@ impl RunContext {
     }
 
     /// Returns the key under which stores keep the conversation with `agent`. See
-    /// [`crate::Agent::key`].
+    /// [`Agent::key`](crate::Agent::key).
     #[must_use]
     pub fn key(&self, agent: &AgentName) -> ConversationKey {
         ConversationKey {
@@ -92,7 +115,7 @@ impl RunContext {
 }
 
 impl Default for RunContext {
-    /// A new conversation of the one user of a machine without authentication.
+    /// Returns a new conversation of the local user, for programs without authentication.
     fn default() -> Self {
         Self::new(UserId::local())
     }

@@ -1,7 +1,7 @@
-//! Who has a conversation go on, if it is not the process that accepted the input.
+//! Dispatch: handing the run of a conversation to another process, such as a Restate worker.
 
-mod breaker; // leaving it alone that does not answer
-mod watch; // signs of life of whoever is at a conversation
+mod breaker; // circuit breaker: suspends a dispatch that fails
+mod watch; // liveness of the worker that runs a dispatched turn
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,123 +9,130 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Conversation;
 use adjutant_core::port::Change;
-use adjutant_core::{BoxFuture, CancellationToken, ConversationKey, Input, InputId, Recorded};
+use adjutant_core::{BoxFuture, ConversationKey, Input, InputId, Recorded};
 use futures::future::{FusedFuture as _, FutureExt as _, OptionFuture};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::answered::Answered;
-use crate::audience::{Listening, Told, TurnState};
-use crate::held::{Arrival, LOOK, LOOK_BESIDE, Waits, open};
 use crate::inner::Inner;
-use crate::run::{Caller, go_on};
+use crate::input_outcome::InputOutcome;
+use crate::lease::{POLL_INTERVAL, POLL_INTERVAL_DISPATCHED, Submission, WaitOptions, acquire};
+use crate::run::{Caller, run_leased};
 use crate::stream::Emitter;
+use crate::turn_listeners::{TurnMessage, TurnState, TurnSubscription};
 use crate::{RunError, warning};
-use breaker::{Breaker, Leave};
-use watch::{BEGINS_WITHIN, Watch};
+use breaker::{Breaker, Permit};
+use watch::{STARTS_WITHIN, Watch};
 
-/// Time for which the last words of another process are waited for once its work is done.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// Time to wait for the last messages of another process after its call has returned.
+const LAST_MESSAGES: Duration = Duration::from_millis(500);
 
-/// Time in which a call ends whose turn has ended.
-const CALL_ENDS: Duration = Duration::from_secs(5);
+/// Time that a call may take to return after its turn has ended.
+const CALL_RETURNS_WITHIN: Duration = Duration::from_secs(5);
 
-/// Has [`Agent::advance`](crate::Agent::advance) called for a conversation, by whichever process,
-/// one at a time for each conversation. Nothing that matters rests on it: what was accepted is in
-/// the journal, and what nobody sees to goes on in the process that accepted it, or with the next
-/// [`Agent::resume`](crate::Agent::resume).
+/// Chooses the process that runs a conversation: it calls
+/// [`Agent::run_dispatched`](crate::Agent::run_dispatched) somewhere, for one input of a
+/// conversation at a time. Set with [`Agent::with_dispatch`](crate::Agent::with_dispatch).
+///
+/// Correctness does not depend on it: accepted inputs are in the journal, leases exclude a second
+/// worker, and a turn that is not started runs in the process that accepted its input, or with the
+/// next [`Agent::recover`](crate::Agent::recover).
 pub trait Dispatch: Send + Sync + 'static {
-    /// Has the conversation go on because of an input, and returns when it has ended or waits for a
-    /// human. The same input again is the same call. Whoever asks stops waiting after a second in
-    /// which nobody has begun.
+    /// Runs the conversation because of an input, and returns when no input is left or it waits for
+    /// a person. The same input again is the same call. The caller runs the conversation itself if
+    /// no worker has started within a second.
     ///
     /// # Errors
-    /// [`NotDispatched`].
-    fn call<'a>(&'a self, call: DispatchCall<'a>) -> BoxFuture<'a, Result<(), NotDispatched>>;
+    /// [`DispatchError`] if no process took the call, or it failed there.
+    fn call<'a>(&'a self, call: DispatchCall<'a>) -> BoxFuture<'a, Result<(), DispatchError>>;
 
-    /// Asks for the conversation to go on, and does not wait for it. Answers within a second.
+    /// Requests a run of the conversation without waiting for it. Returns within a second.
     ///
     /// # Errors
-    /// [`NotDispatched`].
-    fn send<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Sent, NotDispatched>>;
+    /// [`DispatchError`] if the request was not accepted.
+    fn send<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<SendResult, DispatchError>>;
 
-    /// Returns whether this process is one of those that are called. `None`: that is not known.
+    /// Returns true if this process is registered as a worker that is called. `None`: not known.
     fn is_registered(&self) -> Option<bool> {
         None
     }
 }
 
-/// A request to have a conversation go on.
+/// The conversation and input of one [`Dispatch::call`].
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct DispatchCall<'a> {
-    /// The conversation.
+    /// The conversation to run.
     pub key: &'a ConversationKey,
     /// The input that was accepted.
     pub input: &'a InputId,
-    /// The name of a listener who wants to be told what happens, for
-    /// [`Agent::advance_telling`](crate::Agent::advance_telling). `None`: nobody does, or no other
-    /// process can be heard.
+    /// The address of the caller's subscription to events of the turn, for
+    /// [`Agent::run_dispatched`](crate::Agent::run_dispatched). `None`: the store has no relay.
     pub reply_to: Option<&'a str>,
 }
 
-/// Whether asking was news.
+/// The way in which [`Dispatch::send`] accepted a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sent {
-    /// It is asked for now.
-    Now,
-    /// Somebody asked for the same a moment ago, and nothing has come of it yet.
-    Before,
+pub enum SendResult {
+    /// The request was accepted, and a run will follow.
+    Accepted,
+    /// The same request was accepted a moment ago, and has led to no run yet.
+    Duplicate,
 }
 
-/// Nobody took the call, or it failed there. Whoever asked does the work, or asks again.
+/// A call that no process took, or that failed there. The caller runs the conversation itself, or
+/// calls again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the conversation was not handed over: {0}")]
-pub struct NotDispatched(pub String);
+pub struct DispatchError(pub String);
 
-/// Counts of calls by their result, since the start.
+/// Counts of dispatched calls by result since the start, from
+/// [`Agent::dispatch_figures`](crate::Agent::dispatch_figures).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DispatchFigures {
-    /// True while nobody is asked, because asking failed several times.
-    pub left_alone: bool,
-    /// [`Dispatch::is_registered`].
+    /// True while dispatch is suspended because it failed several times.
+    pub suspended: bool,
+    /// The value of [`Dispatch::is_registered`]. `None`: not known.
     pub registered: Option<bool>,
-    /// Calls and requests that were taken.
+    /// Calls and requests that were accepted.
     pub taken: u64,
-    /// Those that were refused.
+    /// Calls and requests that failed or were refused.
     pub refused: u64,
-    /// Those that nobody had begun with after a second, or that were not answered in that time.
+    /// Calls for which no worker had started after a second, and requests that were not answered in
+    /// that time.
     pub late: u64,
-    /// Those that were not made, because nobody was asked.
+    /// Calls and requests that were not made because dispatch was suspended.
     pub skipped: u64,
-    /// Times from the call to the first sign of a turn, of the last turns since this was last asked
-    /// for whose beginning was heard.
-    pub begun_after: Vec<Duration>,
+    /// Times from the call to the start of the turn, since these figures were last taken.
+    pub start_delays: Vec<Duration>,
 }
 
-/// Times that are kept until they are asked for.
+/// Start delays that are kept until they are taken; further ones are dropped.
 const TIMES_MAX: usize = 1024;
 
-/// Whoever dispatches, and whether they are asked at the moment.
+/// A [`Dispatch`] with its circuit breaker and figures.
 pub(crate) struct Dispatcher {
     dispatch: Arc<dyn Dispatch>,
     breaker: Breaker,
     figures: Mutex<DispatchFigures>,
-    /// The conversations that the sweep asked for and that are still to be done.
-    asked: Mutex<HashMap<ConversationKey, Asked>>,
+    /// Conversations for which recovery has requested a run that has not been done yet.
+    requested: Mutex<HashMap<ConversationKey, Backoff>>,
 }
 
-/// The time at which the sweep asks again.
+/// The time of the next request for a conversation.
 #[derive(Debug, Clone, Copy)]
-struct Asked {
-    again: Instant,
+struct Backoff {
+    next: Instant,
     pause: Duration,
 }
 
-/// Pause before the sweep asks again for the same conversation. It doubles each time: what cannot
-/// go on costs ever less.
-const ASKS_AGAIN: Duration = Duration::from_secs(5);
-const ASKS_AGAIN_MAX: Duration = Duration::from_secs(10 * 60);
+/// Pause before recovery requests the same conversation again. It doubles each time, so that a
+/// conversation that cannot continue costs ever less.
+const REQUEST_AGAIN: Duration = Duration::from_secs(5);
+const REQUEST_AGAIN_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// The reason why a call failed.
 enum Failed {
@@ -139,53 +146,53 @@ impl Dispatcher {
             dispatch,
             breaker: Breaker::default(),
             figures: Mutex::default(),
-            asked: Mutex::default(),
+            requested: Mutex::default(),
         }
     }
 
-    /// Returns leave to ask, unless it is left alone at the moment.
-    pub(crate) fn leave(&self) -> Option<Leave<'_>> {
-        let leave = self.breaker.leave();
-        if leave.is_none() {
+    /// Returns a permit for one call. `None`: dispatch is suspended.
+    pub(crate) fn permit(&self) -> Option<Permit<'_>> {
+        let permit = self.breaker.permit();
+        if permit.is_none() {
             self.figures().skipped += 1;
         }
-        leave
+        permit
     }
 
-    /// Returns whether nobody is asked at the moment.
-    pub(crate) fn is_left_alone(&self) -> bool {
+    /// Returns true while dispatch is suspended.
+    pub(crate) fn is_suspended(&self) -> bool {
         self.breaker.is_open()
     }
 
-    /// Returns what came of asking. Each time to begin is returned once.
+    /// Returns the figures, and resets the start delays.
     pub(crate) fn take_figures(&self) -> DispatchFigures {
-        let (left_alone, registered) = (self.breaker.is_open(), self.dispatch.is_registered());
+        let (suspended, registered) = (self.breaker.is_open(), self.dispatch.is_registered());
         let mut figures = self.figures();
-        let begun_after = std::mem::take(&mut figures.begun_after);
+        let start_delays = std::mem::take(&mut figures.start_delays);
         DispatchFigures {
-            left_alone,
+            suspended,
             registered,
-            begun_after,
+            start_delays,
             ..figures.clone()
         }
     }
 
-    /// Notes how long it took until a turn began.
-    pub(crate) fn began_after(&self, time: Duration) {
+    /// Records the time from a call to the start of its turn.
+    pub(crate) fn record_start_delay(&self, time: Duration) {
         let mut figures = self.figures();
-        if figures.begun_after.len() < TIMES_MAX {
-            figures.begun_after.push(time);
+        if figures.start_delays.len() < TIMES_MAX {
+            figures.start_delays.push(time);
         }
     }
 
-    fn succeeded(&self, leave: Leave<'_>) {
+    fn succeeded(&self, permit: Permit<'_>) {
         self.figures().taken += 1;
-        if leave.succeeded() {
+        if permit.succeeded() {
             warning::dispatched_again();
         }
     }
 
-    fn failed(&self, leave: Leave<'_>, failed: Failed) {
+    fn failed(&self, permit: Permit<'_>, failed: Failed) {
         let why = match failed {
             Failed::Refused(why) => {
                 self.figures().refused += 1;
@@ -196,153 +203,154 @@ impl Dispatcher {
                 why.to_owned()
             }
         };
-        if leave.failed() {
+        if permit.failed() {
             warning::not_dispatched(&why);
         }
     }
 
     fn figures(&self) -> MutexGuard<'_, DispatchFigures> {
-        // Nothing is half done while it is locked.
+        // A panic under the lock leaves no partial update, so a poisoned lock is usable.
         self.figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns those of the conversations with something to do that it is time to ask for.
+    /// Returns the conversations whose run is to be requested now, and forgets those that are not
+    /// open any more.
     pub(crate) fn due(&self, mut open: Vec<ConversationKey>) -> Vec<ConversationKey> {
         let now = Instant::now();
-        // Nothing is half done while it is locked.
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        // A panic under the lock leaves no partial update, so a poisoned lock is usable.
+        let mut requested = self
+            .requested
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let still: HashSet<&ConversationKey> = open.iter().collect();
-        asked.retain(|key, _| still.contains(key));
-        open.retain(|key| match asked.get_mut(key) {
-            Some(asked) if now < asked.again => false,
-            Some(asked) => {
-                let pause = (asked.pause * 2).min(ASKS_AGAIN_MAX);
-                *asked = Asked {
-                    again: now + pause,
-                    pause,
-                };
-                true
-            }
-            None => {
-                asked.insert(
-                    key.clone(),
-                    Asked {
-                        again: now + ASKS_AGAIN,
-                        pause: ASKS_AGAIN,
-                    },
-                );
-                true
-            }
+        requested.retain(|key, _| still.contains(key));
+        open.retain(|key| {
+            let pause = match requested.get(key) {
+                Some(backoff) if now < backoff.next => return false,
+                Some(backoff) => (backoff.pause * 2).min(REQUEST_AGAIN_MAX),
+                None => REQUEST_AGAIN,
+            };
+            let next = now + pause;
+            requested.insert(key.clone(), Backoff { next, pause });
+            true
         });
         open
     }
 
-    /// Asks for a conversation to go on. `false`: nobody takes it, or somebody took it a moment ago
-    /// and nothing came of it.
-    pub(crate) async fn send(&self, key: &ConversationKey) -> bool {
-        let Some(leave) = self.leave() else {
+    /// Requests a run of a conversation. Returns `false` if the caller should run it: the request
+    /// failed, or an earlier one has led to no run.
+    pub(crate) async fn request_run(&self, key: &ConversationKey) -> bool {
+        let Some(permit) = self.permit() else {
             return false;
         };
-        match timeout(BEGINS_WITHIN, self.dispatch.send(key)).await {
+        match timeout(STARTS_WITHIN, self.dispatch.send(key)).await {
             Ok(Ok(sent)) => {
-                self.succeeded(leave);
-                sent == Sent::Now
+                self.succeeded(permit);
+                sent == SendResult::Accepted
             }
-            Ok(Err(NotDispatched(why))) => {
-                self.failed(leave, Failed::Refused(why));
+            Ok(Err(DispatchError(why))) => {
+                self.failed(permit, Failed::Refused(why));
                 false
             }
             Err(_) => {
-                self.failed(leave, Failed::Late("there was no answer within a second"));
+                self.failed(permit, Failed::Late("there was no answer within a second"));
                 false
             }
         }
     }
 
-    /// Has an input seen to that was accepted, and tells what happens meanwhile. Where nobody
-    /// begins with it, or whoever did shows no sign of life any more, it is done here: that is no
-    /// danger even if somebody is at it, since they hold the claim, and the journal refuses a
-    /// second writer. `None`: what became of it is in the journal.
+    /// Dispatches an accepted input, and passes on the events of its turn. If no worker starts, or
+    /// the worker shows no sign of life any more, the conversation is run here. That is safe even
+    /// if the worker is still alive: it has the lease, and the journal refuses a second writer.
+    /// `None`: the outcome is in the journal.
     ///
     /// # Errors
-    /// As [`open`] and [`go_on`].
-    pub(crate) async fn see_to<'d>(
+    /// [`RunError`] as [`acquire`] and [`run_leased`].
+    pub(crate) async fn dispatch_input<'d>(
         &'d self,
         inner: &Inner,
-        leave: Leave<'d>,
+        permit: Permit<'d>,
         key: &ConversationKey,
         input: &Input,
-        (emitter, cancelled): (&Emitter, &CancellationToken),
-        read: impl FnOnce(&Conversation) -> Option<Answered>,
-    ) -> Result<Option<Answered>, RunError> {
+        caller: Caller<'_>,
+        read: impl FnOnce(&Conversation) -> Option<InputOutcome>,
+    ) -> Result<Option<InputOutcome>, RunError> {
+        let Caller {
+            emitter, cancelled, ..
+        } = caller;
         let asked = Instant::now();
-        let mut listening = inner.audience.listen(key, emitter.is_nobody());
-        let reply_to = listening.reply_to(&*inner.journal.relay());
-        let mut call = self.called(key, &input.id, reply_to.as_deref()).fuse();
-        let mut leave = Some(leave);
+        // Subscribed before the call, so that no event of the turn is missed.
+        let mut subscription = inner.listeners.subscribe(key, emitter.is_silent());
+        let reply_to = subscription.reply_to(&*inner.journal.relay());
+        let mut call = self.start_call(key, &input.id, reply_to.as_deref()).fuse();
+        let mut permit = Some(permit);
         let mut watch = Watch::new(asked);
-        let mut go_on_here = Some(|leave: Option<Leave<'d>>| {
-            self.here(inner, leave, key, input, (emitter, cancelled), read)
+        // Moved out by the first run here, so that there is at most one; `here` is polled only
+        // after that.
+        let mut run_here = Some(|permit: Option<Permit<'d>>| {
+            self.run_here(inner, permit, key, input, caller, read)
         });
         let mut here = OptionFuture::from(None);
         loop {
             let starts = tokio::select! {
-                // In this order: what was told before the end is passed on before it.
+                // In this order: messages from before the end are passed on before it.
                 biased;
-                told = listening.next() => {
-                    if watch.heard(&told) {
-                        self.began_after(asked.elapsed());
+                message = subscription.next() => {
+                    if watch.observe(&message) {
+                        self.record_start_delay(asked.elapsed());
                     }
-                    match told {
-                        Told::Event(event) if watch.listens() => emitter.emit(|| event).await,
-                        Told::Turn(turn) => if let Some(answered) = answered(key, &turn, input) {
-                            leave.take().into_iter().for_each(|leave| self.succeeded(leave));
+                    match message {
+                        TurnMessage::Event(event) if watch.accepts_messages() => emitter.emit(|| event).await,
+                        TurnMessage::State(turn) => if let Some(outcome) = outcome_of(key, &turn, input) {
+                            permit.take().into_iter().for_each(|permit| self.succeeded(permit));
                             if !call.is_terminated() {
-                                // Its end is on the way, and a connection that waits for one is
-                                // used again.
-                                tokio::spawn(timeout(CALL_ENDS, call));
+                                // The response is on its way. Reading it lets the connection be
+                                // reused.
+                                tokio::spawn(timeout(CALL_RETURNS_WITHIN, call));
                             }
-                            return Ok(Some(answered));
+                            return Ok(Some(outcome));
                         },
-                        Told::Event(_) | Told::Begun(_) | Told::End => {}
+                        TurnMessage::Event(_) | TurnMessage::WorkerStarted(_) | TurnMessage::End => {}
                     }
                     false
                 }
                 called = &mut call, if !call.is_terminated() => match called {
-                    Ok(()) if go_on_here.is_some() => {
-                        leave.take().into_iter().for_each(|leave| self.succeeded(leave));
-                        return Ok(last_words(key, input, listening, (emitter, reply_to.is_some())).await);
+                    // The call has returned and no run was started here: the turn has ended
+                    // elsewhere.
+                    Ok(()) if run_here.is_some() => {
+                        permit.take().into_iter().for_each(|permit| self.succeeded(permit));
+                        return Ok(last_messages(key, input, subscription, emitter, reply_to.is_some()).await);
                     }
                     Ok(()) => {
-                        // Whoever had it may have let go of it.
-                        inner.waiting.hear(&Change::Free(key.clone()));
+                        // The other process may have released the lease unnoticed.
+                        inner.notifier.notify(&Change::Free(key.clone()));
                         false
                     }
-                    Err(NotDispatched(why)) => {
-                        if let Some(leave) = leave.take_if(|_| watch.sees_nobody()) {
-                            self.failed(leave, Failed::Refused(why));
+                    Err(DispatchError(why)) => {
+                        if let Some(permit) = permit.take_if(|_| watch.has_no_worker()) {
+                            self.failed(permit, Failed::Refused(why));
                         }
                         true
                     }
                 },
-                () = cancelled.cancelled(), if go_on_here.is_some() => true,
-                Some(ended) = &mut here, if go_on_here.is_none() => return ended,
-                () = sleep_until(watch.until) => watch.looks(inner, key).await,
+                () = cancelled.cancelled(), if run_here.is_some() => true,
+                Some(ended) = &mut here, if run_here.is_none() => return ended,
+                () = sleep_until(watch.until) => watch.check(inner, key).await,
             };
-            if starts && let Some(go_on_here) = go_on_here.take() {
-                watch.waits();
-                here = OptionFuture::from(Some(Box::pin(go_on_here(leave.take()))));
+            if starts && let Some(run_here) = run_here.take() {
+                watch.set_waiting();
+                here = OptionFuture::from(Some(Box::pin(run_here(permit.take()))));
             }
         }
     }
 
-    /// Makes the call, which needs nothing that ends before it does.
-    fn called(
+    /// Returns the call as a future that borrows nothing, so that it can outlive the run.
+    fn start_call(
         &self,
         key: &ConversationKey,
         input: &InputId,
         reply_to: Option<&str>,
-    ) -> BoxFuture<'static, Result<(), NotDispatched>> {
+    ) -> BoxFuture<'static, Result<(), DispatchError>> {
         let dispatch = self.dispatch.clone();
         let (key, input, reply_to) = (key.clone(), input.clone(), reply_to.map(str::to_owned));
         Box::pin(async move {
@@ -357,87 +365,87 @@ impl Dispatcher {
         })
     }
 
-    /// Waits for the conversation to be ours, and does what there is to do.
-    async fn here(
+    /// Acquires the conversation and runs it in this process.
+    async fn run_here(
         &self,
         inner: &Inner,
-        leave: Option<Leave<'_>>,
+        permit: Option<Permit<'_>>,
         key: &ConversationKey,
         input: &Input,
-        (emitter, cancelled): (&Emitter, &CancellationToken),
-        read: impl FnOnce(&Conversation) -> Option<Answered>,
-    ) -> Result<Option<Answered>, RunError> {
-        let arrival = Arrival {
+        caller: Caller<'_>,
+        read: impl FnOnce(&Conversation) -> Option<InputOutcome>,
+    ) -> Result<Option<InputOutcome>, RunError> {
+        let submission = Submission {
             input,
             turn: None,
             first: None,
             trace: None,
         };
-        // Where others can be heard, whoever has it is heard when they let go of it.
-        let look = if inner.journal.relay().name().is_some() {
-            LOOK_BESIDE
+        // With a relay, the release of the lease is reported, so polling may be rarer.
+        let poll_interval = if inner.journal.relay().name().is_some() {
+            POLL_INTERVAL_DISPATCHED
         } else {
-            LOOK
+            POLL_INTERVAL
         };
-        let waits = Waits {
-            cancelled,
+        let waits = WaitOptions {
+            cancelled: caller.cancelled,
             input: &input.id,
             emitter: None,
-            look,
+            poll_interval,
         };
-        let Some(opened) = open(inner, key, Some(arrival), Some(waits)).await? else {
+        let Some(open) = acquire(inner, key, Some(submission), Some(waits)).await? else {
             return Ok(None);
         };
-        if let Some(leave) = leave {
-            match opened.log.has_work() && !cancelled.is_cancelled() {
+        if let Some(permit) = permit {
+            match open.log.has_work() && !caller.cancelled.is_cancelled() {
                 true => self.failed(
-                    leave,
+                    permit,
                     Failed::Late("nobody had begun with a turn after a second"),
                 ),
-                false => self.succeeded(leave),
+                false => self.succeeded(permit),
             }
         }
         let caller = Caller {
-            emitter,
-            cancelled,
             input: Some(&input.id),
-            trace: None,
+            ..caller
         };
-        go_on(inner, key, opened, None, caller, read).await
+        run_leased(inner, key, open, None, caller, read).await
     }
 }
 
-/// Reads the outcome of an input from a turn that was told. `None`: the turn did not take it.
-fn answered(key: &ConversationKey, turn: &TurnState, input: &Input) -> Option<Answered> {
+/// Reads the outcome of an input from the state of a turn. `None`: the turn did not take it.
+fn outcome_of(key: &ConversationKey, turn: &TurnState, input: &Input) -> Option<InputOutcome> {
     let took = |recorded: &Recorded| recorded.event.takes_input() == Some(&input.id);
-    let of_turn = || Answered::of(key, (&turn.events, &turn.pending), input);
+    let of_turn = || InputOutcome::from_turn(key, &turn.events, &turn.pending, input);
     turn.events.iter().any(took).then(of_turn).flatten()
 }
 
-/// Passes on what is still on its way, up to the end of the turn. `None`: that was not told.
-async fn last_words(
+/// Passes on events that are still on their way, up to the end of the turn. `None`: the end did not
+/// arrive.
+async fn last_messages(
     key: &ConversationKey,
     input: &Input,
-    mut listening: Listening,
-    (emitter, is_told): (&Emitter, bool),
-) -> Option<Answered> {
+    mut subscription: TurnSubscription,
+    emitter: &Emitter,
+    is_remote: bool,
+) -> Option<InputOutcome> {
     let rest = async {
         loop {
-            match listening.next().await {
-                Told::Event(event) => emitter.emit(|| event).await,
-                Told::Turn(turn) => {
-                    if let Some(answered) = answered(key, &turn, input) {
-                        return Some(answered);
+            match subscription.next().await {
+                TurnMessage::Event(event) => emitter.emit(|| event).await,
+                TurnMessage::State(turn) => {
+                    if let Some(outcome) = outcome_of(key, &turn, input) {
+                        return Some(outcome);
                     }
                 }
-                Told::Begun(_) => {}
-                Told::End => return None,
+                TurnMessage::WorkerStarted(_) => {}
+                TurnMessage::End => return None,
             }
         }
     };
-    match is_told {
-        true => timeout(LAST_WORDS, rest).await.ok().flatten(),
-        // In this process everything was told before.
+    match is_remote {
+        true => timeout(LAST_MESSAGES, rest).await.ok().flatten(),
+        // Within one process all messages are in the queue already.
         false => rest.now_or_never().flatten(),
     }
 }

@@ -1,83 +1,87 @@
+//! Errors of building an agent and of running a turn.
+
 use adjutant_core::port::StoreError;
 use adjutant_core::{
     Empty, InvalidClientSide, InvalidMessage, InvalidTool, InvalidTranscript, ModelId,
     UnusableSchema,
 };
 
-/// Why an agent cannot be built.
+/// An error in the parts of an agent, found by [`AgentBuilder::build`](crate::AgentBuilder::build).
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// A name or an instruction is blank.
+    /// The agent's name or its instruction is blank.
     #[error(transparent)]
     Empty(#[from] Empty),
-    /// A tool cannot be registered.
+    /// A tool cannot be registered: its name is taken, or its schema is invalid.
     #[error(transparent)]
     Tool(#[from] InvalidTool),
-    /// No model was given.
+    /// [`AgentBuilder::model`](crate::AgentBuilder::model) was not called.
     #[error("the agent has no model: set one with `.model(...)`")]
     NoModel,
-    /// The schema of the answer cannot be used.
+    /// The output schema is not a valid JSON Schema, or uses unsupported keywords.
     #[error("the output schema cannot be used: {0}")]
-    Output(UnusableSchema),
-    /// A budget of money cannot be kept where nobody knows what a call costs.
+    Output(#[source] UnusableSchema),
+    /// A budget limits money, but the price table has no row for the model.
     #[error(
         "a budget of money is set, and the price of {model} is not known: give its price in a table of prices, leave the budget out, or bound tokens instead"
     )]
     UnknownPrice {
-        /// The model.
+        /// The model without a known price.
         model: ModelId,
     },
-    /// Tools that the caller executes cannot be offered.
+    /// Client-side tools cannot be offered: see [`Agent::with_client`](crate::Agent::with_client).
     #[error(transparent)]
     Client(#[from] InvalidClientSide),
-    /// A model that is trusted with one constrained round of tools does not write the answer
-    /// itself.
+    /// A weak model, which gets one round of constrained tool calling, cannot also answer in the
+    /// form of a schema.
     #[error(
         "{model} cannot both use tools and answer by a schema: leave out the tools or the schema, or choose another model"
     )]
     OutputBesideWeakTools {
-        /// The model.
+        /// The weak model that was given both.
         model: ModelId,
     },
 }
 
-/// Why no turn could start or be written. A turn that ran is `Ok`, whatever its outcome.
+/// An error because of which no turn could start or be journaled. A turn that ran is `Ok`, whatever
+/// its outcome: the failure of a model or a tool is in
+/// [`AgentResponse`](adjutant_core::AgentResponse).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// There is nothing in the message.
+    /// The message consists of white space only. Nothing was accepted.
     #[error("the message is empty")]
     EmptyMessage,
     /// The context's history cannot be sent to a model. Nothing was accepted.
     #[error("the history of the context cannot be used: {0}")]
     History(#[from] InvalidTranscript),
-    /// The message is over the bound of every message.
+    /// The message exceeds the fixed size limit of all messages. Nothing was accepted.
     #[error("the message has {bytes} bytes; at most {max} are taken")]
     MessageTooLarge {
-        /// Its size.
+        /// Size of the message in bytes.
         bytes: usize,
-        /// The bound.
+        /// Largest size that is accepted, in bytes.
         max: usize,
     },
-    /// The message is longer than the agent takes, and is not to be cut
+    /// The message is longer than the agent's limit, and is not to be cut
     /// ([`LongMessage`](adjutant_core::LongMessage)). Nothing was accepted.
     #[error(
         "the message has {chars} characters, and at most {max} are taken (agent.message_chars_max); nothing was done"
     )]
     MessageTooLong {
-        /// Its characters.
+        /// Length of the message in Unicode characters.
         chars: usize,
-        /// The bound.
+        /// Largest length that is accepted, in Unicode characters.
         max: usize,
     },
     /// Tools, tool choice or context of the message cannot be used. Nothing was accepted.
     #[error(transparent)]
     Client(#[from] InvalidClientSide),
-    /// The conversation's store failed; nothing that was accepted is lost.
+    /// The conversation's store failed. Inputs that were accepted are not lost.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Another process has been working on the conversation the whole time we waited.
+    /// Another process held the lease of the conversation for as long as a turn may take.
     #[error(
         "another process is working on this conversation; the message is accepted and will be answered there"
     )]
@@ -95,7 +99,8 @@ impl From<adjutant_core::turn::OutOfOrder> for RunError {
 }
 
 impl From<InvalidMessage> for RunError {
-    fn from(_: InvalidMessage) -> Self {
-        Self::EmptyMessage
+    fn from(error: InvalidMessage) -> Self {
+        // Inputs are checked when they are submitted, so this is a message in the journal.
+        Self::CannotContinue(error.to_string())
     }
 }

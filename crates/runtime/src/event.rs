@@ -1,145 +1,158 @@
-//! What a listener sees of a running turn.
+//! The events of a running turn.
 
 use std::time::Duration;
 
 use adjutant_core::{
-    AgentResponse, CallId, InputId, Message, ModelId, Notice, PendingCall, PromptProgress, Told,
-    ToolCall, ToolProgress, ToolResult, TurnId, Usage,
+    AgentResponse, CallId, InputId, Message, ModelId, Notice, PendingCall, PromptProgress,
+    RecalledText, ToolCall, ToolProgress, ToolResult, TurnId, Usage,
 };
 use serde::{Deserialize, Serialize};
 
-/// Something that happened in a running turn. The terminal, AG-UI, OpenAI chunks and NDJSON are
-/// encoders of this. As JSON it goes from one process to another of the same version, and is kept
-/// nowhere.
+/// An event of a running turn, as [`RunStream`](crate::RunStream) yields it. The terminal, AG-UI,
+/// OpenAI chunks and NDJSON are encodings of it. As JSON it goes from one process to another of the
+/// same version; it is not stored.
+///
+/// # Examples
+///
+/// ```
+/// use adjutant_runtime::RunEvent;
+///
+/// fn print(event: &RunEvent) {
+///     match event {
+///         RunEvent::Text(piece) => print!("{piece}"),
+///         RunEvent::ToolStarted { call } => println!("[{} ...]", call.name),
+///         RunEvent::Finished(response) => println!("\n{}", response.outcome),
+///         // New kinds of events may be added.
+///         _ => {}
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum RunEvent {
-    /// The input is in the journal: whatever becomes of this process, it has an end. The first
-    /// event, if there is one of an input.
+    /// The input is in the journal: it will be answered even if this process is lost. The first
+    /// event of a run that has an input.
     Accepted,
-    /// A turn started, or goes on after an answer or a crash.
+    /// A turn started, or continues after an answer or a crash.
     TurnStarted {
-        /// The turn.
+        /// Id of the turn in the journal and the decision log.
         turn: TurnId,
-        /// The input it took. A run that was asked for something may have to see to what was asked
-        /// before first.
+        /// The input that the turn answers. A run may first have to finish turns of earlier inputs.
         input: InputId,
-        /// The model it asks.
+        /// The model that the turn asks.
         model: ModelId,
-        /// The parts of a memory that stand in front of the words of its message.
+        /// Facts of automatic recall, which stand in front of the message.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        memory: Vec<Told>,
+        memory: Vec<RecalledText>,
     },
-    /// The conversation is long: its older part is being put into few words, by a model call of its
-    /// own.
+    /// Compaction started: a model call summarises the older part of a long conversation.
     SummaryStarted {
-        /// How many messages, beside what an earlier summary stands for.
+        /// Number of messages to summarise, beside those of an earlier summary.
         messages: usize,
-        /// What they take of a request, in tokens.
+        /// Tokens that these messages take of a request.
         tokens: u32,
     },
-    /// The model is at the summary: it wrote or thought so many more bytes. They are no part of the
-    /// answer, and are not shown.
+    /// The model wrote or thought more of the summary. Its text is not part of the answer and is
+    /// not shown.
     SummaryProgress {
-        /// The bytes.
+        /// Size of the new piece in bytes.
         bytes: usize,
     },
-    /// A summary stands for the older part of the conversation from now on.
+    /// A summary replaces the older part of the conversation in requests from now on.
     SummaryFinished {
-        /// How many messages it stands for, from the beginning of the conversation.
+        /// Number of messages it replaces, counted from the beginning of the conversation.
         messages: usize,
-        /// What they took of a request, in tokens.
+        /// Tokens that these messages took of a request.
         before: u32,
-        /// What the summary takes.
+        /// Tokens that the summary takes of a request.
         after: u32,
         /// Tokens of the model call that wrote it.
         usage: Usage,
     },
-    /// The older part could not be put into few words. If the conversation does not fit, its oldest
-    /// messages are left out.
+    /// The older part could not be summarised. If the conversation does not fit, its oldest
+    /// messages are left out of requests.
     SummaryFailed {
-        /// Why, for the log.
+        /// Cause of the failure, for the log.
         reason: String,
     },
-    /// The model is asked. Text that was streamed for an earlier, interrupted try of this call is
-    /// void.
+    /// A model call started. Text that was streamed for an earlier, interrupted attempt of this
+    /// call is void.
     ModelStarted {
-        /// Which model call of the turn, from 1.
+        /// Number of the model call within the turn, from 1.
         number: u32,
     },
-    /// The model reads the prompt, of its answer or of a summary, and is this far. Only models that
-    /// compute in this process say so, about once a second.
+    /// Progress of reading the prompt, for an answer or a summary. Sent about once a second by
+    /// models that run inside this process.
     Reading(PromptProgress),
-    /// More of the answer. Provisional until the turn has finished.
+    /// The next piece of the answer. Provisional until the turn has finished.
     Text(String),
-    /// More of the model's thinking.
+    /// The next piece of the model's thinking.
     Thinking(String),
-    /// The adapter waits and asks again.
+    /// A request to the provider failed and is sent again after a pause.
     Retrying {
-        /// The attempt that failed, from 1.
+        /// Number of the attempt that failed, from 1.
         attempt: u32,
-        /// How long it waits.
+        /// Pause before the next attempt.
         wait: Duration,
-        /// Why.
+        /// Cause of the failure.
         reason: String,
     },
-    /// The model answered.
+    /// A model call ended with an answer.
     ModelFinished {
-        /// Which model call of the turn.
+        /// Number of the model call within the turn, from 1.
         number: u32,
-        /// Its tokens.
+        /// Tokens of the call, as far as the provider reported them.
         usage: Usage,
     },
-    /// A tool is about to run.
+    /// A tool call is about to be executed.
     ToolStarted {
-        /// The call, references resolved.
+        /// The tool call, with references resolved to ids.
         call: ToolCall,
     },
-    /// A running tool says how far it is. At most four times a second for each call; what lies
-    /// between is left out.
+    /// A running tool reported its progress. Sent at most four times a second per call; reports in
+    /// between are dropped.
     ToolProgress {
-        /// The call.
+        /// Id of the tool call.
         call: CallId,
-        /// The tool.
+        /// Name of the tool that reports.
         tool: String,
-        /// The progress.
+        /// The progress as the tool reported it.
         progress: ToolProgress,
     },
-    /// A tool ended.
+    /// A tool call was executed or found to be done, and its result is known.
     ToolFinished {
-        /// The call.
+        /// Id of the tool call.
         call: CallId,
-        /// The tool.
+        /// Name of the tool that was executed.
         tool: String,
-        /// What came out.
+        /// The result that the model reads.
         result: ToolResult,
-        /// Words for the person, if there are some: the tool's own, or those in the place of the
-        /// error of a call that broke off.
+        /// A sentence for the user: the tool's own, or one that replaces the error of a call that
+        /// broke off. `None`: the tool gives none.
         summary: Option<String>,
-        /// How long it took, in milliseconds.
+        /// Duration of the call in milliseconds.
         ms: u64,
     },
-    /// The gate refused a call; the model is told.
+    /// The gate refused a tool call; the model gets the reason as the call's result.
     ToolRefused {
         /// The tool's name as the model wrote it.
         tool: String,
-        /// The words for the model.
+        /// The reason, as the model reads it.
         message: String,
     },
-    /// A round of tools ended, and the model is asked again: its answer with its calls, and the
-    /// result of each as the model reads it. Of those that were refused, denied, too late or in
-    /// doubt there is no other event with a result.
+    /// A round of tool calls ended and the model is asked again. Results of calls that were
+    /// refused, denied, too late or in doubt appear in no other event.
     RoundEnded {
-        /// The assistant's message, and those of its tools, in order.
+        /// The assistant's message with its calls, then the results, in order.
         messages: Vec<Message>,
     },
-    /// The turn waits for a human.
+    /// The turn waits for confirmations or for results of client-side tools.
     ConfirmationRequested {
-        /// What waits.
+        /// The calls that wait.
         pending: Vec<PendingCall>,
     },
-    /// Something the person should know.
+    /// A notice for the user, such as a message that was cut.
     Noticed(Notice),
-    /// The turn ended or waits. The last event.
+    /// The turn ended, or waits for a person. The last event of a run.
     Finished(Box<AgentResponse>),
 }

@@ -1,5 +1,7 @@
-//! One tool execution: bounded in time, safe against panics, stopped where stopping is harmless.
+//! One tool execution: limited in time, safe against panics, and stopped where stopping is
+//! harmless.
 
+use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,19 +9,20 @@ use std::time::Duration;
 use adjutant_core::{Arguments, Effect, Prepared, Probe, Tool, ToolContext, ToolError, visible};
 use futures::FutureExt as _;
 use serde_json::Value;
+use tracing::{Instrument as _, debug_span, error};
 
-/// How an execution ended.
+/// The end of an execution.
 pub(crate) struct Execution {
-    /// What the tool answered, or why it did not.
+    /// The tool's result or error, or the error of a panic or a timeout.
     pub(crate) outcome: Result<Value, ToolError>,
-    /// It did not answer itself: it broke down, or ran out of time.
+    /// True if the tool did not return: it panicked, or ran out of time.
     pub(crate) broke_off: bool,
 }
 
-/// Runs a tool to its end, its time-out or, if it has no effect, its cancellation.
+/// Runs a tool to its end, its timeout or, if it has no effect, its cancellation.
 ///
-/// A call that changes something is not dropped when the person stops the turn: it is told through
-/// [`ToolContext::cancelled`] and waited for, so that its outcome is known.
+/// A call with an effect is not dropped when the turn is stopped: it is notified through
+/// [`ToolContext::cancelled`] and awaited, so that its outcome is known.
 pub(crate) async fn execute(
     tool: &Arc<dyn Tool>,
     context: &ToolContext,
@@ -27,38 +30,37 @@ pub(crate) async fn execute(
     default_timeout: Duration,
 ) -> Execution {
     let limit = tool.timeout().unwrap_or(default_timeout);
-    // A tool may break down before it has a future to give.
-    let call = AssertUnwindSafe(async { tool.call(context, arguments).await }).catch_unwind();
-    let effect = tool.definition().annotations.effect();
+    let call = guard(tool, limit, async { tool.call(context, arguments).await });
     let ended = async {
-        let broke_off = |error| Execution {
-            outcome: Err(error),
-            broke_off: true,
-        };
-        match tokio::time::timeout(limit, call).await {
-            Ok(Ok(outcome)) => Execution {
+        match call.await {
+            Ok(outcome) => Execution {
                 outcome,
                 broke_off: false,
             },
-            Ok(Err(_panic)) => broke_off(ToolError::BrokeDown),
-            Err(_elapsed) => broke_off(ToolError::TimedOut { limit }),
+            Err(error) => Execution {
+                outcome: Err(error),
+                broke_off: true,
+            },
         }
     };
-    if effect == Effect::None {
-        tokio::select! {
-            // In this order: an answer that is there counts.
-            biased;
-            execution = ended => execution,
-            () = context.cancelled.cancelled() => {
-                Execution { outcome: Err(ToolError::failed("stopped by the person")), broke_off: false }
-            }
-        }
-    } else {
-        ended.await
+    let span = debug_span!("tool", tool = %tool.definition().name, call = %context.call);
+    let ended = ended.instrument(span);
+    if tool.definition().annotations.effect() != Effect::None {
+        return ended.await;
+    }
+    tokio::select! {
+        // In this order: a result that is there counts.
+        biased;
+        execution = ended => execution,
+        () = context.cancelled.cancelled() => Execution {
+            outcome: Err(ToolError::failed("stopped by the person")),
+            broke_off: false,
+        },
     }
 }
 
-/// Asks a tool what became of a call. A probe that breaks or takes too long knows nothing.
+/// Asks a tool for the outcome of a call in doubt. A probe that panics or takes too long is
+/// [`Probe::Unknown`].
 pub(crate) async fn probe(
     tool: &Arc<dyn Tool>,
     context: &ToolContext,
@@ -66,15 +68,12 @@ pub(crate) async fn probe(
     default_timeout: Duration,
 ) -> Probe {
     let limit = tool.timeout().unwrap_or(default_timeout);
-    let look = AssertUnwindSafe(async { tool.probe(context, arguments).await }).catch_unwind();
-    match tokio::time::timeout(limit, look).await {
-        Ok(Ok(probe)) => probe,
-        Ok(Err(_)) | Err(_) => Probe::Unknown,
-    }
+    let probe = async { tool.probe(context, arguments).await };
+    guard(tool, limit, probe).await.unwrap_or(Probe::Unknown)
 }
 
-/// What a call would do, in the person's words, as its tool has it now; `None` if the tool has no
-/// such words, cannot look, or takes too long.
+/// Returns the tool's description of what a call would do, for the user. `None`: the tool has none,
+/// fails, or takes too long.
 pub(crate) async fn preview(
     tool: &Arc<dyn Tool>,
     context: &ToolContext,
@@ -82,10 +81,35 @@ pub(crate) async fn preview(
     default_timeout: Duration,
 ) -> Option<String> {
     let limit = tool.timeout().unwrap_or(default_timeout);
-    let look =
-        AssertUnwindSafe(async { tool.prepare(context, arguments.clone()).await }).catch_unwind();
-    match tokio::time::timeout(limit, look).await {
-        Ok(Ok(Ok(Prepared::Ready { preview, .. }))) => preview.as_deref().map(visible),
-        Ok(Ok(Ok(Prepared::Ask { .. }) | Err(_)) | Err(_)) | Err(_) => None,
+    let prepare = async { tool.prepare(context, arguments.clone()).await };
+    match guard(tool, limit, prepare).await {
+        Ok(Ok(Prepared::Ready { preview, .. })) => preview.as_deref().map(visible),
+        Ok(Ok(Prepared::Ask { .. }) | Err(_)) | Err(_) => None,
     }
+}
+
+/// Awaits code of a tool. A panic becomes [`ToolError::BrokeDown`], its message goes to the log.
+///
+/// The future must call the tool lazily, because a tool may panic before it returns a future.
+async fn guard<T>(
+    tool: &Arc<dyn Tool>,
+    limit: Duration,
+    future: impl Future<Output = T>,
+) -> Result<T, ToolError> {
+    match tokio::time::timeout(limit, AssertUnwindSafe(future).catch_unwind()).await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(payload)) => {
+            let panic = panic_message(&*payload);
+            error!(tool = %tool.definition().name, panic, "a tool panicked");
+            Err(ToolError::BrokeDown)
+        }
+        Err(_elapsed) => Err(ToolError::TimedOut { limit }),
+    }
+}
+
+/// Returns the message of a panic, which is a string unless `panic_any` was used.
+fn panic_message(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("the panic has no message")
 }

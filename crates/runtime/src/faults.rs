@@ -1,12 +1,12 @@
-//! Places where a crash test kills or stops the process. Without the feature `faults` they are
-//! nothing.
+//! Crash points: places between two durable steps at which tests kill or suspend the process.
+//! Without the feature `faults` they compile to nothing.
 
 use std::time::Duration;
 
-/// A point between two durable things. With the feature `faults`, the process kills itself with
-/// SIGKILL at the n-th boundary it passes, n being the variable `ADJUTANT_KILL_AT` (from 1), or
-/// stops itself with SIGSTOP, n being `ADJUTANT_STOP_AT`, and goes on when it is sent SIGCONT.
-/// Boundaries number themselves, so a new one cannot be forgotten by the tests.
+/// Marks a point between two durable steps. With the feature `faults`, the process kills itself
+/// with SIGKILL at the n-th boundary it passes, n being the variable `ADJUTANT_KILL_AT` (from 1),
+/// or suspends itself with SIGSTOP, n being `ADJUTANT_STOP_AT`, until it gets SIGCONT. Boundaries
+/// number themselves, so that tests cover a new one without being changed.
 #[cfg(feature = "faults")]
 pub(crate) fn boundary(name: &str) {
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,7 +23,7 @@ pub(crate) fn boundary(name: &str) {
         }
     }
     if variable("ADJUTANT_STOP_AT") == Some(number) {
-        // It is told only once the whole process stands still: state T in proc_pid_stat(5).
+        // Reported only once the whole process is stopped: state T in proc_pid_stat(5).
         shell(&format!(
             "kill -STOP {pid}; until grep -q '^State:.T' /proc/{pid}/status; do :; done; \
              echo 'stopped at boundary {number}: {name}' >&2"
@@ -34,15 +34,15 @@ pub(crate) fn boundary(name: &str) {
 #[cfg(not(feature = "faults"))]
 pub(crate) fn boundary(_name: &str) {}
 
-/// How long a claim is good for without a sign of life: as usual, or `ADJUTANT_LEASE_MS`
-/// milliseconds in a crash test.
+/// Returns the duration of a lease: the usual one, or `ADJUTANT_LEASE_MS` milliseconds in a crash
+/// test.
 #[cfg(feature = "faults")]
-pub(crate) fn lease(usual: Duration) -> Duration {
+pub(crate) fn lease_duration(usual: Duration) -> Duration {
     variable("ADJUTANT_LEASE_MS").map_or(usual, |ms| Duration::from_millis(ms.into()))
 }
 
 #[cfg(not(feature = "faults"))]
-pub(crate) fn lease(usual: Duration) -> Duration {
+pub(crate) fn lease_duration(usual: Duration) -> Duration {
     usual
 }
 

@@ -1,39 +1,61 @@
-//! The store that forgets when the process ends: the library's default, and the quickest for tests.
+//! [`InMemory`]: the store that forgets everything when the process ends. It is the default of an
+//! agent, and the fastest one for tests.
 
-mod branch; // conversations that begin with the events of another
-mod budget; // what users spend
+mod branch; // branches: conversations that begin with the events of another
+mod budget; // spending per day
+mod changes; // notifications of changes
 mod conversation; // one conversation
-mod conversations; // the lists of them
-mod inbox; // the inputs of one
+mod conversations; // lists of conversations
+mod inbox; // accepted inputs of a conversation
 mod journal; // the journal
-mod ledger; // spending, and the blocks that are held
-mod logs; // the logs
-mod news; // for those that wait
-mod origin; // where a branch begins
-mod past; // searching what was said
-mod state; // all there is
-mod task_store; // the store of tasks
-mod tasks; // the tasks of one user
-mod work; // taking work
+mod ledger; // bookings and budget blocks
+mod logs; // decision log and tool invocations
+mod recovery; // leasing work, and heartbeats
+mod search; // conversation search
+mod state; // all data, and its eviction
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use adjutant_core::limits::MESSAGES_QUEUED_MAX;
-use adjutant_core::{BoxFuture, LogContent};
+use adjutant_core::{BoxFuture, InMemoryTables, LogContent, StoreId, UserId, UserTables};
 use jiff::Timestamp;
 
 use crate::clock::Clock;
 
 use state::State;
 
-/// Tasks, conversations, journal and logs in memory.
+/// Conversations, journal, logs, budgets and the tables of tools, such as tasks, in memory.
+///
+/// At most 1,024 conversations without open work are kept; the ones unused for the longest time are
+/// forgotten first.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use adjutant_providers::scripted::{ScriptedModel, text};
+/// use adjutant_runtime::{Agent, InMemory};
+///
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let store = Arc::new(InMemory::new());
+/// let agent = Agent::builder("helper")
+///     .model(ScriptedModel::new([text("Hello.")]))
+///     .instruction("Be brief.")
+///     .journal(store.clone(), "worker-1")
+///     .build()?;
+/// agent.run("Hi.").await?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct InMemory {
     state: Mutex<State>,
     log: LogContent,
     messages_queued_max: NonZeroU32,
-    news: news::News,
+    changes: changes::ChangeLog,
     clock: Clock,
 }
 
@@ -43,36 +65,35 @@ impl Default for InMemory {
             state: Mutex::default(),
             log: LogContent::default(),
             messages_queued_max: MESSAGES_QUEUED_MAX,
-            news: news::News::default(),
+            changes: changes::ChangeLog::default(),
             clock: Clock::default(),
         }
     }
 }
 
 impl InMemory {
-    /// An empty store.
+    /// Creates an empty store that logs full content and uses the system's clock.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same, with tasks that are created and changed at the times of another clock than the
-    /// system's.
+    /// Sets the clock of task changes. Default: the system's.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.clock = Clock(Arc::new(clock));
         self
     }
 
-    /// The same, with so much of what is said in its logs. Default: [`LogContent::Full`].
+    /// Sets how much of messages and results the logs contain. Default: [`LogContent::Full`].
     #[must_use]
     pub fn with_log_content(mut self, content: LogContent) -> Self {
         self.log = content;
         self
     }
 
-    /// The same, in which so many messages may wait in one conversation, accepted and not taken.
-    /// Default: [`MESSAGES_QUEUED_MAX`].
+    /// Sets the most messages that may wait in the inbox of one conversation. Default:
+    /// [`MESSAGES_QUEUED_MAX`].
     #[must_use]
     pub fn with_messages_queued_max(mut self, messages: NonZeroU32) -> Self {
         self.messages_queued_max = messages;
@@ -80,9 +101,24 @@ impl InMemory {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic elsewhere leaves whole values behind: every change is a single assignment or
-        // push.
+        // A panic under the lock leaves no partial update: every change is one assignment or push.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl InMemoryTables for InMemory {
+    fn store_id(&self) -> StoreId {
+        StoreId::of(self)
+    }
+
+    fn with_tables<R>(
+        &self,
+        user: &UserId,
+        work: impl FnOnce(&mut UserTables, Timestamp) -> R,
+    ) -> R {
+        let mut state = self.state();
+        let now = self.clock.now();
+        work(state.users.entry(user.clone()).or_default(), now)
     }
 }
 

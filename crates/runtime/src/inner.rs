@@ -1,39 +1,40 @@
-//! Everything that an agent consists of, shared by its clones.
+//! The parts of an agent, shared by its clones.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use adjutant_core::port::{ConversationStore, Journal, Known, Loaded, LogStore, Newer, StoreError};
-use adjutant_core::weak::WeakTools;
 use adjutant_core::{
     AgentName, ConversationKey, Cost, Gate, GenerateResponse, GenerationConfig, Input,
-    LanguageModel, Message, ModelError, Notice, OutputSchema, Told, TurnLimits, UserId,
+    LanguageModel, Message, ModelError, Notice, OutputSchema, RecalledText, TurnLimits, UserId,
 };
+use adjutant_weak::WeakTools;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use crate::audience::Audience;
-use crate::fresh::{FreshInstruction, TurnInstruction};
-use crate::heart::Heart;
-use crate::model_call::{Calling, CountModelCall};
+use crate::change_notifier::ChangeNotifier;
+use crate::heartbeat::Heartbeat;
+use crate::model_call::{CallMetrics, OnModelCall};
 use crate::prices::Prices;
 use crate::queue::Queue;
 use crate::recall::{Recall, RecallRequest};
 use crate::recent::{Recent, Remembered};
 use crate::spending::SpendingLimits;
-use crate::waiting::Waiting;
+use crate::turn_instruction::{InstructionAddition, TurnInstruction};
+use crate::turn_listeners::TurnListeners;
 use crate::warning;
 
-/// Hears of each conversation that is at rest again.
-pub(crate) type TellRest = Box<dyn Fn(&ConversationKey) + Send + Sync>;
+/// A callback for conversations whose lease was released.
+pub(crate) type OnIdle = Box<dyn Fn(&ConversationKey) + Send + Sync>;
 
-/// How long a turn waits for it. A disk that does not answer must not hold up a conversation.
+/// Time that a turn waits for automatic recall and for the added instruction. A disk that does not
+/// answer must not hold up a conversation.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Everything that an agent consists of.
+/// The parts of an agent, and the state that its turns share.
 #[derive(Clone)]
 pub(crate) struct Inner {
     pub(crate) name: AgentName,
@@ -42,9 +43,9 @@ pub(crate) struct Inner {
     pub(crate) description: String,
     pub(crate) model: Arc<dyn LanguageModel>,
     pub(crate) instruction: String,
-    /// What is added to it for every turn.
-    pub(crate) fresh: Option<Arc<dyn TurnInstruction>>,
-    /// The parts of a memory that are told with a message.
+    /// Makes the text that is added to the instruction for every turn.
+    pub(crate) turn_instruction: Option<Arc<dyn TurnInstruction>>,
+    /// The source of automatic recall.
     pub(crate) recall: Option<Arc<dyn Recall>>,
     pub(crate) config: GenerationConfig,
     pub(crate) limits: TurnLimits,
@@ -54,46 +55,45 @@ pub(crate) struct Inner {
     pub(crate) gate: Gate,
     pub(crate) weak_tools: WeakTools,
     pub(crate) control_functions: bool,
-    pub(crate) on_model_call: Arc<OnceLock<CountModelCall>>,
-    pub(crate) on_rest: Arc<OnceLock<TellRest>>,
-    /// Inputs that wait in this process until their conversation is free.
+    pub(crate) on_model_call: Arc<OnceLock<OnModelCall>>,
+    pub(crate) on_idle: Arc<OnceLock<OnIdle>>,
+    /// Counts the inputs that wait in this process for earlier turns.
     pub(crate) queued: Queue,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) logs: Arc<dyn LogStore>,
     pub(crate) conversations: Arc<dyn ConversationStore>,
     pub(crate) worker: String,
     pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-    /// Held while a turn runs whose workers were lost before.
+    /// Locked while a turn runs that may have crashed its earlier workers.
     pub(crate) suspects: Arc<Mutex<()>>,
-    /// The conversations that were worked on last.
+    /// Caches the states of recent conversations.
     pub(crate) recent: Arc<Recent>,
-    /// What of them this process runs.
-    pub(crate) heart: Arc<Heart>,
-    /// The news of conversations.
-    pub(crate) waiting: Arc<Waiting>,
-    /// Those who wait for what is run elsewhere.
-    pub(crate) audience: Arc<Audience>,
-    /// The users for whom it is another, and what it is for each. All that is shared between turns
-    /// is the same there.
-    pub(crate) exceptions: BTreeMap<UserId, Arc<Self>>,
+    /// Keeps the leases of this process alive.
+    pub(crate) heartbeat: Arc<Heartbeat>,
+    /// Wakes tasks that wait for changes of a conversation.
+    pub(crate) notifier: Arc<ChangeNotifier>,
+    /// Receives events of turns that run in other tasks and processes.
+    pub(crate) listeners: Arc<TurnListeners>,
+    /// Overrides per user. The state that turns share is the same in each.
+    pub(crate) overrides: BTreeMap<UserId, Arc<Self>>,
 }
 
 impl Inner {
-    /// Returns what the agent is for this user.
-    pub(crate) fn of(self: &Arc<Self>, user: &UserId) -> &Arc<Self> {
-        self.exceptions.get(user).unwrap_or(self)
+    /// Returns the parts that apply in this user's conversations.
+    pub(crate) fn for_user(self: &Arc<Self>, user: &UserId) -> &Arc<Self> {
+        self.overrides.get(user).unwrap_or(self)
     }
 
-    /// The same, which for one user is what `other` is: what it says, can do and may do, within the
-    /// bounds of `other`. Store, caches, claims, budgets and prices stay.
-    pub(crate) fn except_for(&self, user: UserId, other: &Self) -> Self {
+    /// Returns the same agent with an override for one user: instruction, model, tools, policy and
+    /// limits of `other`. Store, caches, leases, budgets and prices stay.
+    pub(crate) fn with_override_for(&self, user: UserId, other: &Self) -> Self {
         let own = Self {
             display_name: other.display_name.clone(),
             version: other.version.clone(),
             description: other.description.clone(),
             model: other.model.clone(),
             instruction: other.instruction.clone(),
-            fresh: other.fresh.clone(),
+            turn_instruction: other.turn_instruction.clone(),
             recall: other.recall.clone(),
             config: other.config.clone(),
             limits: other.limits.clone(),
@@ -101,29 +101,29 @@ impl Inner {
             gate: other.gate.clone(),
             weak_tools: other.weak_tools.clone(),
             control_functions: other.control_functions,
-            exceptions: BTreeMap::new(),
+            overrides: BTreeMap::new(),
             ..self.clone()
         };
         let mut all = self.clone();
-        all.exceptions.insert(user, Arc::new(own));
+        all.overrides.insert(user, Arc::new(own));
         all
     }
 
-    /// Tells the log and whoever counts that a call of the model ended. `None`: nobody waited for
-    /// it any more.
-    pub(crate) fn model_call_ended(
+    /// Logs and counts a model call that ended. `reply` is `None` if it was stopped.
+    pub(crate) fn record_model_call_end(
         &self,
-        call: &Calling,
+        call: &CallMetrics,
         reply: Option<&Result<GenerateResponse, ModelError>>,
     ) {
-        call.ended(self.model.id(), self.on_model_call.get(), reply);
+        call.record_end(self.model.id(), self.on_model_call.get(), reply);
     }
 
     pub(crate) fn now(&self) -> Timestamp {
         (self.clock)()
     }
 
-    /// Reads a conversation of this agent. That of another agent is empty, like one that never was.
+    /// Reads all events of a conversation. One of another agent is empty, like one that does not
+    /// exist.
     pub(crate) async fn load(&self, key: &ConversationKey) -> Result<Loaded, StoreError> {
         if key.agent == self.name {
             self.journal.load(key).await
@@ -132,9 +132,8 @@ impl Inner {
         }
     }
 
-    /// Reads the state of a conversation of this agent without holding it: what is needed of it,
-    /// however long it is. `None`: there is no such conversation, as there is none of another
-    /// agent.
+    /// Reads the state of a conversation without its lease: the last snapshot and the events behind
+    /// it. `None`: this agent has no such conversation.
     pub(crate) async fn current(
         &self,
         key: &ConversationKey,
@@ -151,8 +150,8 @@ impl Inner {
             .map(|(remembered, _)| remembered))
     }
 
-    /// Brings what is remembered of a conversation up to date, or folds it. `None`: it was deleted
-    /// meanwhile.
+    /// Folds newer events into the cached state of a conversation, or into a new one. `None`: the
+    /// conversation was deleted meanwhile.
     pub(crate) async fn state_of(
         &self,
         key: &ConversationKey,
@@ -163,7 +162,7 @@ impl Inner {
         if let Some(state) = Remembered::with(remembered, newer, messages_max) {
             return Ok(Some(state));
         }
-        // Its snapshot was made for another number of messages.
+        // The snapshot was made with another limit of messages, so all events are folded again.
         let all = self
             .journal
             .load_newer(key, Some(Known { seq: 0, created_at }))
@@ -172,8 +171,8 @@ impl Inner {
         Ok(all.and_then(|all| Remembered::with(None, all, messages_max)))
     }
 
-    /// What an answer cost: as the provider says, else as the table says for the model that
-    /// answered, else for the one that was asked. `None`: it is not known.
+    /// Returns the cost of an answer: as the provider reports it, else by the price table for the
+    /// model that answered, else for the one that was asked. `None`: it is not known.
     pub(crate) fn cost_of(&self, reply: &GenerateResponse) -> Option<Cost> {
         let today = self.now().to_zoned(TimeZone::UTC).date();
         let priced = |model| self.prices.cost(model, &reply.usage, today);
@@ -185,23 +184,23 @@ impl Inner {
             .or_else(|| priced(self.model.id()))
     }
 
-    /// Returns what of the memory is told with a message of this conversation. `history`: the
-    /// messages that the request begins with.
-    pub(crate) async fn told_with(
+    /// Returns the facts of automatic recall for a message. `history`: the messages that the
+    /// request begins with.
+    pub(crate) async fn recall_for(
         &self,
         key: &ConversationKey,
         message: &str,
         history: impl FnOnce() -> Vec<Message>,
-    ) -> Vec<Told> {
+    ) -> Vec<RecalledText> {
         let Some(source) = &self.recall else {
             return Vec::new();
         };
-        let asked = RecallRequest {
+        let request = RecallRequest {
             key,
             message,
             history: &history(),
         };
-        timeout(WAIT_MAX, source.for_message(asked))
+        timeout(WAIT_MAX, source.for_message(request))
             .await
             .unwrap_or_else(|_| {
                 warning::not_recalled(WAIT_MAX);
@@ -209,13 +208,13 @@ impl Inner {
             })
     }
 
-    /// The whole instruction for a turn of this user: the part that never changes first, so that
-    /// prompt caches hit.
+    /// Returns the instruction for a turn of this user. The part that never changes comes first, so
+    /// that prompt caches hit.
     pub(crate) async fn instruction_for(&self, user: &UserId) -> (String, Vec<Notice>) {
-        let Some(source) = &self.fresh else {
+        let Some(source) = &self.turn_instruction else {
             return (self.instruction.clone(), Vec::new());
         };
-        let fresh = timeout(WAIT_MAX, source.for_turn(user)).await.unwrap_or_else(|_| FreshInstruction {
+        let addition = timeout(WAIT_MAX, source.for_turn(user)).await.unwrap_or_else(|_| InstructionAddition {
             text: String::new(),
             notices: vec![Notice {
                 code: "instruction_incomplete".to_owned(),
@@ -225,10 +224,10 @@ impl Inner {
                 ),
             }],
         });
-        let text = match fresh.text.trim() {
+        let text = match addition.text.trim() {
             "" => self.instruction.clone(),
             text => format!("{}\n\n{text}\n", self.instruction.trim_end()),
         };
-        (text, fresh.notices)
+        (text, addition.notices)
     }
 }

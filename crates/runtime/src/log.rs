@@ -1,40 +1,41 @@
-//! The conversation as this process knows it while it works on it, and what of it is not written
-//! yet.
+//! The working copy of a leased conversation: its state, its inbox, and events that are recorded
+//! but not written yet.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use adjutant_core::conversation::Conversation;
 use adjutant_core::port::{Finished, JournaledChange, Worker, Writer};
 use adjutant_core::{
-    ConversationKey, Event, IdempotencyKey, Input, Loading, Recorded, TaskChange, TaskChanged,
+    ConversationKey, Event, IdempotencyKey, Input, Loading, Recorded, StoreChange, TurnEnd, TurnId,
 };
 use jiff::Timestamp;
 
 use crate::RunError;
+use crate::daily_budget::UnwrittenBookings;
 use crate::faults::boundary;
 use crate::inner::Inner;
-use crate::purse::Spent;
 use crate::recent::Remembered;
 
-/// The state of a conversation and its inbox. Only this process writes to it meanwhile; the journal
-/// refuses anybody else.
+/// The state of a leased conversation and its inbox. No other process can write to it: the journal
+/// refuses appends without the lease.
 ///
-/// Events whose loss in a crash does no harm are recorded here first and written together with what
-/// comes next: the reply of a model with the intents of its calls, or with the end of the turn.
+/// Events whose loss in a crash is harmless are recorded here first and written together with the
+/// next ones: the reply of a model with the intents of its calls, or with the end of the turn.
 /// Nothing is executed before its intent is written.
 #[derive(Debug)]
 pub(crate) struct Log {
     remembered: Remembered,
     inbox: Vec<Input>,
-    /// Number of the last events that are not written.
+    /// Number of events at the end of the state that are not written.
     unwritten: usize,
-    /// The claim was given back with the last write.
+    /// True if the lease was released with the last write.
     released: bool,
-    /// The worker's epoch at the claim.
+    /// The worker's epoch when the lease was acquired.
     epoch: i64,
-    /// Spending of what is recorded. It is booked with the next append.
-    pub(crate) spent: Spent,
-    /// Time and events it took to read the state, until a turn records it.
+    /// Spending of recorded events, booked with the next append.
+    pub(crate) bookings: UnwrittenBookings,
+    /// Time and number of events that reading the state took, until a turn records them.
     loading: Option<Loading>,
 }
 
@@ -43,7 +44,7 @@ impl Log {
         remembered: Remembered,
         inbox: Vec<Input>,
         epoch: i64,
-        spent: Spent,
+        bookings: UnwrittenBookings,
         loading: Loading,
     ) -> Self {
         Self {
@@ -52,13 +53,12 @@ impl Log {
             unwritten: 0,
             released: false,
             epoch,
-            spent,
+            bookings,
             loading: Some(loading),
         }
     }
 
-    /// Returns how the state was read, to the first who asks: what comes later knows it from
-    /// before.
+    /// Takes the figures of reading the state. Only the first turn of a lease records them.
     pub(crate) fn take_loading(&mut self) -> Option<Loading> {
         self.loading.take()
     }
@@ -71,14 +71,14 @@ impl Log {
         &self.inbox
     }
 
-    /// Returns whether there is anything to do in the conversation but for a human.
+    /// Returns true if an input waits, or a turn can continue without a person.
     pub(crate) fn has_work(&self) -> bool {
         let conversation = self.conversation();
         !self.inbox.is_empty()
             || conversation.open_turn().is_some() && conversation.pending().is_empty()
     }
 
-    /// Returns whether the claim on the conversation was given back.
+    /// Returns true if the lease of the conversation was released.
     pub(crate) fn is_released(&self) -> bool {
         self.released
     }
@@ -87,7 +87,7 @@ impl Log {
         self.remembered
     }
 
-    /// Records an event of the open turn. It is written with the next append.
+    /// Records an event of the open turn, to be written with the next append.
     pub(crate) fn record(&mut self, at: Timestamp, event: Event) {
         self.take(Recorded {
             seq: self.conversation().next_seq(),
@@ -97,8 +97,10 @@ impl Log {
         self.unwritten += 1;
     }
 
-    /// Writes events behind what is known, with what was recorded before. Refused if anybody else
-    /// wrote meanwhile.
+    /// Appends recorded and new events to the journal.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`](adjutant_core::port::StoreError::Conflict) if the lease was lost.
     pub(crate) async fn append(
         &mut self,
         inner: &Inner,
@@ -106,7 +108,9 @@ impl Log {
         events: Vec<Event>,
     ) -> Result<(), RunError> {
         let at = inner.now();
-        self.spent.gather();
+        self.bookings.gather();
+        // Within a turn the state is updated first, because events may be recorded already. Outside
+        // of one, events apply only once they are written.
         if self.conversation().open_turn().is_some() {
             events.into_iter().for_each(|event| self.record(at, event));
             inner
@@ -114,7 +118,7 @@ impl Log {
                 .append_held(key, self.writer(inner), self.unwritten())
                 .await?;
             self.unwritten = 0;
-            self.spent.written();
+            self.bookings.mark_written();
             return Ok(());
         }
         let first = self.conversation().next_seq();
@@ -130,33 +134,48 @@ impl Log {
             .journal
             .append_held(key, self.writer(inner), &events)
             .await?;
-        self.spent.written();
+        self.bookings.mark_written();
         events.into_iter().for_each(|recorded| self.take(recorded));
         Ok(())
     }
 
-    /// Writes events of the open turn with what was recorded before, a change, and the event of
-    /// what it led to, which is returned, in one transaction. Refused if anybody else wrote
-    /// meanwhile.
+    /// Writes the end of a turn that is given up.
+    pub(crate) async fn append_turn_end(
+        &mut self,
+        inner: &Inner,
+        key: &ConversationKey,
+        turn: TurnId,
+        end: TurnEnd,
+    ) -> Result<(), RunError> {
+        let input = None;
+        self.append(inner, key, vec![Event::TurnFinished { turn, input, end }])
+            .await
+    }
+
+    /// Appends recorded and new events, applies a change to the tasks, and appends the event of its
+    /// result, in one transaction. Returns that event.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`](adjutant_core::port::StoreError::Conflict) if the lease was lost.
     pub(crate) async fn append_with_change(
         &mut self,
         inner: &Inner,
         key: &ConversationKey,
         events: Vec<Event>,
-        change: TaskChange,
+        change: Arc<dyn StoreChange>,
         call: IdempotencyKey,
-        ended: impl Fn(&TaskChanged) -> Event + Send + Sync + 'static,
+        ended: impl Fn(&dyn Any) -> Event + Send + Sync + 'static,
     ) -> Result<Arc<Event>, RunError> {
         let at = inner.now();
-        self.spent.gather();
+        self.bookings.gather();
         events.into_iter().for_each(|event| self.record(at, event));
         let seq = self.conversation().next_seq();
-        // It is over when its change is made, not when it is asked for.
+        // The call ends when its change is made, inside the transaction, not when it is requested.
         let clock = inner.clock.clone();
-        let ended = move |changed: &TaskChanged| Recorded {
+        let ended = move |outcome: &dyn Any| Recorded {
             seq,
             at: clock(),
-            event: ended(changed).into(),
+            event: ended(outcome).into(),
         };
         let change = JournaledChange {
             change,
@@ -169,14 +188,14 @@ impl Log {
             .append_with_change(key, writer, self.unwritten(), change)
             .await?;
         self.unwritten = 0;
-        self.spent.written();
+        self.bookings.mark_written();
         let event = ended.event.clone();
         self.take(ended);
         Ok(event)
     }
 
-    /// Writes an event, if there is one, with what was recorded before, and gives the claim back,
-    /// unless inputs came meanwhile. Returns whether the claim was given back.
+    /// Appends recorded events and the last one, and releases the lease in the same commit, unless
+    /// inputs were accepted meanwhile. Returns true if the lease was released.
     pub(crate) async fn finish(
         &mut self,
         inner: &Inner,
@@ -187,19 +206,20 @@ impl Log {
             self.record(inner.now(), event);
         }
         boundary("before an append");
+        // Without new events a snapshot would equal the last one.
         let snapshot = if self.unwritten > 0 {
             self.remembered.due_snapshot()
         } else {
             None
         };
-        self.spent.gather_last(&key.user);
+        self.bookings.gather_last(&key.user);
         let writer = self.writer(inner);
         let finished = inner
             .journal
             .finish(key, writer, self.unwritten(), snapshot.as_ref())
             .await?;
         boundary("after an append");
-        self.spent.written();
+        self.bookings.mark_written();
         self.unwritten = 0;
         self.released = match finished {
             Finished::Released => true,
@@ -221,7 +241,7 @@ impl Log {
     fn writer<'a>(&'a self, inner: &'a Inner) -> Writer<'a> {
         Writer {
             worker: self.worker(inner),
-            spent: self.spent.bookings(),
+            spent: self.bookings.bookings(),
         }
     }
 

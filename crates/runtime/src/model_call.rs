@@ -1,4 +1,4 @@
-//! Calls of the model that ended: an event for the log, and figures for whoever counts.
+//! Metrics of model calls: a log line, and a callback for programs that count.
 
 use std::time::Duration;
 
@@ -6,41 +6,42 @@ use adjutant_core::{Cost, Delta, GenerateResponse, ModelError, ModelId, Usage};
 use tokio::time::Instant;
 use tracing::{debug, error};
 
-/// A call of the model that ended, its repeats included: in a turn, or for a summary. Nothing of
-/// what was said is in it. See [`Agent::on_model_call`](crate::Agent::on_model_call).
+/// The figures of a model call that has ended, all its attempts included, for an answer or a
+/// summary. They contain no text of the conversation. See
+/// [`Agent::on_model_call`](crate::Agent::on_model_call).
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ModelCall<'a> {
-    /// The model that was asked, as it is configured. Another one may have answered in its place.
+    /// The configured model. The provider may have answered with another one.
     pub model: &'a ModelId,
-    /// `success`; `stopped`, if nobody waited for the answer any more; else the
+    /// `success`; `stopped`, if the call was cancelled or out of time; else the
     /// [code](ModelError::code) of its failure.
     pub result: &'static str,
-    /// The number of times that it was sent, at least 1.
+    /// Number of times that the request was sent, at least 1.
     pub attempts: u32,
-    /// Time until the first piece of the answer came. `None`: none came.
+    /// Time until the first piece of the answer arrived. `None`: none did.
     pub first_piece: Option<Duration>,
-    /// Time until it ended.
+    /// Duration of the call, pauses between attempts included.
     pub took: Duration,
-    /// Its tokens, as far as the provider said.
+    /// Tokens of the call, as far as the provider reported them.
     pub usage: Usage,
-    /// Its cost, if it is known.
+    /// Cost of the call, if it is known.
     pub cost: Option<Cost>,
 }
 
-/// Whoever counts the calls of an agent's model.
-pub(crate) type CountModelCall = Box<dyn Fn(&ModelCall<'_>) + Send + Sync>;
+/// The callback of [`Agent::on_model_call`](crate::Agent::on_model_call).
+pub(crate) type OnModelCall = Box<dyn Fn(&ModelCall<'_>) + Send + Sync>;
 
-/// A call that has not ended.
-pub(crate) struct Calling {
+/// The figures of a running model call.
+pub(crate) struct CallMetrics {
     began: Instant,
     first_piece: Option<Duration>,
     pub(crate) attempts: u32,
 }
 
-impl Calling {
-    /// Begins now, with the first attempt.
-    pub(crate) fn begin() -> Self {
+impl CallMetrics {
+    /// Starts to measure, with the first attempt.
+    pub(crate) fn start() -> Self {
         Self {
             began: Instant::now(),
             first_piece: None,
@@ -48,9 +49,10 @@ impl Calling {
         }
     }
 
-    /// Notes what came: a piece of the answer, or that it is sent again.
-    pub(crate) fn came(&mut self, delta: &Delta) {
+    /// Records a delta of the stream: a piece of the answer, or a new attempt.
+    pub(crate) fn record(&mut self, delta: &Delta) {
         match delta {
+            // Reading the prompt is not a piece of the answer.
             Delta::Reading(_) => {}
             Delta::Retrying { attempt, .. } => self.attempts = attempt + 1,
             _ if self.first_piece.is_none() => self.first_piece = Some(self.began.elapsed()),
@@ -58,12 +60,12 @@ impl Calling {
         }
     }
 
-    /// Tells the log and whoever counts that the call of `model` ended. `None`: nobody waited for
-    /// it any more.
-    pub(crate) fn ended(
+    /// Logs the end of the call, and passes its figures to the callback. `reply` is `None` if the
+    /// call was stopped.
+    pub(crate) fn record_end(
         &self,
         model: &ModelId,
-        count: Option<&CountModelCall>,
+        count: Option<&OnModelCall>,
         reply: Option<&Result<GenerateResponse, ModelError>>,
     ) {
         let took = self.began.elapsed();

@@ -1,4 +1,4 @@
-//! The schema of an agent's answers.
+//! Output schemas of agents.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use crate::BuildError;
 
-/// Compiles an output schema for an agent that can keep to it.
+/// Compiles an output schema, and checks that the model can follow it beside the tools.
 pub(crate) fn usable_output(
     schema: Value,
     model: &Arc<dyn LanguageModel>,
     tools: &ToolRegistry,
 ) -> Result<OutputSchema, BuildError> {
-    // Its one round of constrained actions is all such a model is asked for when there are tools.
+    // A weak model with tools answers in constrained actions, which leave no room for a schema.
     if model.capabilities().weak_tools && !tools.is_empty() {
         return Err(BuildError::OutputBesideWeakTools {
             model: model.id().clone(),

@@ -1,5 +1,5 @@
-//! What models cost: a dated table that can be overridden. What is not in it is unknown, never
-//! free.
+//! The price table: dated prices of models, which can be overridden. A price that is not in it is
+//! unknown, never zero.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -8,13 +8,13 @@ use adjutant_core::{Cost, ModelId, Usage};
 use jiff::civil::Date;
 use serde::Deserialize;
 
-/// The prices this version was made with. Each row says when it was looked up and where; a row is
-/// left out, or a price in it, if it could not be confirmed there.
+/// The built-in table. Each row has the date and source of its prices; prices that could not be
+/// confirmed at the source are left out.
 const BUILTIN: &str = include_str!("prices.json");
 
-/// Prices of models, row by row. The first row that applies to a call is taken.
+/// A table of model prices. The first row that applies to a call decides.
 ///
-/// Read from any format serde knows; as TOML:
+/// Deserialized from any format of serde; as TOML:
 ///
 /// ```toml
 /// [[prices]]
@@ -34,11 +34,11 @@ const BUILTIN: &str = include_str!("prices.json");
 #[serde(from = "Rows")]
 pub struct Prices {
     prices: Vec<Price>,
-    /// The places of each provider's rows, in order.
+    /// The indexes of each provider's rows, in order.
     of_provider: HashMap<String, Vec<usize>>,
 }
 
-/// The table as it is written.
+/// The table in its serialized form.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rows {
@@ -61,7 +61,7 @@ impl From<Rows> for Prices {
     }
 }
 
-/// What calls of some models cost.
+/// A row of the table: the prices of some models.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Price {
@@ -96,13 +96,13 @@ impl TryFrom<f64> for UsdPerMillion {
 }
 
 impl Prices {
-    /// The prices this version was made with.
+    /// Returns the built-in prices of this version.
     #[must_use]
     pub fn builtin() -> Self {
         (*shared_builtin()).clone()
     }
 
-    /// The same, and before them `others`: where those say something, it holds.
+    /// Returns the table with the rows of `others` in front, which therefore take precedence.
     #[must_use]
     pub fn overridden_by(self, others: Self) -> Self {
         Rows {
@@ -111,8 +111,28 @@ impl Prices {
         .into()
     }
 
-    /// What a call of a model costs on a day. `None`: it is not known, because the model, or a kind
-    /// of token that was used, has no price here, or the provider did not count the tokens.
+    /// Returns the cost of a model call on a day. `None`: it is unknown, because the model, or a
+    /// kind of token that was used, has no price, or the provider did not report the tokens.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use adjutant_core::{ModelId, Usage};
+    /// use adjutant_runtime::Prices;
+    ///
+    /// let table = r#"{"prices": [
+    ///     {"providers": ["acme"], "models": ["fast-*"], "input": 1.0, "output": 4.0}
+    /// ]}"#;
+    /// let prices: Prices = serde_json::from_str(table)?;
+    /// let usage = Usage {
+    ///     input_tokens: Some(1_000_000),
+    ///     output_tokens: Some(500_000),
+    ///     ..Usage::default()
+    /// };
+    /// let cost = prices.cost(&ModelId::new("acme", "fast-2")?, &usage, "2027-01-01".parse()?);
+    /// assert_eq!(cost.map(|cost| cost.usd()), Some(3.0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn cost(&self, model: &ModelId, usage: &Usage, on: Date) -> Option<Cost> {
         let (input, output) = (usage.input_tokens?, usage.output_tokens?);
@@ -129,16 +149,17 @@ impl Prices {
             usage.cached_tokens.unwrap_or(0),
             usage.cache_written_tokens.unwrap_or(0),
         );
+        // `input_tokens` includes cached and written tokens, which have prices of their own.
         let plain = input.saturating_sub(cached).saturating_sub(written);
-        let usd = part(plain, Some(price.input))?
-            + part(cached, price.cached_input)?
-            + part(written, price.cache_write)?
-            + part(output, Some(price.output))?;
+        let usd = cost_of_tokens(plain, Some(price.input))?
+            + cost_of_tokens(cached, price.cached_input)?
+            + cost_of_tokens(written, price.cache_write)?
+            + cost_of_tokens(output, Some(price.output))?;
         Cost::from_usd(usd)
     }
 }
 
-/// The built-in table, read once.
+/// Returns the built-in table, which is parsed once.
 pub(crate) fn shared_builtin() -> Arc<Prices> {
     static SHARED: LazyLock<Arc<Prices>> = LazyLock::new(|| {
         #[expect(
@@ -150,9 +171,8 @@ pub(crate) fn shared_builtin() -> Arc<Prices> {
     Arc::clone(&SHARED)
 }
 
-/// What so many tokens cost. No tokens cost nothing, whatever the price; some without a price are
-/// unknown.
-fn part(tokens: u64, price: Option<UsdPerMillion>) -> Option<f64> {
+/// Returns the cost of tokens of one kind. Zero tokens cost nothing even without a price.
+fn cost_of_tokens(tokens: u64, price: Option<UsdPerMillion>) -> Option<f64> {
     if tokens == 0 {
         Some(0.0)
     } else {
@@ -166,7 +186,7 @@ impl Price {
     }
 }
 
-/// Whether a name fits a pattern in which `*` stands for anything, nothing included.
+/// Returns true if a name matches a pattern in which `*` stands for any characters, or none.
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,

@@ -1,17 +1,17 @@
-//! The number of those who wait for a conversation to be free.
+//! The number of inputs that wait for earlier turns of their conversation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counts those who wait.
+/// A counter of waiting inputs, shared by its clones.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Queue(Arc<AtomicUsize>);
 
-/// One who waits. Dropped, they do not wait any more.
+/// One waiting input, counted until it is dropped.
 pub(crate) struct Queued(Queue);
 
 impl Queue {
-    /// Counts one more, until what it returns is dropped.
+    /// Counts one more input until the returned guard is dropped.
     pub(crate) fn enter(&self) -> Queued {
         self.0.fetch_add(1, Ordering::Relaxed);
         Queued(self.clone())

@@ -1,8 +1,7 @@
-//! The conversations that this process worked on last, so that the next turn reads only what is
-//! new.
+//! A cache of the states of recent conversations, so that the next turn reads only newer events.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 
 use adjutant_core::conversation::{Conversation, Snapshot, stored_weight};
 use adjutant_core::port::{Known, Newer};
@@ -10,21 +9,21 @@ use adjutant_core::{ConversationKey, Input, Recorded};
 use jiff::Timestamp;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-/// The state of a conversation, as this process last saw it.
+/// The cached state of a conversation.
 #[derive(Debug)]
 pub(crate) struct Remembered {
-    /// On the heap: it is large, and handed on from step to step.
+    /// Boxed, because it is large and moved from step to step.
     conversation: Box<Conversation>,
     created_at: Timestamp,
-    /// About how many bytes the events take that came since the last snapshot.
+    /// Approximate size in bytes of the events since the last snapshot.
     since_snapshot: usize,
-    /// How many bytes the last snapshot takes, 0 if there is none.
+    /// Size of the last snapshot in bytes, 0 if there is none.
     snapshot: usize,
 }
 
 impl Remembered {
-    /// Returns the state with what is newer, or a new one if what was remembered is of another
-    /// conversation. `None`: the snapshot is of no use here, and everything is to be read.
+    /// Folds newer events into a cached state, or into a new one if the cached state does not
+    /// precede them. `None`: the snapshot in `newer` cannot be used, and all events must be read.
     pub(crate) fn with(
         known: Option<Self>,
         newer: Newer,
@@ -81,14 +80,14 @@ impl Remembered {
         self.conversation.apply(recorded);
     }
 
-    /// Returns what is to be stored of the state with the end of a turn. `None`: the events since
-    /// the last snapshot do not outweigh another one, so that what snapshots take stays within what
-    /// was said.
+    /// Returns the snapshot to store with the end of a turn. `None`: the events since the last one
+    /// are smaller than a new one would be; so all snapshots together stay smaller than all events.
     pub(crate) fn due_snapshot(&mut self) -> Option<Snapshot> {
+        // Checked before the snapshot is made, which costs more than this comparison.
         if self.since_snapshot < self.snapshot.max(SNAPSHOT_MIN) {
             return None;
         }
-        // Without one nothing is lost.
+        // A snapshot only saves time: without one, the events are read.
         let snapshot = self.conversation.snapshot().ok().flatten()?;
         self.snapshot = snapshot.body.len();
         if self.since_snapshot < self.snapshot {
@@ -98,7 +97,8 @@ impl Remembered {
         Some(snapshot)
     }
 
-    /// Returns what [`Journal::begin`](adjutant_core::port::Journal::begin) needs to know of it.
+    /// Returns the position of the state, for
+    /// [`Journal::begin`](adjutant_core::port::Journal::begin).
     pub(crate) fn known(&self) -> Known {
         Known {
             seq: self.conversation.seq(),
@@ -107,14 +107,14 @@ impl Remembered {
     }
 }
 
-/// Events that are read as fast as a snapshot, in bytes: of fewer, none is made.
+/// Size of events in bytes below which no snapshot is made: they are read as fast as one.
 const SNAPSHOT_MIN: usize = 8 * 1024;
 
-/// The place of one conversation: whoever locks it works on the conversation, alone in this
-/// process.
+/// The cache slot of one conversation. Its lock is the exclusive right to the conversation within
+/// this process.
 pub(crate) type Slot = Mutex<Option<Remembered>>;
 
-/// All of them, bounded by the memory they take.
+/// The cached states, limited by the memory they take.
 #[derive(Debug)]
 pub(crate) struct Recent {
     bytes_max: usize,
@@ -126,7 +126,7 @@ struct State {
     slots: HashMap<ConversationKey, Entry>,
     bytes: usize,
     uses: u64,
-    /// The use at which a place was removed last.
+    /// The value of `uses` at which a slot was removed last.
     removed: u64,
 }
 
@@ -145,39 +145,37 @@ impl Recent {
         }
     }
 
-    /// Returns the place of a conversation.
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic under the lock leaves no partial update, so a poisoned lock is usable.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the slot of a conversation.
     pub(crate) fn slot(&self, key: &ConversationKey) -> Arc<Slot> {
-        self.state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .slot(key)
+        self.state().slot(key)
     }
 
-    /// Returns a mark in the course of time, for [`Recent::unused_since`].
+    /// Returns the current count of uses, for [`Recent::unused_since`].
     pub(crate) fn mark(&self) -> u64 {
-        self.state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .uses
+        self.state().uses
     }
 
-    /// Locks the place of a conversation, if nobody in this process has used it since the mark: a
-    /// claim that was made since is as it was made.
+    /// Locks the slot of a conversation, if no task of this process has used it since the mark. A
+    /// lease that was acquired since then is then still valid: no other task has released it.
     pub(crate) fn unused_since(
         &self,
         key: &ConversationKey,
         mark: u64,
     ) -> Option<OwnedMutexGuard<Option<Remembered>>> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         if state.removed > mark || state.slots.get(key).is_some_and(|entry| entry.used > mark) {
             return None;
         }
         state.slot(key).try_lock_owned().ok()
     }
 
-    /// Keeps a state for the next turn and unlocks its place. `None`: nothing is known of the
-    /// conversation any more. Once all of them take too much memory, those that were used longest
-    /// ago are forgotten.
+    /// Stores a state for the next turn and unlocks its slot; `None` clears the slot. If the cache
+    /// takes too much memory, the least recently used states are evicted.
     pub(crate) fn put_back(
         &self,
         key: &ConversationKey,
@@ -192,7 +190,7 @@ impl Recent {
             .as_ref()
             .map(|remembered| remembered.conversation.weight());
         *guard = remembered;
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         state.uses += 1;
         let State {
             slots,
@@ -204,7 +202,7 @@ impl Recent {
             *all = *all - entry.bytes + bytes.unwrap_or(0);
             entry.bytes = bytes.unwrap_or(0);
             entry.used = *uses;
-            // The map and the guard hold it, and nobody waits for it.
+            // Only the map and the guard refer to the slot, so no task waits for it.
             if bytes.is_none() && Arc::strong_count(&entry.slot) <= 2 {
                 slots.remove(key);
                 *removed = *uses;
@@ -212,7 +210,7 @@ impl Recent {
         }
         drop(guard);
         if *all > self.bytes_max {
-            state.make_room(self.bytes_max);
+            state.evict(self.bytes_max);
         }
     }
 }
@@ -237,9 +235,9 @@ impl State {
         slot
     }
 
-    /// Forgets those that were used longest ago until a quarter of the room is free, so that it is
-    /// long until the next time.
-    fn make_room(&mut self, bytes_max: usize) {
+    /// Evicts the least recently used states until a quarter of the cache is free, so that eviction
+    /// is rare.
+    fn evict(&mut self, bytes_max: usize) {
         let mut idle: Vec<(u64, ConversationKey)> = self
             .slots
             .iter()
@@ -301,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_was_used_since_a_mark_is_told() {
+    fn a_slot_that_was_used_since_a_mark_is_refused() {
         let recent = Recent::new(10_000);
         let put = |guard, known: bool| {
             let remembered = known.then(|| Remembered::with(None, newer(0, 1), None).unwrap().0);
@@ -314,7 +312,7 @@ mod tests {
             recent.unused_since(&key(1), mark).is_none(),
             "by the line before"
         );
-        // One that asked before the mark, and has it only now.
+        // A task that took the slot before the mark, and locks it only now.
         let slot = recent.slot(&key(1));
         let mark = recent.mark();
         let guard = slot.try_lock_owned().unwrap();
@@ -339,7 +337,7 @@ mod tests {
             );
         };
         let is_known = |number| recent.slot(&key(number)).try_lock().unwrap().is_some();
-        // One that somebody works on stays, however old it is.
+        // A slot in use stays, however old it is.
         let held = recent.slot(&key(0)).try_lock_owned().unwrap();
         (1..=20).for_each(put);
         assert!(is_known(20) && !is_known(1));

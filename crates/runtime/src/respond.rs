@@ -1,104 +1,64 @@
-//! One input: accepted, its conversation run, and what became of it read.
+//! Submits one input, runs its conversation here or elsewhere, and returns the response.
 
 use std::sync::Arc;
 
 use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
 use adjutant_core::{
-    AgentResponse, CancellationToken, ConversationKey, Event, Input, InputBody, InputId,
-    LongMessage, ToolResult, check_history,
+    AgentResponse, ConversationKey, Event, Input, InputBody, InputId, LongMessage, ToolResult,
+    check_history,
 };
+use tracing::{Instrument as _, debug_span};
 use uuid::Uuid;
 
-use crate::answered::{Answered, NewMessages};
 use crate::dispatch::Dispatcher;
 use crate::event::RunEvent;
-use crate::held::Arrival;
 use crate::inner::Inner;
-use crate::run::{advance, turn_of};
-use crate::stream::Emitter;
+use crate::input_outcome::{InputOutcome, NewMessages};
+use crate::lease::Submission;
+use crate::run::{Caller, run_conversation, turn_started};
 use crate::turn_tools::check_client;
 use crate::{RunContext, RunError};
 
-/// Accepts an input, runs the conversation, and reads what became of the input.
+/// Submits an input, runs the conversation, and reads the outcome of the input.
 pub(crate) async fn respond(
     inner: &Arc<Inner>,
     dispatcher: Option<&Dispatcher>,
     mut context: RunContext,
-    (id, body): (Option<InputId>, InputBody),
-    (emitter, cancelled): (&Emitter, &CancellationToken),
+    id: Option<InputId>,
+    body: InputBody,
+    caller: Caller<'_>,
 ) -> Result<(AgentResponse, RunContext), RunError> {
     check(inner, &body)?;
     check_history(&context.history)?;
     let key = context.key(&inner.name);
-    let id = id.unwrap_or_else(|| InputId::from(Uuid::now_v7()));
-    let (request_id, fingerprint) = (context.request_id.clone(), context.fingerprint.clone());
     let input = Input {
-        id,
+        id: id.unwrap_or_else(|| InputId::from(Uuid::now_v7())),
         at: inner.now(),
-        request_id,
-        fingerprint,
+        request_id: context.request_id.clone(),
+        fingerprint: context.fingerprint.clone(),
         after: 0,
         body,
     };
     crate::faults::boundary("before the input is accepted");
-    let known = context.history.len();
-    let read = |conversation: &Conversation| Answered::read(&key, conversation, &input, known);
-    // A history that only the caller knows is gone on with here.
-    let dispatched = dispatcher
-        .filter(|_| known == 0)
-        .and_then(|it| Some((it, it.leave()?)));
-    let answered = match dispatched {
-        Some((dispatcher, leave)) => {
-            // What a memory tells is found by whoever begins with the turn.
-            match turn_of(inner, &input).filter(|_| inner.recall.is_none()) {
-                Some((_, started)) => {
-                    inner
-                        .journal
-                        .submit_with_turn(&key, &input, &started)
-                        .await?
-                }
-                None => inner.journal.submit(&key, &input).await?,
-            }
-            emitter.emit(|| RunEvent::Accepted).await;
-            let around = (emitter, cancelled);
-            match dispatcher
-                .see_to(inner, leave, &key, &input, around, read)
-                .await?
-            {
-                Some(answered) => Some(answered),
-                None => inner
-                    .current(&key)
-                    .await?
-                    .and_then(|known| read(known.conversation())),
-            }
-        }
-        None => here(inner, &key, &input, &context, (emitter, cancelled), read).await?,
-    };
-    let answered = match answered {
-        Some(answered) => Some(answered),
-        // It was answered before, or something else was done in the conversation since.
-        None => Answered::search(inner, &key, &input).await?,
-    };
-    let answered = match answered {
-        Some(answered) => answered,
-        None => {
-            return Err(RunError::CannotContinue(
-                "nothing was waiting for this answer".to_owned(),
-            ));
-        }
-    };
-    let Answered {
+    let span = debug_span!("submit", user = key.user.as_str(), conversation = %key.conversation, input = %input.id);
+    let outcome = submit(inner, dispatcher, &context, &key, &input, caller)
+        .instrument(span)
+        .await?;
+    let InputOutcome {
         mut response,
         notices,
         pending,
         messages,
-    } = answered;
+    } = outcome.ok_or_else(|| {
+        RunError::CannotContinue("nothing was waiting for this answer".to_owned())
+    })?;
     context.pending = pending;
     match messages {
-        NewMessages::Last(messages) => context.history = messages,
-        NewMessages::Behind(more) => context.history.extend(more),
+        NewMessages::Replace(messages) => context.history = messages,
+        NewMessages::Append(messages) => context.history.extend(messages),
     }
+    let emitter = caller.emitter;
     for notice in notices {
         response.content = format!("{}\n{}", notice.text, response.content);
         emitter.emit(|| RunEvent::Noticed(notice.clone())).await;
@@ -110,9 +70,71 @@ pub(crate) async fn respond(
     Ok((response, context))
 }
 
-/// Refuses what nobody could answer, before anything is accepted.
+/// Accepts the input durably, and runs the conversation here or where the dispatcher sends it.
+async fn submit(
+    inner: &Arc<Inner>,
+    dispatcher: Option<&Dispatcher>,
+    context: &RunContext,
+    key: &ConversationKey,
+    input: &Input,
+    caller: Caller<'_>,
+) -> Result<Option<InputOutcome>, RunError> {
+    let known = context.history.len();
+    let read = |conversation: &Conversation| {
+        InputOutcome::from_conversation(key, conversation, input, known)
+    };
+    // A history that only the caller knows cannot be dispatched: other processes do not have it.
+    let dispatched = dispatcher
+        .filter(|_| known == 0)
+        .and_then(|it| Some((it, it.permit()?)));
+    let started = turn_started(inner, input).map(|(_, event)| event);
+    let outcome = match dispatched {
+        Some((dispatcher, permit)) => {
+            // With automatic recall, the process that runs the turn makes its first event.
+            match started.filter(|_| inner.recall.is_none()) {
+                Some(started) => {
+                    let journal = &inner.journal;
+                    journal.submit_with_turn(key, input, &started).await?;
+                }
+                None => inner.journal.submit(key, input).await?,
+            }
+            caller.emitter.emit(|| RunEvent::Accepted).await;
+            let outcome = dispatcher
+                .dispatch_input(inner, permit, key, input, caller, read)
+                .await?;
+            match outcome {
+                Some(outcome) => Some(outcome),
+                None => inner
+                    .current(key)
+                    .await?
+                    .and_then(|state| read(state.conversation())),
+            }
+        }
+        None => {
+            let first = (known > 0).then(|| Event::HistorySet {
+                messages: context.history.clone(),
+            });
+            let submission = Submission {
+                input,
+                turn: started.as_ref(),
+                first: first.as_ref(),
+                trace: context.trace.as_ref(),
+            };
+            run_conversation(inner, key, Some(submission), caller, read)
+                .await?
+                .flatten()
+        }
+    };
+    match outcome {
+        Some(outcome) => Ok(Some(outcome)),
+        // It was answered before, or the conversation has gone further since.
+        None => Ok(InputOutcome::search(inner, key, input).await?),
+    }
+}
+
+/// Refuses an input that no turn could answer, before it is accepted.
 pub(crate) fn check(inner: &Inner, body: &InputBody) -> Result<(), RunError> {
-    let bounded = |bytes: usize| match bytes > MESSAGE_BYTES_MAX {
+    let check_size = |bytes: usize| match bytes > MESSAGE_BYTES_MAX {
         true => Err(RunError::MessageTooLarge {
             bytes,
             max: MESSAGE_BYTES_MAX,
@@ -121,7 +143,7 @@ pub(crate) fn check(inner: &Inner, body: &InputBody) -> Result<(), RunError> {
     };
     match body {
         InputBody::Message { text, limits, .. } => {
-            bounded(text.len())?;
+            check_size(text.len())?;
             let limits = limits.as_deref().unwrap_or(&inner.limits);
             if let (Some(max), LongMessage::Refuse) =
                 (limits.message_chars_max, limits.long_message)
@@ -136,13 +158,8 @@ pub(crate) fn check(inner: &Inner, body: &InputBody) -> Result<(), RunError> {
             }
         }
         InputBody::Answers { answers } => {
-            bounded(
-                answers
-                    .iter()
-                    .filter_map(|answer| answer.result.as_ref())
-                    .map(ToolResult::bytes)
-                    .sum(),
-            )?;
+            let results = answers.iter().filter_map(|answer| answer.result.as_ref());
+            check_size(results.map(ToolResult::bytes).sum())?;
         }
         InputBody::Cancel | InputBody::Call(_) => {}
     }
@@ -150,30 +167,4 @@ pub(crate) fn check(inner: &Inner, body: &InputBody) -> Result<(), RunError> {
         check_client(inner, client)?;
     }
     Ok(())
-}
-
-/// Accepts the input and runs the conversation in this process.
-async fn here(
-    inner: &Inner,
-    key: &ConversationKey,
-    input: &Input,
-    context: &RunContext,
-    around: (&Emitter, &CancellationToken),
-    read: impl FnOnce(&Conversation) -> Option<Answered>,
-) -> Result<Option<Answered>, RunError> {
-    let started = turn_of(inner, input);
-    let history = &context.history;
-    let first = (!history.is_empty()).then(|| Event::HistorySet {
-        messages: history.clone(),
-    });
-    let turn = started.as_ref().map(|(_, event)| event);
-    let arrival = Arrival {
-        input,
-        turn,
-        first: first.as_ref(),
-        trace: context.trace.as_ref(),
-    };
-    Ok(advance(inner, key, Some(arrival), around, read)
-        .await?
-        .flatten())
 }

@@ -1,113 +1,127 @@
-//! The driver: takes what arrived for a conversation and runs its turn until it ends or waits for a
-//! human.
+//! The driver: runs a leased conversation, turn by turn, until nothing is left to do or it waits
+//! for a person.
 
 use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::turn::{Action, ToolStyle, Turn, TurnSetup, cut, given_up};
 use adjutant_core::{
-    CancellationToken, ConversationKey, Event, GenerateRequest, GenerationConfig, Input, InputBody,
-    InputId, MaxTokens, ModelId, OutcomeCategory, OutputSchema, Past, PendingCall, Recalled,
-    ToolChoice, TraceContext, TurnError, TurnId, TurnLimits, conversation, words,
+    CancellationToken, ConversationKey, Event, GenerateRequest, GenerationConfig, GivenHistory,
+    Input, InputBody, InputId, MaxTokens, ModelId, OutcomeCategory, OutputSchema, PendingCall,
+    ToolChoice, TraceContext, TurnError, TurnHistory, TurnId, TurnLimits, conversation, words,
 };
 use serde_json::Value;
-use tracing::{Instrument as _, Span, error_span};
+use tracing::{Instrument as _, Span, error_span, info};
 use uuid::Uuid;
 
 use crate::event::RunEvent;
-use crate::heart::Hold;
-use crate::held::{Arrival, LOOK, Opened, Waits, open};
+use crate::heartbeat::Lease;
 use crate::inner::Inner;
+use crate::lease::{OpenConversation, POLL_INTERVAL, Submission, WaitOptions, acquire};
 use crate::log::Log;
-use crate::steps::{Answered, Replied, Step, Steps};
+use crate::steps::{AnswersOutcome, ModelReply, Step, Steps, StepsSetup};
 use crate::stream::Emitter;
 use crate::turn_tools::TurnTools;
 use crate::{RunError, warning};
 
-/// The instruction of turns that are words and nothing else.
+/// The instruction of turns without tools ([`TurnLimits::words_only`]).
 const WORDS_ONLY: &str = include_str!("../../../prompts/words_only.md");
-/// A turn whose worker was lost so often, without a step in between, is not tried again.
+/// A turn whose worker was lost this often, without a new step in between, is ended: it probably
+/// crashes the process.
 const WORKERS_LOST_MAX: u32 = 3;
 
-/// Whoever has a conversation go on.
+/// The caller of a run: receives its events, and may stop it.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller<'a> {
     pub(crate) emitter: &'a Emitter,
     pub(crate) cancelled: &'a CancellationToken,
-    /// The input they wait for: only its turn is stopped by `cancelled`, and not those of others
-    /// which run on the way. `None`: every turn is.
+    /// The input that the caller waits for. `cancelled` stops the turn of this input only, and not
+    /// turns of earlier inputs. `None`: it stops every turn.
     pub(crate) input: Option<&'a InputId>,
-    /// The trace of that input.
+    /// The distributed trace of that input.
     pub(crate) trace: Option<&'a TraceContext>,
 }
 
-/// Runs a conversation until nothing is left to do or it waits for a human. Whoever calls this
-/// again after a crash goes on where the journal ends. `arrival`: what is accepted first. Returns
-/// what `read` makes of the state it ended in; `None`: there is no such conversation.
-pub(crate) async fn advance<T>(
+impl<'a> Caller<'a> {
+    /// Returns a caller without an input of its own.
+    pub(crate) fn new(emitter: &'a Emitter, cancelled: &'a CancellationToken) -> Self {
+        Self {
+            emitter,
+            cancelled,
+            input: None,
+            trace: None,
+        }
+    }
+}
+
+/// Acquires a conversation and runs it until no input is left or it waits for a person.
+/// `submission`: an input that is accepted first. Returns what `read` extracts from the final
+/// state; `None`: there is no such conversation.
+pub(crate) async fn run_conversation<T>(
     inner: &Inner,
     key: &ConversationKey,
-    arrival: Option<Arrival<'_>>,
-    (emitter, cancelled): (&Emitter, &CancellationToken),
+    submission: Option<Submission<'_>>,
+    caller: Caller<'_>,
     read: impl FnOnce(&Conversation) -> T,
 ) -> Result<Option<T>, RunError> {
-    let waits = arrival.map(|arrival| Waits {
-        cancelled,
-        input: &arrival.input.id,
-        emitter: Some(emitter),
-        look: LOOK,
+    let waits = submission.map(|submission| WaitOptions {
+        cancelled: caller.cancelled,
+        input: &submission.input.id,
+        emitter: Some(caller.emitter),
+        poll_interval: POLL_INTERVAL,
     });
-    let Some(opened) = open(inner, key, arrival, waits).await? else {
+    let Some(open) = acquire(inner, key, submission, waits).await? else {
         return Ok(None);
     };
-    let first = arrival.and_then(|arrival| arrival.first);
-    let trace = arrival.and_then(|arrival| arrival.trace);
+    let first = submission.and_then(|submission| submission.first);
     let caller = Caller {
-        emitter,
-        cancelled,
-        input: arrival.map(|arrival| &arrival.input.id),
-        trace,
+        input: submission.map(|submission| &submission.input.id),
+        trace: submission.and_then(|submission| submission.trace),
+        ..caller
     };
-    go_on(inner, key, opened, first, caller, read)
+    run_leased(inner, key, open, first, caller, read)
         .await
         .map(Some)
 }
 
-/// Runs a conversation that is held until nothing is left to do or it waits for a human. `first`:
-/// what is recorded if nothing has happened in it yet. Returns what `read` makes of the state it
-/// ended in.
-pub(crate) async fn go_on<T>(
+/// Runs a leased conversation until no input is left or it waits for a person. `first`: an event
+/// that is recorded if the conversation has none yet. Returns what `read` extracts from the final
+/// state.
+pub(crate) async fn run_leased<T>(
     inner: &Inner,
     key: &ConversationKey,
-    Opened {
-        held,
-        log,
-        taken_over,
-    }: Opened,
+    open: OpenConversation,
     first: Option<&Event>,
     caller: Caller<'_>,
     read: impl FnOnce(&Conversation) -> T,
 ) -> Result<T, RunError> {
-    // On the heap, once a turn: everything a turn awaits is in it.
-    let hold = held.hold();
+    let OpenConversation {
+        leased,
+        log,
+        taken_over,
+    } = open;
+    let lease = leased.lease();
+    // Boxed, once per turn: the future holds everything that a turn awaits.
     let work = Box::pin(async {
-        let log = settle(inner, key, log, (first, taken_over), (caller, &*hold)).await?;
+        let log = run_turns(inner, key, log, first, taken_over, caller, &lease).await?;
         Ok((read(log.conversation()), log))
     });
-    let done = held.run(work).await;
-    if let Some(tell) = inner.on_rest.get() {
-        tell(key);
+    let done = leased.run(work).await;
+    if let Some(on_idle) = inner.on_idle.get() {
+        on_idle(key);
     }
     done
 }
 
-/// Does what there is to do. `first`: what is recorded if nothing has happened in the conversation
-/// yet. `taken_over`: whoever had it was lost; what was open then is suspect until it gets further.
-async fn settle(
+/// Runs turns until no input is left. `taken_over`: the previous worker was lost, so its open turn
+/// may be what killed it.
+async fn run_turns(
     inner: &Inner,
     key: &ConversationKey,
     mut log: Log,
-    (first, mut taken_over): (Option<&Event>, bool),
-    around: (Caller<'_>, &Hold),
+    first: Option<&Event>,
+    mut taken_over: bool,
+    caller: Caller<'_>,
+    lease: &Lease,
 ) -> Result<Log, RunError> {
     if log.conversation().seq() == 0
         && let Some(first) = first
@@ -118,22 +132,22 @@ async fn settle(
         let mut alone = None;
         let turn = match log.conversation().open_turn() {
             Some(turn) if std::mem::take(&mut taken_over) => {
-                match take_up(inner, key, turn, &mut log).await? {
-                    TakenUp::GivenUp => {
-                        around.0.emitter.emit_turn(log.conversation()).await;
+                match record_recovery(inner, key, turn, &mut log).await? {
+                    Recovered::GivenUp => {
+                        caller.emitter.emit_turn_state(log.conversation()).await;
                         continue;
                     }
-                    TakenUp::GoesOn => turn,
-                    TakenUp::Suspect => {
-                        // One at a time: if this process is lost too, it is known which of them did
-                        // it.
+                    Recovered::Continues => turn,
+                    Recovered::Suspect => {
+                        // Suspects run one at a time: if this process is lost too, the turn that
+                        // did it is known.
                         alone = Some(inner.suspects.lock().await);
                         turn
                     }
                 }
             }
             Some(turn) => turn,
-            None => match start(inner, key, &mut log).await? {
+            None => match start_next_turn(inner, key, &mut log).await? {
                 Some(turn) => turn,
                 None if !log.inbox().is_empty() => continue,
                 None if log.finish(inner, key, None).await? => return Ok(log),
@@ -141,10 +155,10 @@ async fn settle(
             },
         };
         let span = turn_span(key, turn, log.conversation());
-        log = drive(inner, key, turn, log, around)
+        log = drive_turn(inner, key, turn, log, caller, lease)
             .instrument(span)
             .await?;
-        around.0.emitter.emit_turn(log.conversation()).await;
+        caller.emitter.emit_turn_state(log.conversation()).await;
         drop(alone);
         if log.is_released() {
             return Ok(log);
@@ -152,64 +166,50 @@ async fn settle(
     }
 }
 
-/// How a turn goes on whose worker was lost.
-enum TakenUp {
-    /// As usual.
-    GoesOn,
-    /// Its workers were lost before, and it got no further since.
+/// The decision on an open turn whose worker was lost.
+enum Recovered {
+    /// It continues as any other.
+    Continues,
+    /// It lost more than one worker without a new step in between, and continues alone.
     Suspect,
-    /// Not at all: it was ended.
+    /// It lost too many workers, and was ended.
     GivenUp,
 }
 
-/// Counts in the journal that a turn is taken up, before anything of it is done again. One that was
-/// no further each time its worker was lost is ended instead.
-async fn take_up(
+/// Records in the journal that a turn is recovered, before any step of it runs. A turn that lost
+/// [`WORKERS_LOST_MAX`] workers without a new step in between is ended instead.
+async fn record_recovery(
     inner: &Inner,
     key: &ConversationKey,
     turn: TurnId,
     log: &mut Log,
-) -> Result<TakenUp, RunError> {
+) -> Result<Recovered, RunError> {
     if !log.conversation().pending().is_empty() {
-        // It waits for a person: nothing of it ran.
-        return Ok(TakenUp::GoesOn);
+        // It waits for a person, so no step of it can have crashed the worker.
+        return Ok(Recovered::Continues);
     }
     let before = conversation::times_taken_up(log.conversation().recent());
-    let lost = before + 1;
-    if lost >= WORKERS_LOST_MAX {
-        let error = Some(TurnError::Poisoned { times: lost });
+    let times = before + 1;
+    if times >= WORKERS_LOST_MAX {
+        let (error, outcome) = (TurnError::Poisoned { times }, OutcomeCategory::Poisoned);
         let recent = log.conversation().recent();
-        let end = given_up(
-            recent,
-            turn,
-            OutcomeCategory::Poisoned,
-            words::POISONED,
-            error,
-        );
-        log.append(
-            inner,
-            key,
-            vec![Event::TurnFinished {
-                turn,
-                input: None,
-                end,
-            }],
-        )
-        .await?;
-        return Ok(TakenUp::GivenUp);
+        let end = given_up(recent, turn, outcome, words::POISONED, Some(error));
+        log.append_turn_end(inner, key, turn, end).await?;
+        return Ok(Recovered::GivenUp);
     }
+    info!(%turn, times, "recovering a turn whose worker was lost");
     let worker = inner.worker.clone();
     log.append(inner, key, vec![Event::TurnTakenUp { turn, worker }])
         .await?;
-    Ok(if before == 0 {
-        TakenUp::GoesOn
-    } else {
-        TakenUp::Suspect
+    Ok(match before {
+        0 => Recovered::Continues,
+        _ => Recovered::Suspect,
     })
 }
 
-/// Takes the first input of the inbox. `None`: it started no turn, or there is none.
-async fn start(
+/// Starts the turn of the first input in the inbox. `None`: the inbox is empty, or the input was
+/// ignored.
+async fn start_next_turn(
     inner: &Inner,
     key: &ConversationKey,
     log: &mut Log,
@@ -218,7 +218,7 @@ async fn start(
         return Ok(None);
     };
     crate::faults::boundary("input accepted, turn not started");
-    match turn_of(inner, &input) {
+    match turn_started(inner, &input) {
         Some((turn, mut started)) => {
             if let Event::TurnStarted {
                 message,
@@ -228,7 +228,7 @@ async fn start(
             } = &mut started
             {
                 *told = inner
-                    .told_with(key, message, || log.conversation().recalled().messages)
+                    .recall_for(key, message, || log.conversation().turn_history().messages)
                     .await;
             }
             log.append(inner, key, vec![started]).await?;
@@ -236,23 +236,17 @@ async fn start(
         }
         None => {
             let reason = "nothing waits for it".to_owned();
-            log.append(
-                inner,
-                key,
-                vec![Event::InputIgnored {
-                    input: input.id,
-                    reason,
-                }],
-            )
-            .await?;
+            let input = input.id;
+            log.append(inner, key, vec![Event::InputIgnored { input, reason }])
+                .await?;
             Ok(None)
         }
     }
 }
 
-/// Makes the first event of the turn that answers an input. `None`: it is answered by no turn of
-/// its own.
-pub(crate) fn turn_of(inner: &Inner, input: &Input) -> Option<(TurnId, Event)> {
+/// Returns the first event of the turn that an input starts. `None`: answers and cancellations
+/// belong to the open turn.
+pub(crate) fn turn_started(inner: &Inner, input: &Input) -> Option<(TurnId, Event)> {
     let (text, output_schema, limits, call) = match &input.body {
         InputBody::Message {
             text,
@@ -306,8 +300,8 @@ pub(crate) fn turn_of(inner: &Inner, input: &Input) -> Option<(TurnId, Event)> {
     Some((turn, started))
 }
 
-/// Returns the span of a turn: whose it is, and the request that began it. At the level of errors,
-/// so that no filter takes it away from what happens in it.
+/// Returns the tracing span of a turn, with its user and the request that started it. It has the
+/// level of errors, so that log filters keep it for all events inside the turn.
 fn turn_span(key: &ConversationKey, turn: TurnId, conversation: &Conversation) -> Span {
     let request_id = || match conversation.current().and_then(|current| current.started()) {
         Some(Event::TurnStarted { request_id, .. }) => request_id.as_deref(),
@@ -316,15 +310,18 @@ fn turn_span(key: &ConversationKey, turn: TurnId, conversation: &Conversation) -
     error_span!("turn", user = key.user.as_str(), conversation = %key.conversation, %turn, request_id = request_id())
 }
 
-/// All awaits of a turn. Each runs inside a journaled step; a recorded step is not done again.
-async fn drive(
+/// Rebuilds the open turn from the journal and drives it until it ends or waits. A step that is
+/// recorded is not executed again.
+async fn drive_turn(
     inner: &Inner,
     key: &ConversationKey,
     id: TurnId,
     mut log: Log,
-    (caller, hold): (Caller<'_>, &Hold),
+    caller: Caller<'_>,
+    lease: &Lease,
 ) -> Result<Log, RunError> {
     let emitter = caller.emitter;
+    // Taken by the first turn under this lease; later ones find the state in memory.
     let loading = log.take_loading();
     let Some(Event::TurnStarted {
         input,
@@ -346,7 +343,7 @@ async fn drive(
             "turn {id} has no beginning"
         )));
     };
-    // A turn that asks no model needs no instruction, and reads nothing to make one.
+    // Calls without a model need no instruction; reading one (files, notes) would only delay them.
     let asks_model = call.is_none();
     if asks_model && model != inner.model.id() {
         warning::other_model(model, inner.model.id());
@@ -356,15 +353,15 @@ async fn drive(
     } else {
         Default::default()
     };
-    let recalled = past_of(inner, key, log.conversation(), limits).await?;
-    let past = Past {
+    let recalled = history_of(inner, key, log.conversation(), limits).await?;
+    let past = GivenHistory {
         from: recalled.from,
         messages: recalled.messages.len(),
         summary: log.conversation().summary_at(),
         loading,
     };
     let client = client.as_deref();
-    let tools = TurnTools::of(inner, limits, client)?;
+    let tools = TurnTools::new(inner, limits, client)?;
     let turn = Turn::new(TurnSetup {
         turn: id,
         model: model.clone(),
@@ -373,7 +370,7 @@ async fn drive(
         call: call.clone(),
         output: output_schema
             .as_ref()
-            .map(|schema| compiled(inner, schema))
+            .map(|schema| compile_output(inner, schema))
             .transpose()?,
         choice: client
             .map(|client| client.choice.clone())
@@ -386,7 +383,8 @@ async fn drive(
             limits,
             &tools,
             instruction,
-            (message.clone(), *message_chars),
+            message.clone(),
+            *message_chars,
         )
     })?;
     let mut turn = Box::new(turn);
@@ -396,8 +394,9 @@ async fn drive(
             .for_each(|notice| turn.add_notice(notice));
     }
     let (input, memory, deadline) = (input.clone(), told.clone(), limits.turn_deadline);
+    // The turn of another caller's input must not be stopped by this one.
     let never = CancellationToken::new();
-    let (cancelled, trace) = if is_of(caller, &log) {
+    let (cancelled, trace) = if is_callers_turn(caller, &log) {
         (caller.cancelled, caller.trace.cloned())
     } else {
         (&never, None)
@@ -408,16 +407,21 @@ async fn drive(
         .iter()
         .find(|input| runs && input.body == InputBody::Cancel);
     let stop = stop.map(|input| input.id.clone());
-    let steps = Steps::new(
+    let steps = Steps::new(StepsSetup {
         inner,
         key,
-        (id, past, trace),
+        turn: id,
+        past,
+        trace,
         tools,
         log,
-        (emitter, cancelled, hold),
+        emitter,
+        cancelled,
+        lease,
         deadline,
-    );
-    // While it waits, what came before the cancellation is read first.
+    });
+    // A turn that waits for a person reads its inbox in order instead: an answer that was accepted
+    // before the cancellation counts.
     if let Some(input) = stop {
         steps.stop(input);
     }
@@ -427,18 +431,19 @@ async fn drive(
         model: inner.model.id().clone(),
         memory,
     };
-    emitter.emit_begun(hold.worker(), started).await;
+    emitter.emit_turn_started(lease.worker(), started).await;
     tokio::select! {
         biased;
-        result = follow(&steps, turn) => result?,
+        // In this order: a cancellation that arrives together with the end changes nothing.
+        result = run_actions(&steps, turn) => result?,
         never = steps.watch() => match never {},
     }
     Ok(steps.into_log())
 }
 
-/// Returns whether the open turn is the caller's: it took their input, or waits for a person and
-/// will read it as the answer.
-fn is_of(caller: Caller<'_>, log: &Log) -> bool {
+/// Returns true if the open turn is the caller's: it took their input, or waits for a person and
+/// will read the input as the answer.
+fn is_callers_turn(caller: Caller<'_>, log: &Log) -> bool {
     let Some(input) = caller.input else {
         return true;
     };
@@ -451,10 +456,10 @@ fn is_of(caller: Caller<'_>, log: &Log) -> bool {
         return true;
     }
     let parked = conversation.status().parked_seq;
-    // The first that can be an answer is read.
+    // The turn reads the first input that can be an answer.
     let read = inbox.iter().find(|waiting| match &waiting.body {
         InputBody::Answers { .. } | InputBody::Cancel => parked.is_some(),
-        // One from before the question is the next message.
+        // A message from before the question is the next message, not the answer.
         InputBody::Message { .. } => {
             parked.is_some_and(|parked| waiting.after >= parked)
                 && !conversation
@@ -467,41 +472,41 @@ fn is_of(caller: Caller<'_>, log: &Log) -> bool {
     read.is_some_and(|read| read.id == *input)
 }
 
-/// Returns what the open turn is given of the past. For a turn with another bound than its agent's
-/// as many turns before it are read as it may be given messages, and for one without a bound the
-/// whole past.
-async fn past_of(
+/// Returns the history that the open turn gets. The state holds as many messages as the agent's
+/// limit allows; a turn with another limit reads earlier turns from the journal, and one without a
+/// limit the whole conversation.
+async fn history_of(
     inner: &Inner,
     key: &ConversationKey,
     conversation: &Conversation,
     limits: &TurnLimits,
-) -> Result<Recalled, RunError> {
+) -> Result<TurnHistory, RunError> {
     if limits.history_messages_max == conversation.messages_max() {
-        return Ok(conversation.recalled());
+        return Ok(conversation.turn_history());
     }
     let started = conversation
         .recent()
         .first()
         .map_or(0, |recorded| recorded.seq);
-    // A turn has a message of a person at least.
+    // A turn has at least one message, so this many turns have enough messages.
     let turns = limits
         .history_messages_max
         .map_or(u32::MAX, |max| u32::try_from(max).unwrap_or(u32::MAX));
     let read = inner.journal.load_turns(key, Some(started), turns).await?;
     let events = read.map(|read| read.events).unwrap_or_default();
-    Ok(conversation.recalled_within(limits.history_messages_max, &events))
+    Ok(conversation.turn_history_within(limits.history_messages_max, &events))
 }
 
-/// Does what the turn asks for until it ends or waits.
-async fn follow(steps: &Steps<'_>, mut turn: Box<Turn>) -> Result<(), RunError> {
+/// Carries out the actions of the turn machine until the turn ends or waits.
+async fn run_actions(steps: &Steps<'_>, mut turn: Box<Turn>) -> Result<(), RunError> {
     let mut action = turn.start()?;
     loop {
         action = match action {
             Action::CallModel(request) => {
-                steps.tell_round(&request).await;
+                steps.emit_round_end(&request).await;
                 match steps.generate(&mut turn, *request).await? {
-                    Step::Done(Replied::Sent(reply)) => turn.on_model_result(reply)?,
-                    Step::Done(Replied::TooLong(error)) => turn.on_unsendable(error)?,
+                    Step::Done(ModelReply::Sent(reply)) => turn.on_model_result(reply)?,
+                    Step::Done(ModelReply::TooLong(error)) => turn.on_unsendable(error)?,
                     Step::Stopped(reason, ends) => turn.stop(reason, ends),
                 }
             }
@@ -509,17 +514,17 @@ async fn follow(steps: &Steps<'_>, mut turn: Box<Turn>) -> Result<(), RunError> 
                 Step::Done(ends) => turn.on_call_ends(ends)?,
                 Step::Stopped(reason, ends) => turn.stop(reason, ends),
             },
-            // On the heap, as everything that few turns come to.
+            // Boxed, because few turns need it and it would enlarge the future of all.
             Action::AskUser { pending, content } => {
                 match Box::pin(steps.answers(&turn, &pending, content)).await? {
-                    Answered::Ends(ends, choice) => {
+                    AnswersOutcome::Ends(ends, choice) => {
                         if let Some(choice) = choice {
                             turn.choose(choice);
                         }
                         turn.on_call_ends(ends)?
                     }
-                    Answered::Stopped(reason, ends) => turn.stop(reason, ends),
-                    Answered::Parked => return Ok(()),
+                    AnswersOutcome::Stopped(reason, ends) => turn.stop(reason, ends),
+                    AnswersOutcome::Parked => return Ok(()),
                 }
             }
             Action::Finish(end) => return steps.finish(*end).await,
@@ -527,13 +532,14 @@ async fn follow(steps: &Steps<'_>, mut turn: Box<Turn>) -> Result<(), RunError> 
     }
 }
 
-/// A turn of this agent, as the first of a conversation.
-fn setup(
+/// Returns the setup of a turn of this agent with an empty history.
+pub(crate) fn setup(
     inner: &Inner,
     limits: &TurnLimits,
     tools: &TurnTools<'_>,
     instruction: String,
-    (message, message_chars): (String, usize),
+    message: String,
+    message_chars: usize,
 ) -> TurnSetup {
     let capabilities = inner.model.capabilities();
     let instruction = if limits.words_only {
@@ -547,7 +553,7 @@ fn setup(
         turn: TurnId(Uuid::nil()),
         model: inner.model.id().clone(),
         instruction,
-        recalled: Recalled::default(),
+        recalled: TurnHistory::default(),
         call: None,
         message,
         message_chars,
@@ -568,27 +574,28 @@ fn setup(
     }
 }
 
-/// A request that begins like those of all turns of this agent, made as a turn makes it. Only its
-/// last message differs. Context that is made anew every turn is not in it.
-pub(crate) fn opening(inner: &Inner) -> Result<GenerateRequest, RunError> {
+/// Returns a request that begins as those of all turns of this agent do; only its last message
+/// differs. Text that is made for every turn is not in it.
+pub(crate) fn opening_request(inner: &Inner) -> Result<GenerateRequest, RunError> {
     let message = "…".to_owned();
-    let tools = TurnTools::of(inner, &inner.limits, None)?;
+    let tools = TurnTools::new(inner, &inner.limits, None)?;
     let turn = Turn::new(setup(
         inner,
         &inner.limits,
         &tools,
         inner.instruction.clone(),
-        (message, 1),
+        message,
+        1,
     ))?;
     let request = turn.request();
     Ok(match turn.style() {
-        // What the person has is in the last message too.
+        // The user's references are in the last message, too, so none are needed here.
         ToolStyle::OneRound => inner.weak_tools.encode(&request, &[]),
         ToolStyle::Native => request,
     })
 }
 
-/// How answers are generated, with no more visible output than the turn may have.
+/// Returns the generation settings of a turn, whose visible output may be limited further.
 fn config_within(inner: &Inner, limits: &TurnLimits) -> GenerationConfig {
     let mut config = inner.config.clone();
     if let Some(max) = limits.output_tokens_max {
@@ -600,8 +607,8 @@ fn config_within(inner: &Inner, limits: &TurnLimits) -> GenerationConfig {
     config
 }
 
-/// The recorded schema of the answer; usually it is the agent's own, which is compiled already.
-fn compiled(inner: &Inner, schema: &Value) -> Result<OutputSchema, RunError> {
+/// Compiles the recorded output schema, unless it is the agent's own, which is compiled already.
+fn compile_output(inner: &Inner, schema: &Value) -> Result<OutputSchema, RunError> {
     match &inner.output {
         Some(own) if own.as_json() == schema => Ok(own.clone()),
         Some(_) | None => OutputSchema::new(schema.clone())

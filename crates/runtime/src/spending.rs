@@ -1,23 +1,23 @@
-//! What an agent may spend.
+//! The budgets of an agent, and the upper bound of what a model call costs.
 
 use std::sync::Arc;
 
 use adjutant_core::{Allowance, Budgets, Cost, ModelId, Usage};
 use jiff::civil::Date;
 
+use crate::daily_budget::DailyBudget;
 use crate::prices::Prices;
-use crate::purse::Purse;
 
-/// The budgets of an agent, and what it has taken of those of the day. Whoever bounds no day has no
-/// purse.
+/// The budgets of an agent, with the reservations of this process in those of the day.
 #[derive(Clone)]
 pub(crate) struct SpendingLimits {
     pub(crate) budgets: Budgets,
-    pub(crate) purse: Option<Arc<Purse>>,
+    /// `None`: no budget per day is set.
+    pub(crate) daily_budget: Option<Arc<DailyBudget>>,
 }
 
 impl SpendingLimits {
-    /// Whether it matters to any budget that tools run.
+    /// Returns true if a budget limits the number or the time of tool calls.
     pub(crate) fn bounds_tools(&self) -> bool {
         let bounds =
             |allowance: &Allowance| allowance.tool_calls.is_some() || allowance.time.is_some();
@@ -32,12 +32,13 @@ impl SpendingLimits {
     }
 }
 
-/// The most that so many tokens cost: none read from a cache, and all of them written to one if
-/// that has a price. `None`: the price is not known.
-pub(crate) fn most_it_costs(
+/// Returns the most that so many tokens cost: none read from a cache, and all of them written to
+/// one if that has a price. `None`: the price is not known.
+pub(crate) fn max_cost(
     prices: &Prices,
     model: &ModelId,
-    (input, output): (u64, u64),
+    input: u64,
+    output: u64,
     on: Date,
 ) -> Option<Cost> {
     let plain = Usage {
@@ -53,5 +54,6 @@ pub(crate) fn most_it_costs(
         prices.cost(model, &plain, on)?,
         prices.cost(model, &written, on),
     );
+    // Some providers charge more for writing their cache than for plain input.
     Some(written.map_or(plain, |written| written.max(plain)))
 }

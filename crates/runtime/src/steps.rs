@@ -1,17 +1,15 @@
-//! The journaled steps of one turn: what was recorded is never done again, what is done is recorded
-//! first or at once.
+//! The journaled steps of one turn. A step that is recorded is not executed again; a call is
+//! recorded before it is executed.
 
-mod answers; // what a person says to what waits
-mod budget; // what a step may spend
-mod call; // what is known of a call before it runs
-mod calls; // one call, from its intent to its end
-mod early_end; // time and cancellation
-mod in_store; // a call that is one transaction
-mod model; // one call of the model
-mod others; // words of others
-mod prepared; // a request before it is sent
-mod round; // the calls of one answer
-mod summarise; // room for a request
+mod answers; // answers of people and results of client-side tools
+mod budget; // budget reservations
+mod calls; // one tool call, from its intent to its end
+mod model; // one model call
+mod prepare; // fits a request into the context window, by compaction if needed
+mod round; // the tool calls of one answer
+mod stop; // deadline and cancellation
+mod transactional; // calls whose effect is one transaction with the journal
+mod untrusted; // whether a model has read text of others
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,8 +19,8 @@ use std::time::Duration;
 use adjutant_core::conversation::CurrentTurn;
 use adjutant_core::turn::{CallEnd, StopReason};
 use adjutant_core::{
-    CallId, CancellationToken, ConversationKey, Event, GateVerdict, GenerateResponse,
-    IdempotencyKey, InputId, ModelError, OutcomeCategory, Past, ProgressListener, ToolChoice,
+    CallId, CancellationToken, ConversationKey, Event, GateVerdict, GenerateResponse, GivenHistory,
+    IdempotencyKey, InputId, ModelError, OutcomeCategory, ProgressListener, ToolChoice,
     ToolContext, TraceContext, TurnEnd, TurnId,
 };
 use tokio::sync::Mutex;
@@ -31,41 +29,58 @@ use uuid::Uuid;
 use crate::RunError;
 use crate::event::RunEvent;
 use crate::faults::boundary;
-use crate::heart::Hold;
+use crate::heartbeat::Lease;
 use crate::inner::Inner;
 use crate::log::Log;
 use crate::stream::Emitter;
 use crate::turn_tools::TurnTools;
-use early_end::EarlyEnd;
+use stop::StopConditions;
 
-/// Time after which a look that failed is repeated.
-const AGAIN: Duration = Duration::from_secs(1);
+/// Pause before a failed query of the journal is repeated.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// What a step gave, or that the turn has to stop.
+/// The result of a step that a stop of the turn may interrupt.
 pub(crate) enum Step<T> {
-    /// It gave this.
+    /// The step ended with this value.
     Done(T),
-    /// Nobody waits any more, or time is up; calls that ended until then.
+    /// The turn has to stop; with the calls that ended until then.
     Stopped(StopReason, Vec<(CallId, CallEnd)>),
 }
 
-/// What became of a model call.
-pub(crate) enum Replied {
-    /// It was sent, and answered or failed.
+/// The end of a model call.
+pub(crate) enum ModelReply {
+    /// The request was sent, and answered or failed.
     Sent(Result<GenerateResponse, ModelError>),
-    /// It cannot be made to fit.
+    /// The request does not fit the context window and was not sent.
     TooLong(ModelError),
 }
 
-/// What a human's answers led to.
-pub(crate) enum Answered {
-    /// Everything was answered; approved calls ran. With results that others brought comes what the
-    /// model may call next.
+/// The result of reading the answers to pending calls.
+pub(crate) enum AnswersOutcome {
+    /// Every call was answered, and approved ones ran. Results of client-side tools may come with a
+    /// choice of what the model may call next.
     Ends(Vec<(CallId, CallEnd)>, Option<ToolChoice>),
-    /// Something still waits.
+    /// A call still waits, and the lease was released.
     Parked,
     /// The turn has to stop; calls that ended until then.
     Stopped(StopReason, Vec<(CallId, CallEnd)>),
+}
+
+/// The parts of [`Steps`].
+pub(crate) struct StepsSetup<'a> {
+    pub(crate) inner: &'a Inner,
+    pub(crate) key: &'a ConversationKey,
+    pub(crate) turn: TurnId,
+    /// The history that the turn was given, recorded with its first model call.
+    pub(crate) past: GivenHistory,
+    pub(crate) trace: Option<TraceContext>,
+    pub(crate) tools: TurnTools<'a>,
+    pub(crate) log: Log,
+    pub(crate) emitter: &'a Emitter,
+    pub(crate) cancelled: &'a CancellationToken,
+    pub(crate) lease: &'a Lease,
+    /// Time from now in which the turn must end. `None`: it has no deadline.
+    pub(crate) deadline: Option<Duration>,
 }
 
 /// The steps of one turn of one conversation.
@@ -73,30 +88,35 @@ pub(crate) struct Steps<'a> {
     inner: &'a Inner,
     key: &'a ConversationKey,
     turn: TurnId,
-    /// The words of the person that it answers.
+    /// The user's message that the turn answers.
     message: Arc<str>,
-    /// The trace that it belongs to.
+    /// The distributed trace that the turn belongs to.
     trace: Option<TraceContext>,
-    /// The part of the conversation that the turn was given, for whoever shows it.
-    past: Past,
+    /// The history that the turn was given, for its trace.
+    past: GivenHistory,
     emitter: &'a Emitter,
-    hold: &'a Hold,
+    lease: &'a Lease,
     tools: TurnTools<'a>,
-    early_end: EarlyEnd,
+    early_end: StopConditions,
     model_calls: AtomicU32,
     log: Mutex<Log>,
 }
 
 impl<'a> Steps<'a> {
-    pub(crate) fn new(
-        inner: &'a Inner,
-        key: &'a ConversationKey,
-        (turn, past, trace): (TurnId, Past, Option<TraceContext>),
-        tools: TurnTools<'a>,
-        log: Log,
-        (emitter, cancelled, hold): (&'a Emitter, &CancellationToken, &'a Hold),
-        time: Option<Duration>,
-    ) -> Self {
+    pub(crate) fn new(setup: StepsSetup<'a>) -> Self {
+        let StepsSetup {
+            inner,
+            key,
+            turn,
+            past,
+            trace,
+            tools,
+            log,
+            emitter,
+            cancelled,
+            lease,
+            deadline,
+        } = setup;
         let message = log
             .conversation()
             .current()
@@ -111,32 +131,32 @@ impl<'a> Steps<'a> {
             trace,
             past,
             emitter,
-            hold,
+            lease,
             tools,
-            early_end: EarlyEnd::new(cancelled, time),
+            early_end: StopConditions::new(cancelled, deadline),
             model_calls: AtomicU32::new(0),
             log: Mutex::new(log),
         }
     }
 
-    /// Gives the conversation back, as it is after what was done.
+    /// Returns the conversation with everything that the steps recorded.
     pub(crate) fn into_log(self) -> Log {
         self.log.into_inner()
     }
 
-    /// Stops the turn, because this input says so.
+    /// Stops the turn on behalf of a cancelling input.
     pub(crate) fn stop(&self, input: InputId) {
         self.early_end.stop(input);
     }
 
-    /// Looks at each input whether the person, maybe through another process, has stopped the turn.
+    /// Stops the turn once a cancellation is accepted, perhaps by another process. Never returns.
     pub(crate) async fn watch(&self) -> Infallible {
         loop {
-            self.hold.waiter.input().await;
+            self.lease.changes.input_accepted().await;
             let stops = loop {
                 match self.inner.journal.cancellation(self.key).await {
                     Ok(stops) => break stops,
-                    Err(_) => tokio::time::sleep(AGAIN).await,
+                    Err(_) => tokio::time::sleep(RETRY_PAUSE).await,
                 }
             };
             if let Some(input) = stops {
@@ -146,8 +166,8 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Writes the end, which takes the cancellation that led to it, and gives the conversation
-    /// back.
+    /// Writes the end of the turn, which takes the cancellation that led to it, and releases the
+    /// lease.
     pub(crate) async fn finish(&self, end: TurnEnd) -> Result<(), RunError> {
         let input = self
             .early_end
@@ -172,7 +192,7 @@ impl<'a> Steps<'a> {
         Ok(())
     }
 
-    /// Returns the trace with a new operation in it, for whoever is asked next.
+    /// Returns the trace context of a new operation, for a model or an MCP server.
     fn operation(&self) -> Option<TraceContext> {
         self.trace
             .as_ref()
@@ -187,14 +207,14 @@ impl<'a> Steps<'a> {
             turn: self.turn,
             call: call.clone(),
             message: self.message.clone(),
-            key: IdempotencyKey::of(self.key.conversation, self.turn, call),
+            key: IdempotencyKey::for_call(self.key.conversation, self.turn, call),
             cancelled: self.early_end.cancelled().clone(),
             trace: self.operation(),
             progress: ProgressListener::default(),
         }
     }
 
-    /// Records what is lost without harm: it is written with what comes next.
+    /// Records an event whose loss in a crash is harmless; it is written with the next append.
     async fn record(&self, event: Event) {
         self.log.lock().await.record(self.inner.now(), event);
     }
@@ -207,14 +227,18 @@ impl<'a> Steps<'a> {
         Ok(())
     }
 
-    /// Reads something of the turn. `None`: it has not begun, which does not happen.
-    async fn look<T>(&self, read: impl FnOnce(&CurrentTurn) -> T) -> Option<T> {
+    /// Reads from the state of the turn. `None` only if no turn has started, which cannot happen
+    /// here.
+    async fn with_turn<T>(&self, read: impl FnOnce(&CurrentTurn) -> T) -> Option<T> {
         self.log.lock().await.conversation().current().map(read)
     }
 
+    /// Searches the state of the turn.
+    async fn find<T>(&self, search: impl FnOnce(&CurrentTurn) -> Option<T>) -> Option<T> {
+        self.with_turn(search).await.flatten()
+    }
+
     async fn recorded_verdict(&self, wanted: &CallId) -> Option<GateVerdict> {
-        self.look(|turn| turn.verdict(wanted).cloned())
-            .await
-            .flatten()
+        self.find(|turn| turn.verdict(wanted).cloned()).await
     }
 }

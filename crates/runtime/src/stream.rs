@@ -1,4 +1,4 @@
-//! The way to an answer: who is told, and the stream of what they are told.
+//! A run as a stream of events, and the receivers of events.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,65 +8,95 @@ use adjutant_core::port::Worker;
 use adjutant_core::{AgentResponse, CancellationToken};
 use futures::Stream;
 use tokio::sync::mpsc;
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::JoinHandle;
 use tokio_util::sync::DropGuard;
 use tracing::Instrument as _;
 
-use crate::audience::Telling;
 use crate::event::RunEvent;
+use crate::turn_listeners::TurnPublisher;
 use crate::{RunContext, RunError};
 
-/// How many events wait for a slow listener before the turn waits with them.
+/// Events buffered for a slow reader before the turn waits for it.
 pub(crate) const QUEUE: usize = 256;
 
-/// Sends events to whoever listens, if anybody does.
+/// The receiver of a turn's events.
 #[derive(Default)]
 pub(crate) enum Emitter {
-    /// Nobody does.
+    /// Discards all events.
     #[default]
-    Nobody,
-    /// The one who began the run.
-    One(mpsc::Sender<RunEvent>),
-    /// Those who wait for it elsewhere.
-    Audience(Telling),
+    Silent,
+    /// The stream that started the run.
+    Stream(mpsc::Sender<RunEvent>),
+    /// Listeners in other tasks and processes.
+    Listeners(TurnPublisher),
 }
 
 impl Emitter {
-    /// Sends an event, which is made only if somebody listens.
+    /// Sends an event, which is built only if there is a receiver.
     pub(crate) async fn emit(&self, event: impl FnOnce() -> RunEvent) {
         match self {
-            Self::Nobody => {}
-            // A listener that has gone away stops nothing by that alone; dropping the stream
-            // cancels.
-            Self::One(sender) => drop(sender.send(event()).await),
-            Self::Audience(telling) => telling.tell(event).await,
+            Self::Silent => {}
+            // A closed channel does not stop the turn; dropping the stream cancels it by its token.
+            Self::Stream(sender) => drop(sender.send(event()).await),
+            Self::Listeners(publisher) => publisher.publish(event).await,
         }
     }
 
-    /// Says that a worker begins with a turn or goes on with it, also to those who want to know the
-    /// end only.
-    pub(crate) async fn emit_begun(&self, worker: Worker<'_>, event: impl FnOnce() -> RunEvent) {
+    /// Sends the event that a worker starts or continues a turn, also to listeners that want the
+    /// end of the turn only.
+    pub(crate) async fn emit_turn_started(
+        &self,
+        worker: Worker<'_>,
+        event: impl FnOnce() -> RunEvent,
+    ) {
         match self {
-            Self::Audience(telling) => telling.tell_begun(worker, event).await,
-            Self::Nobody | Self::One(_) => self.emit(event).await,
+            Self::Listeners(publisher) => publisher.publish_turn_started(worker, event).await,
+            Self::Silent | Self::Stream(_) => self.emit(event).await,
         }
     }
 
-    /// Tells those who wait elsewhere how a turn ended, or that it waits for a person.
-    pub(crate) async fn emit_turn(&self, conversation: &Conversation) {
-        if let Self::Audience(telling) = self {
-            telling.tell_turn(conversation).await;
+    /// Sends the state of a turn that ended or waits for a person to listeners elsewhere.
+    pub(crate) async fn emit_turn_state(&self, conversation: &Conversation) {
+        if let Self::Listeners(publisher) = self {
+            publisher.publish_turn_state(conversation).await;
         }
     }
 
-    /// Returns whether nobody listens.
-    pub(crate) fn is_nobody(&self) -> bool {
-        matches!(self, Self::Nobody)
+    /// Returns true if all events are discarded.
+    pub(crate) fn is_silent(&self) -> bool {
+        matches!(self, Self::Silent)
     }
 }
 
-/// The events of one run, and its result. Dropping it stops the turn as [`RunContext::cancelled`]
-/// does, unless it is [`RunStream::detached`].
+/// The events of one run, and its result. Dropping the stream stops the turn as
+/// [`RunContext::cancelled`] does, unless it is [`detached`](RunStream::detached).
+///
+/// It is also a [`Stream`] of [`RunEvent`]s.
+///
+/// # Examples
+///
+/// ```
+/// use adjutant_providers::scripted::{ScriptedModel, text};
+/// use adjutant_runtime::{Agent, RunContext, RunEvent};
+///
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let agent = Agent::builder("helper")
+///     .model(ScriptedModel::new([text("It is noon.").in_pieces(3)]))
+///     .instruction("Be brief.")
+///     .build()?;
+/// let mut stream = agent.stream(&RunContext::default(), "What time is it?");
+/// let mut streamed = String::new();
+/// while let Some(event) = stream.next().await {
+///     if let RunEvent::Text(piece) = event {
+///         streamed += &piece;
+///     }
+/// }
+/// let (response, _context) = stream.finish().await?;
+/// assert_eq!(response.content, streamed);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct RunStream {
     events: mpsc::Receiver<RunEvent>,
@@ -75,16 +105,26 @@ pub struct RunStream {
 }
 
 impl RunStream {
-    pub(crate) fn start<F>(
+    /// Spawns a run, with its events or without. A task of its own, so that the run ends orderly
+    /// when its caller is dropped.
+    pub(crate) fn spawn<F>(
         cancelled: &CancellationToken,
+        is_streamed: bool,
         run: impl FnOnce(Emitter, CancellationToken) -> F,
     ) -> Self
     where
         F: Future<Output = Result<(AgentResponse, RunContext), RunError>> + Send + 'static,
     {
         let (sender, events) = mpsc::channel(QUEUE);
+        let emitter = match is_streamed {
+            true => Emitter::Stream(sender),
+            false => Emitter::Silent,
+        };
+        // A child token: dropping the stream must not cancel the caller's own token, which other
+        // runs may share.
         let stop = cancelled.child_token();
-        let task = tokio::spawn(run(Emitter::One(sender), stop.clone()).in_current_span());
+        // In the caller's span, so that log lines of the turn name its HTTP request.
+        let task = tokio::spawn(run(emitter, stop.clone()).in_current_span());
         Self {
             events,
             task,
@@ -92,8 +132,7 @@ impl RunStream {
         }
     }
 
-    /// The same events, of a turn that goes on to its end also when nobody holds the stream any
-    /// more.
+    /// Returns the stream of a turn that runs to its end even if the stream is dropped.
     #[must_use]
     pub fn detached(mut self) -> Self {
         if let Some(guard) = self.stop_on_drop.take() {
@@ -102,38 +141,23 @@ impl RunStream {
         self
     }
 
-    /// Runs something whose events nobody reads, in a task as [`RunStream::start`] does: a caller
-    /// that goes away stops it, and it comes to an end of its own.
-    pub(crate) async fn unheard<F>(
-        cancelled: &CancellationToken,
-        run: impl FnOnce(Emitter, CancellationToken) -> F,
-    ) -> Result<(AgentResponse, RunContext), RunError>
-    where
-        F: Future<Output = Result<(AgentResponse, RunContext), RunError>> + Send + 'static,
-    {
-        let stop = cancelled.child_token();
-        let _stop_on_drop = stop.clone().drop_guard();
-        ended(tokio::spawn(run(Emitter::default(), stop).in_current_span()).await)
-    }
-
-    /// The next event; `None` after the last.
+    /// Returns the next event, or `None` after the last one.
     pub async fn next(&mut self) -> Option<RunEvent> {
         self.events.recv().await
     }
 
-    /// Waits for the end: the response, and the context with both messages in it.
+    /// Waits for the end of the run. Returns the response, and the context with both messages in
+    /// it. Events that were not read are discarded.
     ///
     /// # Errors
     /// [`RunError`] if no turn could start or be written.
     pub async fn finish(mut self) -> Result<(AgentResponse, RunContext), RunError> {
         while self.events.recv().await.is_some() {}
-        ended((&mut self.task).await)
+        (&mut self.task).await.unwrap_or_else(|error| {
+            tracing::error!(%error, "the task of a run died");
+            Err(RunError::CannotContinue(format!("its task died: {error}")))
+        })
     }
-}
-
-/// Returns what a task ended with.
-fn ended<T>(joined: Result<Result<T, RunError>, JoinError>) -> Result<T, RunError> {
-    joined.unwrap_or_else(|error| Err(RunError::CannotContinue(format!("its task died: {error}"))))
 }
 
 impl Stream for RunStream {

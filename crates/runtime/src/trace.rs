@@ -2,19 +2,19 @@
 
 use adjutant_core::port::{Journal, StoreError};
 use adjutant_core::{
-    ConversationKey, Event, LogContent, Past, Recorded, Step, TurnId, conversation,
+    ConversationKey, Event, GivenHistory, LogContent, Recorded, Step, TurnId, conversation,
 };
 
 /// Reads the steps of a turn from a journal, see [`adjutant_core::trace`]. Empty if the user has no
-/// such turn there.
+/// such turn.
 ///
-/// Reads no more in a longer conversation: the turn, the turns before it whose messages its first
-/// request had, and the one that has the summary in front of them. A turn that does not say which
-/// those are is read with the whole conversation: one whose first model call has no reply yet, or
-/// was given up, and one of before that was written down.
+/// It reads the turn, the earlier turns whose messages its first request had, and the one with the
+/// summary in front of them; so the cost does not grow with the conversation. If the turn does not
+/// record its history (no model call was answered, or an older version wrote it), the whole
+/// conversation is read.
 ///
 /// # Errors
-/// [`StoreError`].
+/// [`StoreError`] if the journal cannot be read.
 pub async fn read_trace(
     journal: &(impl Journal + ?Sized),
     key: &ConversationKey,
@@ -25,17 +25,12 @@ pub async fn read_trace(
         return Ok(Vec::new());
     };
     let of_turn = || read.events.iter().map(|recorded| &*recorded.event);
-    let mut events = match (conversation::past(of_turn()), of_turn().next()) {
+    let mut events = match (conversation::given_history(of_turn()), of_turn().next()) {
         (Some(past), Some(Event::TurnStarted { limits, .. })) => {
-            before(
-                journal,
-                key,
-                read.after + 1,
-                (past, limits.history_messages_max),
-            )
-            .await?
+            let began = read.after + 1;
+            events_before(journal, key, began, past, limits.history_messages_max).await?
         }
-        // It asked no model, so nothing of before was sent.
+        // A call without a model sends no history.
         (None, Some(Event::TurnStarted { call: Some(_), .. })) => Vec::new(),
         _ => {
             let loaded = journal.load(key).await?;
@@ -46,14 +41,15 @@ pub async fn read_trace(
     Ok(adjutant_core::trace(&events, turn, content))
 }
 
-/// Reads the events before the place at which a turn began that have what it was given.
-async fn before(
+/// Reads the events before a turn that contain the history it was given.
+async fn events_before(
     journal: &(impl Journal + ?Sized),
     key: &ConversationKey,
     began: u64,
-    (past, messages_max): (&Past, Option<usize>),
+    past: &GivenHistory,
+    messages_max: Option<usize>,
 ) -> Result<Vec<Recorded>, StoreError> {
-    // A turn has a message of a person at least.
+    // A turn has at least one message, so this many turns have enough messages.
     let turns =
         u32::try_from(messages_max.unwrap_or(past.messages).min(past.messages)).unwrap_or(u32::MAX);
     let mut events = match turns {

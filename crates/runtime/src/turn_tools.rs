@@ -1,5 +1,4 @@
-//! The tools of one turn: the agent's, unless the turn has none, and those that its caller
-//! executes.
+//! The tools of one turn: the agent's own and client-side ones.
 
 use std::sync::LazyLock;
 
@@ -8,13 +7,12 @@ use adjutant_core::{ClientSide, ClientTools, Gate, InvalidClientSide, ToolSet, T
 use crate::RunError;
 use crate::inner::Inner;
 
-/// The gate of turns that are words and nothing else: it knows no tool, whatever a model calls.
+/// The gate of turns without tools ([`TurnLimits::words_only`]): every call is of an unknown tool.
 static NO_TOOLS: LazyLock<Gate> = LazyLock::new(Gate::default);
 
-/// Checks what the sender of a message brings along, for an agent that can use it.
+/// Checks the client-side tools and context of a message against the agent.
 pub(crate) fn check_client(inner: &Inner, client: &ClientSide) -> Result<(), InvalidClientSide> {
-    // Its one round of constrained actions is all that such a model is asked for when there are
-    // tools.
+    // A weak model gets one round of constrained tool calling, which cannot wait for a client.
     if !client.tools.is_empty() && inner.model.capabilities().weak_tools {
         return Err(InvalidClientSide::WeakModel {
             model: inner.model.id().clone(),
@@ -30,8 +28,8 @@ pub(crate) struct TurnTools<'a> {
 }
 
 impl<'a> TurnTools<'a> {
-    /// Returns the tools of a turn that was started with these bounds and this of its caller.
-    pub(crate) fn of(
+    /// Returns the tools of a turn with these recorded limits and client-side tools.
+    pub(crate) fn new(
         inner: &'a Inner,
         limits: &TurnLimits,
         client: Option<&ClientSide>,
@@ -39,7 +37,7 @@ impl<'a> TurnTools<'a> {
         let unusable =
             |error| RunError::CannotContinue(format!("the tools of its caller: {error}"));
         let client = client
-            .map(ClientTools::of)
+            .map(ClientTools::compile)
             .transpose()
             .map_err(unusable)?
             .unwrap_or_default();
@@ -61,13 +59,13 @@ impl<'a> TurnTools<'a> {
         self.gate
     }
 
-    /// Returns the tools that the caller executes.
+    /// Returns the client-side tools.
     pub(crate) fn client(&self) -> &ClientTools {
         &self.client
     }
 
-    /// Returns what a model is offered. What was recorded with the turn holds: of two tools of one
-    /// name it is the caller's, if the agent got its own later.
+    /// Returns the tools that the model is offered. A client-side tool that was recorded with the
+    /// turn wins over one of the same name that the agent got later.
     pub(crate) fn offered(&self) -> ToolSet {
         let own = self.gate.registry.tool_set();
         if self.client.is_empty() {

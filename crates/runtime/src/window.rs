@@ -1,21 +1,22 @@
-//! How full a conversation's window is.
+//! Context window usage: the tokens that a conversation's next request takes.
 
 use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::turn::{
-    Parts, Room, ToolStyle, Turn, TurnSetup, estimate_tokens, fit, parts_of, said_in,
+    ToolStyle, Turn, TurnSetup, WindowCapacity, estimate_tokens, fit, parts_of, said_in,
 };
-use adjutant_core::{ConversationKey, Message, ToolChoice, TurnId, UserId, WindowShare};
-use uuid::Uuid;
+use adjutant_core::{ConversationKey, Message, UserId, WindowShare};
 
 use crate::inner::Inner;
+use crate::run::setup;
+use crate::turn_tools::TurnTools;
 use crate::{Agent, RunError};
 
-/// How tokens are counted.
+/// The method by which tokens were counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Counting {
-    /// With the model's own tokenizer.
+    /// Counted with the model's own tokenizer.
     Tokenizer,
     /// Estimated from the text, and corrected by what the provider reported in this conversation.
     Calibrated,
@@ -23,42 +24,42 @@ pub enum Counting {
     Estimated,
 }
 
-/// What the next request of a conversation takes of the model's window, before the person's next
-/// words. All numbers are tokens.
+/// The tokens that the next request of a conversation takes of the model's context window, without
+/// the next message.
 ///
-/// It is the request as it would be sent: what would be left out of it is not counted.
+/// It is the request as it would be sent: messages that would be left out are not counted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct ContextUse {
-    /// The instruction, with what is made anew for every turn.
+    /// Tokens of the instruction, with the text that is added for every turn.
     pub instruction: u32,
-    /// The tools and the schema of the answer.
+    /// Tokens of the tool definitions and the output schema.
     pub tools: u32,
-    /// What stands for old turns.
+    /// Tokens of the summary that replaces old turns.
     pub summary: u32,
-    /// What was said, and the calls.
+    /// Tokens of messages and tool calls.
     pub history: u32,
-    /// What tools answered.
+    /// Tokens that results of tool calls take.
     pub results: u32,
-    /// What the provider counts beside that.
+    /// Tokens that the provider reports beyond these parts.
     pub other: u32,
-    /// What fits into the model's window.
+    /// Size of the model's context window in tokens.
     pub window: u32,
-    /// Kept free of it for the answer.
+    /// Tokens of the window that are kept free for the answer.
     pub reserve: u32,
-    /// How this was counted.
+    /// The method by which these tokens were counted.
     pub counting: Counting,
-    /// The share of what is usable at which old turns are summarised. `None`: never.
+    /// The share of the usable window at which compaction starts. `None`: never.
     pub summarize_at: Option<WindowShare>,
-    /// How many messages of the conversation, from its beginning, a summary stands for. `None`:
-    /// there is none.
+    /// Number of messages, from the beginning of the conversation, that a summary replaces. `None`:
+    /// there is no summary.
     pub summarized_at: Option<usize>,
-    /// Something had to be left out, or would have to be.
+    /// True if messages or results have to be left out of the request.
     pub is_shortened: bool,
 }
 
 impl ContextUse {
-    /// All of it.
+    /// Returns the sum of all parts, without the reserve.
     #[must_use]
     pub fn total(&self) -> u32 {
         [
@@ -73,19 +74,19 @@ impl ContextUse {
         .fold(0, u32::saturating_add)
     }
 
-    /// The window without what is kept free for the answer.
+    /// Returns the window without the reserve for the answer.
     #[must_use]
     pub fn usable(&self) -> u32 {
         self.window.saturating_sub(self.reserve)
     }
 
-    /// What is taken of what is usable: 1.0 is full.
+    /// Returns the share of the usable window that the request takes; 1.0 is full.
     #[must_use]
     pub fn share(&self) -> f64 {
         f64::from(self.total()) / f64::from(self.usable().max(1))
     }
 
-    /// Whether so large a share is taken.
+    /// Returns true if the request takes at least this share of the usable window.
     #[must_use]
     pub fn needs_summary(&self, threshold: WindowShare) -> bool {
         self.share() >= threshold.get()
@@ -93,18 +94,18 @@ impl ContextUse {
 }
 
 impl Inner {
-    /// The tokens of a text: by the model's own tokenizer, else estimated.
+    /// Returns the tokens of a text: counted by the model's own tokenizer, else estimated.
     pub(crate) fn count(&self, text: &str) -> u32 {
         self.model
             .count_tokens(text)
             .unwrap_or_else(|| estimate_tokens(text))
     }
 
-    /// What fits into a request with so long an answer.
-    pub(crate) fn room(&self, conversation: &Conversation, answer: Option<u32>) -> Room {
+    /// Returns the room for a request whose answer has at most `answer` tokens.
+    pub(crate) fn room(&self, conversation: &Conversation, answer: Option<u32>) -> WindowCapacity {
         let window = self.model.capabilities().context_window;
         let calibration = conversation.calibration(self.model.id(), self.has_tokenizer());
-        Room::new(window, answer.unwrap_or(OUTPUT_TOKENS_MAX), calibration)
+        WindowCapacity::new(window, answer.unwrap_or(OUTPUT_TOKENS_MAX), calibration)
     }
 
     fn has_tokenizer(&self) -> bool {
@@ -117,30 +118,19 @@ impl Inner {
         conversation: &Conversation,
     ) -> Result<ContextUse, RunError> {
         let (instruction, _) = self.instruction_for(user).await;
-        let mut past = conversation.recalled_now();
+        let mut past = conversation.turn_history_now();
         if let Some(open) = conversation.open_turn() {
             past.messages.extend(said_in(conversation.recent(), open));
         }
         let summarized_at = past.summary.as_ref().map(|summary| summary.summarized_at);
+        // A turn needs a message: this one stands for the next, and its tokens are deducted below.
         let next = ".";
+        let tools = TurnTools::new(self, &self.limits, None)?;
+        let (message, chars) = (next.to_owned(), next.len());
         let turn = Turn::new(TurnSetup {
-            turn: TurnId(Uuid::nil()),
-            model: self.model.id().clone(),
-            instruction,
             recalled: past,
-            call: None,
-            message: next.to_owned(),
-            message_chars: next.len(),
-            told: Vec::new(),
-            tools: self.gate.registry.tool_set(),
-            choice: ToolChoice::Auto,
-            context: String::new(),
-            control_functions: self.control_functions,
-            config: self.config.clone(),
-            limits: self.limits.clone(),
             style: ToolStyle::Native,
-            output: self.output.clone(),
-            schema_support: self.model.capabilities().response_schema,
+            ..setup(self, &self.limits, &tools, instruction, message, chars)
         })?;
         let count = |text: &str| self.count(text);
         let block = turn.summary_block();
@@ -151,23 +141,17 @@ impl Inner {
             Ok(fitted) => (fitted.request, fitted.is_shortened),
             Err(_) => (request, true),
         };
-        let Parts {
-            instruction,
-            tools,
-            summary,
-            history,
-            results,
-        } = parts_of(&request, block.as_deref(), &count);
+        let parts = parts_of(&request, block.as_deref(), &count);
         let not_said = Message::user(next)
             .map_or(0, |next| adjutant_core::turn::message_tokens(&next, &count));
         let calibration = room.calibration();
         let tokens = |counted| calibration.share_of(counted);
         Ok(ContextUse {
-            instruction: tokens(instruction),
-            tools: tokens(tools),
-            summary: tokens(summary),
-            history: tokens(history.saturating_sub(not_said)),
-            results: tokens(results),
+            instruction: tokens(parts.instruction),
+            tools: tokens(parts.tools),
+            summary: tokens(parts.summary),
+            history: tokens(parts.history.saturating_sub(not_said)),
+            results: tokens(parts.results),
             other: calibration.overhead(),
             window: room.window(),
             reserve: room.reserve(),
@@ -184,13 +168,13 @@ impl Inner {
 }
 
 impl Agent {
-    /// What the next request of a conversation takes of the model's window, by part. New to the
-    /// journal: the instruction and the tools.
+    /// Returns the tokens that the next request of a conversation takes of the context window, by
+    /// part. For a conversation that the journal does not know: the instruction and the tools.
     ///
     /// # Errors
-    /// [`RunError::Store`].
+    /// [`RunError::Store`] if the conversation cannot be read.
     pub async fn context_use(&self, key: &ConversationKey) -> Result<ContextUse, RunError> {
-        let inner = self.inner().of(&key.user);
+        let inner = self.inner().for_user(&key.user);
         match inner.current(key).await? {
             Some(known) => inner.context_use(&key.user, known.conversation()).await,
             None => {

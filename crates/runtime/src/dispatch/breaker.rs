@@ -1,76 +1,76 @@
-//! Leaves a dispatcher alone that does not do what it is asked for.
+//! A circuit breaker: suspends a dispatch that fails, and tries it again from time to time.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The weight of a failure. A success makes up for one part of it: one failure in twenty calls is
-/// borne.
+/// The weight of a failure against successes of weight 1: one failure in twenty calls is tolerated.
 const FAILURE: u32 = 20;
-/// The count at which nobody is asked any more.
+/// The count at which dispatch is suspended: three failures in a row.
 const LIMIT: u32 = 3 * FAILURE;
-/// Time until somebody is asked again, for the first time. It doubles while that fails.
+/// Time until the first trial call of a suspended dispatch. It doubles with each trial that fails.
 const PAUSE: Duration = Duration::from_secs(5);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// Counts what succeeds and what fails.
+/// Counts successes and failures, and decides whether a call may be made.
 #[derive(Debug, Default)]
 pub(crate) struct Breaker(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     count: u32,
-    open: Option<Open>,
+    suspended: Option<Suspension>,
 }
 
-/// Nobody is asked, but one from time to time.
+/// The state of a suspended dispatch.
 #[derive(Debug)]
-struct Open {
+struct Suspension {
     until: Instant,
     pause: Duration,
-    /// Somebody is asked at the moment, to see whether it works again.
-    tries: bool,
+    /// True while a trial call runs.
+    is_trying: bool,
 }
 
-/// Leave to ask. Dropped without [`Leave::succeeded`] or [`Leave::failed`], it counts as neither.
+/// A permit for one call. Dropped without [`Permit::succeeded`] or [`Permit::failed`], the call
+/// counts as neither.
 #[derive(Debug)]
-pub(crate) struct Leave<'a> {
+pub(crate) struct Permit<'a> {
     breaker: &'a Breaker,
     is_trial: bool,
 }
 
 impl Breaker {
-    /// Returns leave to ask, unless it is left alone at the moment.
-    pub(crate) fn leave(&self) -> Option<Leave<'_>> {
+    /// Returns a permit for one call. `None`: dispatch is suspended, and no trial is due.
+    pub(crate) fn permit(&self) -> Option<Permit<'_>> {
         let mut state = self.state();
-        let is_trial = match &mut state.open {
+        let is_trial = match &mut state.suspended {
             None => false,
-            Some(open) if !open.tries && Instant::now() >= open.until => {
-                open.tries = true;
+            Some(open) if !open.is_trying && Instant::now() >= open.until => {
+                open.is_trying = true;
                 true
             }
             Some(_) => return None,
         };
-        Some(Leave {
+        Some(Permit {
             breaker: self,
             is_trial,
         })
     }
 
-    /// Returns whether it is left alone.
+    /// Returns true while dispatch is suspended.
     pub(crate) fn is_open(&self) -> bool {
-        self.state().open.is_some()
+        self.state().suspended.is_some()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing is half done while it is locked.
+        // A panic under the lock leaves no partial update, so a poisoned lock is usable.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Leave<'_> {
-    /// Counts a success. Returns whether it is the first one after it was left alone.
+impl Permit<'_> {
+    /// Counts a success. Returns true if it ends a suspension.
     pub(crate) fn succeeded(self) -> bool {
         let mut state = self.breaker.state();
         if self.is_trial {
@@ -81,30 +81,30 @@ impl Leave<'_> {
         false
     }
 
-    /// Counts a failure. Returns whether it is left alone from now on.
+    /// Counts a failure. Returns true if it suspends dispatch.
     pub(crate) fn failed(self) -> bool {
         let mut state = self.breaker.state();
-        match &mut state.open {
+        match &mut state.suspended {
             Some(open) if self.is_trial => {
                 let pause = (open.pause * 2).min(PAUSE_MAX);
-                *open = Open {
+                *open = Suspension {
                     until: Instant::now() + pause,
                     pause,
-                    tries: false,
+                    is_trying: false,
                 };
                 false
             }
-            // It was asked before.
+            // A call from before the suspension.
             Some(_) => false,
             None => {
                 state.count += FAILURE;
                 if state.count < LIMIT {
                     return false;
                 }
-                state.open = Some(Open {
+                state.suspended = Some(Suspension {
                     until: Instant::now() + PAUSE,
                     pause: PAUSE,
-                    tries: false,
+                    is_trying: false,
                 });
                 true
             }
@@ -112,12 +112,12 @@ impl Leave<'_> {
     }
 }
 
-impl Drop for Leave<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         if self.is_trial
-            && let Some(open) = &mut self.breaker.state().open
+            && let Some(open) = &mut self.breaker.state().suspended
         {
-            open.tries = false;
+            open.is_trying = false;
         }
     }
 }
@@ -127,34 +127,34 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn who_fails_is_left_alone_and_tried_again() {
+    async fn a_dispatch_that_fails_is_suspended_and_tried_again() {
         let breaker = Breaker::default();
-        let fails = || breaker.leave().unwrap().failed();
+        let fails = || breaker.permit().unwrap().failed();
         assert_eq!([fails(), fails(), fails()], [false, false, true]);
-        assert!(breaker.leave().is_none());
+        assert!(breaker.permit().is_none());
         tokio::time::advance(PAUSE).await;
-        // One is asked, and while nothing is known of it nobody else.
-        let trial = breaker.leave().unwrap();
-        assert!(breaker.leave().is_none());
+        // One trial runs, and no other until its result is known.
+        let trial = breaker.permit().unwrap();
+        assert!(breaker.permit().is_none());
         assert!(!trial.failed());
         tokio::time::advance(PAUSE).await;
-        assert!(breaker.leave().is_none());
+        assert!(breaker.permit().is_none());
         tokio::time::advance(PAUSE).await;
-        // Who goes away decides nothing.
-        drop(breaker.leave().unwrap());
-        assert!(breaker.is_open() && breaker.leave().unwrap().succeeded());
-        assert!(!breaker.is_open() && !breaker.leave().unwrap().succeeded());
+        // A trial that is dropped decides nothing.
+        drop(breaker.permit().unwrap());
+        assert!(breaker.is_open() && breaker.permit().unwrap().succeeded());
+        assert!(!breaker.is_open() && !breaker.permit().unwrap().succeeded());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_failure_in_a_while_is_borne_and_one_in_ten_is_not() {
+    async fn a_rare_failure_is_tolerated_and_one_in_ten_is_not() {
         let calls = |breaker: &Breaker, one_in: u32| {
             (1..=1000).any(|number| {
-                let leave = breaker.leave().unwrap();
+                let permit = breaker.permit().unwrap();
                 if number % one_in == 0 {
-                    leave.failed()
+                    permit.failed()
                 } else {
-                    leave.succeeded()
+                    permit.succeeded()
                 }
             })
         };
@@ -163,10 +163,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_asked_before_it_was_left_alone_changes_nothing_then() {
+    async fn calls_from_before_a_suspension_do_not_end_it() {
         let breaker = Breaker::default();
-        let [before, late] = [(); 2].map(|()| breaker.leave().unwrap());
-        assert!((0..3).any(|_| breaker.leave().unwrap().failed()));
+        let [before, late] = [(); 2].map(|()| breaker.permit().unwrap());
+        assert!((0..3).any(|_| breaker.permit().unwrap().failed()));
         assert!(!before.failed() && !late.succeeded() && breaker.is_open());
     }
 }

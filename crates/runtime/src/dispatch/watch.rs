@@ -1,4 +1,5 @@
-//! Signs of life of whoever is at a conversation, for those who wait for it.
+//! Liveness of the worker that runs a dispatched turn: it is pinged when it is silent, and its
+//! lease is ended when it does not answer.
 
 use std::time::Duration;
 
@@ -6,174 +7,191 @@ use adjutant_core::ConversationKey;
 use adjutant_core::port::{Change, Holder};
 use tokio::time::Instant;
 
-use crate::audience::{ASKED_ONCE, Told};
 use crate::event::RunEvent;
 use crate::inner::Inner;
+use crate::turn_listeners::{PING_INTERVAL, TurnMessage};
 
-/// Time after which this process does the work itself, if nobody has begun with it.
-pub(super) const BEGINS_WITHIN: Duration = Duration::from_secs(1);
+/// Time after which this process runs a turn itself, if no worker has started it.
+pub(super) const STARTS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Time without a word of another process after which it is asked whether it is there, and in which
-/// it answers.
+/// Silence after which another process is pinged, and time in which it must answer.
 const SILENCE: Duration = Duration::from_millis(800);
 
-/// Time by which a look is late if this process could not do anything.
+/// Delay of a check that shows that this process itself was suspended.
 const LATE: Duration = Duration::from_millis(300);
 
-/// Time after which it is looked who has a conversation that nobody was heard to begin with.
-const LOOKS: Duration = Duration::from_millis(300);
+/// Time after which the lease is looked up, if no worker was heard to start.
+const LEASE_CHECK: Duration = Duration::from_millis(300);
 
-/// Time after which it is looked again where nobody can be asked.
-const LOOKS_AGAIN: Duration = Duration::from_secs(2);
+/// Time after which the lease is looked up again, if there is no worker to ping.
+const LEASE_CHECK_AGAIN: Duration = Duration::from_secs(2);
 
-/// Time after which it is looked at a conversation that a task of this process is at.
-const LOOKS_HERE: Duration = Duration::from_secs(15);
+/// Time between checks of a conversation that another task of this process runs.
+const LOCAL_CHECK: Duration = Duration::from_secs(15);
 
-/// The worker that is at a conversation, as far as it is known.
-enum Seen {
-    Nobody,
-    /// One of this process, which stands still when this does.
-    Here,
-    /// One of another process, with the time at which it was heard last.
-    Away(Holder, Instant),
-    /// One of another process that was asked whether it is there, at that time.
-    Asked(Holder, Instant),
-    /// One that was asked again, after the store answered: it is not the store that stands still.
-    AskedAgain(Holder, Instant),
+/// The worker that runs a conversation, as far as it is known.
+enum Liveness {
+    /// No worker is known to have started.
+    Unknown,
+    /// A worker of this process, which is suspended when this task is.
+    Local,
+    /// A worker of another process, with the time of its last message.
+    Remote(Holder, Instant),
+    /// A worker of another process that was pinged at that time.
+    Pinged(Holder, Instant),
+    /// A worker that was pinged again after the store answered: the relay works, so its silence
+    /// means that it is lost.
+    PingedTwice(Holder, Instant),
 }
 
-/// Waits for signs of life of whoever is at a conversation.
+/// Watches the worker of one conversation for signs of life.
 pub(super) struct Watch {
-    /// The time until which nothing is done but waiting.
+    /// The time of the next check.
     pub(super) until: Instant,
-    seen: Seen,
-    /// True if the conversation is waited for in the store too.
-    waits: bool,
-    /// The worker that the conversation was taken from.
-    gave_up: Option<Holder>,
+    liveness: Liveness,
+    /// True if this process waits for the lease of the conversation too.
+    is_waiting: bool,
+    /// The worker whose lease was ended because it did not answer.
+    given_up: Option<Holder>,
 }
 
 impl Watch {
     pub(super) fn new(asked: Instant) -> Self {
         Self {
-            until: asked + BEGINS_WITHIN,
-            seen: Seen::Nobody,
-            waits: false,
-            gave_up: None,
+            until: asked + STARTS_WITHIN,
+            liveness: Liveness::Unknown,
+            is_waiting: false,
+            given_up: None,
         }
     }
 
-    /// Returns whether what is told is of a turn that goes on: not of one that was taken from
-    /// whoever tells it.
-    pub(super) fn listens(&self) -> bool {
-        self.gave_up.is_none()
+    /// Returns true if messages belong to the current run, and not to a worker whose lease was
+    /// ended.
+    pub(super) fn accepts_messages(&self) -> bool {
+        self.given_up.is_none()
     }
 
-    /// Returns whether nobody is known to be at it.
-    pub(super) fn sees_nobody(&self) -> bool {
-        matches!(self.seen, Seen::Nobody)
+    /// Returns true if no worker is known to run the conversation.
+    pub(super) fn has_no_worker(&self) -> bool {
+        matches!(self.liveness, Liveness::Unknown)
     }
 
-    /// Takes in that the conversation is waited for in the store.
-    pub(super) fn waits(&mut self) {
-        self.waits = true;
-        if self.sees_nobody() {
-            self.until = Instant::now() + LOOKS;
+    /// Records that this process waits for the lease of the conversation from now on.
+    pub(super) fn set_waiting(&mut self) {
+        self.is_waiting = true;
+        if self.has_no_worker() {
+            self.until = Instant::now() + LEASE_CHECK;
         }
     }
 
-    /// Takes in what was heard. Returns whether that is the first sign that somebody has begun.
-    pub(super) fn heard(&mut self, told: &Told) -> bool {
+    /// Updates the liveness by a message. Returns true if it is the first sign that a worker has
+    /// started.
+    pub(super) fn observe(&mut self, message: &TurnMessage) -> bool {
         let now = Instant::now();
-        if let Told::Begun(holder) = told {
-            self.gave_up.take_if(|gave_up| gave_up != holder);
+        if let TurnMessage::WorkerStarted(holder) = message {
+            self.given_up.take_if(|given_up| given_up != holder);
         }
-        if !self.listens() {
+        if !self.accepts_messages() {
             return false;
         }
-        let was_nobody = self.sees_nobody();
-        let (seen, wait) = match (std::mem::replace(&mut self.seen, Seen::Nobody), told) {
-            (_, Told::Begun(holder)) => (Seen::Away(holder.clone(), now), SILENCE),
-            (Seen::Nobody, Told::Event(RunEvent::TurnStarted { .. })) => (Seen::Here, LOOKS_HERE),
-            (Seen::Nobody, _) => return false,
-            (_, Told::End) => (Seen::Nobody, BEGINS_WITHIN),
-            (Seen::Here, _) => (Seen::Here, LOOKS_HERE),
-            (Seen::Away(holder, _) | Seen::Asked(holder, _) | Seen::AskedAgain(holder, _), _) => {
-                (Seen::Away(holder, now), SILENCE)
+        let had_no_worker = self.has_no_worker();
+        let (liveness, wait) = match (
+            std::mem::replace(&mut self.liveness, Liveness::Unknown),
+            message,
+        ) {
+            (_, TurnMessage::WorkerStarted(holder)) => {
+                (Liveness::Remote(holder.clone(), now), SILENCE)
             }
+            (Liveness::Unknown, TurnMessage::Event(RunEvent::TurnStarted { .. })) => {
+                (Liveness::Local, LOCAL_CHECK)
+            }
+            (Liveness::Unknown, _) => return false,
+            (_, TurnMessage::End) => (Liveness::Unknown, STARTS_WITHIN),
+            (Liveness::Local, _) => (Liveness::Local, LOCAL_CHECK),
+            (
+                Liveness::Remote(holder, _)
+                | Liveness::Pinged(holder, _)
+                | Liveness::PingedTwice(holder, _),
+                _,
+            ) => (Liveness::Remote(holder, now), SILENCE),
         };
-        (self.seen, self.until) = (seen, now + wait);
-        was_nobody && !self.sees_nobody()
+        (self.liveness, self.until) = (liveness, now + wait);
+        had_no_worker && !self.has_no_worker()
     }
 
-    /// Decides after a time without a word. Returns whether the conversation is to be waited for in
-    /// the store, to be gone on with here.
-    pub(super) async fn looks(&mut self, inner: &Inner, key: &ConversationKey) -> bool {
+    /// Checks the worker after a silence. Returns true if this process should acquire the
+    /// conversation and run it.
+    pub(super) async fn check(&mut self, inner: &Inner, key: &ConversationKey) -> bool {
         let now = Instant::now();
-        if now > self.until + LATE && !self.sees_nobody() {
-            // This process stood still itself: what was said meanwhile is still to be heard.
+        if now > self.until + LATE && !self.has_no_worker() {
+            // This process was suspended itself: messages from meanwhile are still in the queue.
             self.until = now + SILENCE;
             return false;
         }
         let heard = |holder: &Holder, since| {
-            let heard = inner.audience.heard_at(&holder.worker)?;
+            let heard = inner.listeners.last_heard_from(&holder.worker)?;
             (heard > since).then_some(heard)
         };
-        // Another may have asked a moment before, and then it was not asked once more.
+        // Another task may have pinged the worker a moment before; its answer counts too.
         let answered =
-            |holder: &Holder, asked: Instant| heard(holder, asked.checked_sub(ASKED_ONCE)?);
-        let ask = |holder: &Holder| inner.audience.ask(&*inner.journal.relay(), &holder.worker);
-        let (seen, until) = match std::mem::replace(&mut self.seen, Seen::Nobody) {
-            Seen::Here => (Seen::Here, now + LOOKS_HERE),
-            Seen::Nobody if !self.waits => (Seen::Nobody, now + LOOKS),
-            Seen::Nobody => match inner.journal.holder(key).await {
-                Ok(Some(holder)) if holder.worker != inner.heart.worker() => {
-                    ask(&holder);
+            |holder: &Holder, asked: Instant| heard(holder, asked.checked_sub(PING_INTERVAL)?);
+        let ping = |holder: &Holder| {
+            inner
+                .listeners
+                .ping(&*inner.journal.relay(), &holder.worker)
+        };
+        let (liveness, until) = match std::mem::replace(&mut self.liveness, Liveness::Unknown) {
+            Liveness::Local => (Liveness::Local, now + LOCAL_CHECK),
+            Liveness::Unknown if !self.is_waiting => (Liveness::Unknown, now + LEASE_CHECK),
+            Liveness::Unknown => match inner.journal.holder(key).await {
+                Ok(Some(holder)) if holder.worker != inner.heartbeat.worker() => {
+                    ping(&holder);
                     let asked = Instant::now();
-                    (Seen::AskedAgain(holder, asked), asked + SILENCE)
+                    (Liveness::PingedTwice(holder, asked), asked + SILENCE)
                 }
-                // It is gone on with here.
-                Ok(Some(_)) => (Seen::Here, now + LOOKS_HERE),
-                Ok(None) | Err(_) => (Seen::Nobody, now + LOOKS_AGAIN),
+                // A task of this process runs it.
+                Ok(Some(_)) => (Liveness::Local, now + LOCAL_CHECK),
+                Ok(None) | Err(_) => (Liveness::Unknown, now + LEASE_CHECK_AGAIN),
             },
-            Seen::Away(holder, since) if let Some(heard) = heard(&holder, since) => {
-                (Seen::Away(holder, heard), heard + SILENCE)
+            Liveness::Remote(holder, since) if let Some(heard) = heard(&holder, since) => {
+                (Liveness::Remote(holder, heard), heard + SILENCE)
             }
-            Seen::Asked(holder, asked) | Seen::AskedAgain(holder, asked)
+            Liveness::Pinged(holder, asked) | Liveness::PingedTwice(holder, asked)
                 if let Some(heard) = answered(&holder, asked) =>
             {
-                (Seen::Away(holder, heard), heard + SILENCE)
+                (Liveness::Remote(holder, heard), heard + SILENCE)
             }
-            Seen::Away(holder, _) => {
-                ask(&holder);
-                (Seen::Asked(holder, now), now + SILENCE)
+            Liveness::Remote(holder, _) => {
+                ping(&holder);
+                (Liveness::Pinged(holder, now), now + SILENCE)
             }
-            // Where the store stands still too, nothing could be heard.
-            Seen::Asked(holder, _) => match inner.journal.holder(key).await {
+            // The relay may use the store: if the store is slow too, silence proves nothing.
+            Liveness::Pinged(holder, _) => match inner.journal.holder(key).await {
                 Ok(Some(known)) if known == holder => {
-                    ask(&holder);
+                    ping(&holder);
                     let asked = Instant::now();
-                    (Seen::AskedAgain(holder, asked), asked + SILENCE)
+                    (Liveness::PingedTwice(holder, asked), asked + SILENCE)
                 }
-                Ok(_) => (Seen::Nobody, now + LOOKS),
-                Err(_) => (Seen::Away(holder, now), now + SILENCE),
+                Ok(_) => (Liveness::Unknown, now + LEASE_CHECK),
+                Err(_) => (Liveness::Remote(holder, now), now + SILENCE),
             },
-            Seen::AskedAgain(holder, _) => {
-                // If that fails, it is looked again.
+            Liveness::PingedTwice(holder, _) => {
+                // If this fails, the next check repeats it.
                 if inner
                     .journal
                     .end_claim(key, holder.worker())
                     .await
                     .unwrap_or_default()
                 {
-                    inner.waiting.hear(&Change::Free(key.clone()));
-                    self.gave_up = Some(holder);
+                    inner.notifier.notify(&Change::Free(key.clone()));
+                    self.given_up = Some(holder);
                 }
-                (Seen::Nobody, Instant::now() + LOOKS_AGAIN)
+                (Liveness::Unknown, Instant::now() + LEASE_CHECK_AGAIN)
             }
         };
-        let starts = !self.waits && matches!(seen, Seen::Nobody | Seen::Here);
-        (self.seen, self.until) = (seen, until);
+        // Without a known remote worker, the lease is the only way to find out who runs the turn.
+        let starts = !self.is_waiting && matches!(liveness, Liveness::Unknown | Liveness::Local);
+        (self.liveness, self.until) = (liveness, until);
         starts
     }
 }

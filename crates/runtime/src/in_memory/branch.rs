@@ -4,8 +4,7 @@ use adjutant_core::conversation::Status;
 use adjutant_core::port::{Alternatives, BranchPoint, Branched, Branching, StoreError};
 use adjutant_core::{ConversationId, ConversationKey, DecisionRecord, Event, Recorded, TurnId};
 
-use super::conversation::Conversation;
-use super::origin::Origin;
+use super::conversation::{Conversation, Origin};
 use super::state::State;
 
 fn sibling(key: &ConversationKey, conversation: ConversationId) -> ConversationKey {
@@ -16,7 +15,7 @@ fn sibling(key: &ConversationKey, conversation: ConversationId) -> ConversationK
 }
 
 impl State {
-    /// Makes a branch.
+    /// Creates a branch, or returns it if the same one was created before.
     pub(super) fn branch(&mut self, branching: Branching<'_>) -> Result<Branched, StoreError> {
         let Branching { from, seq, id, at } = branching;
         let Some(named) = self.conversations.get(from) else {
@@ -28,7 +27,7 @@ impl State {
         let Some(common) = common else {
             return Ok(Branched::NotBetweenTurns);
         };
-        let status = Status::of(common);
+        let status = Status::from_events(common);
         if status.turn.is_some() {
             return Ok(Branched::NotBetweenTurns);
         }
@@ -69,7 +68,7 @@ impl State {
             }),
             ..Conversation::new(at)
         };
-        self.make_room();
+        self.evict();
         self.branches
             .entry(sibling(from, point.conversation))
             .or_default()
@@ -78,7 +77,7 @@ impl State {
         Ok(Branched::At(point))
     }
 
-    /// Returns the branches that begin in a conversation, those that begin first in front.
+    /// Returns the branches that begin in a conversation, in the order of their points.
     fn branches(&self, key: &ConversationKey) -> Vec<(ConversationId, Origin)> {
         let origin =
             |branch: &ConversationId| self.conversations.get(&sibling(key, *branch))?.origin;
@@ -100,7 +99,7 @@ impl State {
         }
     }
 
-    /// Lists the places at which others go on differently.
+    /// Returns the points at which other branches continue differently.
     pub(super) fn alternatives(&self, key: &ConversationKey) -> Vec<Alternatives> {
         let mut places = Vec::new();
         let (mut at, mut below, mut until) = (key.clone(), None, u64::MAX);
@@ -144,8 +143,8 @@ impl State {
         places
     }
 
-    /// Removes a conversation. The branch that begins latest gets the logs of what they have in
-    /// common, and the others begin in that one from now on.
+    /// Removes a conversation. The branch with the latest point inherits the logs of the common
+    /// turns, and the other branches begin in that one from now on.
     pub(super) fn remove(&mut self, key: &ConversationKey) -> Option<Conversation> {
         let mut gone = self.conversations.remove(key)?;
         if let Some(origin) = gone.origin {

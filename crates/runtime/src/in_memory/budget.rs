@@ -1,4 +1,4 @@
-//! What users spend in a day, in memory.
+//! The budget store in memory.
 
 use adjutant_core::port::{Booking, BudgetStore, GrantRequest, Granted, StoreError};
 use adjutant_core::{BoxFuture, Scope, Spending, UserId};
@@ -37,7 +37,7 @@ impl BudgetStore for InMemory {
         }
         let until = Instant::now().checked_add(request.ttl);
         for (user, block, holds) in granted {
-            ledger.hold((user, day), block, holds, until);
+            ledger.hold(user, day, block, holds, until);
         }
         ready(Ok(Granted::Blocks {
             everyone,

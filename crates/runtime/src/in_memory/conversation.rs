@@ -1,26 +1,45 @@
-//! One conversation: its inputs, its events, and what follows from them.
+//! One conversation: its inputs, its events, and the logs derived from them.
 
 use std::collections::HashSet;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use adjutant_core::conversation::Status;
-use adjutant_core::port::{self, ConversationSummary, Known, Newer, StoreError, Turns, Worker};
+use adjutant_core::port::{
+    self, BranchPoint, ConversationSummary, Known, Newer, StoreError, Turns, Worker,
+};
 use adjutant_core::{
-    ConversationKey, DecisionRecord, Event, Input, LogContent, Recorded, StepId,
+    ConversationId, ConversationKey, DecisionRecord, Event, Input, LogContent, Recorded, StepId,
     ToolInvocationRecord, TurnId, title,
 };
 use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::inbox::Inbox;
-use super::origin::Origin;
 
-/// A conversation with all that was said in it.
+/// The point at which a conversation branches off another of the same user and agent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Origin {
+    pub(super) conversation: ConversationId,
+    pub(super) seq: u64,
+    /// Orders the branches of a point by their creation.
+    pub(super) number: u64,
+}
+
+impl Origin {
+    pub(super) fn point(self) -> BranchPoint {
+        BranchPoint {
+            conversation: self.conversation,
+            seq: self.seq,
+        }
+    }
+}
+
+/// A conversation with its events, inbox and logs.
 #[derive(Debug)]
 pub(super) struct Conversation {
     pub(super) title: String,
-    /// True if a person gave it that.
+    /// True if a user gave the title.
     pub(super) named: bool,
     pub(super) created_at: Timestamp,
     pub(super) updated_at: Timestamp,
@@ -28,21 +47,21 @@ pub(super) struct Conversation {
     pub(super) claim: Option<Claim>,
     pub(super) inbox: Inbox,
     pub(super) events: Vec<Recorded>,
-    /// Kind and step of every event that has one: each is recorded once.
+    /// Kind and step of every event that has one, so that no step is recorded twice.
     pub(super) steps: HashSet<(&'static str, StepId)>,
     pub(super) status: Status,
     pub(super) decisions: Vec<DecisionRecord>,
     pub(super) invocations: Vec<ToolInvocationRecord>,
-    /// The place at which it branches off another; the events up to there are the other's.
+    /// The point at which it branches off another; the events up to there are the other's.
     pub(super) origin: Option<Origin>,
 }
 
-/// The claim of a worker's epoch.
+/// The lease of a worker's epoch.
 #[derive(Debug)]
 pub(super) struct Claim {
     pub(super) worker: String,
     pub(super) epoch: i64,
-    /// `None`: for longer than the clock can count.
+    /// `None`: the end overflows the clock.
     pub(super) until: Option<Instant>,
 }
 
@@ -94,7 +113,7 @@ impl Conversation {
         }
     }
 
-    /// Returns whether the worker has claimed it in its epoch, and nobody else has since.
+    /// Returns true if the worker has the lease in its epoch, expired or not.
     pub(super) fn is_held(&self, worker: Worker<'_>) -> bool {
         self.claim.as_ref().is_some_and(|claim| claim.is_of(worker))
     }
@@ -103,7 +122,7 @@ impl Conversation {
         self.claim.as_ref().is_some_and(Claim::holds)
     }
 
-    /// Returns whether an input came that waits for nothing but to be taken.
+    /// Returns true if an input waits that is not queued behind an open turn.
     pub(super) fn has_work_in_inbox(&self) -> bool {
         self.inbox
             .waiting()
@@ -115,7 +134,7 @@ impl Conversation {
         !self.has_work_in_inbox() && !self.status.runs()
     }
 
-    /// Accepts an input, once, if no more than `room` wait with it.
+    /// Accepts an input once, if at most `room` messages wait with it.
     pub(super) fn accept(
         &mut self,
         input: &Input,
@@ -139,21 +158,23 @@ impl Conversation {
         Ok(())
     }
 
-    /// Claims the conversation for a worker, unless another one alive has it. Without an epoch, the
-    /// worker's own claim stays in the one it is of.
+    /// Leases the conversation to a worker, unless a live one has it. Without an epoch, the
+    /// worker's own lease keeps its epoch.
     pub(super) fn take(&mut self, worker: &str, epoch: Option<i64>, ttl: Duration) -> port::Claim {
-        let is_anothers = self
+        // The worker's own lease is granted again: its tasks take turns by the slots of their
+        // process.
+        let is_other_worker = self
             .claim
             .as_ref()
             .is_some_and(|claim| claim.worker != worker);
-        if is_anothers && self.is_claimed() {
+        if is_other_worker && self.is_claimed() {
             return port::Claim::Refused;
         }
         let until = Instant::now().checked_add(ttl);
         let own = self
             .claim
             .as_ref()
-            .filter(|_| !is_anothers)
+            .filter(|_| !is_other_worker)
             .map_or(0, |claim| claim.epoch);
         let epoch = epoch.unwrap_or(own);
         self.claim = Some(Claim {
@@ -161,14 +182,14 @@ impl Conversation {
             epoch,
             until,
         });
-        if is_anothers {
+        if is_other_worker {
             port::Claim::TakenOver
         } else {
             port::Claim::Granted
         }
     }
 
-    /// Adds events, all or none of them.
+    /// Appends all events, or none of them.
     pub(super) fn append(
         &mut self,
         key: &ConversationKey,
@@ -183,7 +204,10 @@ impl Conversation {
         Ok(())
     }
 
-    /// Returns the steps that events record, if they can be added.
+    /// Returns the steps that events record.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if the events do not follow the last one, or a step is recorded.
     pub(super) fn new_steps(
         &self,
         events: &[Recorded],
@@ -215,7 +239,7 @@ impl Conversation {
         self.status.apply(*seq, event);
         self.decisions
             .extend(DecisionRecord::open(key, *at, event, log));
-        // Events are of the turn that is open, which is the last.
+        // Events belong to the open turn, which is the last.
         if let Some(record) = self
             .decisions
             .iter_mut()
@@ -225,11 +249,11 @@ impl Conversation {
             record.apply(*at, event, log);
         }
         self.invocations
-            .extend(ToolInvocationRecord::of(*at, event, log));
+            .extend(ToolInvocationRecord::from_event(*at, event, log));
         self.events.push(recorded.clone());
     }
 
-    /// Returns the last turns before a place.
+    /// Returns the last `turns` turns before a sequence number.
     pub(super) fn turns(&self, before: Option<u64>, turns: u32) -> Turns {
         let end = before.map_or(u64::MAX, |before| before.saturating_sub(1));
         let end = usize::try_from(end)
@@ -274,7 +298,7 @@ impl Conversation {
         })
     }
 
-    /// Returns what is newer than what a worker knows.
+    /// Returns the events that a worker with this state does not know.
     pub(super) fn newer(&self, known: Option<Known>) -> Newer {
         let last = self.last_seq();
         let after = known
@@ -283,7 +307,7 @@ impl Conversation {
         let from = usize::try_from(after).unwrap_or(usize::MAX);
         Newer {
             created_at: self.created_at,
-            // It holds the events anyway.
+            // A snapshot would save nothing: the events are in memory anyway.
             restorable: None,
             after,
             events: self.events.get(from..).unwrap_or_default().to_vec(),
@@ -291,7 +315,7 @@ impl Conversation {
         }
     }
 
-    /// Returns the place of the last event that is not its own.
+    /// Returns the sequence number of the last event that it shares with its origin.
     pub(super) fn origin_seq(&self) -> u64 {
         self.origin.map_or(0, |origin| origin.seq)
     }
@@ -300,7 +324,7 @@ impl Conversation {
         self.events.last().map_or(0, |recorded| recorded.seq)
     }
 
-    /// Returns whether something was said behind the place at which it branches off.
+    /// Returns true if it has events or inputs behind the point at which it branches off.
     pub(super) fn has_begun(&self) -> bool {
         self.last_seq() > self.origin_seq() || self.has_work_in_inbox()
     }

@@ -1,4 +1,4 @@
-//! The lists of conversations.
+//! The store of conversations: lists, titles, deletion and branches.
 
 use adjutant_core::port::{
     Alternatives, Branched, Branching, ConversationFilter, ConversationStore, ConversationSummary,
@@ -87,12 +87,10 @@ impl ConversationStore for InMemory {
         if state.remove(key).is_none() {
             return ready(Ok(Deleted::NoSuchConversation));
         }
-        // What its calls changed once begins with its id; it cannot be repeated any more.
+        // Idempotency keys of its calls begin with its id; they can never be repeated now.
         let prefix = format!("{}/", key.conversation);
-        if let Some(tasks) = state.users.get_mut(&key.user) {
-            tasks
-                .applied
-                .retain(|key, _| !key.as_str().starts_with(&prefix));
+        if let Some(tables) = state.users.get_mut(&key.user) {
+            tables.forget_outcomes(&prefix);
         }
         ready(Ok(Deleted::Yes))
     }

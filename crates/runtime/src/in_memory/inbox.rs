@@ -1,5 +1,4 @@
-//! The inputs of one conversation: those that wait to be taken, and what is known of all that were
-//! accepted.
+//! The inbox of one conversation: inputs that wait, and the ids of all that were accepted.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -7,26 +6,26 @@ use std::num::NonZeroU32;
 use adjutant_core::port::{AcceptedInput, StoreError};
 use adjutant_core::{Input, InputId};
 
-/// Accepted inputs, each once.
+/// The accepted inputs of a conversation, each once.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
-    known: HashMap<InputId, Known>,
-    /// In the order in which they were accepted.
+    accepted: HashMap<InputId, Accepted>,
+    /// Inputs that no turn has taken, in the order of their acceptance.
     waiting: Vec<Input>,
 }
 
-/// An accepted input, as it is remembered also after it was taken.
+/// The record of an accepted input, kept after it was taken.
 #[derive(Debug)]
-struct Known {
+struct Accepted {
     fingerprint: Option<String>,
-    /// The place of the event that took it.
+    /// The sequence number of the event that took it.
     taken_at: Option<u64>,
 }
 
 impl Inbox {
-    /// Accepts an input, if no more than `room` wait with it. Returns whether it is new.
+    /// Accepts an input, if at most `room` messages wait with it. Returns true if it is new.
     pub(super) fn accept(&mut self, input: Input, room: NonZeroU32) -> Result<bool, StoreError> {
-        if let Some(known) = self.known.get(&input.id) {
+        if let Some(known) = self.accepted.get(&input.id) {
             let differs =
                 |known: &String| input.fingerprint.as_ref().is_some_and(|new| new != known);
             return match known.fingerprint.as_ref().is_some_and(differs) {
@@ -44,32 +43,32 @@ impl Inbox {
                 return Err(StoreError::QueueFull { limit: room });
             }
         }
-        let known = Known {
+        let known = Accepted {
             fingerprint: input.fingerprint.clone(),
             taken_at: None,
         };
-        self.known.insert(input.id.clone(), known);
+        self.accepted.insert(input.id.clone(), known);
         self.waiting.push(input);
         Ok(true)
     }
 
-    /// Notes that the event at a place took an input. One that was accepted elsewhere is not known
-    /// here: a branch has the events of the conversation it comes from, and not its inputs.
+    /// Records that an event took an input. A branch has the events of its origin but not its
+    /// inputs, so an unknown input is ignored.
     pub(super) fn take(&mut self, input: &InputId, seq: u64) {
-        if let Some(known) = self.known.get_mut(input) {
+        if let Some(known) = self.accepted.get_mut(input) {
             known.taken_at = Some(seq);
             self.waiting.retain(|waiting| waiting.id != *input);
         }
     }
 
-    /// Returns the inputs that were accepted and not taken, in order.
+    /// Returns the accepted inputs that no turn has taken, in order.
     pub(super) fn waiting(&self) -> &[Input] {
         &self.waiting
     }
 
-    /// Returns what is known of an input.
+    /// Returns the record of an accepted input.
     pub(super) fn find(&self, input: &InputId) -> Option<AcceptedInput> {
-        self.known.get(input).map(|known| AcceptedInput {
+        self.accepted.get(input).map(|known| AcceptedInput {
             taken_at: known.taken_at,
         })
     }

@@ -1,5 +1,6 @@
-//! The journal.
+//! The journal in memory.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ impl Journal for InMemory {
             .map(|conversation| conversation.claim.is_some());
         ready(accepted.map(|is_claimed| {
             if is_claimed {
-                self.news.tell(|| Change::Input(key.clone()));
+                self.changes.notify(|| Change::Input(key.clone()));
             }
         }))
     }
@@ -68,10 +69,10 @@ impl Journal for InMemory {
         turns: u32,
     ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>> {
         let state = self.state();
-        ready(Ok(state
-            .conversations
-            .get(key)
-            .map(|conversation| conversation.turns(before, turns))))
+        let conversation = state.conversations.get(key);
+        ready(Ok(
+            conversation.map(|conversation| conversation.turns(before, turns))
+        ))
     }
 
     fn load_turn<'a>(
@@ -80,10 +81,10 @@ impl Journal for InMemory {
         turn: TurnId,
     ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>> {
         let state = self.state();
-        ready(Ok(state
-            .conversations
-            .get(key)
-            .and_then(|conversation| conversation.turn(turn))))
+        let conversation = state.conversations.get(key);
+        ready(Ok(
+            conversation.and_then(|conversation| conversation.turn(turn))
+        ))
     }
 
     fn find_input<'a>(
@@ -92,10 +93,10 @@ impl Journal for InMemory {
         id: &'a InputId,
     ) -> BoxFuture<'a, Result<Option<AcceptedInput>, StoreError>> {
         let state = self.state();
-        ready(Ok(state
-            .conversations
-            .get(key)
-            .and_then(|conversation| conversation.inbox.find(id))))
+        let conversation = state.conversations.get(key);
+        ready(Ok(
+            conversation.and_then(|conversation| conversation.inbox.find(id))
+        ))
     }
 
     fn begin<'a>(
@@ -115,8 +116,9 @@ impl Journal for InMemory {
             },
         };
         let claim = conversation.take(begin.worker.id, Some(begin.worker.epoch), begin.lease);
+        // The worker that has the lease reads the input when it is notified.
         if !claim.is_held() {
-            self.news.tell(|| Change::Input(key.clone()));
+            self.changes.notify(|| Change::Input(key.clone()));
             return ready(Ok(Begun::Elsewhere));
         }
         let only = matches!(conversation.inbox.waiting(), [one] if begin.input.is_some_and(|it| it.id == one.id));
@@ -171,12 +173,8 @@ impl Journal for InMemory {
             ledger,
             ..
         } = &mut *self.state();
-        let held = conversations
-            .get_mut(key)
-            .filter(|conversation| conversation.is_held(writer.worker));
-        let appended = held
-            .ok_or(StoreError::Conflict)
-            .and_then(|held| held.append(key, events, self.log));
+        let appended = leased(conversations, key, writer.worker)
+            .and_then(|leased| leased.append(key, events, self.log));
         ready(appended.map(|()| ledger.book(writer.spent)))
     }
 
@@ -201,22 +199,15 @@ impl Journal for InMemory {
             ledger,
             ..
         } = &mut *self.state();
-        let held = conversations
-            .get_mut(key)
-            .filter(|conversation| conversation.is_held(writer.worker));
-        let appended = held.ok_or(StoreError::Conflict).and_then(|held| {
-            if events.is_empty() || held.new_steps(events).is_err() {
+        let appended = leased(conversations, key, writer.worker).and_then(|leased| {
+            if events.is_empty() || leased.new_steps(events).is_err() {
                 return Err(StoreError::Conflict);
             }
-            let changed = users.entry(key.user.clone()).or_default().apply(
-                &key.user,
-                &change,
-                Some(&call),
-                self.clock.now(),
-            );
-            let ended = ended(&changed);
+            let tables = users.entry(key.user.clone()).or_default();
+            let outcome = change.apply_in_memory(tables, &key.user, &call, self.clock.now());
+            let ended = ended(&*outcome);
             let events: Vec<Recorded> = events.iter().chain([&ended]).cloned().collect();
-            held.append(key, &events, self.log)?;
+            leased.append(key, &events, self.log)?;
             Ok(ended)
         });
         ready(appended.inspect(|_| ledger.book(writer.spent)))
@@ -234,11 +225,9 @@ impl Journal for InMemory {
             ledger,
             ..
         } = &mut *self.state();
-        let held = conversations
-            .get_mut(key)
-            .filter(|conversation| conversation.is_held(writer.worker));
-        let Some(conversation) = held else {
-            return ready(Err(StoreError::Conflict));
+        let conversation = match leased(conversations, key, writer.worker) {
+            Ok(conversation) => conversation,
+            Err(error) => return ready(Err(error)),
         };
         if let Err(error) = conversation.append(key, events, self.log) {
             return ready(Err(error));
@@ -248,7 +237,7 @@ impl Journal for InMemory {
             return ready(Ok(Finished::Kept(conversation.inbox.waiting().to_vec())));
         }
         conversation.claim = None;
-        self.news.tell(|| Change::Free(key.clone()));
+        self.changes.notify(|| Change::Free(key.clone()));
         ready(Ok(Finished::Released))
     }
 
@@ -302,7 +291,7 @@ impl Journal for InMemory {
         {
             conversation.claim = None;
         }
-        self.news.tell(|| Change::Free(key.clone()));
+        self.changes.notify(|| Change::Free(key.clone()));
         ready(Ok(()))
     }
 
@@ -316,15 +305,7 @@ impl Journal for InMemory {
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
         let state = self.state();
-        let mut open: Vec<(&ConversationKey, &Conversation)> = state
-            .conversations
-            .iter()
-            .filter(|(key, conversation)| {
-                is_of(key, agent, user) && !conversation.is_settled() && !conversation.is_claimed()
-            })
-            .collect();
-        open.sort_by_key(|(_, conversation)| (conversation.updated_at, conversation.touched));
-        ready(Ok(open.into_iter().map(|(key, _)| key.clone()).collect()))
+        ready(Ok(state.unclaimed(agent, user, |it| !it.is_settled())))
     }
 
     fn expired<'a>(
@@ -334,21 +315,13 @@ impl Journal for InMemory {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
         let state = self.state();
-        let mut over: Vec<(&ConversationKey, &Conversation)> = state
-            .conversations
-            .iter()
-            .filter(|(key, conversation)| {
-                is_of(key, agent, user)
-                    && !conversation.is_claimed()
-                    && conversation.status.has_expired(now)
-            })
-            .collect();
-        over.sort_by_key(|(_, conversation)| (conversation.updated_at, conversation.touched));
-        ready(Ok(over.into_iter().map(|(key, _)| key.clone()).collect()))
+        ready(Ok(
+            state.unclaimed(agent, user, |it| it.status.has_expired(now))
+        ))
     }
 
     fn changes(&self) -> Box<dyn Changes> {
-        self.news.listen()
+        self.changes.listen()
     }
 
     fn relay(&self) -> Arc<dyn Relay> {
@@ -390,4 +363,16 @@ impl Journal for InMemory {
         parked.sort_by_key(|(_, recorded)| recorded.at);
         ready(Ok(parked))
     }
+}
+
+/// Returns a conversation whose lease the worker has.
+fn leased<'c>(
+    conversations: &'c mut HashMap<ConversationKey, Conversation>,
+    key: &ConversationKey,
+    worker: Worker<'_>,
+) -> Result<&'c mut Conversation, StoreError> {
+    conversations
+        .get_mut(key)
+        .filter(|conversation| conversation.is_held(worker))
+        .ok_or(StoreError::Conflict)
 }

@@ -1,4 +1,4 @@
-//! Spending of users in memory, and the blocks that agents hold.
+//! Booked spending per day, and the budget blocks that agents hold.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -8,18 +8,18 @@ use jiff::civil::Date;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// How many days are kept. Nobody asks for older ones.
+/// Number of days that are kept; older ones are never read.
 const DAYS_MAX: usize = 32;
 
-/// Number of bookings that are remembered: whoever repeats one does it soon.
+/// Number of booking ids that are kept: a repeated booking follows soon after the first.
 const BOOKINGS_MAX: usize = 256;
 
-/// Spending, and the blocks that are held.
+/// Booked spending, and budget blocks.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     days: HashMap<Date, Day>,
     blocks: HashMap<Uuid, Block>,
-    /// The last bookings, so that none is booked twice.
+    /// Ids of the last bookings, so that none is booked twice.
     bookings: VecDeque<Uuid>,
 }
 
@@ -32,11 +32,11 @@ struct Day {
 #[derive(Debug)]
 struct Block {
     day: Date,
-    /// `None`: it is of everybody's.
+    /// `None`: a block of the shared budget.
     user: Option<UserId>,
     holds: Spending,
     booked: Spending,
-    /// `None`: for longer than the clock can count.
+    /// `None`: the end overflows the clock.
     until: Option<Instant>,
 }
 
@@ -51,7 +51,7 @@ impl Ledger {
         }
     }
 
-    /// Returns what is spent and held, apart from what is taken from one of the blocks.
+    /// Returns the spending that is booked or held in blocks, without that of one block.
     pub(super) fn taken(&self, user: Option<&UserId>, day: Date, apart: Uuid) -> Spending {
         let now = Instant::now();
         let own = self
@@ -69,10 +69,11 @@ impl Ledger {
         self.spent(user, day) - own + held
     }
 
-    /// Lets a block hold so much, opening it if it is new.
+    /// Sets the amount that a block holds, creating it if it is new.
     pub(super) fn hold(
         &mut self,
-        (user, day): (Option<&UserId>, Date),
+        user: Option<&UserId>,
+        day: Date,
         id: Uuid,
         holds: Spending,
         until: Option<Instant>,
@@ -86,14 +87,14 @@ impl Ledger {
         };
         let block = self.blocks.entry(id).or_insert_with(new);
         block.holds = holds;
-        // Steps that run were begun with the time there was.
+        // Running steps were started under the earlier expiry, so it never shrinks.
         block.until = block
             .until
             .zip(until)
             .map(|(before, until)| before.max(until));
     }
 
-    /// Leaves of a block, if it is known, what is kept of it.
+    /// Reduces a block, if it is known, to the amount that running steps keep.
     pub(super) fn keep(&mut self, id: Uuid, kept: Spending) {
         if let Some(block) = self.blocks.get_mut(&id) {
             block.holds = kept;

@@ -1,4 +1,4 @@
-//! The logs.
+//! The decision log and the log of tool invocations in memory.
 
 use adjutant_core::port::{LogStore, Rated, StoreError};
 use adjutant_core::{
@@ -7,7 +7,7 @@ use adjutant_core::{
 };
 
 use super::conversation::Conversation;
-use super::state::is_behind;
+use super::state::{State, is_behind};
 use super::{InMemory, ready};
 
 impl LogStore for InMemory {
@@ -27,47 +27,27 @@ impl LogStore for InMemory {
                 .iter()
                 .any(|call| call.decision == row.id && call.tool == *tool)
         };
-        let mut rows: Vec<DecisionRecord> = state
-            .conversations
-            .iter()
-            .filter(|(key, _)| {
-                key.user == *user
-                    && filter
-                        .agent
-                        .as_ref()
-                        .is_none_or(|agent| key.agent == *agent)
-                    && filter.conversation.is_none_or(|id| id == key.conversation)
-            })
-            .flat_map(|(_, conversation)| {
-                conversation
-                    .decisions
-                    .iter()
-                    .map(move |row| (conversation, row))
-            })
-            .filter(|(conversation, row)| {
-                filter
-                    .tool
-                    .as_ref()
-                    .is_none_or(|tool| uses(conversation, row, tool))
-            })
-            .map(|(_, row)| row)
-            .filter(|row| {
-                filter
-                    .outcome
-                    .is_none_or(|outcome| row.outcome == Some(outcome))
-            })
-            .filter(|row| {
-                filter.feedback.is_none_or(|rating| {
-                    row.feedback
-                        .as_ref()
-                        .is_some_and(|feedback| feedback.rating == rating)
-                })
-            })
-            .filter(|row| filter.since.is_none_or(|since| row.started_at >= since))
-            .filter(|row| filter.until.is_none_or(|until| row.started_at < until))
-            .filter(|row| is_behind(filter.after, row.cursor()))
-            .cloned()
-            .collect();
+        let matches = |conversation: &Conversation, row: &DecisionRecord| {
+            let rating = row.feedback.as_ref().map(|feedback| feedback.rating);
+            let tool = filter.tool.as_ref();
+            tool.is_none_or(|tool| uses(conversation, row, tool))
+                && (filter.outcome.is_none() || row.outcome == filter.outcome)
+                && (filter.feedback.is_none() || rating == filter.feedback)
+                && filter.since.is_none_or(|since| row.started_at >= since)
+                && filter.until.is_none_or(|until| row.started_at < until)
+                && is_behind(filter.after, row.cursor())
+        };
+        let mut rows = Vec::new();
+        for (key, conversation) in &state.conversations {
+            let agent = filter.agent.as_ref();
+            if key.user == *user
+                && agent.is_none_or(|agent| key.agent == *agent)
+                && filter.conversation.is_none_or(|id| id == key.conversation)
+            {
+                let found = conversation.decisions.iter();
+                rows.extend(found.filter(|row| matches(conversation, row)).cloned());
+            }
+        }
         rows.sort_by_key(|row| std::cmp::Reverse((row.started_at, row.id)));
         rows.truncate(
             filter
@@ -84,14 +64,8 @@ impl LogStore for InMemory {
         id: TurnId,
     ) -> BoxFuture<'a, Result<Option<DecisionRecord>, StoreError>> {
         let state = self.state();
-        let row = state
-            .conversations
-            .iter()
-            .filter(|(key, _)| key.user == *user)
-            .flat_map(|(_, conversation)| &conversation.decisions)
-            .find(|row| row.id == id)
-            .cloned();
-        ready(Ok(row))
+        let mut rows = conversations_of(&state, user).flat_map(|it| &it.decisions);
+        ready(Ok(rows.find(|row| row.id == id).cloned()))
     }
 
     fn tool_invocations<'a>(
@@ -100,15 +74,9 @@ impl LogStore for InMemory {
         decision: TurnId,
     ) -> BoxFuture<'a, Result<Vec<ToolInvocationRecord>, StoreError>> {
         let state = self.state();
-        let rows = state
-            .conversations
-            .iter()
-            .filter(|(key, _)| key.user == *user)
-            .flat_map(|(_, conversation)| &conversation.invocations)
-            .filter(|row| row.decision == decision)
-            .cloned()
-            .collect();
-        ready(Ok(rows))
+        let rows = conversations_of(&state, user).flat_map(|it| &it.invocations);
+        let rows = rows.filter(|row| row.decision == decision);
+        ready(Ok(rows.cloned().collect()))
     }
 
     fn rate<'a>(
@@ -141,14 +109,20 @@ impl LogStore for InMemory {
         turns: &'a [TurnId],
     ) -> BoxFuture<'a, Result<Vec<(TurnId, Feedback)>, StoreError>> {
         let state = self.state();
-        let rows = state
-            .conversations
-            .iter()
-            .filter(|(key, _)| key.user == *user)
-            .flat_map(|(_, conversation)| &conversation.decisions)
+        let rows = conversations_of(&state, user)
+            .flat_map(|it| &it.decisions)
             .filter(|row| turns.contains(&row.id))
             .filter_map(|row| Some((row.id, row.feedback.clone()?)))
             .collect();
         ready(Ok(rows))
     }
+}
+
+fn conversations_of<'s>(
+    state: &'s State,
+    user: &'s UserId,
+) -> impl Iterator<Item = &'s Conversation> {
+    let own = state.conversations.iter();
+    own.filter(|(key, _)| key.user == *user)
+        .map(|(_, conversation)| conversation)
 }

@@ -1,23 +1,23 @@
-//! All there is in memory, and how it makes room.
+//! All data in memory, and the eviction of old conversations.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 
 use adjutant_core::port::{Cursor, StoreError};
-use adjutant_core::{AgentName, ConversationId, ConversationKey, Input, UserId};
+use adjutant_core::{AgentName, ConversationId, ConversationKey, Input, UserId, UserTables};
 use tokio::time::Instant;
 
 use super::conversation::Conversation;
 use super::ledger::Ledger;
-use super::tasks::Tasks;
 
-/// Number of conversations that are kept. Those that were left alone longest and have no work to do
-/// make room; whoever holds the [`crate::RunContext`] of one still has its history.
+/// Number of conversations from which on those without open work are evicted, the longest unused
+/// first. A caller that keeps the [`crate::RunContext`] of one still has its history.
 const CONVERSATIONS_MAX: usize = 1024;
-/// Number of conversations for which room is made at once, so that it is long until the next time.
-const ROOM: usize = 64;
-/// If too few can make room, it is looked for again when there are more by this part of them.
-const ROOM_AGAIN_PART: usize = 16;
+/// Number of conversations that are evicted at once, so that eviction is rare.
+const EVICTED_AT_ONCE: usize = 64;
+/// After an eviction, the next one is tried when the number has grown by this fraction:
+/// conversations with open work cannot be evicted.
+const GROWTH_PART: usize = 16;
 
 /// Conversations with their branches, tasks, budgets, and the workers that live.
 #[derive(Debug, Default)]
@@ -25,19 +25,19 @@ pub(super) struct State {
     pub(super) conversations: HashMap<ConversationKey, Conversation>,
     /// The branches that begin in each conversation that has some.
     pub(super) branches: HashMap<ConversationKey, Vec<ConversationId>>,
-    /// Number of conversations from which on room is made again.
-    room_from: usize,
-    pub(super) users: HashMap<UserId, Tasks>,
+    /// Number of conversations from which on eviction is tried again.
+    evict_from: usize,
+    pub(super) users: HashMap<UserId, UserTables>,
     pub(super) ledger: Ledger,
-    /// Until when those live that give signs of life. `None`: for longer than the clock can count.
+    /// Expiry of each live worker's epoch. `None`: it overflows the clock.
     pub(super) workers: HashMap<(String, i64), Option<Instant>>,
     pub(super) touches: u64,
 }
 
 impl State {
-    /// Forgets conversations that nobody needs, if there are too many.
-    pub(super) fn make_room(&mut self) {
-        if self.conversations.len() < CONVERSATIONS_MAX.max(self.room_from) {
+    /// Evicts conversations without open work, if there are too many.
+    pub(super) fn evict(&mut self) {
+        if self.conversations.len() < CONVERSATIONS_MAX.max(self.evict_from) {
             return;
         }
         let mut idle: Vec<(u64, &ConversationKey)> = self
@@ -50,7 +50,7 @@ impl State {
             })
             .map(|(key, conversation)| (conversation.touched, key))
             .collect();
-        let too_many = self.conversations.len() + ROOM - CONVERSATIONS_MAX;
+        let too_many = self.conversations.len() + EVICTED_AT_ONCE - CONVERSATIONS_MAX;
         if idle.len() > too_many {
             idle.select_nth_unstable_by_key(too_many, |(touched, _)| *touched);
             idle.truncate(too_many);
@@ -60,9 +60,27 @@ impl State {
         for key in &forgotten {
             self.remove(key);
         }
-        // Those that cannot be forgotten are not looked at again with each new one.
+        // Without this, each new conversation would scan those that cannot be evicted.
         let left = self.conversations.len();
-        self.room_from = left + left / ROOM_AGAIN_PART;
+        self.evict_from = left + left / GROWTH_PART;
+    }
+
+    /// Returns conversations without a lease that meet a condition, the longest unchanged first.
+    pub(super) fn unclaimed(
+        &self,
+        agent: &AgentName,
+        user: Option<&UserId>,
+        condition: impl Fn(&Conversation) -> bool,
+    ) -> Vec<ConversationKey> {
+        let mut found: Vec<(&ConversationKey, &Conversation)> = self
+            .conversations
+            .iter()
+            .filter(|(key, conversation)| {
+                is_of(key, agent, user) && !conversation.is_claimed() && condition(conversation)
+            })
+            .collect();
+        found.sort_by_key(|(_, conversation)| (conversation.updated_at, conversation.touched));
+        found.into_iter().map(|(key, _)| key.clone()).collect()
     }
 
     /// Accepts an input; creates the conversation if it is new.
@@ -73,7 +91,7 @@ impl State {
         room: NonZeroU32,
     ) -> Result<&mut Conversation, StoreError> {
         if !self.conversations.contains_key(key) {
-            self.make_room();
+            self.evict();
         }
         self.touches += 1;
         let conversation = self
@@ -85,12 +103,12 @@ impl State {
     }
 }
 
-/// Returns whether a conversation is the agent's, and the user's if one is named.
+/// Returns true if a conversation is the agent's, and the user's if one is given.
 pub(super) fn is_of(key: &ConversationKey, agent: &AgentName, user: Option<&UserId>) -> bool {
     key.agent == *agent && user.is_none_or(|user| key.user == *user)
 }
 
-/// Returns whether a row of a list comes behind the place somebody has seen.
+/// Returns true if a row of a list comes after the cursor of the last page.
 pub(super) fn is_behind(after: Option<Cursor>, row: Cursor) -> bool {
     after.is_none_or(|after| (row.at, row.id) < (after.at, after.id))
 }

@@ -1,5 +1,4 @@
-//! Answers to the calls that wait, from a person or from whoever brings their results, and what
-//! follows from them.
+//! Answers to pending calls: verdicts of a person, results of client-side tools, and expiry.
 
 use adjutant_core::conversation::CurrentTurn;
 use adjutant_core::turn::{CallEnd, StopReason, Turn};
@@ -10,37 +9,40 @@ use adjutant_core::{
 
 use tokio::time::Instant;
 
-use super::call::Call;
-use super::{Answered, Steps};
+use super::calls::Call;
+use super::{AnswersOutcome, Steps};
 use crate::RunError;
 use crate::clock::millis;
-use crate::edited::question_with;
+use crate::edited_call::preview_edited_call;
 use crate::event::RunEvent;
 
 impl Steps<'_> {
-    /// Takes what the person answered from the inbox, runs what may run, or parks the turn.
+    /// Reads answers from the inbox, runs approved calls, or parks the turn.
     pub(crate) async fn answers(
         &self,
         turn: &Turn,
         pending: &[PendingCall],
         content: String,
-    ) -> Result<Answered, RunError> {
+    ) -> Result<AnswersOutcome, RunError> {
         loop {
             let waiting = self.unanswered(pending).await;
             if waiting.is_empty() {
                 return self.run_answered(turn, pending).await;
             }
-            // Time is up for what runs, not for what waits for a person.
+            // The deadline limits running steps, not the time that a person takes to answer.
             if self.early_end.reason() == Some(StopReason::Cancelled) {
-                return Ok(Answered::Stopped(StopReason::Cancelled, Vec::new()));
+                return Ok(AnswersOutcome::Stopped(StopReason::Cancelled, Vec::new()));
             }
             let now = self.inner.now();
+            // Expiry before answers: an answer that arrives after it has no effect.
             let late: Vec<Event> = waiting
                 .iter()
                 .filter(|call| call.has_expired(now))
                 .flat_map(|call| match &call.doubt {
-                    None => vec![self.answered(call, None, None, None, ToolChoice::Auto)],
-                    Some(_) => self.settled(call, ResolvedBy::Expiry, None, Verdict::Leave),
+                    None => vec![self.answer_event(call, None, None, None, ToolChoice::Auto)],
+                    Some(_) => {
+                        self.resolution_events(call, ResolvedBy::Expiry, None, Verdict::Leave)
+                    }
                 })
                 .collect();
             if !late.is_empty() {
@@ -54,10 +56,10 @@ impl Steps<'_> {
                     ..
                 }) => {
                     self.stop(id);
-                    return Ok(Answered::Stopped(StopReason::Cancelled, Vec::new()));
+                    return Ok(AnswersOutcome::Stopped(StopReason::Cancelled, Vec::new()));
                 }
                 Some(input) => {
-                    let events = self.read_input(&waiting, input).await;
+                    let events = self.events_of_input(&waiting, input).await;
                     self.append(events).await?;
                 }
                 None => {
@@ -65,17 +67,17 @@ impl Steps<'_> {
                         self.emitter
                             .emit(|| RunEvent::ConfirmationRequested { pending: waiting })
                             .await;
-                        return Ok(Answered::Parked);
+                        return Ok(AnswersOutcome::Parked);
                     }
-                    // An input came meanwhile.
+                    // Not parked: an input was accepted meanwhile, and is read next.
                 }
             }
         }
     }
 
-    /// Writes that the turn waits, unless that is written, and gives the conversation back. Returns
-    /// `false` if an input came meanwhile, which may be an answer. `asked`: what waited at first;
-    /// of that, what was edited is another question.
+    /// Writes that the turn waits, unless that is written, and releases the lease. Returns `false`
+    /// if an input was accepted meanwhile, which may be an answer. `asked`: the calls as they were
+    /// first shown; an edited one is a new question.
     async fn park(
         &self,
         waiting: &[PendingCall],
@@ -109,9 +111,9 @@ impl Steps<'_> {
         log.finish(self.inner, self.key, parked).await
     }
 
-    /// Takes the first input that can be an answer to what waits. A message that was accepted
-    /// before the person could see the question stays in the inbox: it is the next message. So does
-    /// any message while nothing but results is awaited: no words are the result of a call.
+    /// Returns the first input that can answer a pending call. A message that was accepted before
+    /// the question was shown stays in the inbox as the next message. So does any message while
+    /// only results of client-side tools are pending: text is not the result of a call.
     async fn next_answer(&self, waiting: &[PendingCall]) -> Result<Option<Input>, RunError> {
         let inbox = self.log.lock().await.inbox().to_vec();
         for input in inbox {
@@ -137,19 +139,18 @@ impl Steps<'_> {
         Ok(None)
     }
 
-    /// Everything was answered: approved calls run, and those that are to be tried again.
+    /// Runs approved calls and those to be retried, once every call is answered.
     async fn run_answered(
         &self,
         turn: &Turn,
         pending: &[PendingCall],
-    ) -> Result<Answered, RunError> {
-        let set_aside = match self
-            .set_aside_for_answered(&self.yet_to_run(pending).await)
-            .await?
-        {
-            Ok(set_aside) => set_aside,
-            Err(exceeded) => {
-                return Ok(Answered::Stopped(StopReason::Budget(exceeded), Vec::new()));
+    ) -> Result<AnswersOutcome, RunError> {
+        let to_run = self.yet_to_run(pending).await;
+        let reservation = match self.reserve_for_answered(&to_run).await {
+            Ok(reservation) => reservation,
+            Err(error) => {
+                let reason = StopReason::Budget(error.into_exceeded()?);
+                return Ok(AnswersOutcome::Stopped(reason, Vec::new()));
             }
         };
         let began = Instant::now();
@@ -178,20 +179,17 @@ impl Steps<'_> {
             };
             ends.extend(end.map(|end| (shown.call_id.clone(), end)));
         }
-        set_aside.settle_tools(&mut *self.log.lock().await, millis(began));
+        reservation.settle_tools(&mut *self.log.lock().await, millis(began));
         match self.early_end.reason() {
-            Some(reason) => Ok(Answered::Stopped(reason, ends)),
+            Some(reason) => Ok(AnswersOutcome::Stopped(reason, ends)),
             None => {
-                let choice = self
-                    .look(|turn| turn.choice_after(pending).cloned())
-                    .await
-                    .flatten();
-                Ok(Answered::Ends(ends, choice))
+                let choice = self.find(|turn| turn.choice_after(pending).cloned()).await;
+                Ok(AnswersOutcome::Ends(ends, choice))
             }
         }
     }
 
-    /// Those that the answers have run, and that nobody has begun since.
+    /// Returns the calls that the answers approve and that have not been started since.
     async fn yet_to_run<'p>(&self, pending: &'p [PendingCall]) -> Vec<&'p PendingCall> {
         let mut yet = Vec::new();
         for shown in pending {
@@ -209,7 +207,7 @@ impl Steps<'_> {
         yet
     }
 
-    /// `None`: the turn is being stopped, and the call has not begun.
+    /// Runs an answered call. `None`: the turn is being stopped, and the call has not started.
     async fn run_unless_stopped(
         &self,
         turn: &Turn,
@@ -220,26 +218,22 @@ impl Steps<'_> {
         if self.early_end.reason().is_some() && !self.is_under_way(&shown.call_id).await {
             return Ok(None);
         }
-        let call = Call {
-            id: &shown.call_id,
-            tool: &shown.tool,
-            arguments,
-            is_followed: false,
-        };
+        let call = Call::of_pending(shown, arguments);
         match self.end_with_changed_tool(shown, call).await? {
             Some(end) => Ok(Some(end)),
             None => self.run(turn, call, seen, false).await.map(Some),
         }
     }
 
-    /// What an input says while calls wait. Never empty: every input is taken.
-    async fn read_input(&self, waiting: &[PendingCall], input: Input) -> Vec<Event> {
+    /// Returns the events of an input that arrives while calls wait. Never empty: every input is
+    /// taken by an event.
+    async fn events_of_input(&self, waiting: &[PendingCall], input: Input) -> Vec<Event> {
         let mut events = Vec::new();
         match &input.body {
             InputBody::Cancel | InputBody::Call(_) => {}
             InputBody::Answers { answers } => {
                 for (at, answer) in answers.iter().enumerate() {
-                    // Said twice at once is said once: the first counts.
+                    // Of two answers to one call in the same input, the first counts.
                     let repeated = answers
                         .iter()
                         .take(at)
@@ -248,13 +242,16 @@ impl Steps<'_> {
                         call.call_id == answer.call_id && call.digest == answer.digest
                     });
                     if let Some(call) = shown.filter(|_| !repeated) {
-                        events.extend(self.take_answer(call, answer, &input).await);
+                        events.extend(self.events_of_answer(call, answer, &input).await);
                     }
                 }
             }
             InputBody::Message { text, .. } => {
                 for (call, verdict) in read_message(waiting, text) {
-                    events.extend(self.take_answer(call, &call.answer(verdict), &input).await);
+                    events.extend(
+                        self.events_of_answer(call, &call.answer(verdict), &input)
+                            .await,
+                    );
                 }
                 if events.is_empty() {
                     let (input, text) = (input.id.clone(), text.clone());
@@ -276,12 +273,12 @@ impl Steps<'_> {
         events
     }
 
-    /// Whether the person was asked about all of these before they said something: words that were
-    /// on their way already are no answer to a question that came behind them. Places in the
-    /// journal decide it, and times only for inputs whose place was not written down.
-    async fn was_shown(&self, waiting: &[PendingCall], said: &Input) -> bool {
-        let before = |recorded: &Recorded| match said.after {
-            0 => recorded.at <= said.at,
+    /// Returns true if all of these questions were shown before an input was accepted. A message
+    /// that was already on its way is not the answer to a later question. Sequence numbers decide;
+    /// times are used only for inputs that were recorded without one.
+    async fn was_shown(&self, waiting: &[PendingCall], input: &Input) -> bool {
+        let before = |recorded: &Recorded| match input.after {
+            0 => recorded.at <= input.at,
             after => recorded.seq <= after,
         };
         let shown = |turn: &CurrentTurn| {
@@ -296,11 +293,16 @@ impl Steps<'_> {
                     })
             })
         };
-        self.look(shown).await.unwrap_or_default()
+        self.with_turn(shown).await.unwrap_or_default()
     }
 
-    /// What follows from the answer to one call.
-    async fn take_answer(&self, call: &PendingCall, answer: &Answer, input: &Input) -> Vec<Event> {
+    /// Returns the events of the answer to one call.
+    async fn events_of_answer(
+        &self,
+        call: &PendingCall,
+        answer: &Answer,
+        input: &Input,
+    ) -> Vec<Event> {
         let refused = |reason: String| {
             let (call, input) = (call.call_id.clone(), input.id.clone());
             vec![Event::AnswerRefused {
@@ -315,8 +317,8 @@ impl Steps<'_> {
         }
         let runs = matches!(answer.verdict, Verdict::Approved | Verdict::Retry);
         if runs && self.tools.gate().registry.get(&call.tool).is_none() {
-            // A yes that cannot be carried out now is not kept for later: nobody would be there to
-            // see it done.
+            // An approval that cannot be carried out now is not kept for later, when the person
+            // does not expect the call any more.
             return refused(words::tool_away_waits(&call.preview));
         }
         let edited = match &answer.edited {
@@ -324,9 +326,9 @@ impl Steps<'_> {
             Some(_) if answer.verdict != Verdict::Approved => {
                 return refused(words::EDITED_WITHOUT_YES.to_owned());
             }
-            Some(arguments) => match self.question_with(call, arguments.clone()).await {
+            Some(arguments) => match self.preview_edited_call(call, arguments.clone()).await {
                 Err(reason) => return refused(words::edited_unusable(&reason)),
-                // It is what was shown, in other words.
+                // The edited arguments are equivalent to those that were shown.
                 Ok(question) if question.digest == call.digest => None,
                 Ok(question) if answer.shown.as_ref() == Some(&question.digest) => {
                     Some(EditedCall {
@@ -334,7 +336,7 @@ impl Steps<'_> {
                         digest: question.digest,
                     })
                 }
-                // A yes to what nobody has seen is no yes.
+                // An approval of arguments that were never shown only makes them the new question.
                 Ok(pending) => {
                     return vec![Event::CallEdited {
                         turn: self.turn,
@@ -347,7 +349,7 @@ impl Steps<'_> {
         let choice = answer.choice.clone();
         match (call.kind(), &answer.result) {
             (PendingKind::Confirmation, _) => {
-                vec![self.answered(
+                vec![self.answer_event(
                     call,
                     Some(input),
                     Some(answer.verdict),
@@ -360,36 +362,31 @@ impl Steps<'_> {
                 refused(words::CHOICE_UNKNOWN.to_owned())
             }
             (PendingKind::Result, Some(result)) => {
-                let told = Some(words::provided(&call.tool));
-                let made = Call {
-                    id: &call.call_id,
-                    tool: &call.tool,
-                    arguments: &call.arguments,
-                    is_followed: false,
-                };
-                let ended = self.end_of(made, result, told.filter(|_| result.success), 0, 1);
+                let summary = Some(words::provided(&call.tool));
+                let made = Call::of_pending(call, &call.arguments);
+                let ended = self.end_of(made, result, summary.filter(|_| result.success), 0, 1);
                 vec![
-                    self.answered(call, Some(input), Some(answer.verdict), None, choice),
+                    self.answer_event(call, Some(input), Some(answer.verdict), None, choice),
                     ended,
                 ]
             }
             (PendingKind::Doubt, _) => {
-                self.settled(call, ResolvedBy::Person, Some(input), answer.verdict)
+                self.resolution_events(call, ResolvedBy::Person, Some(input), answer.verdict)
             }
         }
     }
 
-    /// The question that a call is with other arguments.
-    async fn question_with(
+    /// Returns the question about a pending call with edited arguments.
+    async fn preview_edited_call(
         &self,
         call: &PendingCall,
         arguments: Arguments,
     ) -> Result<PendingCall, String> {
         let interrupted = self
-            .look(CurrentTurn::interrupted)
+            .with_turn(CurrentTurn::interrupted)
             .await
             .unwrap_or_default();
-        question_with(
+        preview_edited_call(
             self.inner,
             &self.tool_context(&call.call_id),
             call,
@@ -399,7 +396,7 @@ impl Steps<'_> {
         .await
     }
 
-    fn answered(
+    fn answer_event(
         &self,
         call: &PendingCall,
         input: Option<&Input>,
@@ -418,8 +415,8 @@ impl Steps<'_> {
         }
     }
 
-    /// A doubt is settled: with its end, unless the call is to be tried again.
-    fn settled(
+    /// Returns the events that resolve a doubt: with the call's end, unless it is to be retried.
+    fn resolution_events(
         &self,
         shown: &PendingCall,
         by: ResolvedBy,
@@ -427,12 +424,7 @@ impl Steps<'_> {
         verdict: Verdict,
     ) -> Vec<Event> {
         let attempt = shown.doubt.as_ref().map_or(1, |doubt| doubt.attempt);
-        let call = Call {
-            id: &shown.call_id,
-            tool: &shown.tool,
-            arguments: &shown.arguments,
-            is_followed: false,
-        };
+        let call = Call::of_pending(shown, &shown.arguments);
         let mut events =
             vec![self.resolved(call.id, attempt, by, input.map(|input| &input.id), verdict)];
         match verdict {
@@ -448,20 +440,20 @@ impl Steps<'_> {
         events
     }
 
-    /// What was said to a call that waited for a yes, and the arguments that were put in the place
-    /// of its own.
+    /// Returns the verdict on a call that waited for a confirmation, and its edited arguments if
+    /// there are any.
     async fn verdict(&self, wanted: &CallId) -> Option<(Verdict, Option<Arguments>)> {
         let read = |turn: &CurrentTurn| {
             let (verdict, edited) = turn.answer(wanted)??;
             Some((verdict, edited.map(|edited| edited.arguments.clone())))
         };
-        self.look(read).await.flatten()
+        self.find(read).await
     }
 
-    /// The question that a call waits as: as it was asked, or as a person has edited it since.
+    /// Returns the current question of a pending call: as it was first asked, or as edited since.
     async fn as_edited(&self, shown: &PendingCall) -> PendingCall {
         let read = |turn: &CurrentTurn| as_edited(turn, shown).clone();
-        self.look(read).await.unwrap_or_else(|| shown.clone())
+        self.with_turn(read).await.unwrap_or_else(|| shown.clone())
     }
 
     async fn unanswered(&self, pending: &[PendingCall]) -> Vec<PendingCall> {
@@ -475,7 +467,7 @@ impl Steps<'_> {
                 .map(|shown| as_edited(turn, shown).clone())
                 .collect()
         };
-        self.look(read).await.unwrap_or_default()
+        self.with_turn(read).await.unwrap_or_default()
     }
 }
 

@@ -1,11 +1,11 @@
-//! One call, from its intent to its end: executed once, and in doubt where nobody saw the end.
+//! One tool call, from its intent to its end: executed once, and in doubt if a crash hid its end.
 //!
 //! ```text
 //! started -> finished
-//!        '-> (crash, or the tool does not know) -> probe -> finished
-//!        |                                              |--> started again, with the same key
-//!        |                                              '--> in doubt -> the person: done | try again | leave it
-//!        '-> (breakdown, time-out) -> probe -> finished; if the tool does not know, as an error that says so
+//!        '-> (crash, or unknown to the tool) -> probe -> finished
+//!        |                                           |--> started again, with the same key
+//!        |                                           '--> in doubt -> a person: done | retry | leave it
+//!        '-> (panic, timeout) -> probe -> finished; if unknown to the tool, as an error that says so
 //! ```
 
 use std::pin::pin;
@@ -24,7 +24,6 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Steps;
-use super::call::Call;
 use crate::RunError;
 use crate::clock::millis;
 use crate::event::RunEvent;
@@ -34,34 +33,68 @@ use crate::faults::boundary;
 /// The least time between two reports of a call's progress.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(250);
 
-/// What one execution gave.
+/// A tool call that the gate has passed.
+#[derive(Clone, Copy)]
+pub(super) struct Call<'c> {
+    pub(super) id: &'c CallId,
+    pub(super) tool: &'c str,
+    pub(super) arguments: &'c Arguments,
+    /// True if another call of the same answer comes next, and nothing else: an end whose loss is
+    /// harmless is then written with that call's intent.
+    pub(super) is_followed: bool,
+}
+
+impl<'c> Call<'c> {
+    /// Returns a pending call with the arguments that were approved.
+    pub(super) fn of_pending(pending: &'c PendingCall, arguments: &'c Arguments) -> Self {
+        Self {
+            id: &pending.call_id,
+            tool: &pending.tool,
+            arguments,
+            is_followed: false,
+        }
+    }
+
+    /// Returns the call as events show it.
+    pub(super) fn to_tool_call(self) -> ToolCall {
+        ToolCall {
+            id: self.id.clone(),
+            provider_id: None,
+            name: self.tool.to_owned(),
+            arguments: self.arguments.clone(),
+            malformed: None,
+        }
+    }
+}
+
+/// The end of one execution.
 enum Outcome {
-    /// How it ended is known.
+    /// The tool returned a result or an error.
     Known(Result<Value, ToolError>),
-    /// The tool says that it does not know.
+    /// The tool reported that it does not know whether it took effect.
     Lost(ToolError),
-    /// The tool broke down or ran out of time, and may have taken effect.
+    /// The tool panicked or ran out of time, and may have taken effect.
     BrokeOff(ToolError),
 }
 
-/// What a tool knows of a call whose end nobody saw.
+/// A tool's answer about a call whose end is unknown.
 enum Probed {
-    /// It was done; that is recorded.
+    /// The call took effect; its end is recorded.
     Done(Box<CallEnd>),
     NotDone,
     Unknown,
 }
 
 impl Steps<'_> {
-    /// Executes one call that may run, unless how it ended is recorded. `seen`: the last start of
-    /// it whose doubt the turn knows of. `begun`: this process has just written the intent, so
-    /// nobody can have begun it before.
+    /// Executes one call, unless its end is recorded. `seen`: the last attempt whose doubt the turn
+    /// knows of. `is_new`: this process has just written the intent, so there is no earlier
+    /// attempt.
     pub(super) async fn run(
         &self,
         turn: &Turn,
         call: Call<'_>,
         seen: u32,
-        begun: bool,
+        is_new: bool,
     ) -> Result<CallEnd, RunError> {
         if let Some(doubt) = self.recorded_doubt(call.id, seen).await {
             return Ok(CallEnd::Waiting(doubt));
@@ -74,8 +107,8 @@ impl Steps<'_> {
         };
         let effect = self.effect(call.id, &tool).await;
         let mut attempt = self.times_started(call.id).await;
-        if !begun {
-            let free = attempt == 0
+        if !is_new {
+            let may_start = attempt == 0
                 || effect != Effect::Once
                 || self.is_to_be_repeated(call.id, attempt).await;
             if attempt == 0
@@ -83,24 +116,22 @@ impl Steps<'_> {
             {
                 return Ok(end);
             }
-            if !free {
-                match self.ask_tool(turn, &tool, call, attempt).await? {
+            if !may_start {
+                match self.probe_call(turn, &tool, call, attempt).await? {
                     Probed::Done(end) => return Ok(*end),
                     Probed::NotDone => self.resolve_not_done(call, attempt, true).await?,
                     Probed::Unknown => {
-                        return self.ask_person(turn, Some(&tool), call, attempt).await;
+                        return self.record_doubt(turn, Some(&tool), call, attempt).await;
                     }
                 }
             } else {
-                self.append(
-                    self.intent(call.id, call.tool, call.arguments)
-                        .into_iter()
-                        .collect(),
-                )
-                .await?;
+                let intent = self.intent(call.id, call.tool, call.arguments);
+                self.append(intent.into_iter().collect()).await?;
             }
             attempt += 1;
         }
+        // At most one more attempt than this, so that a tool that never knows its outcome does not
+        // loop.
         let first = attempt;
         loop {
             let began = Instant::now();
@@ -108,45 +139,42 @@ impl Steps<'_> {
                 Outcome::Known(Ok(data)) => {
                     let summary = tool.describe(call.arguments, &data);
                     return self
-                        .finished(call, ToolResult::ok(data), summary, began, attempt)
+                        .record_end(call, ToolResult::ok(data), summary, began, attempt)
                         .await;
                 }
                 Outcome::Known(Err(error)) => {
-                    let told = self.told(turn, &tool, call, &error, false).await;
+                    let summary = self.failure_summary(turn, &tool, call, &error, false).await;
                     let result = ToolResult::failed(error.to_string());
-                    return self.finished(call, result, told, began, attempt).await;
+                    return self.record_end(call, result, summary, began, attempt).await;
                 }
                 Outcome::Lost(error) => (error, true),
                 Outcome::BrokeOff(error) => (error, false),
             };
-            // The receiver of a keyed call absorbs a repeat, so trying once more is how its end is
-            // learnt.
+            // The receiver of a keyed call ignores a repeat with the same idempotency key, so one
+            // more attempt safely learns its end.
             let again = lost && attempt == first && self.early_end.reason().is_none();
             if effect == Effect::Keyed && again {
-                self.append(
-                    self.intent(call.id, call.tool, call.arguments)
-                        .into_iter()
-                        .collect(),
-                )
-                .await?;
+                let intent = self.intent(call.id, call.tool, call.arguments);
+                self.append(intent.into_iter().collect()).await?;
             } else {
-                match self.ask_tool(turn, &tool, call, attempt).await? {
+                match self.probe_call(turn, &tool, call, attempt).await? {
                     Probed::Done(end) => return Ok(*end),
                     Probed::NotDone if again => self.resolve_not_done(call, attempt, true).await?,
                     Probed::NotDone => {
                         self.resolve_not_done(call, attempt, false).await?;
-                        let told = self.told(turn, &tool, call, &error, false).await;
+                        let summary = self.failure_summary(turn, &tool, call, &error, false).await;
                         let result = ToolResult::failed(error.to_string());
-                        return self.finished(call, result, told, began, attempt).await;
+                        return self.record_end(call, result, summary, began, attempt).await;
                     }
                     Probed::Unknown if lost => {
-                        return self.ask_person(turn, Some(&tool), call, attempt).await;
+                        return self.record_doubt(turn, Some(&tool), call, attempt).await;
                     }
-                    // The model goes on with an error; that the call may have been done is in it.
+                    // The turn continues with an error, which says that the call may have taken
+                    // effect.
                     Probed::Unknown => {
-                        let told = self.told(turn, &tool, call, &error, true).await;
+                        let summary = self.failure_summary(turn, &tool, call, &error, true).await;
                         return self
-                            .finished(call, ToolResult::broke_off(error), told, began, attempt)
+                            .record_end(call, ToolResult::broke_off(error), summary, began, attempt)
                             .await;
                     }
                 }
@@ -155,27 +183,26 @@ impl Steps<'_> {
         }
     }
 
-    /// Ends a call whose tool is not there: its server does not run, or the agent was changed. What
-    /// was not begun is not done; of what may have had an effect, only a person can say what became
-    /// of it.
+    /// Ends a call whose tool is missing: its MCP server does not run, or the agent was changed. A
+    /// call that was not started fails; one that may have taken effect is in doubt.
     async fn end_without_tool(&self, turn: &Turn, call: Call<'_>) -> Result<CallEnd, RunError> {
         let attempt = self.times_started(call.id).await;
-        let effect = self.look(|turn| turn.effect(call.id)).await.flatten();
+        let effect = self.find(|turn| turn.effect(call.id)).await;
         let may_be_done = effect.is_some_and(|effect| effect != Effect::None);
         if may_be_done && !self.is_to_be_repeated(call.id, attempt).await {
-            return self.ask_person(turn, None, call, attempt).await;
+            return self.record_doubt(turn, None, call, attempt).await;
         }
         let result = ToolResult::failed(format!(
             "{} is not available at the moment, so it was not done: its server may not be running",
             call.tool
         ));
-        let told = Some(words::TOOL_AWAY.to_owned());
-        self.finished(call, result, told, Instant::now(), attempt.max(1))
+        let summary = Some(words::TOOL_AWAY.to_owned());
+        self.record_end(call, result, summary, Instant::now(), attempt.max(1))
             .await
     }
 
-    /// Ends a call that a person agreed to, of a tool that is another by now. Nothing is executed.
-    /// `None`: it is the same tool, or the call began before.
+    /// Ends an approved call without executing it if its tool's definition has changed since the
+    /// confirmation. `None`: it has not, or the call was started before.
     pub(super) async fn end_with_changed_tool(
         &self,
         shown: &PendingCall,
@@ -198,16 +225,16 @@ impl Steps<'_> {
             "{} is defined in another way than when the person agreed, so it was not done",
             call.tool
         ));
-        let told = Some(words::tool_changed(&shown.preview));
+        let summary = Some(words::tool_changed(&shown.preview));
         let attempt = self.times_started(call.id).await.max(1);
-        self.finished(call, result, told, Instant::now(), attempt)
+        self.record_end(call, result, summary, Instant::now(), attempt)
             .await
             .map(Some)
     }
 
-    /// What the person reads of a call that broke off, where the words of the error are not for
-    /// them.
-    async fn told(
+    /// Returns the sentence for the user about a call that broke off, in place of the error's own
+    /// message, which is written for the model.
+    async fn failure_summary(
         &self,
         turn: &Turn,
         tool: &Arc<dyn Tool>,
@@ -224,7 +251,7 @@ impl Steps<'_> {
         words::broke_off(error, preview.as_deref(), unknown)
     }
 
-    /// Whether something of the call has begun that has no end yet.
+    /// Returns true if an attempt of the call was started and has no end yet.
     pub(super) async fn is_under_way(&self, call: &CallId) -> bool {
         match self.times_started(call).await {
             0 => false,
@@ -241,23 +268,18 @@ impl Steps<'_> {
     ) -> Result<Outcome, RunError> {
         boundary("intent recorded, tool not begun");
         if effect == Effect::Once {
-            // Whoever stood still since the intent was written may have been taken for dead, and
-            // the call for one in doubt.
-            self.hold.confirm().await?;
+            // If this process was suspended since the intent was written, its lease may be lost,
+            // and another worker may have put the call in doubt.
+            self.lease.ensure_held().await?;
         }
-        let shown = || ToolCall {
-            id: call.id.clone(),
-            provider_id: None,
-            name: call.tool.to_owned(),
-            arguments: call.arguments.clone(),
-            malformed: None,
+        let started = || RunEvent::ToolStarted {
+            call: call.to_tool_call(),
         };
-        self.emitter
-            .emit(|| RunEvent::ToolStarted { call: shown() })
-            .await;
-        let (hear, heard) = watch::channel(None);
+        self.emitter.emit(started).await;
+        // A watch channel keeps the latest report only, so that a tool is never slowed down.
+        let (sender, reports) = watch::channel(None);
         let progress =
-            ProgressListener::new(move |progress| drop(hear.send_replace(Some(progress))));
+            ProgressListener::new(move |progress| drop(sender.send_replace(Some(progress))));
         let context = ToolContext {
             progress,
             ..self.tool_context(call.id)
@@ -268,7 +290,7 @@ impl Steps<'_> {
             call.arguments.clone(),
             turn.limits().tool_timeout,
         );
-        let execution = self.telling_progress(call, heard, execution).await;
+        let execution = self.emit_progress(call, reports, execution).await;
         boundary("tool done, not recorded");
         Ok(match execution {
             Execution {
@@ -283,21 +305,21 @@ impl Steps<'_> {
         })
     }
 
-    /// Waits for the end of an execution, and tells meanwhile how far it is.
-    async fn telling_progress(
+    /// Waits for the end of an execution, and emits its progress meanwhile.
+    async fn emit_progress(
         &self,
         call: Call<'_>,
-        mut heard: watch::Receiver<Option<ToolProgress>>,
+        mut reports: watch::Receiver<Option<ToolProgress>>,
         execution: impl Future<Output = Execution>,
     ) -> Execution {
         let mut execution = pin!(execution);
         loop {
-            let told = async {
-                // Who tells it may be gone before the call has ended.
-                if heard.changed().await.is_err() {
+            let emit = async {
+                // The tool may drop its listener before the call has ended.
+                if reports.changed().await.is_err() {
                     std::future::pending::<()>().await;
                 }
-                let progress = heard.borrow_and_update().clone();
+                let progress = reports.borrow_and_update().clone();
                 if let Some(progress) = progress {
                     let (call, tool) = (call.id.clone(), call.tool.to_owned());
                     self.emitter
@@ -313,13 +335,13 @@ impl Steps<'_> {
             tokio::select! {
                 biased;
                 execution = &mut execution => return execution,
-                () = told => {}
+                () = emit => {}
             }
         }
     }
 
-    /// Records how a call ended.
-    async fn finished(
+    /// Records the end of a call, and emits it.
+    async fn record_end(
         &self,
         call: Call<'_>,
         result: ToolResult,
@@ -329,10 +351,10 @@ impl Steps<'_> {
     ) -> Result<CallEnd, RunError> {
         let ms = millis(began);
         let ended = self.end_of(call, &result, summary.clone(), ms, attempt);
-        // What changed nothing is done again after a crash; it need not be written now.
-        match self.look(|turn| turn.effect(call.id)).await.flatten() {
+        // A call without effects may run again after a crash, so its end need not be written now.
+        match self.find(|turn| turn.effect(call.id)).await {
             Some(Effect::None) => self.record(ended).await,
-            // A repeat is absorbed until the next call's intent is written, and this with it.
+            // Until the next call's intent is written, and this end with it, a repeat is harmless.
             Some(Effect::Keyed) if call.is_followed => self.record(ended).await,
             Some(Effect::Keyed | Effect::Once) | None => self.append(vec![ended]).await?,
         }
@@ -345,8 +367,9 @@ impl Steps<'_> {
         })
     }
 
-    /// Nobody saw the end of the call: the tool is asked.
-    async fn ask_tool(
+    /// Asks the tool for the outcome of a call whose end is unknown, and records it if it took
+    /// effect.
+    async fn probe_call(
         &self,
         turn: &Turn,
         tool: &Arc<dyn Tool>,
@@ -377,8 +400,8 @@ impl Steps<'_> {
         }
     }
 
-    /// Nor does the tool know, if it is there: the person is asked.
-    async fn ask_person(
+    /// Puts a call in doubt: neither this process nor the tool knows its end, so a person is asked.
+    async fn record_doubt(
         &self,
         turn: &Turn,
         tool: Option<&Arc<dyn Tool>>,
@@ -399,7 +422,8 @@ impl Steps<'_> {
         Ok(CallEnd::Waiting(doubt))
     }
 
-    /// The tool says that the call was not done; it is started again, or not.
+    /// Records that the call took no effect according to its tool, with a new intent if it is
+    /// started `again`.
     async fn resolve_not_done(
         &self,
         call: Call<'_>,
@@ -414,7 +438,7 @@ impl Steps<'_> {
         self.append(events).await
     }
 
-    /// What the person is asked about a call in doubt.
+    /// Returns the question about a call in doubt.
     async fn doubt(
         &self,
         turn: &Turn,
@@ -433,6 +457,7 @@ impl Steps<'_> {
             preview: self.preview(turn, tool, context, call).await,
             digest: doubt_digest(self.turn, call.id, call.tool, call.arguments, attempt),
             definition: tool.map(|tool| tool.definition().fingerprint()),
+            intent: tool.and_then(|tool| tool.definition().intent.clone()),
             requested_at: now,
             expires_at: now.checked_add(expiry).unwrap_or(Timestamp::MAX),
             doubt: Some(Doubt {
@@ -443,7 +468,7 @@ impl Steps<'_> {
         }
     }
 
-    /// What the call touches, in the person's words; of a tool without such words, its name and the
+    /// Returns the description of a call for the user; without one, the tool's name and the
     /// arguments.
     async fn preview(
         &self,
@@ -462,8 +487,8 @@ impl Steps<'_> {
         })
     }
 
-    /// What the call touches, in the person's words: as it was confirmed, else as the tool has it
-    /// now.
+    /// Returns the description of a call for the user: as it was confirmed, else as the tool
+    /// describes it now.
     async fn known_preview(
         &self,
         turn: &Turn,
@@ -503,7 +528,7 @@ impl Steps<'_> {
             call: call.clone(),
             tool: tool.to_owned(),
             arguments: arguments.clone(),
-            key: IdempotencyKey::of(self.key.conversation, self.turn, call),
+            key: IdempotencyKey::for_call(self.key.conversation, self.turn, call),
             effect,
         })
     }
@@ -565,47 +590,46 @@ impl Steps<'_> {
             .await;
     }
 
-    /// The first doubt about the call that is younger than `seen`, resolved or not: every doubt
-    /// passes through the turn.
+    /// Returns the first doubt about the call after attempt `seen`, resolved or not: the turn
+    /// machine sees every doubt.
     async fn recorded_doubt(&self, wanted: &CallId, seen: u32) -> Option<PendingCall> {
-        self.look(|turn| turn.doubt_after(wanted, seen).cloned())
+        self.find(|turn| turn.doubt_after(wanted, seen).cloned())
             .await
-            .flatten()
     }
 
     pub(super) async fn recorded_end(&self, wanted: &CallId) -> Option<CallEnd> {
-        self.look(|turn| turn.end(wanted)).await.flatten()
+        self.find(|turn| turn.end(wanted)).await
     }
 
-    /// Whether the call was started after the person was asked about it.
+    /// Returns true if the call was started after its question was shown.
     pub(super) async fn has_begun_since(&self, shown: &PendingCall) -> bool {
         let seen = shown.doubt.as_ref().map_or(0, |doubt| doubt.attempt);
         self.times_started(&shown.call_id).await > seen
     }
 
-    /// Whether it was said that this start of the call led to nothing, and it is to be started
+    /// Returns true if this attempt is known to have taken no effect, and the call is to be started
     /// again.
     pub(super) async fn is_to_be_repeated(&self, call: &CallId, attempt: u32) -> bool {
-        let last = self.look(|turn| turn.resolution(call)).await.flatten();
+        let last = self.find(|turn| turn.resolution(call)).await;
         matches!(last, Some((last, _, Verdict::Retry)) if last == attempt)
     }
 
-    /// What a repeat may do. A call that was begun as one that must not be repeated stays one,
-    /// whatever the tool says of itself by now.
+    /// Returns the effect class of a call. One that was started as [`Effect::Once`] stays so, even
+    /// if the tool's annotations have changed since.
     async fn effect(&self, wanted: &CallId, tool: &Arc<dyn Tool>) -> Effect {
-        match self.look(|turn| turn.effect(wanted)).await.flatten() {
+        match self.find(|turn| turn.effect(wanted)).await {
             Some(Effect::Once) => Effect::Once,
             Some(Effect::None | Effect::Keyed) | None => tool.definition().annotations.effect(),
         }
     }
 
     async fn times_started(&self, wanted: &CallId) -> u32 {
-        self.look(|turn| turn.times_started(wanted))
+        self.with_turn(|turn| turn.times_started(wanted))
             .await
             .unwrap_or_default()
     }
 
     async fn last_started(&self, wanted: &CallId) -> Option<Timestamp> {
-        self.look(|turn| turn.last_started(wanted)).await.flatten()
+        self.find(|turn| turn.last_started(wanted)).await
     }
 }

@@ -1,28 +1,32 @@
-//! One call of the model: what is recorded is not asked again, and room is made for what is asked.
+//! One model call: a recorded reply is reused, else the request is fitted, sent and recorded.
 
 use std::sync::atomic::Ordering;
 
 use adjutant_core::conversation::CurrentTurn;
 use adjutant_core::turn::{DoesNotFit, Fitted, StopReason, ToolStyle, Turn};
-use adjutant_core::{Delta, Event, GenerateRequest, GenerateResponse, ModelError, Notice, Past};
-use futures::StreamExt as _;
+use adjutant_core::{Event, GenerateRequest, GenerateResponse, GivenHistory, ModelError, Notice};
 use tokio::time::Instant;
+use tracing::{Instrument as _, debug_span};
 
-use super::prepared::Prepared;
-use super::{Replied, Step, Steps};
+use super::prepare::Prepared;
+use super::{ModelReply, Step, Steps};
 use crate::RunError;
 use crate::clock::millis;
+use crate::compact::Shown;
 use crate::event::RunEvent;
 use crate::faults::boundary;
-use crate::model_call::Calling;
+use crate::model_call::CallMetrics;
 
 impl Steps<'_> {
-    /// Asks the model, unless its answer is recorded. Before that, room is made for the request.
+    /// Calls the model, unless its reply is recorded. The request is first fitted into the context
+    /// window, by compaction if needed.
     pub(crate) async fn generate(
         &self,
         turn: &mut Turn,
         request: GenerateRequest,
-    ) -> Result<Step<Replied>, RunError> {
+    ) -> Result<Step<ModelReply>, RunError> {
+        // Calls are numbered in the order in which the turn machine makes them, which is the same
+        // in a replay: so the number finds the recorded reply.
         let number = self.model_calls.fetch_add(1, Ordering::Relaxed) + 1;
         let summarised = self.take_recorded_summary(turn, number).await;
         if let Some((replied, notices)) = self.recorded_reply(number).await {
@@ -36,7 +40,7 @@ impl Steps<'_> {
         }
         let request = if summarised { turn.request() } else { request };
         let mut prepared = self.prepare(turn, request).await;
-        if !summarised && let Some(plan) = self.wants_summary(turn, &prepared).await {
+        if !summarised && let Some(plan) = self.plan_summary(turn, &prepared).await {
             if let Some(reason) = Box::pin(self.summarise(turn, number, &plan, &prepared)).await? {
                 return Ok(Step::Stopped(reason, Vec::new()));
             }
@@ -61,12 +65,13 @@ impl Steps<'_> {
                     .map(Step::Done);
             }
         };
-        let set_aside = match self
-            .set_aside_for_model(&request, self.early_end.time_left())
-            .await?
-        {
-            Ok(set_aside) => set_aside,
-            Err(exceeded) => return Ok(Step::Stopped(StopReason::Budget(exceeded), Vec::new())),
+        let time_left = self.early_end.time_left();
+        let reservation = match self.reserve_for_model(&request, time_left).await {
+            Ok(reservation) => reservation,
+            Err(error) => {
+                let reason = StopReason::Budget(error.into_exceeded()?);
+                return Ok(Step::Stopped(reason, Vec::new()));
+            }
         };
         self.emitter
             .emit(|| RunEvent::ModelStarted { number })
@@ -75,15 +80,21 @@ impl Steps<'_> {
         let began = Instant::now();
         request.time_left = self.early_end.time_left();
         request.trace = self.operation();
-        let mut calling = Calling::begin();
+        let mut metrics = CallMetrics::start();
         let weak = turn.style() == ToolStyle::OneRound;
+        // The constrained output of a weak model is not text for a person.
+        let shown = if weak { Shown::Nothing } else { Shown::Text };
+        let inner = self.inner;
+        let call = inner
+            .generate_streamed(&request, self.emitter, &mut metrics, shown)
+            .instrument(debug_span!("model", model = %inner.model.id(), number));
         let reply = tokio::select! {
-            // In this order: an adapter that was given what is left of the turn runs out of time
-            // together with it.
+            // In this order: an adapter whose timeout is the rest of the turn fails at the same
+            // moment as the deadline, which must win.
             biased;
             () = self.early_end.cancelled().cancelled() => Err(StopReason::Cancelled),
-            () = self.early_end.out_of_time() => Err(StopReason::Deadline),
-            reply = self.drain(&request, !weak, &mut calling) => Ok(reply),
+            () = self.early_end.deadline_passed() => Err(StopReason::Deadline),
+            reply = call => Ok(reply),
         };
         let ms = millis(began);
         let reply = match reply {
@@ -100,20 +111,22 @@ impl Steps<'_> {
             }
             Ok(Err(error)) => Err(error),
             Err(reason) => {
-                self.inner.model_call_ended(&calling, None);
-                set_aside.settle_dropped(&mut *self.log.lock().await, ms);
+                self.inner.record_model_call_end(&metrics, None);
+                reservation.settle_dropped(&mut *self.log.lock().await, ms);
                 return Ok(Step::Stopped(reason, Vec::new()));
             }
         };
         boundary("the model answered, not recorded");
-        self.inner.model_call_ended(&calling, Some(&reply));
-        set_aside.settle_reply(&mut *self.log.lock().await, &reply, ms);
+        self.inner.record_model_call_end(&metrics, Some(&reply));
+        reservation.settle_reply(&mut *self.log.lock().await, &reply, ms);
+        // Recorded, not appended: the reply is written with the intents of its calls, or with the
+        // end of the turn. If a crash loses it, the model is asked again, which is harmless.
         self.record(Event::ModelReplied {
             turn: self.turn,
             number,
             reply: reply.clone(),
             ms,
-            attempts: calling.attempts,
+            attempts: metrics.attempts,
             counted: Some(counted),
             notices: notices.clone(),
             past: self.past_before(number),
@@ -130,14 +143,14 @@ impl Steps<'_> {
                 })
                 .await;
         }
-        Ok(Step::Done(Replied::Sent(reply)))
+        Ok(Step::Done(ModelReply::Sent(reply)))
     }
 
-    /// Records that a request cannot be made to fit: nobody is asked.
-    async fn too_long(&self, number: u32, error: &DoesNotFit) -> Result<Replied, RunError> {
+    /// Records that a request cannot be made to fit, and is not sent.
+    async fn too_long(&self, number: u32, error: &DoesNotFit) -> Result<ModelReply, RunError> {
         let before = number.saturating_sub(1);
-        let said =
-            self.look(
+        let refused =
+            self.with_turn(
                 |turn| match (1..=before).rev().find_map(|number| turn.reply(number)) {
                     Some(Event::ModelReplied {
                         reply: Err(error @ ModelError::ContextTooLong { .. }),
@@ -146,8 +159,8 @@ impl Steps<'_> {
                     _ => None,
                 },
             );
-        // The provider's words, if it was asked before: there is no way to send less.
-        let error = said
+        // If the provider refused an earlier request as too long, its error is more precise.
+        let error = refused
             .await
             .flatten()
             .unwrap_or_else(|| ModelError::ContextTooLong {
@@ -165,67 +178,26 @@ impl Steps<'_> {
             past: self.past_before(number),
         })
         .await;
-        Ok(Replied::TooLong(error))
+        Ok(ModelReply::TooLong(error))
     }
 
-    /// Returns what is recorded of the past with a model call: that the turn was given it, with the
-    /// first.
-    fn past_before(&self, number: u32) -> Option<Box<Past>> {
+    /// Returns the history to record with a model call: that of the turn, with its first call.
+    fn past_before(&self, number: u32) -> Option<Box<GivenHistory>> {
         (number == 1).then(|| Box::new(self.past.clone()))
     }
 
-    /// Reads a model's stream to its end, showing what a person can read of it.
-    async fn drain(
-        &self,
-        request: &GenerateRequest,
-        show: bool,
-        calling: &mut Calling,
-    ) -> Result<GenerateResponse, ModelError> {
-        let mut stream = self.inner.model.stream(request).await?;
-        while let Some(delta) = stream.next().await {
-            let delta = delta?;
-            calling.came(&delta);
-            match delta {
-                Delta::Finished(reply) => return Ok(reply),
-                Delta::Reading(progress) => self.emitter.emit(|| RunEvent::Reading(progress)).await,
-                Delta::Text(text) if show => self.emitter.emit(|| RunEvent::Text(text)).await,
-                Delta::Thinking(text) if show => {
-                    self.emitter.emit(|| RunEvent::Thinking(text)).await
-                }
-                Delta::Retrying {
-                    attempt,
-                    wait,
-                    reason,
-                } => {
-                    self.emitter
-                        .emit(|| RunEvent::Retrying {
-                            attempt,
-                            wait,
-                            reason,
-                        })
-                        .await;
-                }
-                _ => {}
-            }
-        }
-        Err(ModelError::Truncated {
-            provider: self.inner.model.id().provider.clone(),
-            reason: "its stream ended without a last event".to_owned(),
-        })
-    }
-
-    async fn recorded_reply(&self, wanted: u32) -> Option<(Replied, Vec<Notice>)> {
+    async fn recorded_reply(&self, wanted: u32) -> Option<(ModelReply, Vec<Notice>)> {
         let read = |turn: &CurrentTurn| match turn.reply(wanted)? {
             Event::ModelReplied {
                 reply: Err(error),
                 attempts: 0,
                 ..
-            } => Some((Replied::TooLong(error.clone()), Vec::new())),
+            } => Some((ModelReply::TooLong(error.clone()), Vec::new())),
             Event::ModelReplied { reply, notices, .. } => {
-                Some((Replied::Sent(reply.clone()), notices.clone()))
+                Some((ModelReply::Sent(reply.clone()), notices.clone()))
             }
             _ => None,
         };
-        self.look(read).await.flatten()
+        self.find(read).await
     }
 }

@@ -1,5 +1,5 @@
-//! The calls of one answer: through the gate, their intents written, and run in order, neighbouring
-//! harmless ones together.
+//! A round: the tool calls of one answer pass the gate, their intents are written, and they run in
+//! order; neighbouring harmless calls run concurrently.
 
 use adjutant_core::turn::{CallEnd, StopReason, Turn};
 use adjutant_core::{
@@ -8,42 +8,55 @@ use adjutant_core::{
 };
 use tokio::time::Instant;
 
-use super::call::Call;
+use super::calls::Call;
 use super::{Step, Steps};
 use crate::clock::millis;
 use crate::event::RunEvent;
 use crate::{RunError, warning};
 
-/// Returns whether a call was left to the caller to execute.
+/// Returns true if a call was left to the caller to execute.
 fn is_handed_over(end: &CallEnd) -> bool {
     matches!(end, CallEnd::Waiting(shown) if shown.awaits_result())
 }
 
+/// The earlier calls that the gate considers when it checks a group.
+#[derive(Clone, Copy)]
+struct Before<'b> {
+    /// Calls of this turn that may have taken effect although their end is unknown.
+    interrupted: &'b [(String, Arguments)],
+    /// True if a call of the same answer was left to the caller.
+    handed_over: bool,
+}
+
 impl Steps<'_> {
-    /// Takes calls through the gate and executes what may run, if there is a budget for all of
-    /// them.
+    /// Passes calls through the gate and executes those that may run, if the budgets allow all.
     pub(crate) async fn call_tools(
         &self,
         turn: &Turn,
         calls: Vec<ToolCall>,
     ) -> Result<Step<Vec<(CallId, CallEnd)>>, RunError> {
-        let set_aside = match self.set_aside_for_tools(&calls).await? {
-            Ok(set_aside) => set_aside,
-            Err(exceeded) => return Ok(Step::Stopped(StopReason::Budget(exceeded), Vec::new())),
+        let reservation = match self.reserve_for_tools(&calls).await {
+            Ok(reservation) => reservation,
+            Err(error) => {
+                let reason = StopReason::Budget(error.into_exceeded()?);
+                return Ok(Step::Stopped(reason, Vec::new()));
+            }
         };
         let began = Instant::now();
         let ends = self.call_in_order(turn, &calls).await?;
-        set_aside.settle_tools(&mut *self.log.lock().await, millis(began));
+        reservation.settle_tools(&mut *self.log.lock().await, millis(began));
         Ok(ends)
     }
 
-    /// In order, neighbouring harmless ones together.
+    /// Calls in order; neighbouring harmless calls form a group that runs concurrently.
     async fn call_in_order(
         &self,
         turn: &Turn,
         calls: &[ToolCall],
     ) -> Result<Step<Vec<(CallId, CallEnd)>>, RunError> {
         let mut ends = Vec::new();
+        // Calls that broke off in this round count too, so that the model cannot repeat one in the
+        // same answer.
         let mut interrupted = turn.interrupted().to_vec();
         let mut rest = calls;
         while let Some(first) = rest.first() {
@@ -56,18 +69,19 @@ impl Steps<'_> {
             };
             let (group, after) = rest.split_at(together.max(1).min(rest.len()));
             rest = after;
-            // A call that runs beside others may wait for them long after its end.
+            // In a group, a call may wait long after its end for the others, so its end is written
+            // at once.
             let is_followed = group.len() == 1 && !rest.is_empty();
-            // What was begun before a crash has an end, which has to be known.
+            // A call that was started before a crash must get its end even if the turn is stopped.
             if let Some(reason) = self.early_end.reason()
                 && self.recorded_verdict(&first.id).await.is_none()
             {
                 return Ok(Step::Stopped(reason, ends));
             }
-            let before = (
-                interrupted.as_slice(),
-                ends.iter().any(|(_, end)| is_handed_over(end)),
-            );
+            let before = Before {
+                interrupted: &interrupted,
+                handed_over: ends.iter().any(|(_, end)| is_handed_over(end)),
+            };
             let ended = self.call_group(turn, group, before, is_followed).await?;
             let begun = |(call, (_, end)): (&ToolCall, &(CallId, CallEnd))| {
                 end.interrupted()
@@ -77,7 +91,8 @@ impl Steps<'_> {
             ends.extend(ended);
         }
         match self.early_end.reason() {
-            // What waits may have been answered, and run: whoever reads the answers stops the turn.
+            // Pending calls may have been answered already: the turn is stopped where the answers
+            // are read.
             Some(reason)
                 if !ends
                     .iter()
@@ -89,30 +104,29 @@ impl Steps<'_> {
         }
     }
 
-    /// Gate for all of a group, one commit for all intents, then the executions side by side.
-    /// `interrupted`: what may have been carried out before them in this turn. `handed_over`: a
-    /// call of the same answer was left to the caller. `is_followed`: the group is one call, and
-    /// another comes after it.
+    /// Checks a group at the gate, writes all intents in one commit, and runs the calls
+    /// concurrently. `is_followed`: the group is one call, and another comes after it.
     async fn call_group(
         &self,
         turn: &Turn,
         group: &[ToolCall],
-        (interrupted, handed_over): (&[(String, Arguments)], bool),
+        before: Before<'_>,
         is_followed: bool,
     ) -> Result<Vec<(CallId, CallEnd)>, RunError> {
-        let said = self.said_before_others().await;
+        let message = self.message_before_untrusted().await;
         let mut verdicts = Vec::with_capacity(group.len());
         let mut intents = Vec::with_capacity(2 * group.len());
         for call in group {
-            let (verdict, begun) = match self.recorded_verdict(&call.id).await {
+            let (verdict, is_new) = match self.recorded_verdict(&call.id).await {
+                // A recorded verdict holds: the policy or the tool may have changed since.
                 Some(verdict) => (verdict, false),
                 None => {
                     let check = GateCheck {
                         now: self.inner.now(),
                         confirmation_expiry: turn.limits().confirmation_expiry,
                         denied: turn.denied(),
-                        interrupted,
-                        said_before_others: said.as_deref(),
+                        interrupted: before.interrupted,
+                        said_before_others: message.as_deref(),
                         client: self.tools.client(),
                         choice: turn.choice(),
                     };
@@ -121,7 +135,7 @@ impl Steps<'_> {
                         .gate()
                         .check(&self.tool_context(&call.id), call, &check)
                         .await;
-                    let verdict = self.one_at_a_time(verdict, handed_over);
+                    let verdict = self.one_at_a_time(verdict, before.handed_over);
                     let (turn, call_id) = (self.turn, call.id.clone());
                     let checked = Event::CallChecked {
                         turn,
@@ -129,8 +143,8 @@ impl Steps<'_> {
                         verdict: verdict.clone(),
                     };
                     match &verdict {
-                        // Written with its intent and its change, or with the event that the turn
-                        // waits.
+                        // Recorded only: written in the transaction of the call, or with the event
+                        // that the turn waits.
                         GateVerdict::Await { .. } => {
                             self.record(checked).await;
                             (verdict, false)
@@ -151,7 +165,7 @@ impl Steps<'_> {
                     }
                 }
             };
-            verdicts.push((call, verdict, begun));
+            verdicts.push((call, verdict, is_new));
         }
         if !intents.is_empty() {
             self.append(intents).await?;
@@ -159,7 +173,7 @@ impl Steps<'_> {
         Self::warn_of_unknown(&verdicts);
         let runs = verdicts
             .into_iter()
-            .map(|(call, verdict, begun)| async move {
+            .map(|(call, verdict, is_new)| async move {
                 let end = match verdict {
                     GateVerdict::Run { arguments } => {
                         let call = Call {
@@ -168,7 +182,7 @@ impl Steps<'_> {
                             arguments: &arguments,
                             is_followed,
                         };
-                        self.run(turn, call, 0, begun).await?
+                        self.run(turn, call, 0, is_new).await?
                     }
                     GateVerdict::Confirm { pending } | GateVerdict::Await { pending } => {
                         CallEnd::Waiting(pending)
@@ -188,8 +202,8 @@ impl Steps<'_> {
         futures::future::join_all(runs).await.into_iter().collect()
     }
 
-    /// Reports the first call of a tool that there is not, of those that were checked just now: a
-    /// model that makes many must not fill anybody's log.
+    /// Warns about the first call of an unknown tool, of those that were checked just now. One
+    /// warning per group: a model that makes many such calls must not flood the log.
     fn warn_of_unknown(verdicts: &[(&ToolCall, GateVerdict, bool)]) {
         let unknown = verdicts.iter().find(|(_, verdict, is_new)| {
             *is_new
@@ -206,7 +220,7 @@ impl Steps<'_> {
         }
     }
 
-    /// Refuses a call of the caller's where it takes one at a time and has one already.
+    /// Refuses a second call of a client-side tool if the client takes one at a time.
     fn one_at_a_time(&self, verdict: GateVerdict, handed_over: bool) -> GateVerdict {
         match verdict {
             GateVerdict::Await { pending }
@@ -225,7 +239,7 @@ impl Steps<'_> {
         }
     }
 
-    /// A call that may run beside others.
+    /// Returns true if a call may run concurrently with others.
     fn is_harmless(&self, call: &ToolCall) -> bool {
         if self.tools.client().has(&call.name) {
             return !self.tools.client().one_at_a_time();
@@ -240,8 +254,8 @@ impl Steps<'_> {
             })
     }
 
-    /// Tells the round of tools that a request ends with, if it does.
-    pub(crate) async fn tell_round(&self, request: &GenerateRequest) {
+    /// Emits the round that a request ends with, if it ends with one.
+    pub(crate) async fn emit_round_end(&self, request: &GenerateRequest) {
         let is_tool = |message: &Message| message.role() == Role::Tool;
         if request.messages.last().is_some_and(is_tool) {
             let answer = request

@@ -7,7 +7,7 @@ use adjutant_store::sqlite;
 
 use super::*;
 
-/// What a request to the model holds of the conversation.
+/// Returns the texts of a request's messages.
 fn said(request: &GenerateRequest) -> Vec<String> {
     request
         .messages
@@ -189,7 +189,7 @@ async fn a_branch_goes_on_in_another_process_and_is_made_once() {
     other.run_in(&mut branch, "and").await.unwrap();
     assert_eq!(said(&model.requests()[0])[..], ["first", "One.", "and"]);
 
-    let nobody = other.key_of(UserId::new("eve").unwrap(), key.conversation);
+    let nobody = other.key_for(UserId::new("eve").unwrap(), key.conversation);
     assert_eq!(
         other.branch(&nobody, None, None).await.unwrap_err(),
         BranchError::NoSuchConversation

@@ -51,17 +51,17 @@ fn build(model: ScriptedModel, store: &Arc<InMemory>, budgets: Budgets) -> Agent
         .clock(noon)
 }
 
-/// The key that the response names, and its words; it must have ended by a budget.
-fn key_of(response: &AgentResponse) -> String {
+/// Returns the name of the budget that ended the turn.
+fn budget_of(response: &AgentResponse) -> String {
     assert_eq!(
         response.outcome,
         OutcomeCategory::BudgetLimit,
         "{response:?}"
     );
-    let Some(TurnError::Limit { key, .. }) = &response.error else {
+    let Some(TurnError::Limit { limit, .. }) = &response.error else {
         panic!("{:?}", response.error)
     };
-    key.clone()
+    limit.to_string()
 }
 
 #[tokio::test]
@@ -72,21 +72,21 @@ async fn a_call_that_might_take_more_than_a_turn_may_is_not_made() {
                 tokens: Some(1000),
                 ..NONE
             },
-            "budget.per_turn_tokens",
+            "budget of tokens per turn",
         ),
         (
             Allowance {
                 model_calls: Some(0),
                 ..NONE
             },
-            "budget.per_turn_model_calls",
+            "budget of model calls per turn",
         ),
         (
             Allowance {
                 time: Some(Duration::from_secs(1)),
                 ..NONE
             },
-            "budget.per_turn_time",
+            "budget of time per turn",
         ),
     ] {
         let model = ScriptedModel::new([text("Hi.")]);
@@ -94,7 +94,10 @@ async fn a_call_that_might_take_more_than_a_turn_may_is_not_made() {
             .build()
             .unwrap();
         let response = agent.run("hello").await.unwrap();
-        assert_eq!((key_of(&response).as_str(), model.calls_made()), (key, 0));
+        assert_eq!(
+            (budget_of(&response).as_str(), model.calls_made()),
+            (key, 0)
+        );
         assert!(
             response.content.contains("smaller steps"),
             "{}",
@@ -118,7 +121,7 @@ async fn a_call_that_might_take_more_than_a_turn_may_is_not_made() {
 }
 
 #[tokio::test]
-async fn what_ran_before_a_budget_ended_the_turn_is_told() {
+async fn calls_before_a_budget_ended_the_turn_are_reported() {
     let store = Arc::new(InMemory::new());
     let model = ScriptedModel::new([
         call("add_task", json!({"description": "buy milk"})),
@@ -131,7 +134,7 @@ async fn what_ran_before_a_budget_ended_the_turn_is_told() {
     let agent = build(model, &store, one).build().unwrap();
     let mut context = RunContext::default();
     let response = agent.run_in(&mut context, "add buy milk").await.unwrap();
-    assert_eq!(key_of(&response), "budget.per_turn_model_calls");
+    assert_eq!(budget_of(&response), "budget of model calls per turn");
     assert!(
         response.content.contains("buy milk") && response.content.contains("so I stopped"),
         "{}",
@@ -164,8 +167,8 @@ async fn of_one_answer_all_calls_begin_or_none() {
     };
     let (response, added) = run(1).await;
     assert_eq!(
-        (key_of(&response).as_str(), added),
-        ("budget.per_turn_tool_calls", 0)
+        (budget_of(&response).as_str(), added),
+        ("budget of tool calls per turn", 0)
     );
     let (response, added) = run(2).await;
     assert_eq!((response.content.as_str(), added), ("Done.", 2));
@@ -191,7 +194,10 @@ async fn every_user_has_their_day_and_the_next_day_is_another() {
     };
     assert_eq!(run("anna", noon).await.content, "Hi.");
     let refused = run("anna", noon).await;
-    assert_eq!(key_of(&refused), "budget.per_day_model_calls");
+    assert_eq!(
+        budget_of(&refused),
+        "budget of model calls per user and day (UTC)"
+    );
     assert!(
         refused.content.contains("midnight UTC"),
         "{}",
@@ -282,8 +288,8 @@ async fn a_call_that_failed_costs_nothing_and_one_that_was_stopped_is_booked() {
         "{spent:?}"
     );
     assert_eq!(
-        key_of(&agent.run("hello").await.unwrap()),
-        "budget.per_day_tokens"
+        budget_of(&agent.run("hello").await.unwrap()),
+        "budget of tokens per user and day (UTC)"
     );
 }
 
@@ -350,7 +356,10 @@ async fn money_is_counted_by_the_table_of_prices_and_needs_one() {
         "what was used is more than was thought"
     );
     let response = known.run("hello").await.unwrap();
-    assert_eq!(key_of(&response), "budget.per_day_usd");
+    assert_eq!(
+        budget_of(&response),
+        "budget of money per user and day (UTC)"
+    );
     let said = response.error.unwrap().to_string();
     assert!(
         said.contains("$1.00 ($1.50 spent or set aside, the next step may take $0.0"),
@@ -393,8 +402,8 @@ async fn everybody_together_has_a_budget_too() {
     };
     assert_eq!(run("anna").await.unwrap().content, "Hi.");
     assert_eq!(
-        key_of(&run("bert").await.unwrap()),
-        "budget.everyone_per_day_model_calls"
+        budget_of(&run("bert").await.unwrap()),
+        "budget of model calls of everybody per day (UTC)"
     );
 }
 
@@ -410,15 +419,15 @@ async fn calls_of_tools_are_counted_for_the_day() {
     let agent = build(model, &store, one).build().unwrap();
     assert_eq!(agent.run("add one").await.unwrap().content, "Done.");
     assert_eq!(
-        key_of(&agent.run("add two").await.unwrap()),
-        "budget.per_day_tool_calls"
+        budget_of(&agent.run("add two").await.unwrap()),
+        "budget of tool calls per user and day (UTC)"
     );
     assert_eq!(descriptions(&store).await, ["one"]);
     assert_eq!(store.spent(None, TODAY).await.unwrap().tool_calls, 1);
 }
 
 #[tokio::test]
-async fn the_time_of_a_call_that_was_confirmed_is_set_aside_and_booked() {
+async fn the_time_of_a_confirmed_call_is_reserved_and_booked() {
     const LONG: Duration = Duration::from_millis(30);
     let store = Arc::new(InMemory::new());
     let ran = Arc::new(AtomicUsize::new(0));
@@ -480,8 +489,8 @@ async fn the_time_of_a_call_that_was_confirmed_is_set_aside_and_booked() {
         .await
         .unwrap();
     assert_eq!(
-        (key_of(&refused).as_str(), ran.load(Ordering::SeqCst)),
-        ("budget.per_day_time", 1)
+        (budget_of(&refused).as_str(), ran.load(Ordering::SeqCst)),
+        ("budget of time per user and day (UTC)", 1)
     );
 }
 
@@ -518,7 +527,7 @@ async fn what_a_process_holds_and_does_not_use_is_free_as_soon_as_nothing_runs()
         );
         let (at, until) = (runs.clone(), go_on.clone());
         let schema = json!({"type": "object", "additionalProperties": false});
-        let wait = FunctionTool::new("wait", "Waits.", schema, move |_, _| {
+        let wait = FunctionTool::new("wait", "WaitOptions.", schema, move |_, _| {
             let (at, until) = (at.clone(), until.clone());
             async move {
                 at.notify_one();
@@ -540,7 +549,11 @@ async fn what_a_process_holds_and_does_not_use_is_free_as_soon_as_nothing_runs()
             assert_eq!(second.run("hello").await.unwrap().content, "Hi.");
         }
         let refused = second.run("hello").await.unwrap();
-        assert!(key_of(&refused).ends_with("per_day_model_calls"));
+        let name = budget_of(&refused);
+        assert!(
+            name.starts_with("budget of model calls") && name.ends_with("day (UTC)"),
+            "{name}"
+        );
         go_on.notify_one();
         assert_eq!(turn.await.unwrap().unwrap().content, "Done.");
         assert_eq!(second.run("hello").await.unwrap().content, "Hi.");
@@ -637,9 +650,7 @@ impl BudgetStore for Forgetful {
                 .fails
                 .fetch_update(Ordering::SeqCst, Ordering::SeqCst, fails)
             {
-                Ok(_) => Err(StoreError::Unavailable {
-                    message: "the answer was lost".to_owned(),
-                }),
+                Ok(_) => Err(StoreError::unavailable("the answer was lost".to_owned())),
                 Err(_) => granted,
             }
         })
@@ -689,7 +700,7 @@ async fn a_grant_whose_answer_was_lost_is_not_lost() {
         );
     }
     assert_eq!(agent.run("hello").await.unwrap().content, "Hi.");
-    key_of(&agent.run("hello").await.unwrap());
+    budget_of(&agent.run("hello").await.unwrap());
     assert_eq!(store.spent(None, TODAY).await.unwrap().model_calls, 1);
 }
 

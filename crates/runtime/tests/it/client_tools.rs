@@ -129,7 +129,7 @@ async fn a_turn_without_tools_has_none_in_another_process_either() {
             ..TurnLimits::default()
         };
         let mut events = vec![
-            super::taken_up::started_with(turn, limits),
+            super::lost_workers::started_with(turn, limits),
             Event::ModelReplied {
                 turn,
                 number: 1,
@@ -164,9 +164,12 @@ async fn a_turn_without_tools_has_none_in_another_process_either() {
             .journal(store.clone(), adjutant_store::worker_id())
             .build()
             .unwrap();
-        let swept = second.sweep(None, &CancellationToken::new()).await.unwrap();
-        assert!(swept.left.is_empty(), "{:?}", swept.left);
-        let tasks = port::TaskStore::list(&*store, &key.user, TaskFilter::All)
+        let swept = second
+            .recover_until(None, &CancellationToken::new())
+            .await
+            .unwrap();
+        assert!(swept.failed.is_empty(), "{:?}", swept.failed);
+        let tasks = TaskStore::list(&*store, &key.user, TaskFilter::All)
             .await
             .unwrap();
         assert!(tasks.is_empty(), "{let_through}: {tasks:?}");
@@ -321,7 +324,7 @@ async fn a_result_beside_a_question_waits_for_both() {
     let change = TaskChange::Add {
         description: TaskDescription::new("Buy milk").unwrap(),
     };
-    port::TaskStore::apply(tasks.as_ref(), &UserId::local(), &change, None)
+    TaskStore::apply(tasks.as_ref(), &UserId::local(), &change, None)
         .await
         .unwrap();
     let both = || {
@@ -397,7 +400,7 @@ async fn words_that_come_while_a_result_is_awaited_are_the_next_message() {
 }
 
 #[tokio::test]
-async fn a_result_that_does_not_come_ends_the_turn_and_asks_nobody() {
+async fn a_result_that_does_not_come_ends_the_turn_without_a_question() {
     let clock = Arc::new(std::sync::Mutex::new(Timestamp::UNIX_EPOCH));
     let (time, store) = (Arc::clone(&clock), Arc::new(InMemory::new()));
     let model = ScriptedModel::new([call("getWeather", json!({"city": "Oslo"})), text("Hello.")]);
@@ -412,7 +415,10 @@ async fn a_result_that_does_not_come_ends_the_turn_and_asks_nobody() {
     let mut context = RunContext::default();
     let asked = agent.run_in(&mut context, "weather?").await.unwrap();
     *clock.lock().unwrap() += SignedDuration::from_hours(7 * 24);
-    let swept = agent.sweep(None, &CancellationToken::new()).await.unwrap();
+    let swept = agent
+        .recover_until(None, &CancellationToken::new())
+        .await
+        .unwrap();
     assert_eq!(
         (swept.responses[0].outcome, model.calls_made()),
         (OutcomeCategory::NoResult, 1)

@@ -1,4 +1,4 @@
-//! What destroys waits for a human, as data.
+//! Confirmations: destructive calls wait for a person, as data.
 
 use adjutant_core::AgentName;
 use adjutant_core::port::Journal as _;
@@ -13,7 +13,7 @@ async fn with_task(words: &str) -> Arc<InMemory> {
     let change = TaskChange::Add {
         description: TaskDescription::new(words).unwrap(),
     };
-    port::TaskStore::apply(tasks.as_ref(), &UserId::local(), &change, None)
+    TaskStore::apply(tasks.as_ref(), &UserId::local(), &change, None)
         .await
         .unwrap();
     tasks
@@ -62,7 +62,7 @@ async fn a_delete_waits_and_a_yes_runs_exactly_what_was_shown() {
 }
 
 #[tokio::test]
-async fn what_nobody_sees_is_written_out_in_what_is_agreed_to() {
+async fn invisible_characters_are_written_out_in_a_preview() {
     let sent = Arc::new(AtomicUsize::new(0));
     let annotations = Annotations {
         destructive: true,
@@ -254,7 +254,7 @@ async fn a_yes_with_other_arguments_passes_the_gate_again_and_runs_those() {
     let key = context.key(&AgentName::adjutant());
     let question = async |arguments| {
         agent
-            .question_with(&key, &shown.digest, arguments)
+            .preview_edited_call(&key, &shown.digest, arguments)
             .await
             .unwrap()
             .unwrap()
@@ -271,7 +271,7 @@ async fn a_yes_with_other_arguments_passes_the_gate_again_and_runs_those() {
     assert!(question(to("x")).await.unwrap_err().contains("/to"));
     assert!(
         agent
-            .question_with(&key, &to_bert.digest, to("Carl"))
+            .preview_edited_call(&key, &to_bert.digest, to("Carl"))
             .await
             .unwrap()
             .is_none()
@@ -487,7 +487,7 @@ async fn several_calls_are_answered_one_by_one_in_any_order_by_any_process() {
 }
 
 #[tokio::test]
-async fn what_expired_ends_without_the_person_and_a_late_answer_is_told() {
+async fn an_expired_call_ends_unanswered_and_a_late_answer_gets_a_notice() {
     let store = Arc::new(adjutant_store::sqlite::Store::in_memory().await.unwrap());
     let sent: Arc<std::sync::Mutex<Vec<Value>>> = Arc::default();
     let clock = Arc::new(std::sync::Mutex::new(Timestamp::UNIX_EPOCH));
@@ -507,12 +507,12 @@ async fn what_expired_ends_without_the_person_and_a_late_answer_is_told() {
     let asked = agent("one").run_in(&mut context, "write").await.unwrap();
     *clock.lock().unwrap() += SignedDuration::from_hours(7 * 24);
     let other = agent("two");
-    let swept = other.resume(None).await.unwrap();
+    let swept = other.recover(None).await.unwrap();
     assert_eq!(
         (swept.len(), swept[0].outcome),
         (1, OutcomeCategory::ConfirmationExpired)
     );
-    assert!(other.resume(None).await.unwrap().is_empty());
+    assert!(other.recover(None).await.unwrap().is_empty());
     let yes = vec![asked.decision.pending[0].answer(Verdict::Approved)];
     let late = other.answer(&mut context, yes).await.unwrap();
     assert_eq!(
@@ -548,7 +548,7 @@ async fn a_yes_that_was_said_before_the_question_is_none() {
         .await
         .unwrap();
     agent
-        .advance(&context.key(&AgentName::adjutant()))
+        .run_conversation(&context.key(&AgentName::adjutant()))
         .await
         .unwrap();
     assert_eq!(descriptions(&tasks).await, ["Buy milk"]);

@@ -9,7 +9,7 @@ use adjutant_tools::ReadResult;
 
 use super::*;
 
-/// What the tool gives back, in bytes.
+/// Size of the tool's result in bytes.
 const LONG: usize = 200 * 1024;
 
 fn agent(replies: Vec<Reply>) -> (Agent, ScriptedModel) {
@@ -139,7 +139,7 @@ async fn the_model_reads_on_where_it_was_shown_a_part() {
     );
 }
 
-/// What no provider takes is refused before anything is accepted.
+/// A history that no provider accepts is refused before an input is accepted.
 #[tokio::test]
 async fn a_history_that_cannot_be_sent_is_refused_with_the_place() {
     let (model, store) = (

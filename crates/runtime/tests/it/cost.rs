@@ -1,16 +1,18 @@
 //! A turn costs what it adds: what it asks of the journal, and what it is told, do not grow with
 //! the conversation.
 
+mod heartbeat;
+mod long;
+
 use std::sync::Mutex;
 use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
     AcceptedInput, Beat, Begin, Begun, Change, Changes, Claim, Finished, Journal, JournaledChange,
-    Known, Loaded, Newer, Relay, Running, StoreError, Take, Taken, TaskStore, Turns, Worker,
-    Writer,
+    Known, Loaded, Newer, Relay, Running, StoreError, Take, Taken, Turns, Worker, Writer,
 };
-use adjutant_core::{LogContent, Step, StepKind, StoreId, Summary, Told, trace};
+use adjutant_core::{LogContent, RecalledText, Step, StepKind, StoreId, Summary, trace};
 use adjutant_providers::scripted::{Fault, call, fault, text};
 use adjutant_runtime::{Recall, RecallRequest, RunContext, RunError, read_trace};
 use adjutant_store::Maintenance as _;
@@ -24,9 +26,9 @@ struct Counting {
     journal: Arc<dyn Journal>,
     counted: Arc<Mutex<Counted>>,
     bytes: Arc<Mutex<Bytes>>,
-    /// Whether every sign of life comes too late.
+    /// True if every heartbeat comes too late.
     too_late: bool,
-    /// Whether nothing is told of what changes.
+    /// True if no changes are reported.
     is_deaf: bool,
 }
 
@@ -412,8 +414,8 @@ async fn a_turn_asks_the_same_of_the_journal_however_long_its_conversation_is() 
 struct Always;
 
 impl Recall for Always {
-    fn for_message<'a>(&'a self, _: RecallRequest<'a>) -> BoxFuture<'a, Vec<Told>> {
-        let told = Told {
+    fn for_message<'a>(&'a self, _: RecallRequest<'a>) -> BoxFuture<'a, Vec<RecalledText>> {
+        let told = RecalledText {
             id: None,
             text: "- Anna likes green tea".to_owned(),
         };
@@ -556,281 +558,6 @@ fn newcomer(store: &Store, replies: usize) -> (Agent, Arc<Counting>) {
 }
 
 #[tokio::test]
-async fn a_process_that_knows_nothing_reads_the_same_however_long_the_conversation_is() {
-    let store = Store::in_memory().await.unwrap();
-    let (first, written) = newcomer(&store, 1_000);
-    let mut context = RunContext::default();
-    let mut costs = Vec::new();
-    for turn in 1..=1_010 {
-        if !(11..=20).contains(&turn) && turn <= 1_000 {
-            context.history.clear();
-            first.run_in(&mut context, words()).await.unwrap();
-            continue;
-        }
-        let (agent, journal) = newcomer(&store, 1);
-        context.history.clear();
-        agent.run_in(&mut context, words()).await.unwrap();
-        let counted = journal.counted.lock().unwrap().clone();
-        assert_eq!(counted.asked, ["begin", "finish"], "turn {turn}");
-        costs.push((counted.events_read, journal.bytes.lock().unwrap().read));
-    }
-    let most = |costs: &[(usize, usize)]| {
-        (
-            costs.iter().map(|cost| cost.0).max().unwrap(),
-            costs.iter().map(|cost| cost.1).max().unwrap(),
-        )
-    };
-    let ((events, bytes), (events_late, bytes_late)) = (most(&costs[..10]), most(&costs[10..]));
-    // Places and times of other lengths, and nothing else.
-    assert!(
-        events_late <= events && bytes_late <= bytes + bytes / 50,
-        "{costs:?}"
-    );
-    // What snapshots take stays within what was said.
-    let Bytes {
-        events_written,
-        snapshots_written,
-        ..
-    } = *written.bytes.lock().unwrap();
-    assert!(
-        (1..events_written).contains(&snapshots_written),
-        "{snapshots_written} of {events_written}"
-    );
-    assert_eq!(store.check().await.unwrap(), []);
-}
-
-/// Returns what showing a turn read of a store, and what it showed of the first request.
-async fn shown(store: &Store, key: &ConversationKey, turn: TurnId) -> (Counted, Vec<Step>) {
-    let journal = Counting::new(Arc::new(store.clone()));
-    let steps = read_trace(&journal, key, turn, LogContent::Full)
-        .await
-        .unwrap();
-    let counted = journal.counted.lock().unwrap().clone();
-    (counted, steps)
-}
-
-#[tokio::test]
-async fn whoever_shows_a_turn_reads_the_same_however_long_the_conversation_is() {
-    let store = Store::in_memory().await.unwrap();
-    let (agent, _) = newcomer(&store, 1_015);
-    let (mut context, mut read) = (RunContext::default(), Vec::new());
-    for number in 1..=1_015 {
-        context.history.clear();
-        let turn = agent
-            .run_in(&mut context, format!("Number {number}."))
-            .await
-            .unwrap()
-            .turn;
-        if [20, 1_010].contains(&number) {
-            read.push(turn);
-        }
-    }
-    let key = agent.key(&context);
-    let mut costs = Vec::new();
-    for turn in read {
-        let (cost, steps) = shown(&store, &key, turn).await;
-        let all = store.load(&key).await.unwrap();
-        assert_eq!(
-            steps,
-            trace(&all.events, turn, LogContent::Full),
-            "what is shown is what the whole past shows"
-        );
-        let model = steps
-            .iter()
-            .find(|step| step.kind == StepKind::Model)
-            .unwrap();
-        let messages = model.request.as_ref().unwrap()["messages"]
-            .as_array()
-            .unwrap()
-            .len();
-        costs.push((cost.asked, cost.events_read, messages));
-    }
-    for (asked, read, messages) in &costs {
-        assert_eq!(asked, &["load_turn", "load_turns"], "{costs:?}");
-        // The turn itself, and at most as many as it may be given messages, of three events each.
-        assert!(
-            (11..=21).contains(messages) && *read <= 3 + 20 * 3,
-            "{costs:?}"
-        );
-    }
-}
-
-#[tokio::test]
-async fn the_summary_that_a_turn_was_given_is_shown_however_long_ago_it_was_made() {
-    let store = Store::in_memory().await.unwrap();
-    let (agent, _) = newcomer(&store, 31);
-    let mut context = RunContext::default();
-    for number in 1..=10 {
-        agent
-            .run_in(&mut context, format!("Number {number}."))
-            .await
-            .unwrap();
-    }
-    let key = agent.key(&context);
-    let seq = store.load(&key).await.unwrap().events.len() as u64;
-    let summary = Summary {
-        summarized_at: 8,
-        text: "They count.".to_owned(),
-    };
-    let summarized = Event::ConversationSummarized {
-        turn: None,
-        number: 0,
-        summary,
-        before: 80,
-        after: 8,
-        usage: Usage::default(),
-        cost: None,
-        ms: 1,
-    };
-    store
-        .append(
-            &key,
-            &Recorded::sequence(seq + 1, agent.now(), &[summarized]),
-        )
-        .await
-        .unwrap();
-    let mut turns = Vec::new();
-    for number in 11..=30 {
-        context.history.clear();
-        turns.push(
-            agent
-                .run_in(&mut context, format!("Number {number}."))
-                .await
-                .unwrap()
-                .turn,
-        );
-    }
-    let all = store.load(&key).await.unwrap();
-    for turn in [turns[0], turns[10], turns[19]] {
-        let (cost, steps) = shown(&store, &key, turn).await;
-        assert!(
-            !cost.asked.contains(&"load") && cost.events_read < all.events.len(),
-            "{cost:?}"
-        );
-        let request = steps
-            .iter()
-            .find(|step| step.kind == StepKind::Model)
-            .unwrap()
-            .request
-            .clone()
-            .unwrap();
-        assert!(
-            request["messages"][0]["content"]
-                .as_str()
-                .unwrap()
-                .contains("They count."),
-            "{request}"
-        );
-        assert_eq!(steps, trace(&all.events, turn, LogContent::Full));
-    }
-}
-
-#[tokio::test]
-async fn reading_the_state_is_a_step_of_the_turn_that_waited_for_it() {
-    let store = Store::in_memory().await.unwrap();
-    let (first, _) = newcomer(&store, 5);
-    let mut context = RunContext::default();
-    for _ in 0..5 {
-        first.run_in(&mut context, "go on").await.unwrap();
-    }
-    let (agent, journal) = newcomer(&store, 1);
-    let turn = agent.run_in(&mut context, "and here?").await.unwrap().turn;
-    let read = journal.counted.lock().unwrap().events_read;
-    let (_, steps) = shown(&store, &agent.key(&context), turn).await;
-    let kinds: Vec<StepKind> = steps
-        .iter()
-        .map(|step| step.kind)
-        .filter(|kind| *kind != StepKind::Engine)
-        .collect();
-    assert_eq!(kinds, [StepKind::Queue, StepKind::Load, StepKind::Model]);
-    let load = steps
-        .iter()
-        .find(|step| step.kind == StepKind::Load)
-        .unwrap();
-    assert!(load.ms.is_some() && read > 1);
-    assert_eq!(load.response, Some(json!({ "events": read })));
-}
-
-#[tokio::test]
-async fn whoever_looks_at_a_long_conversation_reads_its_end() {
-    let store = Store::in_memory().await.unwrap();
-    let (first, _) = newcomer(&store, 200);
-    let mut context = RunContext::default();
-    let input = |number: usize| InputId::new(format!("i{number}")).unwrap();
-    for number in 1..=200 {
-        let body = InputBody::message(words());
-        first
-            .run_input(&mut context, Some(input(number)), body)
-            .await
-            .unwrap();
-    }
-    let key = first.key(&context);
-    let (agent, journal) = newcomer(&store, 3);
-    let asked = || {
-        let Counted {
-            asked, events_read, ..
-        } = std::mem::take(&mut *journal.counted.lock().unwrap());
-        // The turns of at most 20 messages, of three events each, are all that anybody needs.
-        assert!(events_read <= 30, "{asked:?}: {events_read}");
-        asked
-    };
-    let known = agent.context(&key).await.unwrap();
-    assert_eq!(
-        (asked(), known.history.last().map(Message::text)),
-        (vec!["load_newer"], Some("Yes.".to_owned()))
-    );
-    assert!(agent.context_use(&key).await.unwrap().total() > 1_000);
-    assert_eq!(asked(), ["load_newer"]);
-    assert!(agent.has_input(&key, &input(1)).await.unwrap());
-    assert!(!agent.has_input(&key, &input(999)).await.unwrap());
-    assert_eq!(asked(), ["find_input", "find_input"]);
-    // The same input again: what it led to is what it leads to.
-    for number in [200, 198] {
-        let mut again = known.clone();
-        let body = InputBody::message(words());
-        let answer = agent
-            .run_input(&mut again, Some(input(number)), body)
-            .await
-            .unwrap();
-        assert_eq!(
-            (answer.content.as_str(), again.history.len()),
-            ("Yes.", known.history.len())
-        );
-        let asked = asked();
-        assert!(
-            asked.starts_with(&["begin"]) && !asked.contains(&"load"),
-            "{asked:?}"
-        );
-    }
-    // A context that knows the end of the conversation goes on knowing it.
-    let mut on = known.clone();
-    agent.run_in(&mut on, "And?").await.unwrap();
-    assert_eq!(asked(), ["begin", "finish"]);
-    assert_eq!(
-        on.history
-            .iter()
-            .rev()
-            .map(Message::text)
-            .take(2)
-            .collect::<Vec<_>>(),
-        ["Yes.", "And?"]
-    );
-    // A turn with a bound of its own.
-    let limits = TurnLimits {
-        history_messages_max: Some(4),
-        ..TurnLimits::default()
-    };
-    let body = InputBody::Message {
-        text: "And now?".to_owned(),
-        output_schema: None,
-        limits: Some(Box::new(limits)),
-        client: None,
-    };
-    agent.run_input(&mut on, None, body).await.unwrap();
-    assert_eq!(asked(), ["begin", "load_turns", "finish"]);
-}
-
-#[tokio::test]
 async fn short_turns_are_not_outweighed_by_their_snapshots() {
     let store = Store::in_memory().await.unwrap();
     let (agent, written) = newcomer(&store, 100);
@@ -890,93 +617,6 @@ async fn a_process_that_knows_nothing_of_a_conversation_reads_what_it_needs_once
     assert_eq!(asked.len(), 2, "{:?}", last.messages);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_turn_that_waits_for_a_model_asks_nothing_of_the_journal() {
-    let store = Arc::new(InMemory::new());
-    let journal = Arc::new(Counting::new(store.clone()));
-    let counted = journal.counted.clone();
-    let limits = TurnLimits {
-        turn_deadline: Some(Duration::from_secs(3600)),
-        ..TurnLimits::default()
-    };
-    let agent = builder(ScriptedModel::new([fault(Fault::Stall)]))
-        .limits(limits)
-        .dyn_journal(journal, store.clone(), store, "test")
-        .build()
-        .unwrap();
-    // Until the turn's time is up, which is an hour of this clock.
-    let answer = agent.run("hello").await.unwrap();
-    assert_eq!(answer.outcome, OutcomeCategory::DeadlineLimit);
-    let mut asked = counted.lock().unwrap().asked.clone();
-    asked.retain(|asked| *asked != "beat");
-    assert_eq!(asked, ["begin", "finish"]);
-}
-
-/// Lets so many turns wait for their models side by side until they are over after twelve seconds
-/// of this clock.
-async fn beats_of(turns: usize) -> usize {
-    let store = Arc::new(InMemory::new());
-    let counted = Arc::new(Mutex::new(Counted::default()));
-    let journal = Arc::new(Counting {
-        counted: counted.clone(),
-        ..Counting::new(store.clone())
-    });
-    let limits = TurnLimits {
-        turn_deadline: Some(Duration::from_secs(12)),
-        ..TurnLimits::default()
-    };
-    let agent = builder(ScriptedModel::new(std::iter::repeat_n(
-        fault(Fault::Stall),
-        turns,
-    )))
-    .limits(limits)
-    .dyn_journal(journal, store.clone(), store, "test")
-    .build()
-    .unwrap();
-    let runs = (0..turns).map(|_| agent.run("hello"));
-    for answer in futures::future::join_all(runs).await {
-        assert_eq!(answer.unwrap().outcome, OutcomeCategory::DeadlineLimit);
-    }
-    // Nothing runs any more, and nothing is said of it.
-    tokio::time::sleep(Duration::from_secs(3600)).await;
-    let counted = counted.lock().unwrap();
-    assert_eq!(counted.asked.len(), 2 * turns + 2, "{:?}", counted.asked);
-    counted
-        .asked
-        .iter()
-        .filter(|asked| **asked == "beat")
-        .count()
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_process_gives_one_sign_of_life_for_all_that_it_runs() {
-    assert_eq!((beats_of(1).await, beats_of(50).await), (2, 2));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_cancellation_that_was_not_told_is_found_with_the_next_sign_of_life() {
-    let store = Arc::new(InMemory::new());
-    let journal = Arc::new(Counting {
-        is_deaf: true,
-        ..Counting::new(store.clone())
-    });
-    let agent = builder(ScriptedModel::new([fault(Fault::Stall)]))
-        .dyn_journal(journal, store.clone(), store.clone(), "test")
-        .build()
-        .unwrap();
-    let context = RunContext::default();
-    let mut stream = agent.stream(&context, "hello");
-    stream.next().await;
-    let stop = Input::new(
-        InputId::new("stop").unwrap(),
-        agent.now(),
-        InputBody::Cancel,
-    );
-    store.submit(&agent.key(&context), &stop).await.unwrap();
-    let (response, _) = stream.finish().await.unwrap();
-    assert_eq!(response.outcome, OutcomeCategory::Cancelled);
-}
-
 /// Nothing is ever told.
 struct Silence;
 
@@ -984,35 +624,4 @@ impl Changes for Silence {
     fn next(&mut self) -> BoxFuture<'_, Option<Change>> {
         Box::pin(std::future::pending())
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_process_whose_sign_of_life_comes_too_late_stops_what_it_runs() {
-    let store = Arc::new(InMemory::new());
-    let journal = Arc::new(Counting {
-        too_late: true,
-        ..Counting::new(store.clone())
-    });
-    let agent = builder(ScriptedModel::new([
-        fault(Fault::Stall),
-        text("Here again."),
-    ]))
-    .dyn_journal(journal, store.clone(), store.clone(), "test")
-    .build()
-    .unwrap();
-    let context = RunContext::default();
-    let stopped = agent.run_in(&mut context.clone(), "hello").await;
-    assert_eq!(stopped.unwrap_err(), RunError::Store(StoreError::Conflict));
-    assert_eq!(
-        store.unsettled(agent.name(), None).await.unwrap(),
-        [agent.key(&context)]
-    );
-    let responses = agent.resume(None).await.unwrap();
-    assert_eq!(
-        responses
-            .iter()
-            .map(|response| response.outcome)
-            .collect::<Vec<_>>(),
-        [OutcomeCategory::ResponseGiven]
-    );
 }

@@ -1,4 +1,4 @@
-//! Who accepts an input asks somebody else to see to it, and does it where nobody does.
+//! Dispatch: inputs are handed to other processes, and run here if no process takes them.
 
 use adjutant_core::AgentName;
 use std::sync::Mutex;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use adjutant_core::port::Journal as _;
 use adjutant_providers::scripted::{call, text};
-use adjutant_runtime::{Dispatch, DispatchCall, NotDispatched, RunContext, Sent};
+use adjutant_runtime::{Dispatch, DispatchCall, DispatchError, RunContext, SendResult};
 use adjutant_store::sqlite;
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -21,27 +21,27 @@ struct Other {
     asked: Mutex<Vec<String>>,
 }
 
-/// What they do.
+/// The behaviour of a dispatch under test.
 #[derive(Clone, Copy)]
 enum Does {
     Advance,
     AdvanceAndHang,
     Hang,
     Refuse,
-    Hear(Sent),
+    Hear(SendResult),
 }
 
 impl Dispatch for Other {
-    fn call<'a>(&'a self, call: DispatchCall<'a>) -> BoxFuture<'a, Result<(), NotDispatched>> {
+    fn call<'a>(&'a self, call: DispatchCall<'a>) -> BoxFuture<'a, Result<(), DispatchError>> {
         let DispatchCall { key, input, .. } = call;
         Box::pin(async move {
             self.asked.lock().unwrap().push(format!("call {input}"));
             let does = *self.does.lock().unwrap();
             match does {
-                Does::Refuse | Does::Hear(_) => return Err(NotDispatched("not now".to_owned())),
-                Does::Advance => drop(self.agent.advance(key).await.unwrap()),
+                Does::Refuse | Does::Hear(_) => return Err(DispatchError("not now".to_owned())),
+                Does::Advance => drop(self.agent.run_conversation(key).await.unwrap()),
                 Does::AdvanceAndHang => {
-                    self.agent.advance(key).await.unwrap();
+                    self.agent.run_conversation(key).await.unwrap();
                     std::future::pending::<()>().await;
                 }
                 Does::Hang => std::future::pending().await,
@@ -50,7 +50,10 @@ impl Dispatch for Other {
         })
     }
 
-    fn send<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Sent, NotDispatched>> {
+    fn send<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<SendResult, DispatchError>> {
         Box::pin(async move {
             self.asked
                 .lock()
@@ -59,7 +62,7 @@ impl Dispatch for Other {
             let does = *self.does.lock().unwrap();
             match does {
                 Does::Hear(sent) => Ok(sent),
-                _ => Err(NotDispatched("not now".to_owned())),
+                _ => Err(DispatchError("not now".to_owned())),
             }
         })
     }
@@ -79,7 +82,7 @@ fn pair(does: Does) -> (Agent, Arc<Other>, [ScriptedModel; 2], Arc<InMemory>) {
         does: Mutex::new(does),
         asked: Mutex::default(),
     });
-    (agent(0).dispatched_by(other.clone()), other, models, store)
+    (agent(0).with_dispatch(other.clone()), other, models, store)
 }
 
 fn message(id: &str) -> (Option<InputId>, InputBody) {
@@ -99,12 +102,12 @@ async fn answered_by(does: Does) -> [usize; 2] {
 }
 
 #[tokio::test]
-async fn whoever_takes_the_call_does_the_work() {
+async fn the_process_that_takes_the_call_runs_the_turn() {
     assert_eq!(answered_by(Does::Advance).await, [0, 1]);
 }
 
 #[tokio::test]
-async fn where_nobody_takes_it_the_work_is_done_here() {
+async fn a_call_that_no_process_takes_runs_here() {
     assert_eq!(answered_by(Does::Refuse).await, [1, 0]);
 }
 
@@ -114,10 +117,10 @@ async fn a_call_that_hangs_keeps_no_answer_back() {
 }
 
 #[tokio::test]
-async fn what_is_left_is_asked_for_and_done_here_only_if_nothing_came_of_asking() {
+async fn recovery_requests_a_run_and_runs_here_only_if_that_led_to_nothing() {
     for (does, here) in [
-        (Does::Hear(Sent::Now), 0),
-        (Does::Hear(Sent::Before), 1),
+        (Does::Hear(SendResult::Accepted), 0),
+        (Does::Hear(SendResult::Duplicate), 1),
         (Does::Refuse, 1),
     ] {
         let (agent, other, models, store) = pair(does);
@@ -127,7 +130,7 @@ async fn what_is_left_is_asked_for_and_done_here_only_if_nothing_came_of_asking(
             .submit(&RunContext::default().key(&AgentName::adjutant()), &input)
             .await
             .unwrap();
-        assert_eq!(agent.resume(None).await.unwrap().len(), here);
+        assert_eq!(agent.recover(None).await.unwrap().len(), here);
         assert_eq!(*other.asked.lock().unwrap(), ["send local"]);
         assert_eq!(models.map(|model| model.calls_made()), [here, 0]);
     }
@@ -135,27 +138,27 @@ async fn what_is_left_is_asked_for_and_done_here_only_if_nothing_came_of_asking(
 
 #[tokio::test(start_paused = true)]
 async fn what_does_not_go_on_is_asked_for_ever_more_rarely() {
-    let (agent, other, _, store) = pair(Does::Hear(Sent::Now));
+    let (agent, other, _, store) = pair(Does::Hear(SendResult::Accepted));
     let (id, body) = message("i1");
     let input = Input::new(id.unwrap(), Timestamp::UNIX_EPOCH, body);
     let key = RunContext::default().key(&AgentName::adjutant());
     store.submit(&key, &input).await.unwrap();
     // A look every five seconds, for an hour.
     for _ in 0..720 {
-        agent.resume(None).await.unwrap();
+        agent.recover(None).await.unwrap();
         tokio::time::advance(Duration::from_secs(5)).await;
     }
     let asked = other.asked.lock().unwrap().drain(..).count();
     assert!((8..=16).contains(&asked), "{asked}");
     // What went on in between is asked for at once.
-    other.agent.advance(&key).await.unwrap();
-    agent.resume(None).await.unwrap();
+    other.agent.run_conversation(&key).await.unwrap();
+    agent.recover(None).await.unwrap();
     let input = Input {
         id: InputId::new("i2").unwrap(),
         ..input
     };
     store.submit(&key, &input).await.unwrap();
-    agent.resume(None).await.unwrap();
+    agent.recover(None).await.unwrap();
     assert_eq!(other.asked.lock().unwrap().len(), 1);
 }
 
@@ -180,14 +183,14 @@ async fn who_goes_on_says_when_to_come_back() {
     let mut context = RunContext::default();
     assert_eq!(
         agent
-            .advance(&context.key(&AgentName::adjutant()))
+            .run_conversation(&context.key(&AgentName::adjutant()))
             .await
             .unwrap(),
         None
     );
     agent.run_in(&mut context, "drop it").await.unwrap();
     let left = agent
-        .advance(&context.key(&AgentName::adjutant()))
+        .run_conversation(&context.key(&AgentName::adjutant()))
         .await
         .unwrap()
         .unwrap();
@@ -199,14 +202,14 @@ async fn who_goes_on_says_when_to_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_begins_with_is_done_here_after_a_second() {
+async fn a_turn_that_no_worker_starts_runs_here_after_a_second() {
     let asked = tokio::time::Instant::now();
     assert_eq!(answered_by(Does::Hang).await, [1, 0]);
     assert_eq!(asked.elapsed().as_secs(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_begins_with_nothing_is_left_alone_for_a_while_and_then_asked_again() {
+async fn a_dispatch_that_starts_nothing_is_suspended_and_tried_again() {
     let (agent, other, _, _) = pair(Does::Hang);
     let logged = Logged::begin(tracing::Level::INFO);
     let answers = async |seconds: &[u64]| {
@@ -218,7 +221,7 @@ async fn who_begins_with_nothing_is_left_alone_for_a_while_and_then_asked_again(
         other.asked.lock().unwrap().drain(..).count()
     };
     assert_eq!(answers(&[1, 1, 1]).await, 3);
-    assert!(agent.dispatch_figures().unwrap().left_alone);
+    assert!(agent.dispatch_figures().unwrap().suspended);
     assert_eq!(answers(&[0, 0, 0]).await, 0);
     tokio::time::advance(Duration::from_secs(5)).await;
     assert_eq!(answers(&[1, 0]).await, 1);
@@ -227,7 +230,7 @@ async fn who_begins_with_nothing_is_left_alone_for_a_while_and_then_asked_again(
     assert_eq!(answers(&[0, 0]).await, 2);
     let figures = agent.dispatch_figures().unwrap();
     assert_eq!(
-        (figures.left_alone, figures.taken, figures.refused),
+        (figures.suspended, figures.taken, figures.refused),
         (false, 2, 0)
     );
     assert_eq!((figures.late, figures.skipped), (4, 4));
@@ -266,7 +269,7 @@ async fn a_turn_that_another_process_runs_is_stopped_there() {
     });
     let context = RunContext::default();
     let stream = agent(0, "one")
-        .dispatched_by(other)
+        .with_dispatch(other)
         .stream(&context, "hello");
     has_begun.wait_for(|times| *times == 1).await.unwrap();
     context.cancelled.cancel();
@@ -286,10 +289,10 @@ async fn a_turn_that_another_process_runs_is_stopped_there() {
 struct Itself(std::sync::OnceLock<Agent>);
 
 impl Dispatch for Itself {
-    fn call<'a>(&'a self, call: DispatchCall<'a>) -> BoxFuture<'a, Result<(), NotDispatched>> {
+    fn call<'a>(&'a self, call: DispatchCall<'a>) -> BoxFuture<'a, Result<(), DispatchError>> {
         let (agent, key) = (self.0.get().unwrap().clone(), call.key.clone());
         Box::pin(async move {
-            tokio::spawn(async move { agent.advance(&key).await.map(drop) })
+            tokio::spawn(async move { agent.run_conversation(&key).await.map(drop) })
                 .await
                 .unwrap()
                 .unwrap();
@@ -297,13 +300,16 @@ impl Dispatch for Itself {
         })
     }
 
-    fn send<'a>(&'a self, _key: &'a ConversationKey) -> BoxFuture<'a, Result<Sent, NotDispatched>> {
-        Box::pin(async { Ok(Sent::Now) })
+    fn send<'a>(
+        &'a self,
+        _key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<SendResult, DispatchError>> {
+        Box::pin(async { Ok(SendResult::Accepted) })
     }
 }
 
 #[tokio::test]
-async fn the_same_is_told_on_the_way_as_without() {
+async fn a_dispatched_turn_streams_the_same_events_as_a_local_one() {
     let count = Arc::new(AtomicUsize::new(0));
     let agent = || {
         let script = [
@@ -335,13 +341,13 @@ async fn the_same_is_told_on_the_way_as_without() {
     let itself = Arc::new(Itself(std::sync::OnceLock::new()));
     let (works, accepts) = {
         let agent = agent();
-        (agent.clone(), agent.dispatched_by(itself.clone()))
+        (agent.clone(), agent.with_dispatch(itself.clone()))
     };
     itself.0.set(works).unwrap();
     assert_eq!(told(&accepts).await, without);
-    assert_eq!(accepts.dispatch_figures().unwrap().begun_after.len(), 1);
+    assert_eq!(accepts.dispatch_figures().unwrap().start_delays.len(), 1);
     assert!(
-        accepts.dispatch_figures().unwrap().begun_after.is_empty(),
+        accepts.dispatch_figures().unwrap().start_delays.is_empty(),
         "each time is told once"
     );
     assert_eq!(count.load(Ordering::SeqCst), 2);

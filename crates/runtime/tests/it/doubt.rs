@@ -1,6 +1,8 @@
 //! A call whose end nobody saw: the tool is asked, then the person, and nothing runs twice that
 //! must not.
 
+mod missing_tool;
+
 use adjutant_core::AgentName;
 use std::sync::Mutex as StdMutex;
 
@@ -12,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::*;
 
-/// What a [`Post`] does when it is called.
+/// The behaviour of one call of a [`Post`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Then {
     /// It works.
@@ -30,7 +32,7 @@ enum Then {
 /// A tool with an effect outside, and whoever counts it.
 struct Post {
     definition: ToolDefinition,
-    /// What the next calls do; none left: [`Then::Sends`].
+    /// The behaviours of the next calls; if none is left, [`Then::Sends`].
     script: StdMutex<Vec<Then>>,
     probe: Probe,
     /// The key of every call that was begun.
@@ -241,7 +243,7 @@ async fn a_tool_that_breaks_off_is_an_error_that_says_so_and_is_not_called_so_ag
 }
 
 #[tokio::test]
-async fn a_call_that_may_have_happened_is_put_to_the_person_who_says_what_became_of_it() {
+async fn a_call_that_may_have_taken_effect_is_resolved_by_the_person() {
     for then in [Then::IsLost] {
         for (answer, outcome, times, told) in [
             (
@@ -351,225 +353,7 @@ fn without_tool(store: &Arc<sqlite::Store>, replies: Vec<Reply>) -> (Agent, Scri
 }
 
 #[tokio::test]
-async fn a_yes_while_the_tool_is_away_waits_for_the_person_and_runs_nothing_later() {
-    let careful = Annotations {
-        destructive: true,
-        ..ONCE
-    };
-    let (store, post) = (store().await, Post::new(careful, &[], Probe::Unknown));
-    let (agent, _) = process(&store, &post, letter());
-    let mut context = RunContext::default();
-    let asked = agent.run_in(&mut context, "write to Anna").await.unwrap();
-    assert_eq!(asked.outcome, OutcomeCategory::PendingConfirmation);
-
-    let (away, model) = without_tool(&store, letter());
-    let yes = asked.decision.pending[0].answer(Verdict::Approved);
-    for _ in 0..2 {
-        let refused = away
-            .answer(&mut context.clone(), vec![yes.clone()])
-            .await
-            .unwrap();
-        assert_eq!(refused.outcome, OutcomeCategory::PendingConfirmation);
-        assert!(
-            refused
-                .content
-                .contains("Send a letter to Anna: what this needs is not available"),
-            "{refused:?}"
-        );
-        assert_eq!(refused.notices[0].code, "answer_refused");
-    }
-    let refused = say(&away, &context.key(&AgentName::adjutant()), "yes").await;
-    assert_eq!(
-        refused.decision.pending, asked.decision.pending,
-        "it still waits"
-    );
-    assert_eq!((post.times(), model.calls_made()), (0, 0));
-
-    // The server is back: nothing runs until the person says so.
-    let (back, _) = process(&store, &post, letter());
-    assert!(back.resume(None).await.unwrap().is_empty());
-    assert_eq!(post.times(), 0);
-    assert_eq!(
-        say(&back, &context.key(&AgentName::adjutant()), "yes")
-            .await
-            .outcome,
-        OutcomeCategory::TaskCompleted
-    );
-    assert_eq!(post.times(), 1);
-}
-
-#[tokio::test]
-async fn a_yes_is_to_the_tool_as_it_was_when_it_was_asked() {
-    let careful = Annotations {
-        destructive: true,
-        ..ONCE
-    };
-    let (store, post) = (store().await, Post::new(careful, &[], Probe::Unknown));
-    // Description, hints and parameters: each of them makes it another tool.
-    let schema = post.definition.parameters.clone();
-    let others = [
-        ToolDefinition::new("send", "Wires money to anybody.", schema.clone())
-            .unwrap()
-            .annotated(careful),
-        ToolDefinition::new("send", "Sends a letter.", schema)
-            .unwrap()
-            .annotated(ONCE),
-        ToolDefinition::new("send", "Sends a letter.", json!({"type": "object"}))
-            .unwrap()
-            .annotated(careful),
-    ];
-    for definition in others {
-        let (agent, _) = process(&store, &post, letter());
-        let mut context = RunContext::default();
-        let asked = agent.run_in(&mut context, "write to Anna").await.unwrap();
-        assert_eq!(asked.outcome, OutcomeCategory::PendingConfirmation);
-
-        let other = Arc::new(Post {
-            definition,
-            script: StdMutex::default(),
-            probe: Probe::Unknown,
-            begun: StdMutex::default(),
-        });
-        let (changed, _) = process(&store, &other, letter());
-        let yes = asked.decision.pending[0].answer(Verdict::Approved);
-        let ended = changed.answer(&mut context, vec![yes]).await.unwrap();
-        assert_eq!(ended.outcome, OutcomeCategory::ToolFailure);
-        assert!(
-            ended
-                .content
-                .contains("the tool for this is another one than when you were asked"),
-            "{ended:?}"
-        );
-        assert_eq!((post.times(), other.times()), (0, 0));
-        // It is over: nothing waits, and nothing runs later, also where the tool is what it was.
-        assert!(
-            store
-                .parked(&AgentName::adjutant(), None)
-                .await
-                .unwrap()
-                .is_empty()
-        );
-        let (back, _) = process(&store, &post, letter());
-        assert!(back.resume(None).await.unwrap().is_empty());
-        assert_eq!(post.times(), 0);
-    }
-}
-
-#[tokio::test]
-async fn a_retry_is_of_the_tool_as_it_was_when_it_was_asked() {
-    let (store, post) = (
-        store().await,
-        Post::new(ONCE, &[Then::IsLost], Probe::Unknown),
-    );
-    let (agent, _) = process(&store, &post, letter());
-    let mut context = RunContext::default();
-    let asked = agent.run_in(&mut context, "write to Anna").await.unwrap();
-    assert_eq!((asked.outcome, post.times()), (OutcomeCategory::InDoubt, 1));
-    let other = Post::new(
-        Annotations {
-            idempotent: true,
-            ..ONCE
-        },
-        &[],
-        Probe::Unknown,
-    );
-    let (changed, _) = process(&store, &other, letter());
-    let again = asked.decision.pending[0].answer(Verdict::Retry);
-    let ended = changed.answer(&mut context, vec![again]).await.unwrap();
-    assert_eq!(
-        (ended.outcome, other.times()),
-        (OutcomeCategory::ToolFailure, 0)
-    );
-}
-
-#[tokio::test]
-async fn a_call_in_doubt_is_put_to_the_person_also_while_its_tool_is_away() {
-    for (annotations, asks) in [
-        (ONCE, true),
-        (
-            Annotations {
-                keyed: true,
-                ..ONCE
-            },
-            true,
-        ),
-        (
-            Annotations {
-                read_only: true,
-                ..ONCE
-            },
-            false,
-        ),
-    ] {
-        let (store, post) = (store().await, Post::new(annotations, &[], Probe::Unknown));
-        let (agent, _) = process(&store, &post, letter());
-        let mut context = RunContext::default();
-        agent.run_in(&mut context, "write to Anna").await.unwrap();
-        // As a process leaves it that dies between the effect and its end.
-        let events = store
-            .load(&context.key(&AgentName::adjutant()))
-            .await
-            .unwrap()
-            .events;
-        let until = events
-            .iter()
-            .position(|recorded| recorded.event.kind() == "call_started")
-            .unwrap();
-        let store = Arc::new(sqlite::Store::in_memory().await.unwrap());
-        let key = RunContext::default().key(&AgentName::adjutant());
-        let input = Input::new(
-            InputId::new("i1").unwrap(),
-            Timestamp::UNIX_EPOCH,
-            InputBody::message("write to Anna"),
-        );
-        store.submit(&key, &input).await.unwrap();
-        let mut cut: Vec<Event> = events[..=until]
-            .iter()
-            .map(|recorded| (*recorded.event).clone())
-            .collect();
-        if let Event::TurnStarted { input, .. } = &mut cut[0] {
-            *input = InputId::new("i1").unwrap();
-        }
-        store
-            .append(&key, &Recorded::sequence(1, Timestamp::UNIX_EPOCH, &cut))
-            .await
-            .unwrap();
-
-        let (away, _) = without_tool(&store, letter());
-        let swept = away.resume(None).await.unwrap();
-        assert_eq!(swept.len(), 1);
-        if !asks {
-            assert_eq!(
-                swept[0].outcome,
-                OutcomeCategory::ToolFailure,
-                "{annotations:?}"
-            );
-            continue;
-        }
-        assert_eq!(
-            swept[0].outcome,
-            OutcomeCategory::InDoubt,
-            "{annotations:?}"
-        );
-        let waits = away.context(&key).await.unwrap();
-        assert_eq!(waits.pending.len(), 1);
-        // To try again takes the tool; what became of it can be said without.
-        let again = say(&away, &key, "not done, try again").await;
-        assert!(
-            again.content.contains("what this needs is not available"),
-            "{}",
-            again.content
-        );
-        assert_eq!(
-            say(&away, &key, "it was done").await.outcome,
-            OutcomeCategory::TaskCompleted
-        );
-        assert_eq!(post.times(), 1);
-    }
-}
-
-#[tokio::test]
-async fn a_tool_that_can_look_saves_the_person_the_question() {
+async fn a_probe_saves_the_person_the_question() {
     let probed = Probe::Done(json!("it had arrived"));
     for (probe, times, data) in [(probed, 1, "it had arrived"), (Probe::NotDone, 2, "sent")] {
         let (store, post) = (store().await, Post::new(ONCE, &[Then::IsLost], probe));
@@ -785,7 +569,7 @@ async fn an_approved_call_whose_process_dies_is_asked_about_by_the_next() {
         .unwrap();
 
     let (next, _) = process(&store, &post, letter());
-    let resumed = next.resume(None).await.unwrap();
+    let resumed = next.recover(None).await.unwrap();
     assert_eq!(
         (resumed.len(), resumed[0].outcome, post.times()),
         (1, OutcomeCategory::InDoubt, 0)
@@ -827,11 +611,11 @@ async fn an_approved_call_whose_process_dies_is_asked_about_by_the_next() {
         (OutcomeCategory::TaskCompleted, DecisionKind::ExecutePending)
     );
     assert_eq!(post.times(), 1);
-    assert!(next.resume(None).await.unwrap().is_empty());
+    assert!(next.recover(None).await.unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn nobodys_answer_leaves_it_and_a_late_one_is_told() {
+async fn an_unanswered_doubt_is_left_open_and_a_late_answer_gets_a_notice() {
     let (store, post) = (
         store().await,
         Post::new(ONCE, &[Then::IsLost], Probe::Unknown),
@@ -847,11 +631,11 @@ async fn nobodys_answer_leaves_it_and_a_late_one_is_told() {
     let mut context = RunContext::default();
     let asked = agent.run_in(&mut context, "write").await.unwrap();
     assert!(
-        agent.resume(None).await.unwrap().is_empty(),
+        agent.recover(None).await.unwrap().is_empty(),
         "it has time left"
     );
     *clock.lock().unwrap() += SignedDuration::from_hours(7 * 24);
-    let swept = agent.resume(None).await.unwrap();
+    let swept = agent.recover(None).await.unwrap();
     assert_eq!(
         (swept.len(), swept[0].outcome, post.times()),
         (1, OutcomeCategory::InDoubt, 1)
@@ -875,7 +659,7 @@ async fn nobodys_answer_leaves_it_and_a_late_one_is_told() {
         late.notices
     );
     assert!(late.content.contains("too late"), "{}", late.content);
-    assert!(agent.resume(None).await.unwrap().is_empty());
+    assert!(agent.recover(None).await.unwrap().is_empty());
 }
 
 #[tokio::test]

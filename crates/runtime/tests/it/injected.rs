@@ -49,7 +49,7 @@ impl Asked {
         self.begins_with(&["get_", "read_", "search_", "list_", "check_"])
     }
 
-    /// What an honest server says of such a tool.
+    /// Returns the annotations that an honest server gives such a tool.
     fn annotations(&self) -> Annotations {
         let destructive = self.begins_with(&["delete_", "update_", "cancel_", "remove_"]);
         Annotations {

@@ -16,23 +16,23 @@ mod context;
 mod cost;
 mod dispatch;
 mod doubt;
-mod fresh;
-mod held;
 mod in_memory;
 mod injected;
+mod lease;
 #[path = "../../../../tests/logged.rs"]
 mod logged;
-mod others;
+mod lost_workers;
 mod output;
 mod prefix;
-mod recalled;
-mod resume;
+mod recall;
+mod recovery;
 mod round;
 mod stream;
 mod summary;
-mod taken_up;
 mod titles;
 mod turn;
+mod turn_instruction;
+mod untrusted;
 mod vendor;
 
 use std::sync::Arc;
@@ -41,7 +41,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use adjutant_core::*;
 use adjutant_providers::scripted::{Reply, ScriptedModel};
 use adjutant_runtime::{Agent, AgentBuilder, InMemory};
-use adjutant_tools::{FunctionTool, task_tools};
+use adjutant_tools::{
+    FunctionTool, TaskChange, TaskDescription, TaskFilter, TaskStore, task_tools,
+};
 use serde_json::{Value, json};
 
 /// An agent with the task tools over `tasks`, and its model for inspection.
@@ -75,7 +77,7 @@ fn counting(name: &str, annotations: Annotations, count: &Arc<AtomicUsize>) -> F
 }
 
 async fn descriptions(tasks: &InMemory) -> Vec<String> {
-    let list = port::TaskStore::list(tasks, &UserId::local(), TaskFilter::All)
+    let list = TaskStore::list(tasks, &UserId::local(), TaskFilter::All)
         .await
         .unwrap();
     list.into_iter()

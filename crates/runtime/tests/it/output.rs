@@ -86,7 +86,7 @@ async fn one_request_may_ask_for_a_value() {
 }
 
 #[tokio::test]
-async fn a_model_without_a_form_of_its_own_is_told_in_the_instruction() {
+async fn a_model_without_structured_output_gets_the_schema_in_the_instruction() {
     let model = ScriptedModel::new([text("Here:\n```json\n{\"name\":\"Oslo\"}\n```"), text(OSLO)]);
     let capabilities = Capabilities {
         response_schema: SchemaSupport::Prompted,
@@ -173,7 +173,7 @@ async fn a_turn_that_waited_still_owes_its_value() {
 }
 
 #[tokio::test]
-async fn a_value_of_another_type_is_told_apart() {
+async fn a_value_of_another_type_is_an_error_of_its_own_kind() {
     let agent = builder(ScriptedModel::new([text(r#"{"name":"Oslo","people":-1}"#)]))
         .output_schema(json!({"type": "object"}))
         .build()

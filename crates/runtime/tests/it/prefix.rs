@@ -3,9 +3,9 @@
 use std::sync::Mutex;
 
 use adjutant_core::port::DeltaStream;
-use adjutant_core::weak::WeakTools;
 use adjutant_providers::scripted::{call, text};
 use adjutant_runtime::RunContext;
+use adjutant_weak::WeakTools;
 
 use super::*;
 
@@ -175,7 +175,7 @@ async fn requests_of_a_conversation_grow_only_at_their_end_until_history_is_trim
 }
 
 #[tokio::test]
-async fn a_schema_that_is_told_in_words_stands_behind_the_instruction_every_time() {
+async fn a_schema_in_the_instruction_stands_at_its_end_every_time() {
     let tasks = Arc::new(InMemory::new());
     let model = ScriptedModel::new([
         call("list_tasks", json!({})),

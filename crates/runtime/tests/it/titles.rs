@@ -19,7 +19,7 @@ async fn named(
     let mut found = Vec::new();
     for message in messages {
         agent.run_in(&mut context, *message).await.unwrap();
-        found.push(agent.name_it(&key).await.unwrap());
+        found.push(agent.generate_title(&key).await.unwrap());
     }
     let title = store.summary(&key).await.unwrap().unwrap().title;
     (found, model, title)
@@ -102,18 +102,18 @@ async fn a_name_that_a_person_gave_stays_and_a_budget_is_kept() {
     let mut context = RunContext::default();
     let key = agent.key(&context);
     assert_eq!(
-        agent.name_it(&key).await.unwrap(),
+        agent.generate_title(&key).await.unwrap(),
         None,
         "there is no such conversation"
     );
     agent.run_in(&mut context, "I need milk").await.unwrap();
     assert_eq!(
-        agent.name_it(&key).await.unwrap(),
+        agent.generate_title(&key).await.unwrap(),
         None,
         "the day has one call"
     );
     store.rename(&key, "Groceries").await.unwrap();
-    assert_eq!(agent.name_it(&key).await.unwrap(), None);
+    assert_eq!(agent.generate_title(&key).await.unwrap(), None);
     assert_eq!(
         store.summary(&key).await.unwrap().unwrap().title,
         "Groceries"
@@ -133,7 +133,7 @@ async fn a_name_that_a_person_chose_stays_also_if_it_is_the_first_words() {
     let key = agent.key(&context);
     agent.run_in(&mut context, "I need milk").await.unwrap();
     store.rename(&key, "I need milk").await.unwrap();
-    assert_eq!(agent.name_it(&key).await.unwrap(), None);
+    assert_eq!(agent.generate_title(&key).await.unwrap(), None);
     assert_eq!(
         model.calls_made(),
         1,

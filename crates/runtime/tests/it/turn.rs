@@ -153,7 +153,7 @@ async fn calls_keep_their_order_and_harmless_ones_run_together() {
 }
 
 #[tokio::test]
-async fn faulty_calls_are_told_back_and_the_turn_lives() {
+async fn faulty_calls_are_answered_with_errors_and_the_turn_lives() {
     let count = Arc::new(AtomicUsize::new(0));
     let model = ScriptedModel::new([
         call("cuont", json!({})),
@@ -296,7 +296,7 @@ async fn the_deadline_ends_a_turn_whose_model_says_nothing() {
             .error
             .unwrap()
             .to_string()
-            .contains("agent.turn_deadline")
+            .contains("turn deadline")
     );
 }
 
@@ -341,7 +341,7 @@ async fn a_long_message_is_refused_before_anything_is_accepted_if_that_is_wanted
 }
 
 #[tokio::test]
-async fn a_long_message_is_cut_and_both_are_told() {
+async fn a_long_message_is_cut_and_both_the_model_and_the_user_know() {
     let tasks = Arc::new(InMemory::new());
     let (agent, model) = task_agent(&tasks, [text("Read it.")]);
     let response = agent.run("ä".repeat(5000)).await.unwrap();

@@ -1,5 +1,5 @@
-//! What vendors do beside answering: they charge, they keep state on their parts, they leave things
-//! out.
+//! Peculiarities of vendors: costs, opaque state on message parts, and requests they cannot
+//! express.
 
 use adjutant_core::port::{DeltaStream, LogStore as _};
 use adjutant_providers::scripted::{call, text};

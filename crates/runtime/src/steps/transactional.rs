@@ -1,22 +1,22 @@
-//! Calls that change the tasks of the agent's own store: intent, change and result are one
-//! transaction.
+//! Calls of transactional tools on the journal's own store: intent, change and result are one
+//! transaction, so they are never in doubt.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use adjutant_core::turn::CallEnd;
-use adjutant_core::{Event, TaskChanged, TaskTool, Tool, ToolCall, ToolResult};
+use adjutant_core::{Event, Tool, ToolResult, TransactionalTool};
 use tokio::time::Instant;
 
 use super::Steps;
-use super::call::Call;
+use super::calls::Call;
 use crate::RunError;
 use crate::clock::millis;
 use crate::event::RunEvent;
 use crate::faults::boundary;
 
 impl Steps<'_> {
-    /// Returns whether a call of the tool of this name is one transaction: its intent is written
-    /// together with its change.
+    /// Returns true if calls of a tool are one transaction, so that no intent is written before.
     pub(super) fn is_in_store(&self, tool: &str) -> bool {
         self.tools
             .gate()
@@ -25,14 +25,15 @@ impl Steps<'_> {
             .is_some_and(|tool| self.in_store(&**tool).is_some())
     }
 
-    fn in_store<'t>(&self, tool: &'t dyn Tool) -> Option<&'t dyn TaskTool> {
+    /// Returns the tool as a transactional one, if it works on the store of the journal.
+    fn in_store<'t>(&self, tool: &'t dyn Tool) -> Option<&'t dyn TransactionalTool> {
         let journal = self.inner.journal.store_id()?;
-        tool.as_task_tool()
+        tool.as_transactional()
             .filter(|tool| tool.store_id() == Some(journal))
     }
 
-    /// Executes a call that was never begun, if it is one transaction. `None`: it is to be executed
-    /// as any other.
+    /// Executes a call that was never started, if it is one transaction. `None`: it is executed as
+    /// any other.
     pub(super) async fn run_in_store(
         &self,
         tool: &Arc<dyn Tool>,
@@ -45,21 +46,15 @@ impl Steps<'_> {
             return Ok(None);
         };
         let began = Instant::now();
-        let started = || ToolCall {
-            id: call.id.clone(),
-            provider_id: None,
-            name: call.tool.to_owned(),
-            arguments: call.arguments.clone(),
-            malformed: None,
+        let started = || RunEvent::ToolStarted {
+            call: call.to_tool_call(),
         };
-        self.emitter
-            .emit(|| RunEvent::ToolStarted { call: started() })
-            .await;
+        self.emitter.emit(started).await;
         let intent = self
             .intent(call.id, call.tool, call.arguments)
             .into_iter()
             .collect();
-        let ended = self.ended_in_store(tool.clone(), call, began);
+        let ended = self.end_in_store(tool.clone(), call, began);
         let key = self.tool_context(call.id).key;
         boundary("before an append");
         let ended = self
@@ -89,17 +84,18 @@ impl Steps<'_> {
         }))
     }
 
-    /// Returns what makes the event of the call's end of what its change led to.
-    fn ended_in_store(
+    /// Returns a function that makes the call's end from the result of its change, inside the
+    /// transaction.
+    fn end_in_store(
         &self,
         tool: Arc<dyn Tool>,
         call: Call<'_>,
         began: Instant,
-    ) -> impl Fn(&TaskChanged) -> Event + Send + Sync + 'static {
+    ) -> impl Fn(&dyn Any) -> Event + Send + Sync + 'static {
         let (turn, id, arguments) = (self.turn, call.id.clone(), call.arguments.clone());
         let name = call.tool.to_owned();
-        move |changed| {
-            let result = tool.as_task_tool().map(|tool| tool.result(changed));
+        move |outcome| {
+            let result = tool.as_transactional().map(|tool| tool.result(outcome));
             let (result, summary) = match result {
                 Some(Ok(data)) => {
                     let summary = tool.describe(&arguments, &data);

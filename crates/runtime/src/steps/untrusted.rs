@@ -1,4 +1,5 @@
-//! Finds out whether a model had read words of others when it proposed its calls.
+//! Finds out whether a model had read untrusted text (web pages, mails, other programs) when it
+//! made its calls: such text may contain instructions (prompt injection).
 
 use adjutant_core::conversation::Conversation;
 use adjutant_core::turn::READ_RESULT;
@@ -8,9 +9,9 @@ use serde_json::Value;
 use super::Steps;
 
 impl Steps<'_> {
-    /// Returns the person's words, if the model had read words of others in this turn when it
-    /// proposed its last calls.
-    pub(super) async fn said_before_others(&self) -> Option<String> {
+    /// Returns the user's message, if the model had read untrusted text in this turn when it made
+    /// its last calls.
+    pub(super) async fn message_before_untrusted(&self) -> Option<String> {
         let log = self.log.lock().await;
         let conversation = log.conversation();
         let current = conversation.current()?;
@@ -18,7 +19,7 @@ impl Steps<'_> {
             .before_last_reply()?
             .iter()
             .any(|recorded| match &*recorded.event {
-                // A result that was not found has only our own words.
+                // The error of a result that was not found is our own text.
                 Event::CallFinished { tool, result, .. }
                     if tool == READ_RESULT && !result.success =>
                 {
@@ -26,7 +27,7 @@ impl Steps<'_> {
                 }
                 Event::CallFinished {
                     tool, arguments, ..
-                } => self.holds_words_of_others(conversation, tool, arguments),
+                } => self.may_hold_untrusted(conversation, tool, arguments),
                 _ => false,
             });
         match current.started()? {
@@ -35,21 +36,20 @@ impl Steps<'_> {
         }
     }
 
-    /// Returns whether the result of a call may hold words of others.
-    fn holds_words_of_others(
+    /// Returns true if the result of a call may hold untrusted text.
+    fn may_hold_untrusted(
         &self,
         conversation: &Conversation,
         tool: &str,
         arguments: &Arguments,
     ) -> bool {
         let (mut tool, mut arguments) = (tool.to_owned(), arguments.clone());
-        // Read on in another result, which may be of an earlier turn: the words are those of that
-        // one. Each step leads to an earlier call, and a chain that is longer than this is nothing
-        // a model needs.
+        // A call of `READ_RESULT` reads on in the result of an earlier call, perhaps of an earlier
+        // turn, so that call decides. Chains longer than this are treated as untrusted.
         const CHAIN_MAX: usize = 32;
         for _ in 0..CHAIN_MAX {
             if tool != READ_RESULT {
-                // One that is not there any more was a server's.
+                // A tool that is not registered any more came from an MCP server.
                 return self
                     .inner
                     .gate
@@ -61,11 +61,11 @@ impl Steps<'_> {
                 .get("call")
                 .and_then(Value::as_str)
                 .and_then(|id| CallId::new(id).ok());
-            // Without a call it reads nothing.
+            // Without the id of a call it reads nothing.
             let Some(wanted) = wanted else { return false };
             match call_of(conversation, &wanted) {
                 Some(call) => (tool, arguments) = call,
-                // It is older than what is kept here, and nobody knows whose words it holds.
+                // The call is older than the state, so its tool is unknown.
                 None => return true,
             }
         }
@@ -73,8 +73,8 @@ impl Steps<'_> {
     }
 }
 
-/// Returns the tool and the arguments of a call that ended, in this turn or in what is kept of
-/// those before.
+/// Returns the tool and the arguments of a call that ended, in this turn or in the messages that
+/// are kept of earlier ones.
 fn call_of(conversation: &Conversation, wanted: &CallId) -> Option<(String, Arguments)> {
     if let Some((tool, arguments)) = conversation
         .current()
@@ -87,7 +87,7 @@ fn call_of(conversation: &Conversation, wanted: &CallId) -> Option<(String, Argu
     if let Some(call) = calls.find(|call| call.id == *wanted) {
         return Some((call.name.clone(), call.arguments.clone()));
     }
-    // A history from elsewhere may hold a result whose call was left out.
+    // A history from the caller may hold a result whose call was left out.
     let mut results = kept
         .iter()
         .rev()

@@ -1,4 +1,4 @@
-//! Taking work.
+//! Leasing conversations for recovery, and heartbeats.
 
 use adjutant_core::ConversationKey;
 use adjutant_core::port::{Beat, Due, Running, Take, Taken, WorkPlace};
@@ -8,7 +8,7 @@ use super::conversation::Conversation;
 use super::state::{State, is_of};
 
 impl State {
-    /// Claims conversations with something to do.
+    /// Leases conversations that are due, the longest unchanged first.
     pub(super) fn take(&mut self, take: Take<'_>) -> Vec<Taken> {
         let mut due: Vec<(WorkPlace, &ConversationKey, &mut Conversation)> = self
             .conversations
@@ -35,11 +35,9 @@ impl State {
             });
         claimed.collect()
     }
-}
 
-impl State {
-    /// Extends all claims of a worker's epoch, and returns those with something to do. `None`: the
-    /// epoch is over.
+    /// Extends all leases of a worker's epoch, and returns the conversations with open work.
+    /// `None`: the epoch has ended.
     pub(super) fn beat(
         &mut self,
         Beat {
@@ -51,6 +49,8 @@ impl State {
     ) -> Option<Vec<Running>> {
         let now = Instant::now();
         let until = now.checked_add(lease);
+        // Expired epochs first, so that a worker that was suspended learns that it has lost its
+        // leases.
         self.workers
             .retain(|_, until| until.is_none_or(|until| now < until));
         let name = (worker.id.to_owned(), worker.epoch);

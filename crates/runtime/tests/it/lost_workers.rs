@@ -84,7 +84,7 @@ async fn a_turn_whose_worker_was_lost_is_counted_before_it_is_tried_again() {
     for before in [vec![started()], vec![started(), taken_up("a")]] {
         let (store, key) = lost_after(&before).await;
         let swept = agent(&store)
-            .sweep(None, &CancellationToken::new())
+            .recover_until(None, &CancellationToken::new())
             .await
             .unwrap();
         assert_eq!(
@@ -104,7 +104,10 @@ async fn a_turn_whose_worker_was_lost_is_counted_before_it_is_tried_again() {
 async fn the_third_time_it_is_ended_and_the_conversation_goes_on() {
     let (store, key) = lost_after(&[started(), taken_up("a"), taken_up("b")]).await;
     let agent = agent(&store);
-    let swept = agent.sweep(None, &CancellationToken::new()).await.unwrap();
+    let swept = agent
+        .recover_until(None, &CancellationToken::new())
+        .await
+        .unwrap();
     assert_eq!(swept.given_up, [(key.clone(), turn())]);
     let response = &swept.responses[0];
     assert_eq!(
@@ -116,7 +119,7 @@ async fn the_third_time_it_is_ended_and_the_conversation_goes_on() {
     assert_eq!(row.outcome, Some(OutcomeCategory::Poisoned));
     assert!(
         agent
-            .sweep(None, &CancellationToken::new())
+            .recover_until(None, &CancellationToken::new())
             .await
             .unwrap()
             .responses
@@ -133,13 +136,13 @@ async fn the_third_time_it_is_ended_and_the_conversation_goes_on() {
 
 /// Each worker begins the same call again, and none sees its end.
 #[tokio::test]
-async fn a_call_that_is_begun_again_and_again_is_no_step_further() {
+async fn a_call_that_is_started_again_and_again_is_no_new_step() {
     let begun = || Event::CallStarted {
         turn: turn(),
         call: CallId::new("c1").unwrap(),
         tool: "look".to_owned(),
         arguments: Arguments::new(),
-        key: IdempotencyKey::of(
+        key: IdempotencyKey::for_call(
             RunContext::default()
                 .key(&AgentName::adjutant())
                 .conversation,
@@ -158,7 +161,7 @@ async fn a_call_that_is_begun_again_and_again_is_no_step_further() {
     ];
     let (store, key) = lost_after(&before).await;
     let swept = agent(&store)
-        .sweep(None, &CancellationToken::new())
+        .recover_until(None, &CancellationToken::new())
         .await
         .unwrap();
     assert_eq!(swept.given_up, [(key, turn())]);
@@ -190,7 +193,7 @@ async fn a_step_in_between_begins_the_count_anew() {
     ])
     .await;
     let swept = agent(&store)
-        .sweep(None, &CancellationToken::new())
+        .recover_until(None, &CancellationToken::new())
         .await
         .unwrap();
     assert_eq!(
@@ -201,7 +204,7 @@ async fn a_step_in_between_begins_the_count_anew() {
     let (store, key) = lost_after(&[started(), taken_up("a"), taken_up("b")]).await;
     store.release(&key, "a lost worker".into()).await.unwrap();
     let swept = agent(&store)
-        .sweep(None, &CancellationToken::new())
+        .recover_until(None, &CancellationToken::new())
         .await
         .unwrap();
     assert_eq!(swept.responses[0].content, "Here I am.");
@@ -229,7 +232,7 @@ async fn a_turn_can_be_ended_from_outside() {
     assert_eq!(row.outcome, Some(OutcomeCategory::Cancelled));
     assert!(
         agent
-            .sweep(None, &CancellationToken::new())
+            .recover_until(None, &CancellationToken::new())
             .await
             .unwrap()
             .responses

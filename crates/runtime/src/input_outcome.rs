@@ -1,5 +1,5 @@
-//! Reads the outcome of an input from the state of its conversation, or searches for it in the
-//! past.
+//! The outcome of an input: read from the state of its conversation, or searched for in earlier
+//! turns.
 
 use adjutant_core::conversation::Conversation;
 use adjutant_core::port::StoreError;
@@ -10,54 +10,55 @@ use adjutant_core::{
 
 use crate::inner::Inner;
 
-/// The outcome of an input that is not among the last turns read is searched for among so many
-/// times as many.
-const MORE_TURNS: u32 = 4;
+/// Factor by which the number of turns grows that are read in search of an outcome.
+const SEARCH_GROWTH: u32 = 4;
 
-/// The outcome of an input.
-pub(crate) struct Answered {
+/// The response to an input, with what the caller's context needs.
+pub(crate) struct InputOutcome {
     pub(crate) response: AgentResponse,
     pub(crate) notices: Vec<Notice>,
     pub(crate) pending: Vec<PendingCall>,
     pub(crate) messages: NewMessages,
 }
 
-/// The messages of a conversation that a context does not know.
+/// The messages that bring a caller's context up to date.
 pub(crate) enum NewMessages {
-    /// Those that the next request begins with, in the place of what the context has.
-    Last(Vec<Message>),
-    /// Those behind what it has.
-    Behind(Vec<Message>),
+    /// The messages that the next request begins with; they replace the context's.
+    Replace(Vec<Message>),
+    /// The messages of the turn; they follow those of the context.
+    Append(Vec<Message>),
 }
 
-impl Answered {
-    /// Reads it from the turn that the conversation is at, for a context with so many messages.
-    /// `None`: that turn is another.
-    pub(crate) fn read(
+impl InputOutcome {
+    /// Reads the outcome from the conversation's current turn, for a context with `known` messages.
+    /// `None`: that turn did not take the input.
+    pub(crate) fn from_conversation(
         key: &ConversationKey,
         conversation: &Conversation,
         input: &Input,
         known: usize,
     ) -> Option<Self> {
-        let mut answered = Self::of(key, (conversation.recent(), conversation.pending()), input)?;
-        let NewMessages::Behind(said) = &answered.messages else {
-            return Some(answered);
+        let mut outcome =
+            Self::from_turn(key, conversation.recent(), conversation.pending(), input)?;
+        let NewMessages::Append(said) = &outcome.messages else {
+            return Some(outcome);
         };
-        // The messages of the turn are the last of the history, and those before it come behind
-        // what there was.
+        // The turn's messages are the last of the conversation. If the number before them is not
+        // the context's, others continued the conversation in between.
         let before = conversation.messages() - said.len();
-        // A context that does not know the past of its conversation is not told of it.
+        // A context without messages gets the turn's own only: it was started without the history.
         if known != 0 && known != before {
-            answered.messages = NewMessages::Last(conversation.kept_messages().to_vec());
+            outcome.messages = NewMessages::Replace(conversation.kept_messages().to_vec());
         }
-        Some(answered)
+        Some(outcome)
     }
 
-    /// Reads it from a turn, for a context that knows no messages. `None`: it is that of another
-    /// turn.
-    pub(crate) fn of(
+    /// Reads the outcome from the events of a turn, for a context without messages. `None`: the
+    /// turn did not take the input.
+    pub(crate) fn from_turn(
         key: &ConversationKey,
-        (events, pending): (&[Recorded], &[PendingCall]),
+        events: &[Recorded],
+        pending: &[PendingCall],
         input: &Input,
     ) -> Option<Self> {
         let (response, notices) = Self::response(key, events, input)?;
@@ -65,7 +66,7 @@ impl Answered {
             Event::TurnFinished { end, .. } => Some(end.messages.clone()),
             _ => None,
         });
-        let messages = NewMessages::Behind(said.unwrap_or_default());
+        let messages = NewMessages::Append(said.unwrap_or_default());
         Some(Self {
             response,
             notices,
@@ -74,21 +75,21 @@ impl Answered {
         })
     }
 
-    /// Searches the past for it.
+    /// Searches earlier turns for the outcome.
     pub(crate) async fn search(
         inner: &Inner,
         key: &ConversationKey,
         input: &Input,
     ) -> Result<Option<Self>, StoreError> {
-        let found = match Self::of_its_turn(inner, key, input).await? {
+        let found = match Self::search_taking_turn(inner, key, input).await? {
             Some(found) => Some(found),
-            None => Self::backwards(inner, key, input).await?,
+            None => Self::search_backwards(inner, key, input).await?,
         };
         let (Some((response, notices)), Some(known)) = (found, inner.current(key).await?) else {
             return Ok(None);
         };
         let conversation = known.conversation();
-        let messages = NewMessages::Last(conversation.kept_messages().to_vec());
+        let messages = NewMessages::Replace(conversation.kept_messages().to_vec());
         Ok(Some(Self {
             response,
             notices,
@@ -97,8 +98,8 @@ impl Answered {
         }))
     }
 
-    /// Reads the turn that took the input, wherever it is.
-    async fn of_its_turn(
+    /// Reads the turn that took the input, by the journal's index of inputs.
+    async fn search_taking_turn(
         inner: &Inner,
         key: &ConversationKey,
         input: &Input,
@@ -115,9 +116,10 @@ impl Answered {
         Ok(read.and_then(|read| Self::response(key, &read.events, input)))
     }
 
-    /// Reads turns from the newest backwards: an answer may amount to what another one led to, and
-    /// a branch may have taken the input where it comes from.
-    async fn backwards(
+    /// Reads turns from the newest backwards. The index does not help if another answer was taken
+    /// in place of this one, or if the input was taken in the conversation that this one branches
+    /// off.
+    async fn search_backwards(
         inner: &Inner,
         key: &ConversationKey,
         input: &Input,
@@ -133,7 +135,8 @@ impl Answered {
             if read.after == 0 {
                 return Ok(None);
             }
-            turns = turns.saturating_mul(MORE_TURNS);
+            // Geometric growth: all reads together cost little more than the last one.
+            turns = turns.saturating_mul(SEARCH_GROWTH);
         }
     }
 
@@ -149,8 +152,8 @@ impl Answered {
     }
 }
 
-/// The turn whose calls an answer was for, if somebody else or the clock answered them first: what
-/// became of it is what the answer amounts to.
+/// Returns the turn whose calls these answers are for. Another client, or the expiry, may have
+/// answered them first; the outcome of that turn is then the outcome of these answers too.
 fn turn_of_answers(events: &[Recorded], body: &InputBody) -> Option<TurnId> {
     let InputBody::Answers { answers } = body else {
         return None;

@@ -1,9 +1,9 @@
-//! What of a memory is told with a message.
+//! Automatic recall: facts that are attached to a message.
 
 use std::sync::Mutex;
 
-use adjutant_core::told::stands_in;
-use adjutant_core::{AgentName, Told, TranscriptMessage};
+use adjutant_core::recall_block;
+use adjutant_core::{AgentName, RecalledText, TranscriptMessage};
 use adjutant_providers::scripted::{call, text};
 use adjutant_runtime::{Recall, RecallRequest, RunContext};
 
@@ -16,13 +16,13 @@ struct Tea(Arc<Mutex<Vec<(String, usize)>>>);
 const FACT: &str = "- [2026-03-02] Anna likes green tea (1a2b3c)";
 
 impl Recall for Tea {
-    fn for_message<'a>(&'a self, asked: RecallRequest<'a>) -> BoxFuture<'a, Vec<Told>> {
+    fn for_message<'a>(&'a self, asked: RecallRequest<'a>) -> BoxFuture<'a, Vec<RecalledText>> {
         self.0
             .lock()
             .unwrap()
             .push((asked.message.to_owned(), asked.history.len()));
-        let fits = asked.message.contains("tea") && !stands_in(asked.history, FACT);
-        let told = fits.then(|| Told {
+        let fits = asked.message.contains("tea") && !recall_block::contains(asked.history, FACT);
+        let told = fits.then(|| RecalledText {
             id: Some("1a2b3c".to_owned()),
             text: FACT.to_owned(),
         });
@@ -34,7 +34,7 @@ impl Recall for Tea {
 struct Silent;
 
 impl Recall for Silent {
-    fn for_message<'a>(&'a self, _: RecallRequest<'a>) -> BoxFuture<'a, Vec<Told>> {
+    fn for_message<'a>(&'a self, _: RecallRequest<'a>) -> BoxFuture<'a, Vec<RecalledText>> {
         Box::pin(std::future::pending())
     }
 }

@@ -1,4 +1,4 @@
-//! Ends a turn before its work is done: its time is up, or nobody wants it any more.
+//! The conditions that stop a turn early: its deadline, or its cancellation.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,36 +8,35 @@ use adjutant_core::turn::StopReason;
 use adjutant_core::{CancellationToken, InputId};
 use tokio::time::Instant;
 
-/// The time and the cancellation of one turn.
-pub(super) struct EarlyEnd {
-    /// Fires when nobody waits any more.
+/// The deadline and the cancellation of one turn.
+pub(super) struct StopConditions {
+    /// Fires when the caller or an input cancels the turn.
     cancelled: CancellationToken,
-    /// The input that stopped the turn, if one did; the end of the turn takes it.
+    /// The input that cancelled the turn, if one did; the end of the turn takes it.
     stopped_by: OnceLock<InputId>,
-    /// `None`: the turn takes the time it takes.
+    /// `None`: the turn has no deadline.
     deadline: Option<Instant>,
-    /// Milliseconds that are added to it, for what is no part of the turn's time.
-    not_counted_ms: AtomicU64,
+    /// Milliseconds added to the deadline, for compaction, which is not part of the turn's time.
+    extension_ms: AtomicU64,
 }
 
-impl EarlyEnd {
-    /// Begins a turn that ends with `cancelled`, and in `time` from now on. `None`, or longer than
-    /// the clock can count: it has no end in time.
+impl StopConditions {
+    /// Starts the time of a turn. It has no deadline if `time` is `None` or overflows the clock.
     pub(super) fn new(cancelled: &CancellationToken, time: Option<Duration>) -> Self {
         Self {
             cancelled: cancelled.child_token(),
             stopped_by: OnceLock::new(),
             deadline: time.and_then(|time| Instant::now().checked_add(time)),
-            not_counted_ms: AtomicU64::new(0),
+            extension_ms: AtomicU64::new(0),
         }
     }
 
-    /// Returns what fires when nobody waits any more.
+    /// Returns the token that fires when the turn is cancelled.
     pub(super) fn cancelled(&self) -> &CancellationToken {
         &self.cancelled
     }
 
-    /// Returns why the turn has to end, if it has to.
+    /// Returns the reason to stop the turn now, if there is one.
     pub(super) fn reason(&self) -> Option<StopReason> {
         if self.cancelled.is_cancelled() {
             Some(StopReason::Cancelled)
@@ -51,39 +50,39 @@ impl EarlyEnd {
         }
     }
 
-    /// Returns the time that is left. `None`: there is no end to it.
+    /// Returns the time until the deadline, if there is one.
     pub(super) fn time_left(&self) -> Option<Duration> {
         self.deadline()
             .map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
 
-    /// Waits until the time is up.
-    pub(super) async fn out_of_time(&self) {
+    /// Waits for the deadline; forever if there is none.
+    pub(super) async fn deadline_passed(&self) {
         match self.deadline() {
             Some(deadline) => tokio::time::sleep_until(deadline).await,
             None => std::future::pending().await,
         }
     }
 
-    /// Takes so many milliseconds for no part of the turn's time.
-    pub(super) fn do_not_count(&self, ms: u64) {
-        self.not_counted_ms.fetch_add(ms, Ordering::Relaxed);
+    /// Moves the deadline by milliseconds that do not count as the turn's time.
+    pub(super) fn extend(&self, ms: u64) {
+        self.extension_ms.fetch_add(ms, Ordering::Relaxed);
     }
 
-    /// Stops the turn, because this input says so.
+    /// Stops the turn on behalf of a cancelling input.
     pub(super) fn stop(&self, input: InputId) {
-        // The first one counts; another finds nothing to stop.
+        // The first cancellation counts; a later one finds nothing to stop.
         let _ = self.stopped_by.set(input);
         self.cancelled.cancel();
     }
 
-    /// Returns the input that stopped the turn, if one did.
+    /// Returns the input that cancelled the turn, if one did.
     pub(super) fn stopped_by(&self) -> Option<&InputId> {
         self.stopped_by.get()
     }
 
     fn deadline(&self) -> Option<Instant> {
-        Some(self.deadline? + Duration::from_millis(self.not_counted_ms.load(Ordering::Relaxed)))
+        Some(self.deadline? + Duration::from_millis(self.extension_ms.load(Ordering::Relaxed)))
     }
 }
 
@@ -99,14 +98,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn time_that_is_not_counted_moves_the_end() {
-        let end = EarlyEnd::new(&CancellationToken::new(), Some(Duration::from_secs(2)));
-        end.do_not_count(1_000);
+        let end = StopConditions::new(&CancellationToken::new(), Some(Duration::from_secs(2)));
+        end.extend(1_000);
         tokio::time::advance(Duration::from_secs(2)).await;
         assert_eq!(
             (end.reason(), end.time_left()),
             (None, Some(Duration::from_secs(1)))
         );
-        end.out_of_time().await;
+        end.deadline_passed().await;
         assert_eq!(
             (end.reason(), end.time_left()),
             (Some(StopReason::Deadline), Some(Duration::ZERO))
@@ -116,7 +115,7 @@ mod tests {
     #[tokio::test]
     async fn the_first_input_that_stops_a_turn_is_named_and_the_caller_goes_on() {
         let caller = CancellationToken::new();
-        let end = EarlyEnd::new(&caller, None);
+        let end = StopConditions::new(&caller, None);
         assert_eq!(
             (end.reason(), end.time_left(), end.stopped_by()),
             (None, None, None)
@@ -131,7 +130,7 @@ mod tests {
     #[tokio::test]
     async fn a_caller_that_cancels_stops_the_turn_and_no_input_is_named() {
         let caller = CancellationToken::new();
-        let end = EarlyEnd::new(&caller, Some(Duration::MAX));
+        let end = StopConditions::new(&caller, Some(Duration::MAX));
         caller.cancel();
         assert_eq!(
             (end.reason(), end.time_left()),

@@ -1,7 +1,8 @@
-//! Searching what was said: nothing is indexed here, so everything comes with each search.
+//! Conversation search: nothing is indexed in memory, so each search returns all turns as
+//! unindexed.
 
 use adjutant_core::port::{
-    IndexedPart, Passage, PastConversations, PastFound, PastQuery, StoreError, Unindexed,
+    ConversationIndex, IndexMatches, IndexQuery, IndexedPart, Passage, StoreError, Unindexed,
 };
 use adjutant_core::{AgentName, BoxFuture, ConversationKey, Event, Recorded, UserId};
 
@@ -9,7 +10,7 @@ use super::conversation::Conversation;
 use super::state::is_of;
 use super::{InMemory, ready};
 
-impl PastConversations for InMemory {
+impl ConversationIndex for InMemory {
     fn unindexed<'a>(
         &'a self,
         _: &'a AgentName,
@@ -29,8 +30,8 @@ impl PastConversations for InMemory {
         &'a self,
         agent: &'a AgentName,
         user: &'a UserId,
-        query: PastQuery<'a>,
-    ) -> BoxFuture<'a, Result<PastFound, StoreError>> {
+        query: IndexQuery<'a>,
+    ) -> BoxFuture<'a, Result<IndexMatches, StoreError>> {
         let state = self.state();
         let mut all: Vec<(&ConversationKey, &Conversation)> = state
             .conversations
@@ -42,17 +43,17 @@ impl PastConversations for InMemory {
             std::cmp::Reverse((conversation.updated_at, key.conversation))
         });
         let mut left = usize::try_from(query.unindexed_max).unwrap_or(usize::MAX);
-        let mut found = PastFound {
+        let mut found = IndexMatches {
             holding: vec![0; query.words.len()],
             is_complete: true,
-            ..PastFound::default()
+            ..IndexMatches::default()
         };
         for (key, conversation) in all {
             let mut events = own_turns(conversation);
             let turns = events.iter().filter(|event| is_beginning(event)).count();
             if turns > left {
                 found.is_complete = false;
-                // The newest of them.
+                // The newest turns are searched first.
                 let passed_over = turns - left;
                 let beginning = events
                     .iter()
@@ -87,7 +88,8 @@ fn is_beginning(recorded: &Recorded) -> bool {
     matches!(*recorded.event, Event::TurnStarted { .. })
 }
 
-/// Returns the beginnings and ends of the turns that are not of the conversation it branches off.
+/// Returns the start and end events of its own turns, without those of the conversation that it
+/// branches off.
 fn own_turns(conversation: &Conversation) -> Vec<Recorded> {
     let from = conversation.origin_seq();
     let own = conversation

@@ -1,4 +1,4 @@
-//! What a crash leaves open is finished by the next start: nothing lost, nothing done twice.
+//! Recovery: the next start finishes what a crash left open; nothing is lost, nothing done twice.
 
 use adjutant_core::AgentName;
 use adjutant_core::port::Journal as _;
@@ -125,7 +125,7 @@ async fn resume(
         .journal(store.clone(), adjutant_store::worker_id())
         .build()
         .unwrap();
-    let responses = agent.resume(Some(&UserId::local())).await.unwrap();
+    let responses = agent.recover(Some(&UserId::local())).await.unwrap();
     assert_eq!(responses.len(), 1);
     assert!(
         store
@@ -135,7 +135,7 @@ async fn resume(
             .is_empty()
     );
     assert!(
-        agent.resume(None).await.unwrap().is_empty(),
+        agent.recover(None).await.unwrap().is_empty(),
         "nothing is left to resume"
     );
     (
@@ -231,7 +231,7 @@ async fn a_waiting_turn_survives_its_process() {
     let add = TaskChange::Add {
         description: TaskDescription::new("Buy milk").unwrap(),
     };
-    port::TaskStore::apply(store.as_ref(), &UserId::local(), &add, None)
+    TaskStore::apply(store.as_ref(), &UserId::local(), &add, None)
         .await
         .unwrap();
     let agent = |replies: Vec<Reply>| {
@@ -255,7 +255,7 @@ async fn a_waiting_turn_survives_its_process() {
 
     let other = agent(script());
     assert!(
-        other.resume(None).await.unwrap().is_empty(),
+        other.recover(None).await.unwrap().is_empty(),
         "what waits for a human is settled"
     );
     let mut reloaded = other
@@ -320,10 +320,13 @@ async fn what_cannot_go_on_stops_no_other_conversation_and_loses_nothing() {
         .build()
         .unwrap();
     let before = store.load(&key).await.unwrap();
-    let swept = agent.sweep(None, &CancellationToken::new()).await.unwrap();
+    let swept = agent
+        .recover_until(None, &CancellationToken::new())
+        .await
+        .unwrap();
     assert_eq!(swept.responses[0].content, "Hi.");
-    let [(left, RunError::CannotContinue(why))] = swept.left.as_slice() else {
-        panic!("{:?}", swept.left)
+    let [(left, RunError::CannotContinue(why))] = swept.failed.as_slice() else {
+        panic!("{:?}", swept.failed)
     };
     assert!(*left == key && why.contains("schema"), "{why}");
     assert_eq!(
@@ -334,7 +337,7 @@ async fn what_cannot_go_on_stops_no_other_conversation_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_open_in_one_conversation_is_gone_on_with_watched_and_can_be_stopped() {
+async fn the_recovery_of_one_conversation_is_streamed_and_can_be_stopped() {
     let agent = |store: &Arc<sqlite::Store>, answer| {
         let model = ScriptedModel::new([answer]);
         builder(model)
@@ -344,7 +347,7 @@ async fn what_is_open_in_one_conversation_is_gone_on_with_watched_and_can_be_sto
     };
     let (store, key) = stopped_after(vec![started()]).await;
     let first = agent(&store, text("Here I am."));
-    let mut stream = first.stream_open(&first.context(&key).await.unwrap());
+    let mut stream = first.stream_recovery(&first.context(&key).await.unwrap());
     let mut said = String::new();
     while let Some(event) = stream.next().await {
         if let RunEvent::Text(text) = event {
@@ -367,21 +370,24 @@ async fn what_is_open_in_one_conversation_is_gone_on_with_watched_and_can_be_sto
         text("Never.").after(std::time::Duration::from_secs(3_600)),
     );
     let context = second.context(&key).await.unwrap();
-    let mut stream = second.stream_open(&context);
+    let mut stream = second.stream_recovery(&context);
     while !matches!(stream.next().await, Some(RunEvent::ModelStarted { .. })) {}
     context.cancelled.cancel();
     let (response, _) = stream.finish().await.unwrap();
     assert_eq!(response.outcome, OutcomeCategory::Cancelled);
     assert!(
         second
-            .sweep(None, &CancellationToken::new())
+            .recover_until(None, &CancellationToken::new())
             .await
             .unwrap()
             .responses
             .is_empty()
     );
 
-    let nothing = second.stream_open(&RunContext::default()).finish().await;
+    let nothing = second
+        .stream_recovery(&RunContext::default())
+        .finish()
+        .await;
     assert!(
         matches!(nothing, Err(RunError::CannotContinue(_))),
         "{nothing:?}"
@@ -389,7 +395,7 @@ async fn what_is_open_in_one_conversation_is_gone_on_with_watched_and_can_be_sto
 }
 
 #[tokio::test]
-async fn it_is_told_that_another_model_goes_on() {
+async fn a_turn_that_continues_with_another_model_is_warned_about() {
     for (name, warns) in [("script", false), ("another", true)] {
         let mut begun = started();
         if let Event::TurnStarted { model, .. } = &mut begun {
@@ -401,7 +407,10 @@ async fn it_is_told_that_another_model_goes_on() {
             .build()
             .unwrap();
         let logged = Logged::begin(tracing::Level::WARN);
-        agent.sweep(None, &CancellationToken::new()).await.unwrap();
+        agent
+            .recover_until(None, &CancellationToken::new())
+            .await
+            .unwrap();
         let told = logged.lines();
         assert_eq!(told.len(), usize::from(warns), "{told:?}");
         let words =

@@ -1,31 +1,31 @@
-//! News of conversations, for those that wait for something to happen in them.
+//! Notifications of changes in conversations.
 
 use adjutant_core::BoxFuture;
 use adjutant_core::port::{Change, Changes};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-/// Changes that one who listens may be behind. Of more, it is told that it missed some.
-const BEHIND_MAX: usize = 1024;
+/// Changes buffered for a slow listener; beyond, it gets [`Change::Missed`].
+const BUFFER: usize = 1024;
 
 #[derive(Debug)]
-pub(super) struct News(broadcast::Sender<Change>);
+pub(super) struct ChangeLog(broadcast::Sender<Change>);
 
-impl Default for News {
+impl Default for ChangeLog {
     fn default() -> Self {
-        Self(broadcast::Sender::new(BEHIND_MAX))
+        Self(broadcast::Sender::new(BUFFER))
     }
 }
 
-impl News {
+impl ChangeLog {
     pub(super) fn listen(&self) -> Box<dyn Changes> {
         Box::new(Listener(self.0.subscribe()))
     }
 
-    /// Tells all who listen. The change is made only if there is one.
-    pub(super) fn tell(&self, change: impl FnOnce() -> Change) {
+    /// Notifies all listeners of a change, which is built only if there are any.
+    pub(super) fn notify(&self, change: impl FnOnce() -> Change) {
         if self.0.receiver_count() > 0 {
-            // All of them may have left just now.
+            // All listeners may have been dropped just now.
             let _ = self.0.send(change());
         }
     }

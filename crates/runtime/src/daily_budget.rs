@@ -1,4 +1,8 @@
-//! The process's shares in the budgets of the day: steps are paid from them without asking again.
+//! Budget reservations of a process in the budgets per day.
+//!
+//! The store grants the process blocks of a day's budget. Steps reserve their spending from a block
+//! in memory, so that most of them cost no commit; what they used is booked with the commit that
+//! records their result. An idle process returns its blocks; those of a lost process expire.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,32 +18,32 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// Time by which a block outlives the steps it is for, should its process die: clocks and commits
-/// take their time.
+/// Time by which a block outlives the steps that it pays for, if its process is lost: clocks
+/// differ, and the last commit takes time.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// So many steps make a busy process: it keeps its block of everybody's though nothing runs, until
-/// its last sign of life. There will be more, and asking costs a commit.
+/// A process that ran this many steps keeps its block of the shared budget while it is idle, until
+/// its last heartbeat: more steps are likely, and a new block costs a commit.
 const BUSY: u32 = 16;
 
-/// The shares of one agent in the budgets of the day.
-pub(crate) struct Purse {
+/// The blocks of the budgets per day that one agent holds in this process.
+pub(crate) struct DailyBudget {
     store: Arc<dyn BudgetStore>,
     per_day: Allowance,
     everyone_per_day: Allowance,
-    /// Time for which steps may begin before the store is asked again.
+    /// Time in which steps may start on a block before it is renewed.
     lease: Duration,
     state: Mutex<State>,
-    /// True while bookings are being added up.
-    folds: AtomicBool,
+    /// True while the store sums up old bookings at this process's request.
+    is_folding: AtomicBool,
 }
 
 #[derive(Default)]
 struct State {
     days: HashMap<Date, Day>,
-    /// Used by steps whose turns broke off: whoever commits next takes it along.
-    left_over: Vec<Booking>,
-    /// Steps since the first or the last sign of life after which nothing ran.
+    /// Bookings of steps whose turns broke off; written with the next commit of any turn.
+    orphaned: Vec<Booking>,
+    /// Number of steps since the process was last idle at a heartbeat.
     steps: u32,
 }
 
@@ -49,28 +53,28 @@ struct Day {
     users: HashMap<UserId, Account>,
 }
 
-/// The process's account of one of the bounds of a day.
+/// The process's side of one budget of a day: the shared one, or one user's.
 #[derive(Default)]
 struct Account {
-    /// Number of steps that are about to begin, run, or have used what is not booked yet.
+    /// Number of steps that are reserving, running, or not booked yet.
     open: usize,
     share: Option<Share>,
-    /// Locked while the store is asked, so that each asks for what the one before did not get.
+    /// Locked while the store is asked, so that concurrent steps do not ask for the same amount.
     asking: Arc<AsyncMutex<()>>,
 }
 
-/// A block that the store has granted. Everything is counted since it was opened.
+/// A block that the store has granted. Amounts count from its first grant.
 struct Share {
     block: Uuid,
     /// The user of the first step that was paid from it.
     user: UserId,
     epoch: i64,
     holds: Spending,
-    /// Used, and set aside for steps that run.
+    /// Used by finished steps, or reserved for running ones.
     kept: Spending,
-    /// All that was ever set aside.
-    begun: Spending,
-    /// Until then, a step has to be over. `None`: it was not granted yet.
+    /// The sum of all reservations so far, from which the next request is estimated.
+    reserved_total: Spending,
+    /// Steps on the block must end before this time. `None`: it was not granted yet.
     until: Option<Instant>,
 }
 
@@ -82,29 +86,56 @@ impl Share {
             epoch: 0,
             holds: Spending::default(),
             kept: Spending::default(),
-            begun: Spending::default(),
+            reserved_total: Spending::default(),
             until: None,
         }
     }
 }
 
-/// A step that is to be paid.
+/// The spending of a step that is about to start.
 #[derive(Clone, Copy)]
 pub(crate) struct StepCost<'a> {
-    /// The user who spends.
+    /// The user whose budget pays.
     pub(crate) user: &'a UserId,
-    /// The day it counts for, in UTC.
+    /// The day it is booked on, in UTC.
     pub(crate) day: Date,
-    /// The most it may take.
+    /// The most that it may take.
     pub(crate) most: Spending,
-    /// Amount that is booked if nobody knows what it took.
+    /// The amount that is booked if its usage stays unknown.
     pub(crate) unknown: Spending,
-    /// Longest time it may run.
+    /// The longest time that it may run.
     pub(crate) time: Duration,
 }
 
-impl Purse {
-    /// Makes an empty one. `None`: no day is bounded.
+/// An error of a budget reservation.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReserveError {
+    /// The step does not fit a budget.
+    #[error("a budget is exceeded: {0:?}")]
+    Exceeded(Exceeded),
+    /// The store could not grant a block.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<Exceeded> for ReserveError {
+    fn from(exceeded: Exceeded) -> Self {
+        Self::Exceeded(exceeded)
+    }
+}
+
+impl ReserveError {
+    /// Returns the budget that is exceeded, which ends the turn, or the store's error.
+    pub(crate) fn into_exceeded(self) -> Result<Exceeded, StoreError> {
+        match self {
+            Self::Exceeded(exceeded) => Ok(exceeded),
+            Self::Store(error) => Err(error),
+        }
+    }
+}
+
+impl DailyBudget {
+    /// Returns reservations without blocks. `None`: no budget per day is set.
     pub(crate) fn new(
         budgets: &Budgets,
         store: Option<Arc<dyn BudgetStore>>,
@@ -118,23 +149,23 @@ impl Purse {
         if per_day.is_unlimited() && everyone_per_day.is_unlimited() {
             return None;
         }
-        let (state, folds) = (Mutex::default(), AtomicBool::new(false));
+        let (state, is_folding) = (Mutex::default(), AtomicBool::new(false));
         Some(Arc::new(Self {
             store: store?,
             per_day,
             everyone_per_day,
             lease,
             state,
-            folds,
+            is_folding,
         }))
     }
 
-    /// Returns what is left of what everybody may spend together on a day, as far as it is bounded.
-    /// What is set aside for steps that run, in any process, is not taken off.
+    /// Returns the rest of a day's shared budget, as far as it is limited. Reservations of running
+    /// steps are not deducted.
     ///
     /// # Errors
-    /// The store's.
-    pub(crate) async fn everyone_left(&self, day: Date) -> Result<Allowance, StoreError> {
+    /// [`StoreError`] if the bookings cannot be read.
+    pub(crate) async fn shared_budget_left(&self, day: Date) -> Result<Allowance, StoreError> {
         if self.everyone_per_day.is_unlimited() {
             return Ok(Allowance::default());
         }
@@ -142,36 +173,33 @@ impl Purse {
         Ok(self.everyone_per_day.left_of(spent))
     }
 
-    /// Sets aside what a step may take: from what this process has, or the store is asked for more.
-    /// `Err`: it does not fit.
-    ///
-    /// # Errors
-    /// The store's.
+    /// Reserves what a step may take from the blocks of this process, which are enlarged by the
+    /// store if they are too small.
     pub(crate) async fn reserve(
         self: &Arc<Self>,
         worker: Worker<'_>,
         step: StepCost<'_>,
-    ) -> Result<Result<Reserved, Exceeded>, StoreError> {
+    ) -> Result<Reservation, ReserveError> {
         let mut reserved = self.open(step);
-        let mut fresh = Lack::default();
+        let mut granted = Shortfall::default();
         loop {
-            // What was granted counts once: if the rest is lacking, all of it is looked at again.
-            let lack = match self.take(worker, step, std::mem::take(&mut fresh)) {
+            // A grant counts as fresh for one attempt: a later one checks its expiry again.
+            let lack = match self.take(worker, step, std::mem::take(&mut granted)) {
                 Ok(blocks) => {
-                    reserved.has(step.most, blocks);
-                    return Ok(Ok(reserved));
+                    reserved.set_blocks(step.most, blocks);
+                    return Ok(reserved);
                 }
                 Err(lack) => lack,
             };
-            // Always in this order.
+            // The user's lock before the shared one, in every task, so that no two deadlock.
             let (own, everyone) = self.asking(step, lack);
             let _own = lock(own.as_deref()).await;
             let _everyone = lock(everyone.as_deref()).await;
-            // Whoever asked before may have got enough for both.
-            let lack = match self.take(worker, step, Lack::default()) {
+            // The previous holder of the locks may have been granted enough for this step too.
+            let lack = match self.take(worker, step, Shortfall::default()) {
                 Ok(blocks) => {
-                    reserved.has(step.most, blocks);
-                    return Ok(Ok(reserved));
+                    reserved.set_blocks(step.most, blocks);
+                    return Ok(reserved);
                 }
                 Err(now) if now.is_within(lack) => now,
                 Err(_) => continue,
@@ -192,14 +220,14 @@ impl Purse {
                 own,
             };
             match self.store.grant(request).await? {
-                Granted::Exceeded(exceeded) => return Ok(Err(exceeded)),
+                Granted::Exceeded(exceeded) => return Err(exceeded.into()),
                 Granted::Blocks {
                     everyone,
                     own,
                     many,
                 } => {
-                    self.take_in((worker, step), lack, (everyone, own), until);
-                    fresh = lack;
+                    self.record_grant(worker, step, lack, (everyone, own), until);
+                    granted = lack;
                     if many {
                         self.fold(day).await;
                     }
@@ -208,51 +236,50 @@ impl Purse {
         }
     }
 
-    /// Returns what is booked for a user on a day.
+    /// Returns the booked spending of a user on a day.
     ///
     /// # Errors
-    /// The store's.
+    /// [`StoreError`] if the bookings cannot be read.
     pub(crate) async fn spent(&self, user: &UserId, day: Date) -> Result<Spending, StoreError> {
         self.store.spent(Some(user), day).await
     }
 
-    /// Gives back what nothing runs on any more, with what was used and is booked by nobody else.
-    pub(crate) async fn give_back(self: &Arc<Self>) {
+    /// Returns idle blocks to the store, and writes orphaned bookings. Called after the last
+    /// heartbeat, when nothing runs any more.
+    pub(crate) async fn release_idle(self: &Arc<Self>) {
         self.state().steps = 0;
-        let mut spent = Spent::new(Some(self.clone()));
+        let mut spent = UnwrittenBookings::new(Some(self.clone()));
         spent.close(None);
         if !spent.bookings().is_empty() && self.store.book(spent.bookings()).await.is_ok() {
-            spent.written();
+            spent.mark_written();
         }
     }
 
-    /// Counts a step that is about to begin.
+    /// Counts a step that is about to start, so that its blocks are not returned.
     fn open(
         self: &Arc<Self>,
         StepCost {
             user, day, unknown, ..
         }: StepCost<'_>,
-    ) -> Reserved {
-        let booking = Booking {
-            id: Uuid::now_v7(),
-            day,
-            user: user.clone(),
-            used: Spending::default(),
-            everyone: None,
-            own: None,
-        };
+    ) -> Reservation {
+        let booking = empty_booking(day, user.clone());
         self.state().count(&booking);
-        Reserved {
-            purse: self.clone(),
+        Reservation {
+            daily_budget: self.clone(),
             amount: None,
             unknown,
             booking: Some(booking),
         }
     }
 
-    /// Takes what a step needs from both shares, or nothing. `fresh`: what was granted for this
-    /// step just now.
-    fn take(&self, worker: Worker<'_>, step: StepCost<'_>, fresh: Lack) -> Result<Blocks, Lack> {
+    /// Reserves what a step needs from both blocks, or nothing. `fresh`: blocks that were granted
+    /// for this step just now, whose expiry needs no check.
+    fn take(
+        &self,
+        worker: Worker<'_>,
+        step: StepCost<'_>,
+        fresh: Shortfall,
+    ) -> Result<Blocks, Shortfall> {
         let state = &mut *self.state();
         let (days, steps) = (&mut state.days, &mut state.steps);
         let day = days.entry(step.day).or_default();
@@ -265,7 +292,7 @@ impl Purse {
                 })
         };
         let own = day.users.entry(step.user.clone()).or_default();
-        let lack = Lack {
+        let lack = Shortfall {
             everyone: lacks(
                 &self.everyone_per_day,
                 day.everyone.share.as_ref(),
@@ -273,13 +300,14 @@ impl Purse {
             ),
             own: lacks(&self.per_day, own.share.as_ref(), fresh.own),
         };
-        if lack != Lack::default() {
+        if lack != Shortfall::default() {
             return Err(lack);
         }
+        // Counted here, because a step that was not granted costs the process nothing.
         *steps = steps.saturating_add(1);
         let pay = |share: &mut Share| {
             share.kept = share.kept + step.most;
-            share.begun = share.begun + step.most;
+            share.reserved_total = share.reserved_total + step.most;
             share.block
         };
         Ok((
@@ -288,7 +316,7 @@ impl Purse {
         ))
     }
 
-    fn asking(&self, step: StepCost<'_>, lack: Lack) -> (Asking, Asking) {
+    fn asking(&self, step: StepCost<'_>, lack: Shortfall) -> (Asking, Asking) {
         let state = &mut *self.state();
         let day = state.days.entry(step.day).or_default();
         let own = day.users.entry(step.user.clone()).or_default();
@@ -296,18 +324,18 @@ impl Purse {
         (asking(own, lack.own), asking(&day.everyone, lack.everyone))
     }
 
-    /// Says what is asked for. Until the answer, nothing is left of the shares: what they held
-    /// beside what is kept is given back.
-    fn ask(&self, step: StepCost<'_>, lack: Lack) -> (Option<Ask>, Option<Ask>) {
+    /// Returns the requests to the store. Until it answers, nothing more can be reserved from the
+    /// blocks: the store replaces what they hold.
+    fn ask(&self, step: StepCost<'_>, lack: Shortfall) -> (Option<Ask>, Option<Ask>) {
         let state = &mut *self.state();
         let day = state.days.entry(step.day).or_default();
         let own = day.users.entry(step.user.clone()).or_default();
         let ask = |account: &mut Account, allowance: Allowance| {
             let share = account.share.get_or_insert_with(|| Share::new(step.user));
             share.holds = share.kept;
-            // Of a process that has begun so much, as much may come again; of a new one, the steps
+            // As much as was reserved so far may come again; a new process needs at least the steps
             // of a turn.
-            let wanted = share.begun + step.most + step.most + step.most;
+            let wanted = share.reserved_total + step.most + step.most + step.most;
             Ask {
                 block: share.block,
                 allowance,
@@ -321,10 +349,11 @@ impl Purse {
         (everyone, lack.own.then(|| ask(own, self.per_day)))
     }
 
-    fn take_in(
+    fn record_grant(
         &self,
-        (worker, step): (Worker<'_>, StepCost<'_>),
-        lack: Lack,
+        worker: Worker<'_>,
+        step: StepCost<'_>,
+        lack: Shortfall,
         (everyone, own): (Spending, Spending),
         until: Option<Instant>,
     ) {
@@ -350,23 +379,22 @@ impl Purse {
     }
 
     async fn fold(&self, day: Date) {
-        if !self.folds.swap(true, Ordering::AcqRel) {
-            // Best effort: it makes no difference to any sum, and the next one who asks tries
-            // again.
+        if !self.is_folding.swap(true, Ordering::AcqRel) {
+            // Best effort: folding changes no sum, and the next grant asks for it again.
             let _ = self.store.fold(day).await;
-            self.folds.store(false, Ordering::Release);
+            self.is_folding.store(false, Ordering::Release);
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing is half done while it is locked.
+        // A panic under the lock leaves no partial update, so a poisoned lock is usable.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 type Asking = Option<Arc<AsyncMutex<()>>>;
 
-/// The blocks of everybody's and of the user's that a step is paid from, where these are bounded.
+/// The blocks of the shared and of the user's budget that pay for a step, where these are limited.
 type Blocks = (Option<Uuid>, Option<Uuid>);
 
 async fn lock(asking: Option<&AsyncMutex<()>>) -> Option<tokio::sync::MutexGuard<'_, ()>> {
@@ -376,14 +404,15 @@ async fn lock(asking: Option<&AsyncMutex<()>>) -> Option<tokio::sync::MutexGuard
     }
 }
 
-/// The shares that are too small.
+/// The blocks that are too small for a step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Lack {
+struct Shortfall {
     everyone: bool,
     own: bool,
 }
 
-impl Lack {
+impl Shortfall {
+    /// Returns true if all blocks that are too small here are so in `other`.
     fn is_within(self, other: Self) -> bool {
         (!self.everyone || other.everyone) && (!self.own || other.own)
     }
@@ -396,8 +425,8 @@ impl State {
         day.users.entry(booking.user.clone()).or_default().open += 1;
     }
 
-    /// The step is over, or what it used is booked.
-    fn discount(&mut self, booking: &Booking) {
+    /// Forgets a step that has been booked, or never started.
+    fn uncount(&mut self, booking: &Booking) {
         let Some(day) = self.days.get_mut(&booking.day) else {
             return;
         };
@@ -413,7 +442,7 @@ impl State {
         }
     }
 
-    /// A step took less of its shares than was set aside, or more.
+    /// Replaces a step's reservation in its blocks by what it used.
     fn settle(&mut self, booking: &Booking, amount: Spending) {
         let Some(day) = self.days.get_mut(&booking.day) else {
             return;
@@ -435,19 +464,18 @@ impl State {
     }
 }
 
-/// Room that is set aside for a step. Dropped, the step is booked as one whose answer was not
-/// waited for.
-pub(crate) struct Reserved {
-    purse: Arc<Purse>,
-    /// `None`: the step has not begun.
+/// The reservation of one step. Dropped, the step is booked as one whose usage is unknown.
+pub(crate) struct Reservation {
+    daily_budget: Arc<DailyBudget>,
+    /// `None`: the step has not started.
     amount: Option<Spending>,
     unknown: Spending,
-    /// `None`: it is settled.
+    /// `None`: the step is settled.
     booking: Option<Booking>,
 }
 
-impl Reserved {
-    fn has(&mut self, amount: Spending, (everyone, own): Blocks) {
+impl Reservation {
+    fn set_blocks(&mut self, amount: Spending, (everyone, own): Blocks) {
         let drawn = |block: Option<Uuid>| {
             block.map(|block| Drawn {
                 block,
@@ -460,13 +488,13 @@ impl Reserved {
         }
     }
 
-    /// Ends with what was really taken.
-    pub(crate) fn settle(mut self, used: Spending, spent: &mut Spent) {
+    /// Ends the step with its real usage.
+    pub(crate) fn settle(mut self, used: Spending, spent: &mut UnwrittenBookings) {
         spent.bookings.extend(self.end(used));
     }
 
-    /// Books a part of what is set aside that is certain to be used, before the step is over.
-    pub(crate) fn settle_part(&mut self, used: Spending, spent: &mut Spent) {
+    /// Books a part of the reservation that is certain to be used, before the step ends.
+    pub(crate) fn settle_part(&mut self, used: Spending, spent: &mut UnwrittenBookings) {
         let (Some(amount), Some(booking)) = (&mut self.amount, &self.booking) else {
             return;
         };
@@ -477,15 +505,15 @@ impl Reserved {
             used,
             ..booking.clone()
         };
-        self.purse.state().count(&part);
+        self.daily_budget.state().count(&part);
         spent.bookings.push(part);
     }
 
     fn end(&mut self, used: Spending) -> Option<Booking> {
         let mut booking = self.booking.take()?;
-        let mut state = self.purse.state();
+        let mut state = self.daily_budget.state();
         let Some(amount) = self.amount else {
-            state.discount(&booking);
+            state.uncount(&booking);
             return None;
         };
         booking.used = used;
@@ -494,55 +522,56 @@ impl Reserved {
     }
 }
 
-impl Drop for Reserved {
+impl Drop for Reservation {
     fn drop(&mut self) {
         if let Some(booking) = self.end(self.unknown) {
-            self.purse.state().left_over.push(booking);
+            self.daily_budget.state().orphaned.push(booking);
         }
     }
 }
 
-/// Bookings that are not written yet. Dropped, the next commit of this process takes them along.
-pub(crate) struct Spent {
-    /// `None`: no day is bounded, and nothing is ever in it.
-    purse: Option<Arc<Purse>>,
+/// Bookings that are not written yet. Dropped, they are written with the next commit of this
+/// process.
+pub(crate) struct UnwrittenBookings {
+    /// `None`: no budget per day is set, and there are never any bookings.
+    daily_budget: Option<Arc<DailyBudget>>,
     bookings: Vec<Booking>,
 }
 
-impl Spent {
-    pub(crate) fn new(purse: Option<Arc<Purse>>) -> Self {
+impl UnwrittenBookings {
+    pub(crate) fn new(daily_budget: Option<Arc<DailyBudget>>) -> Self {
         Self {
-            purse,
+            daily_budget,
             bookings: Vec::new(),
         }
     }
 
-    /// Returns what is to be written with the next commit.
+    /// Returns the bookings for the next commit.
     pub(crate) fn bookings(&self) -> &[Booking] {
         &self.bookings
     }
 
-    /// Takes along what others have left.
+    /// Adds the orphaned bookings of turns that broke off.
     pub(crate) fn gather(&mut self) {
-        if let Some(purse) = &self.purse {
-            self.bookings.append(&mut purse.state().left_over);
+        if let Some(daily_budget) = &self.daily_budget {
+            self.bookings.append(&mut daily_budget.state().orphaned);
         }
     }
 
-    /// Gathers what is to be written with the last commit of a user's turn, which gives back the
-    /// shares on which nothing runs then.
+    /// Prepares the last commit of a user's turn: adds orphaned bookings, and returns the blocks
+    /// that are idle after it.
     pub(crate) fn gather_last(&mut self, user: &UserId) {
         self.close(Some(user));
     }
 
-    /// Gathers, and closes the shares on which nothing runs once this is written: this user's, or
-    /// everybody's that nothing has run on for a while.
+    /// Adds orphaned bookings, and marks the blocks as closed that are idle once these are written:
+    /// `only` this user's, or all, and the shared one unless the process is busy.
     fn close(&mut self, only: Option<&UserId>) {
-        let Some(purse) = self.purse.clone() else {
+        let Some(daily_budget) = self.daily_budget.clone() else {
             return;
         };
         self.gather();
-        let state = &mut *purse.state();
+        let state = &mut *daily_budget.state();
         let is_busy = only.is_some() && state.steps >= BUSY;
         let mut closing = Vec::new();
         for (&date, day) in &mut state.days {
@@ -578,15 +607,7 @@ impl Spent {
                 last.closes = true;
                 continue;
             }
-            let (id, used) = (Uuid::now_v7(), Spending::default());
-            let mut booking = Booking {
-                id,
-                day,
-                user,
-                used,
-                everyone: None,
-                own: None,
-            };
+            let mut booking = empty_booking(day, user);
             *drawn(&mut booking, is_everyone) = Some(Drawn {
                 block,
                 closes: true,
@@ -596,14 +617,25 @@ impl Spent {
         }
     }
 
-    /// Notes that it is written.
-    pub(crate) fn written(&mut self) {
-        if let Some(purse) = &self.purse {
-            let mut state = purse.state();
+    /// Records that the bookings are in the store.
+    pub(crate) fn mark_written(&mut self) {
+        if let Some(daily_budget) = &self.daily_budget {
+            let mut state = daily_budget.state();
             self.bookings
                 .drain(..)
-                .for_each(|booking| state.discount(&booking));
+                .for_each(|booking| state.uncount(&booking));
         }
+    }
+}
+
+fn empty_booking(day: Date, user: UserId) -> Booking {
+    Booking {
+        id: Uuid::now_v7(),
+        day,
+        user,
+        used: Spending::default(),
+        everyone: None,
+        own: None,
     }
 }
 
@@ -615,17 +647,17 @@ fn drawn(booking: &mut Booking, is_everyone: bool) -> &mut Option<Drawn> {
     }
 }
 
-impl Drop for Spent {
+impl Drop for UnwrittenBookings {
     fn drop(&mut self) {
-        if let Some(purse) = &self.purse
+        if let Some(daily_budget) = &self.daily_budget
             && !self.bookings.is_empty()
         {
-            purse.state().left_over.append(&mut self.bookings);
+            daily_budget.state().orphaned.append(&mut self.bookings);
         }
     }
 }
 
-impl std::fmt::Debug for Spent {
+impl std::fmt::Debug for UnwrittenBookings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.bookings.fmt(f)
     }

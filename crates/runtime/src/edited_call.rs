@@ -1,4 +1,4 @@
-//! A call that waits for a yes, with other arguments: the question that it is with them.
+//! A pending call with edited arguments, as it would be shown for confirmation.
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{
@@ -10,34 +10,33 @@ use crate::Agent;
 use crate::inner::Inner;
 
 impl Agent {
-    /// Returns the question that a waiting call is with other arguments: what would be touched, and
-    /// the digest with which [`Answer::as_shown`] says that the person has seen it. Nothing is done
-    /// and nothing recorded. `None`: nothing that can be edited waits under `digest`.
+    /// Returns a pending call with edited arguments: its new preview, and the digest with which
+    /// [`Answer::as_shown`] proves that the user has seen it. Nothing is executed or recorded.
+    /// `None`: no call that can be edited is pending under `digest`.
     ///
-    /// The inner error is the reason why the call cannot be made with these arguments, for the
-    /// person.
+    /// The inner error is the reason why these arguments cannot be used, for the user.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// [`StoreError`] if the conversation cannot be read.
     ///
     /// [`Answer::as_shown`]: adjutant_core::Answer::as_shown
-    pub async fn question_with(
+    pub async fn preview_edited_call(
         &self,
         key: &ConversationKey,
         digest: &str,
         arguments: Arguments,
     ) -> Result<Option<Result<PendingCall, String>>, StoreError> {
         let inner = self.inner();
-        let Some(known) = inner.current(key).await? else {
+        let Some(state) = inner.current(key).await? else {
             return Ok(None);
         };
-        let conversation = known.conversation();
+        let conversation = state.conversation();
         let now = inner.now();
-        let is_meant = |call: &&PendingCall| {
+        let is_editable = |call: &&PendingCall| {
             call.digest == digest && call.doubt.is_none() && !call.has_expired(now)
         };
         let (Some(call), Some(turn)) = (
-            conversation.pending().iter().find(is_meant),
+            conversation.pending().iter().find(is_editable),
             conversation.current(),
         ) else {
             return Ok(None);
@@ -49,23 +48,22 @@ impl Agent {
             turn: turn.id(),
             call: call.call_id.clone(),
             message: turn.message().into(),
-            key: IdempotencyKey::of(key.conversation, turn.id(), &call.call_id),
+            key: IdempotencyKey::for_call(key.conversation, turn.id(), &call.call_id),
             cancelled: CancellationToken::new(),
             trace: None,
             progress: ProgressListener::default(),
         };
         Ok(Some(
-            question_with(inner, &context, call, arguments, &turn.interrupted()).await,
+            preview_edited_call(inner, &context, call, arguments, &turn.interrupted()).await,
         ))
     }
 }
 
-/// Other arguments pass the same gate as those of the model. What waits is asked for as long as it
-/// was.
+/// Passes edited arguments through the same gate as those of a model. The call keeps its expiry.
 ///
 /// # Errors
-/// The reason why they cannot be used, in words for the person.
-pub(crate) async fn question_with(
+/// The reason why the arguments cannot be used, for the user.
+pub(crate) async fn preview_edited_call(
     inner: &Inner,
     context: &ToolContext,
     call: &PendingCall,
@@ -79,12 +77,11 @@ pub(crate) async fn question_with(
     let check = GateCheck {
         now: inner.now(),
         confirmation_expiry: inner.limits.confirmation_expiry,
-        // What the person writes is the person's: it is refused by nobody before, and wanted by no
-        // other.
+        // The user wrote the arguments, so earlier denials and untrusted text do not apply.
         denied: &[],
         interrupted,
         said_before_others: None,
-        // The caller's own calls await a result, and no yes.
+        // Client-side tools await a result, not a confirmation.
         client: &ClientTools::default(),
         choice: &ToolChoice::Auto,
     };

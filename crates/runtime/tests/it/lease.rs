@@ -1,5 +1,5 @@
-//! Whose turn it is: a conversation is one worker's at a time, and is given back whatever becomes
-//! of that worker's call.
+//! Leases: one worker at a time has a conversation, and its lease is released however its call
+//! ends.
 
 use adjutant_core::AgentName;
 use std::time::Duration;
@@ -14,13 +14,18 @@ use super::*;
 /// A tool that says when it was begun, and then waits for ever.
 fn endless(begun: &Arc<Notify>) -> FunctionTool {
     let begun = begun.clone();
-    let tool = FunctionTool::new("wait", "Waits.", json!({"type": "object"}), move |_, _| {
-        let begun = begun.clone();
-        async move {
-            begun.notify_one();
-            std::future::pending().await
-        }
-    });
+    let tool = FunctionTool::new(
+        "wait",
+        "WaitOptions.",
+        json!({"type": "object"}),
+        move |_, _| {
+            let begun = begun.clone();
+            async move {
+                begun.notify_one();
+                std::future::pending().await
+            }
+        },
+    );
     tool.unwrap().with_timeout(Duration::from_secs(3_600))
 }
 
@@ -48,7 +53,7 @@ async fn a_call_that_is_dropped_gives_the_conversation_back() {
     );
     store.submit(&key, &input).await.unwrap();
     tokio::select! {
-        _ = agent.advance(&key) => panic!("the tool never ends"),
+        _ = agent.run_conversation(&key) => panic!("the tool never ends"),
         () = begun.notified() => {}
     }
     is_given_back(&store, &key).await;
@@ -68,7 +73,7 @@ async fn a_task_that_is_aborted_gives_the_conversation_back() {
     store.submit(&key, &input).await.unwrap();
     let task = tokio::spawn({
         let key = key.clone();
-        async move { agent.advance(&key).await }
+        async move { agent.run_conversation(&key).await }
     });
     begun.notified().await;
     assert_eq!(

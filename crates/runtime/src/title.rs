@@ -1,4 +1,5 @@
-//! Titles of conversations: in the model's words instead of the person's first ones.
+//! Generated titles: replaces the title made of a conversation's first message by one that the
+//! model wrote.
 
 use std::time::Duration;
 
@@ -10,28 +11,29 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::clock::millis;
+use crate::daily_budget::ReserveError;
 use crate::stream::Emitter;
 use crate::{Agent, RunError};
 
-/// The instruction of the model that finds a title.
+/// The instruction of the model call that writes a title.
 const PROMPT: &str = include_str!("../../../prompts/title.md");
-/// So much of what was said is shown, in Unicode characters of each side.
+/// Unicode characters of each side's message that the model is shown.
 const SHOWN_CHARS: usize = 1_500;
-/// Tokens of the answer. A name has a few; a model that thinks is allowed to do so beside them.
+/// Limit of visible output. A title needs few tokens; thinking is not counted here.
 const TOKENS_MAX: u32 = 60;
-/// Nobody waits for it, and nothing is lost with it.
-const TIME: Duration = Duration::from_secs(30);
+/// Limit of the model call. Short, because nobody waits for the title.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Agent {
-    /// Has the model find a title for a conversation whose title was made of the message of its
-    /// last turn, and gives it to it. A title that a person gave is never replaced, not even one
-    /// that they give meanwhile. The call is booked on the budgets of the day and is no part of the
-    /// conversation. `None`: the title stays as it is, because there is nothing to do, because it
-    /// does not fit the budgets, or because the model failed or wrote no title.
+    /// Lets the model write a title for a conversation whose title is still made of the message of
+    /// its last turn, and stores it. A title that a user gave is never replaced, not even one given
+    /// while the model writes. The call is booked on the budgets of the day and is not part of the
+    /// conversation. `None`: the title stays as it is, because it was changed before, the call does
+    /// not fit the budgets, or the model failed or wrote no title.
     ///
     /// # Errors
     /// [`RunError`] if the store fails.
-    pub async fn name_it(&self, key: &ConversationKey) -> Result<Option<String>, RunError> {
+    pub async fn generate_title(&self, key: &ConversationKey) -> Result<Option<String>, RunError> {
         let inner = self.inner();
         let summary = inner.conversations.summary(key).await?;
         let Some(summary) = summary.filter(|summary| !summary.named) else {
@@ -40,47 +42,52 @@ impl Agent {
         let Some(last) = inner.journal.load_turns(key, None, 1).await? else {
             return Ok(None);
         };
-        let said = transcript(&last.events);
+        let messages = transcript(&last.events);
         let of = |role: Role| {
-            said.iter()
-                .filter(move |said| said.role == role && !said.content.trim().is_empty())
+            messages
+                .iter()
+                .filter(move |message| message.role == role && !message.content.trim().is_empty())
         };
-        let (Some(asked), Some(answer)) = (of(Role::User).next(), of(Role::Assistant).next_back())
+        let (Some(question), Some(answer)) =
+            (of(Role::User).next(), of(Role::Assistant).next_back())
         else {
             return Ok(None);
         };
-        // One try: later turns do not make the title.
-        let made = title(&InputBody::message(asked.content.clone()));
+        // The title was made of an earlier message: it had its one attempt.
+        let made = title(&InputBody::message(question.content.clone()));
         if made.as_ref() != Some(&summary.title) {
             return Ok(None);
         }
-        let request = request(&inner.config, &asked.content, &answer.content);
+        let request = request(&inner.config, &question.content, &answer.content);
         let worker = inner.worker.as_str().into();
-        let Ok(set_aside) = inner
-            .set_aside_beside((&key.user, worker), &request, TIME)
-            .await?
-        else {
-            return Ok(None);
+        let reservation = match inner
+            .reserve_for_request((&key.user, worker), None, &request, Some(TIMEOUT))
+            .await
+        {
+            Ok(reservation) => reservation,
+            Err(ReserveError::Exceeded(_)) => return Ok(None),
+            Err(ReserveError::Store(error)) => return Err(error.into()),
         };
         let began = Instant::now();
         let reply = inner
-            .whole_answer(request, Some(TIME), &Emitter::Nobody)
+            .generate_silently(request, Some(TIMEOUT), &Emitter::Silent)
             .await;
-        set_aside.settle_beside(inner, &reply, millis(began));
-        let Some(found) = reply.ok().and_then(|reply| read(&reply.text())) else {
+        reservation.settle_outside_turns(inner, &reply, millis(began));
+        let Some(found) = reply.ok().and_then(|reply| parse_title(&reply.text())) else {
             return Ok(None);
         };
-        let is_named = inner
+        // Compares the old title in the store, so that a title given meanwhile is not overwritten.
+        let is_changed = inner
             .conversations
             .retitle(key, &summary.title, &found)
             .await?;
-        Ok(is_named.then_some(found))
+        Ok(is_changed.then_some(found))
     }
 }
 
-fn request(config: &GenerationConfig, asked: &str, answer: &str) -> GenerateRequest {
+fn request(config: &GenerationConfig, question: &str, answer: &str) -> GenerateRequest {
     let begin = |text: &str| text.chars().take(SHOWN_CHARS).collect::<String>();
-    let material = json!({ "person": begin(asked), "assistant": begin(answer) }).to_string();
+    let material = json!({ "person": begin(question), "assistant": begin(answer) }).to_string();
     let messages = [Message::system(PROMPT.trim_end()), Message::user(material)];
     GenerateRequest {
         config: GenerationConfig {
@@ -91,9 +98,9 @@ fn request(config: &GenerationConfig, asked: &str, answer: &str) -> GenerateRequ
     }
 }
 
-/// The title in what a model wrote: its first line with words, without the marks that models put
-/// around it.
-fn read(text: &str) -> Option<String> {
+/// Parses the title in a model's answer: the first line with letters or digits, without the
+/// Markdown, quotes and labels that models put around it.
+fn parse_title(text: &str) -> Option<String> {
     let line = text
         .lines()
         .map(clean_line)
@@ -113,7 +120,7 @@ fn read(text: &str) -> Option<String> {
             '"' | '\'' | '“' | '”' | '„' | '«' | '»' | '*' | '_' | '`' | '.'
         ) || c.is_whitespace()
     };
-    // As long as one that is made of a message.
+    // Cut to the length of a title that is made of a message.
     title(&InputBody::message(given_title(
         line.trim_matches(is_mark),
     )?))
@@ -121,7 +128,7 @@ fn read(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::read;
+    use super::parse_title;
 
     #[test]
     fn a_title_is_read_out_of_what_models_write() {
@@ -139,10 +146,10 @@ mod tests {
             ("", None),
             ("Title:", None),
         ] {
-            assert_eq!(read(text).as_deref(), title, "{text:?}");
+            assert_eq!(parse_title(text).as_deref(), title, "{text:?}");
         }
-        assert!(read(&"long ".repeat(30)).is_some_and(|title| title.chars().count() <= 60));
-        // A model that talks on has not found one.
-        assert_eq!(read(&"long ".repeat(100)), None);
+        assert!(parse_title(&"long ".repeat(30)).is_some_and(|title| title.chars().count() <= 60));
+        // A model that writes on has not written a title.
+        assert_eq!(parse_title(&"long ".repeat(100)), None);
     }
 }

@@ -4,7 +4,7 @@ use adjutant_core::AgentName;
 use std::sync::Mutex;
 
 use adjutant_providers::scripted::{call, text};
-use adjutant_runtime::{FreshInstruction, RunContext, TurnInstruction};
+use adjutant_runtime::{InstructionAddition, RunContext, TurnInstruction};
 
 use super::*;
 
@@ -13,11 +13,11 @@ use super::*;
 struct Asked(Arc<Mutex<Vec<UserId>>>);
 
 impl TurnInstruction for Asked {
-    fn for_turn<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, FreshInstruction> {
+    fn for_turn<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, InstructionAddition> {
         let mut asked = self.0.lock().unwrap();
         asked.push(user.clone());
         let text = format!("This is turn {}.", asked.len());
-        Box::pin(std::future::ready(FreshInstruction {
+        Box::pin(std::future::ready(InstructionAddition {
             text,
             notices: Vec::new(),
         }))
@@ -28,12 +28,12 @@ impl TurnInstruction for Asked {
 struct Unreadable;
 
 impl TurnInstruction for Unreadable {
-    fn for_turn<'a>(&'a self, _: &'a UserId) -> BoxFuture<'a, FreshInstruction> {
+    fn for_turn<'a>(&'a self, _: &'a UserId) -> BoxFuture<'a, InstructionAddition> {
         let notice = Notice {
             code: "memory_unread".to_owned(),
             text: "It cannot be read.".to_owned(),
         };
-        Box::pin(std::future::ready(FreshInstruction {
+        Box::pin(std::future::ready(InstructionAddition {
             text: " \n".to_owned(),
             notices: vec![notice],
         }))
@@ -82,7 +82,7 @@ async fn it_stands_behind_the_instruction_and_is_the_same_for_all_calls_of_a_tur
 }
 
 #[tokio::test]
-async fn what_goes_wrong_with_it_is_told_and_ends_no_turn() {
+async fn its_failure_is_a_notice_and_ends_no_turn() {
     let model = ScriptedModel::new([call("list_tasks", json!({})), text("Here.")]);
     let agent = builder(model.clone())
         .tools(task_tools(Arc::new(InMemory::new())))

@@ -1,20 +1,31 @@
-//! Making room in a turn: the request is fitted, and old turns are put into few words before it is
-//! full.
+//! Fits a request into the context window, and compacts the conversation before the window is full.
 
 use std::time::Duration;
 
-use adjutant_core::turn::{StopReason, Summarise, ToolStyle, Turn, fit};
-use adjutant_core::{Cost, Event, GenerateRequest, TurnError, Usage, WindowShare};
+use adjutant_core::turn::{
+    DoesNotFit, Fitted, StopReason, Summarise, ToolStyle, Turn, WindowCapacity, fit,
+};
+use adjutant_core::{Cost, Event, GenerateRequest, Reference, TurnError, Usage, WindowShare};
 
 use super::Steps;
-use super::prepared::Prepared;
 use crate::RunError;
 use crate::clock::millis;
 use crate::event::RunEvent;
 use crate::faults::boundary;
 
+/// A request in the form of the model, fitted into its window.
+pub(super) struct Prepared {
+    /// The request as the turn made it.
+    pub(super) native: GenerateRequest,
+    /// The user's items (tasks, notes) that a weak model may refer to by number.
+    pub(super) references: Vec<Reference>,
+    pub(super) room: WindowCapacity,
+    pub(super) fitted: Result<Fitted, DoesNotFit>,
+}
+
 impl Steps<'_> {
-    /// Takes what is recorded of a summary before a model call. True if the request is another now.
+    /// Applies a summary that was recorded before a model call. Returns true if the request
+    /// changed.
     pub(super) async fn take_recorded_summary(&self, turn: &mut Turn, number: u32) -> bool {
         let log = self.log.lock().await;
         let call = usize::try_from(number).unwrap_or(usize::MAX);
@@ -23,12 +34,12 @@ impl Steps<'_> {
             .is_some_and(|current| turn.take_summary(current.summaries(), call))
     }
 
-    /// Puts a request into the form of the model, and into its window.
+    /// Encodes a request for the model, and fits it into the context window.
     pub(super) async fn prepare(&self, turn: &Turn, native: GenerateRequest) -> Prepared {
         let weak = turn.style() == ToolStyle::OneRound;
         let mut references = Vec::new();
         let request = if weak {
-            // Without the list the model can still add and talk; the gate resolves what it names.
+            // Best effort: without the list the gate still resolves names that the model writes.
             references = self
                 .inner
                 .gate
@@ -44,7 +55,7 @@ impl Steps<'_> {
         let room = self
             .inner
             .room(self.log.lock().await.conversation(), answer);
-        // What a weak model is shown of the turn is one message.
+        // A weak model gets the turn as one message.
         let own = if weak { 1 } else { turn.own_messages() };
         let room = room.for_turn(turn.summary_block(), own);
         let fitted = fit(request, &room, &|text| self.inner.count(text));
@@ -56,13 +67,8 @@ impl Steps<'_> {
         }
     }
 
-    /// The old turns that are to be put into few words before this request is sent, if there are
-    /// any.
-    pub(super) async fn wants_summary(
-        &self,
-        turn: &Turn,
-        prepared: &Prepared,
-    ) -> Option<Summarise> {
+    /// Returns the old turns to summarise before this request is sent, if it is time for that.
+    pub(super) async fn plan_summary(&self, turn: &Turn, prepared: &Prepared) -> Option<Summarise> {
         let share = turn.limits().summarize_at?;
         if turn.style() == ToolStyle::OneRound || turn.is_unsummarised() {
             return None;
@@ -86,14 +92,18 @@ impl Steps<'_> {
         if !over && !self.log.lock().await.conversation().is_time_to_summarize() {
             return None;
         }
-        let keep = if over { 0 } else { usable / kept(share) };
-        Summarise::plan(turn.recalled(), usable, keep, &|text| {
+        let keep = if over {
+            0
+        } else {
+            usable / kept_divisor(share)
+        };
+        Summarise::plan(turn.turn_history(), usable, keep, &|text| {
             self.inner.count(text)
         })
     }
 
-    /// Puts old turns into few words, and records that, or that it could not be done. Gives why the
-    /// turn has to stop, if it has to. What it takes is no part of the turn's time.
+    /// Summarises old turns, and records the summary or its failure. Returns the reason to stop the
+    /// turn, if there is one. The time it takes does not count as the turn's.
     pub(super) async fn summarise(
         &self,
         turn: &mut Turn,
@@ -102,29 +112,30 @@ impl Steps<'_> {
         Prepared { native, room, .. }: &Prepared,
     ) -> Result<Option<StopReason>, RunError> {
         let request = self.inner.summary_request(plan, None, room);
-        // A summary after which nothing is left for the answer would be worth nothing.
+        // The request itself is counted as spent: a summary that leaves no budget for the answer
+        // would be useless.
         let spent = [
             self.spent().await,
-            self.inner.most_of(native, Duration::ZERO).0,
+            self.inner.request_limit(native, Duration::ZERO).most,
         ]
         .into_iter()
         .sum();
-        let who = (&self.key.user, self.hold.worker());
+        let who = (&self.key.user, self.lease.worker());
         let event = match self
             .inner
-            .set_aside_for_summary(who, Some(spent), &request)
-            .await?
+            .reserve_for_request(who, Some(spent), &request, self.inner.summary_time())
+            .await
         {
-            Err(exceeded) => Event::SummaryFailed {
+            Err(error) => Event::SummaryFailed {
                 turn: Some(self.turn),
                 number,
-                reason: TurnError::from(exceeded).to_string(),
+                reason: TurnError::from(error.into_exceeded()?).to_string(),
                 asked: false,
                 usage: Usage::default(),
                 cost: Some(Cost::default()),
                 ms: 0,
             },
-            Ok(set_aside) => {
+            Ok(reservation) => {
                 let before = room.calibration().share_of(plan.counted);
                 self.emitter
                     .emit(|| RunEvent::SummaryStarted {
@@ -140,14 +151,14 @@ impl Steps<'_> {
                     written = self.inner.write_summary(plan, request, self.emitter) => Some(written),
                 };
                 let ms = millis(began);
-                self.early_end.do_not_count(ms);
+                self.early_end.extend(ms);
                 let Some(written) = written else {
-                    set_aside.settle_dropped(&mut *self.log.lock().await, ms);
+                    reservation.settle_dropped(&mut *self.log.lock().await, ms);
                     return Ok(Some(StopReason::Cancelled));
                 };
                 boundary("old turns are summarised, not recorded");
-                set_aside.settle_reply(&mut *self.log.lock().await, &written.reply, written.ms);
-                written.event(Some(self.turn), number, (plan, room))
+                reservation.settle_reply(&mut *self.log.lock().await, &written.reply, written.ms);
+                written.event(Some(self.turn), number, plan, room)
             }
         };
         self.append(vec![event.clone()]).await?;
@@ -155,12 +166,12 @@ impl Steps<'_> {
             std::iter::once(&event),
             usize::try_from(number).unwrap_or(usize::MAX),
         );
-        self.emitter.emit(|| shown(event)).await;
+        self.emitter.emit(|| to_run_event(event)).await;
         Ok(None)
     }
 }
 
-fn shown(event: Event) -> RunEvent {
+fn to_run_event(event: Event) -> RunEvent {
     match event {
         Event::ConversationSummarized {
             summary,
@@ -181,9 +192,9 @@ fn shown(event: Event) -> RunEvent {
     }
 }
 
-/// What of the usable window is left to old turns that stay as they are, as a part of it: well
-/// below the share at which they are summarised, so that it is long until the next time.
-fn kept(share: WindowShare) -> u32 {
+/// Returns the divisor of the usable window that gives the part in which old turns stay
+/// unsummarised: well below the share at which compaction starts, so that the next one is far away.
+fn kept_divisor(share: WindowShare) -> u32 {
     match share.get() {
         share if share < 0.3 => 32,
         share if share < 0.6 => 8,
