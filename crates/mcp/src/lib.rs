@@ -1,9 +1,10 @@
-//! MCP both ways: an agent's tools for other clients, and the tools of MCP servers for an agent.
+//! MCP in both directions: [`server`] offers an agent's tools to MCP clients, and [`client`] makes
+//! the tools of MCP servers available to an agent.
 //!
-//! What is served passes the agent's gate and log; what is fetched passes the gate of whoever calls
-//! it.
+//! Calls from clients pass the agent's gate and journal like a model's. The tools of other servers
+//! are ordinary [`adjutant_core::Tool`]s and pass the gate of the agent that registers them.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-pub mod client; // the tools of other servers
-mod ours; // how a client and a server of ours know each other
-pub mod server; // an agent's tools for other clients
+pub mod client; // tools of MCP servers for an agent
+mod extension; // recognition of our own client and server
+pub mod server; // an agent as an MCP server

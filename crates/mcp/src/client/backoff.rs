@@ -1,23 +1,24 @@
-//! How a lost connection is made again: with growing pauses, and not for ever.
+//! Reconnection policy: growing pauses, and a limit of attempts.
 
 use std::time::Duration;
 
-/// The pauses between attempts to get a lost server back.
+/// The pauses between attempts to reconnect to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
-    /// Before the first attempt; doubled before each further one.
+    /// Pause before the first attempt; doubled before each further one.
     pub first: Duration,
-    /// No pause is longer.
+    /// Bound at which the doubling of pauses stops.
     pub longest: Duration,
-    /// After so many attempts in a row it is given up, until a call asks for the server again.
+    /// Attempts in a row after which the server counts as failed, until a call asks for it again.
     pub attempts_max: u32,
-    /// A connection that held this long counts as a good one: the next loss starts with the first
-    /// pause.
+    /// Time after which a connection counts as stable: the next loss starts with the first pause
+    /// again.
     pub good_after: Duration,
 }
 
 impl Default for Backoff {
-    /// 0.25 s, 0.5 s, 1 s, 2 s, 4 s, then given up; a connection is good after 60 s.
+    /// Returns pauses of 0.25 s, 0.5 s, 1 s, 2 s and 4 s, then gives up; a connection is stable
+    /// after 60 s.
     fn default() -> Self {
         Self {
             first: Duration::from_millis(250),
@@ -29,7 +30,7 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The pause before attempt number `attempt`, counted from 1.
+    /// Returns the pause before an attempt, counted from 1.
     pub(super) fn pause(&self, attempt: u32) -> Duration {
         self.first
             .saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)))

@@ -1,4 +1,4 @@
-//! What is known about a server before it is asked: where it is, and what it may.
+//! Configuration of an MCP server: its address, and rules for its tools.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,25 +11,27 @@ use serde_json::json;
 
 use super::Backoff;
 
-/// How long a server may take to start, shake hands and list its tools, if nothing else is said.
+/// Default time for starting a server, the handshake and listing its tools.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Bytes of one result that are kept, if nothing else is said. What of it fits the model's window
-/// is not decided here.
+/// Default limit for the bytes of a result. The model's context window is not considered here.
 pub(super) const RESULT_BYTES_MAX: usize = 1024 * 1024;
 
-/// What a person calls a server: 1 to 32 letters, digits, `_` and `-`.
+/// A server's configured name: 1 to 32 letters, digits, `_` and `-`. It is the first half of its
+/// tools' names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerName(String);
 
-/// Text that cannot be a server's name.
+/// The error for a text that cannot be a server's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} cannot be the name of an MCP server: 1 to 32 letters, digits, _ and -")]
 pub struct InvalidServerName(pub String);
 
 impl ServerName {
+    /// Checks and wraps a name.
+    ///
     /// # Errors
-    /// [`InvalidServerName`].
+    /// [`InvalidServerName`] if it is empty, too long, or has other characters.
     pub fn new(name: impl Into<String>) -> Result<Self, InvalidServerName> {
         let name = name.into();
         let fits = name
@@ -42,7 +44,7 @@ impl ServerName {
         }
     }
 
-    /// The name.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -55,37 +57,53 @@ impl fmt::Display for ServerName {
     }
 }
 
-/// One server: where it is, and what its tools may.
+/// The configuration of one server, as a `[mcp.servers.NAME]` table has it.
+///
+/// # Examples
+/// ```
+/// use adjutant_mcp::client::{Remote, ServerConfig, ServerName, Transport};
+///
+/// let name = ServerName::new("github")?;
+/// let remote = Remote {
+///     url: "https://mcp.example.com".to_owned(),
+///     bearer: None,
+///     headers: Default::default(),
+/// };
+/// let mut config = ServerConfig::new(name, Transport::Remote(remote));
+/// config.rules.confirm = vec!["create_issue".to_owned()];
+/// config.required = true;
+/// # Ok::<(), adjutant_mcp::client::InvalidServerName>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
-    /// What it is called; the first half of its tools' names.
+    /// The server's name, and the first half of its tools' names.
     pub name: ServerName,
-    /// How it is reached.
-    pub via: Via,
-    /// Which of its tools join, and what is believed about them.
+    /// The transport: a child process, or HTTP.
+    pub via: Transport,
+    /// The tools to register, and overrides for the server's annotations.
     pub rules: ToolRules,
-    /// Bound of one call. `None`: the turn's `tool_timeout`.
+    /// Timeout of one call. `None`: the turn's `tool_timeout`.
     pub timeout: Option<Duration>,
-    /// Bound of starting it, the handshake and the first list of tools together. Default 10 s.
+    /// Timeout of starting, the handshake and listing the tools together. Default 10 s.
     pub start_timeout: Duration,
-    /// Bytes of one result that are handed on; what is over is cut, and the cut is told. Default 1
-    /// MiB.
+    /// Most bytes of a result; a longer one is cut, and says so. Default 1 MiB.
     pub result_bytes_max: usize,
-    /// Whether nothing starts without it. Default: its tools are missing, and that is told.
+    /// True if the agent must not start without this server. Default false: its tools are missing
+    /// then, and the report says so.
     pub required: bool,
-    /// Whether it is left alone.
+    /// True if the server is not started.
     pub disabled: bool,
-    /// How it is brought back when it is lost.
+    /// The policy for reconnecting after the connection was lost.
     pub backoff: Backoff,
-    /// Why it cannot even be tried, such as a variable that is not set. It counts as one that
-    /// failed to start.
+    /// The reason for which the server cannot even be started, such as a variable that is not set.
+    /// It is reported as failed then.
     pub unusable: Option<String>,
 }
 
 impl ServerConfig {
-    /// A server with every default.
+    /// Creates a configuration with the defaults.
     #[must_use]
-    pub fn new(name: ServerName, via: Via) -> Self {
+    pub fn new(name: ServerName, via: Transport) -> Self {
         Self {
             name,
             via,
@@ -100,88 +118,87 @@ impl ServerConfig {
         }
     }
 
-    /// Returns the SHA-256, in hex, of its program and arguments, or of its address: at another
-    /// place it is another server.
+    /// Returns the SHA-256, in hexadecimal, of program and arguments or of the URL. Accepted tools
+    /// are valid for this place only: elsewhere it is another server.
     #[must_use]
     pub fn place(&self) -> String {
         fingerprint(&match &self.via {
-            Via::Child(child) => json!([child.program, child.arguments]),
-            Via::Remote(remote) => json!(remote.url),
+            Transport::Child(child) => json!([child.program, child.arguments]),
+            Transport::Remote(remote) => json!(remote.url),
         })
     }
 }
 
-/// How a server is reached.
+/// The transport to a server.
 #[derive(Debug, Clone)]
-pub enum Via {
-    /// It is started here, and spoken to over its standard input and output.
+pub enum Transport {
+    /// A child process, over its standard input and output.
     Child(Child),
-    /// It runs elsewhere, and is spoken to over HTTP ("streamable HTTP").
+    /// A remote server over HTTP ("streamable HTTP").
     Remote(Remote),
 }
 
-/// A server that is started here.
+/// A server that runs as a child process.
 #[derive(Debug, Clone)]
 pub struct Child {
-    /// The program: a path, or a name that is looked for in its `PATH`.
+    /// The program: a path, or a name that is looked up in its `PATH`.
     pub program: PathBuf,
-    /// Its arguments.
+    /// Command-line arguments, without the program itself.
     pub arguments: Vec<String>,
-    /// All variables it gets. Nothing is inherited beside them: keys of others are none of its
-    /// business.
+    /// The complete environment. No variable is inherited, because those of this process may
+    /// contain other services' keys.
     pub variables: BTreeMap<String, SecretString>,
-    /// Where it starts. `None`: where this process is.
+    /// Working directory. `None`: that of this process.
     pub directory: Option<PathBuf>,
 }
 
-/// A server that runs elsewhere.
+/// A server that is reached over HTTP.
 #[derive(Debug, Clone)]
 pub struct Remote {
-    /// Its address, `http` or `https`.
+    /// URL of the endpoint, `http` or `https`.
     pub url: String,
-    /// What stands in `Authorization: Bearer …`.
+    /// The token for `Authorization: Bearer …`.
     pub bearer: Option<SecretString>,
     /// Further headers of every request.
     pub headers: BTreeMap<String, SecretString>,
 }
 
-/// Which tools of a server join, and what is believed about them. Names are the server's own; `*`
-/// is all of them.
+/// Rules for a server's tools. Names are the server's own; `*` matches all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolRules {
-    /// Only these join. `None`: all.
+    /// Tools to register. `None`: all.
     pub allow: Option<Vec<String>>,
-    /// These do not, whatever `allow` says.
+    /// Tools not to register, even if `allow` has them.
     pub deny: Vec<String>,
-    /// A person confirms these, besides those that destroy something.
+    /// Tools that need confirmation, besides destructive ones.
     pub confirm: Vec<String>,
-    /// These change nothing, whatever the server says or leaves out.
+    /// Tools that change nothing, whatever the server's annotations say.
     pub read_only: Vec<String>,
-    /// These destroy something and are not repeated, whatever the server says. Wins over
-    /// `read_only`.
+    /// Tools that are destructive and never repeated, whatever the server's annotations say. Takes
+    /// precedence over `read_only`.
     pub destructive: Vec<String>,
-    /// For these, twice is the same as once.
+    /// Tools for which a repeated call has no further effect.
     pub idempotent: Vec<String>,
-    /// Arguments that are taken away from the model and filled in here.
+    /// Arguments that are hidden from the model and filled in here.
     pub inject: BTreeMap<Injected, String>,
 }
 
-/// What can be filled into an argument, because it is known without the model.
+/// A value that can be injected into an argument, because it is known without the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Injected {
-    /// The authenticated user.
+    /// The authenticated user for whom the tool is called.
     UserId,
-    /// The conversation.
+    /// The conversation in which the tool is called.
     ConversationId,
-    /// The same for every repeat of a call. A tool that takes one absorbs repeats.
+    /// A key that is the same for every repeat of a call. A tool that takes one absorbs repeats.
     IdempotencyKey,
 }
 
 impl Injected {
-    /// Every one of them.
+    /// All values that can be injected.
     pub const ALL: [Self; 3] = [Self::UserId, Self::ConversationId, Self::IdempotencyKey];
 
-    /// Its name in a configuration.
+    /// Returns the name in a configuration.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -200,7 +217,9 @@ impl Injected {
     }
 }
 
-/// Whether `names` holds `name`, or `*`.
-pub(super) fn listed(names: &[String], name: &str) -> bool {
-    names.iter().any(|listed| listed == "*" || listed == name)
+/// Returns true if `names` has `name` or `*`.
+pub(super) fn is_listed(names: &[String], name: &str) -> bool {
+    names
+        .iter()
+        .any(|is_listed| is_listed == "*" || is_listed == name)
 }

@@ -19,83 +19,85 @@ use secrecy::ExposeSecret as _;
 use tokio::task::JoinHandle;
 
 use super::config::{Child, Remote};
-use super::failure::{transport_words, words};
+use super::failure::{message, transport_message};
 use super::handler::Handler;
 use super::process::{Children, Process};
-use super::{ServerConfig, Via};
+use super::{ServerConfig, Transport};
 
-/// Tools of one server. They are all in every request to the model, so nobody wants that many.
+/// Most tools of one server. All of them are part of every request to the model.
 pub(super) const TOOLS_MAX: usize = 512;
-/// Pages of a list of tools. A server that pages for ever is stopped.
+/// Most pages of a list of tools, so that a server cannot page endlessly.
 const PAGES_MAX: usize = 100;
-/// How long taking leave of a remote server may take.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// Time for closing a connection to a remote server.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A server that answers.
+/// An open connection.
 pub(super) struct Connection {
-    /// What requests are sent through.
+    /// The handle for sending requests.
     pub(super) peer: Peer<RoleClient>,
     leave: Option<RunningServiceCancellationToken>,
     running: JoinHandle<String>,
     process: Option<Process>,
 }
 
-/// What a server said when it was greeted.
-pub(super) struct Greeting {
-    /// Its name and version.
+/// The server's answer to the handshake, and its tools.
+pub(super) struct ServerInfo {
+    /// Name and version of the server's software.
     pub(super) software: Option<String>,
-    /// Its tools, at most [`TOOLS_MAX`].
+    /// The tools, at most [`TOOLS_MAX`].
     pub(super) tools: Vec<Tool>,
-    /// Whether there are more.
+    /// True if the server has more tools.
     pub(super) more: bool,
 }
 
-/// What connecting needs beside the configuration.
+/// Everything needed for connecting besides the configuration.
 #[derive(Clone)]
-pub(super) struct Means {
+pub(super) struct ConnectionSetup {
     pub(super) http: Option<reqwest::Client>,
     pub(super) handler: Handler,
     pub(super) children: Arc<Children>,
 }
 
 impl Connection {
-    /// Starts the server if need be, shakes hands and asks for its tools, all within the bound.
+    /// Starts the server if needed, performs the handshake and lists the tools, within
+    /// `start_timeout`.
     ///
     /// # Errors
-    /// Why it is not there, in words for whoever configured it.
+    /// A description of the failure, for the operator.
     pub(super) async fn open(
         config: &ServerConfig,
-        means: &Means,
-    ) -> Result<(Self, Greeting), String> {
+        setup: &ConnectionSetup,
+    ) -> Result<(Self, ServerInfo), String> {
         let old = ClientLifecycleMode::Initialize;
-        match Self::open_as(config, means, old).await {
-            // A server of a protocol without this handshake says so with an error of the protocol.
-            Err(Refused {
-                words,
-                of_handshake: true,
+        match Self::open_as(config, setup, old).await {
+            // A server of a protocol version without this handshake answers it with a JSON-RPC
+            // error.
+            Err(ConnectError {
+                message,
+                in_handshake: true,
             }) => {
                 let preferred_versions = vec![ProtocolVersion::NO_INITIALIZE];
                 let new = ClientLifecycleMode::Discover { preferred_versions };
-                Self::open_as(config, means, new).await.map_err(|_| words)
+                Self::open_as(config, setup, new).await.map_err(|_| message)
             }
-            opened => opened.map_err(|refused| refused.words),
+            opened => opened.map_err(|error| error.message),
         }
     }
 
     async fn open_as(
         config: &ServerConfig,
-        means: &Means,
+        setup: &ConnectionSetup,
         lifecycle: ClientLifecycleMode,
-    ) -> Result<(Self, Greeting), Refused> {
+    ) -> Result<(Self, ServerInfo), ConnectError> {
         match &config.via {
-            Via::Child(child) => Self::start(config, child, means, lifecycle).await,
-            Via::Remote(remote) => {
-                let client = means.http.clone();
+            Transport::Child(child) => Self::start(config, child, setup, lifecycle).await,
+            Transport::Remote(remote) => {
+                let client = setup.http.clone();
                 let client = client.ok_or_else(|| {
-                    Refused::because("there is nothing to reach remote servers with")
+                    ConnectError::new("there is nothing to reach remote servers with")
                 })?;
                 let transport = http(remote, client)?;
-                greeted(config, means, transport, lifecycle, None).await
+                handshake(config, setup, transport, lifecycle, None).await
             }
         }
     }
@@ -103,18 +105,18 @@ impl Connection {
     async fn start(
         config: &ServerConfig,
         child: &Child,
-        means: &Means,
+        setup: &ConnectionSetup,
         lifecycle: ClientLifecycleMode,
-    ) -> Result<(Self, Greeting), Refused> {
-        let spawned = Process::spawn(child, &means.handler.log, &means.children);
+    ) -> Result<(Self, ServerInfo), ConnectError> {
+        let spawned = Process::spawn(child, &setup.handler.log, &setup.children);
         let (process, (read, write)) = spawned.map_err(|error| cannot_start(child, &error))?;
-        // The reader in front of it bounds lines, and says so.
+        // The reader in front of it bounds lines, and logs longer ones.
         let transport = AsyncRwTransport::new(read, write).with_max_line_length(usize::MAX);
-        greeted(config, means, transport, lifecycle, Some(process)).await
+        handshake(config, setup, transport, lifecycle, Some(process)).await
     }
 
-    /// Waits for its end, and says why. Dropping the future loses nothing.
-    pub(super) async fn ended(&mut self) -> String {
+    /// Waits for the end of the connection and returns the reason. Cancel safe.
+    pub(super) async fn wait_for_end(&mut self) -> String {
         let why = (&mut self.running)
             .await
             .unwrap_or_else(|error| error.to_string());
@@ -124,39 +126,40 @@ impl Connection {
         }
     }
 
-    /// Takes leave, and makes sure that a child is gone.
+    /// Closes the connection, and makes sure that a child process has ended.
     pub(super) async fn close(mut self) {
         if let Some(leave) = self.leave.take() {
             leave.cancel();
         }
-        let _ = tokio::time::timeout(FAREWELL, &mut self.running).await;
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, &mut self.running).await;
         if let Some(process) = self.process.take() {
             process.finish().await;
         }
     }
 }
 
-/// Why a connection did not come about.
-struct Refused {
-    words: String,
-    /// The server answered the handshake itself with an error.
-    of_handshake: bool,
+/// The reason for which a connection could not be made.
+struct ConnectError {
+    message: String,
+    /// True if the server answered the handshake itself with an error.
+    in_handshake: bool,
 }
 
-impl Refused {
-    fn because(words: impl Into<String>) -> Self {
+impl ConnectError {
+    fn new(message: impl Into<String>) -> Self {
         Self {
-            words: words.into(),
-            of_handshake: false,
+            message: message.into(),
+            in_handshake: false,
         }
     }
 }
 
-/// The system says the same of a program and of a folder that is not there.
-fn cannot_start(child: &Child, error: &io::Error) -> Refused {
+/// Explains a failed start. The system's error is the same for a missing program and a missing
+/// working directory.
+fn cannot_start(child: &Child, error: &io::Error) -> ConnectError {
     let program = child.program.display();
     let missing = error.kind() == io::ErrorKind::NotFound;
-    Refused::because(match &child.directory {
+    ConnectError::new(match &child.directory {
         Some(directory) if missing && !directory.is_dir() => {
             format!(
                 "the folder it is to start in, {}, is not there",
@@ -170,45 +173,47 @@ fn cannot_start(child: &Child, error: &io::Error) -> Refused {
     })
 }
 
-async fn greeted<T, E, A>(
+async fn handshake<T, E, A>(
     config: &ServerConfig,
-    means: &Means,
+    setup: &ConnectionSetup,
     transport: T,
     lifecycle: ClientLifecycleMode,
     mut process: Option<Process>,
-) -> Result<(Connection, Greeting), Refused>
+) -> Result<(Connection, ServerInfo), ConnectError>
 where
     T: IntoTransport<RoleClient, E, A>,
     E: Error + Send + Sync + 'static,
 {
-    let greeting = async {
-        let running = serve_client_with_lifecycle(means.handler.clone(), transport, lifecycle)
+    let info = async {
+        let running = serve_client_with_lifecycle(setup.handler.clone(), transport, lifecycle)
             .await
             .map_err(|error| handshake_failed(&error))?;
         let (tools, more) = list(running.peer()).await.map_err(|error| {
-            Refused::because(format!("it does not list its tools: {}", words(&error)))
+            ConnectError::new(format!("it does not list its tools: {}", message(&error)))
         })?;
         Ok((running, tools, more))
     };
     let limit = config.start_timeout;
-    // Kept until its failure is explained: dropped, it closes the child's input, and the child's
-    // end explains nothing.
-    let mut greeting = Box::pin(greeting);
-    let greeted = tokio::time::timeout(limit, &mut greeting)
+    // Kept until its failure is explained: dropping it closes the child's input, and the exit that
+    // follows explains nothing.
+    let mut info = Box::pin(info);
+    let handshake = tokio::time::timeout(limit, &mut info)
         .await
         .unwrap_or_else(|_| {
             let seconds = limit.as_secs_f64();
-            Err(Refused::because(format!(
+            Err(ConnectError::new(format!(
                 "no answer to the handshake within {seconds} s (start_timeout)"
             )))
         });
-    match greeted {
+    match handshake {
         Ok((running, tools, more)) => {
             let peer = running.peer().clone();
             let software = peer.peer_info().and_then(|info| info.server_info.clone());
             let software =
                 software.map(|software| format!("{} {}", software.name, software.version));
             let leave = Some(running.cancellation_token());
+            // The service must be polled for the connection to make progress, also while no call
+            // waits.
             let running = tokio::spawn(async move {
                 match running.waiting().await {
                     Ok(QuitReason::Closed) => "the connection was closed".to_owned(),
@@ -223,39 +228,40 @@ where
                     running,
                     process,
                 },
-                Greeting {
+                ServerInfo {
                     software,
                     tools,
                     more,
                 },
             ))
         }
-        Err(mut refused) => {
+        Err(mut error) => {
             if let Some(process) = &mut process {
-                refused.words = format!("{}; {}", refused.words, process.explain().await);
+                error.message = format!("{}; {}", error.message, process.explain().await);
             }
-            Err(refused)
+            Err(error)
         }
     }
 }
 
-fn handshake_failed(error: &ClientInitializeError) -> Refused {
+fn handshake_failed(error: &ClientInitializeError) -> ConnectError {
     match error {
-        ClientInitializeError::JsonRpcError(error) => Refused {
-            words: format!("it refuses the handshake: {}", error.message),
-            of_handshake: true,
+        ClientInitializeError::JsonRpcError(error) => ConnectError {
+            message: format!("it refuses the handshake: {}", error.message),
+            in_handshake: true,
         },
         ClientInitializeError::ConnectionClosed(_) => {
-            Refused::because("it closed the connection during the handshake")
+            ConnectError::new("it closed the connection during the handshake")
         }
-        ClientInitializeError::TransportError { error, .. } => {
-            Refused::because(format!("the handshake failed: {}", transport_words(error)))
-        }
-        error => Refused::because(format!("the handshake failed: {error}")),
+        ClientInitializeError::TransportError { error, .. } => ConnectError::new(format!(
+            "the handshake failed: {}",
+            transport_message(error)
+        )),
+        error => ConnectError::new(format!("the handshake failed: {error}")),
     }
 }
 
-/// All its tools, page by page. A server without tools is a server with none.
+/// Lists the server's tools, page by page. A server without the method has none.
 pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<(Vec<Tool>, bool), ServiceError> {
     let mut tools = Vec::new();
     let mut cursor = None;
@@ -282,7 +288,7 @@ pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<(Vec<Tool>, bool), S
 fn http(
     remote: &Remote,
     client: reqwest::Client,
-) -> Result<StreamableHttpClientTransport<reqwest::Client>, Refused> {
+) -> Result<StreamableHttpClientTransport<reqwest::Client>, ConnectError> {
     let mut config = StreamableHttpClientTransportConfig::with_uri(remote.url.as_str());
     if let Some(bearer) = &remote.bearer {
         config = config.auth_header(bearer.expose_secret());
@@ -290,7 +296,7 @@ fn http(
     let mut headers = std::collections::HashMap::new();
     for (name, value) in &remote.headers {
         let unusable = || {
-            Refused::because(format!(
+            ConnectError::new(format!(
                 "the header {name:?} is not one that HTTP can carry"
             ))
         };

@@ -1,4 +1,4 @@
-//! What a server says of a tool, made into a definition of ours, or a reason why not.
+//! Conversion of a server's tool definition into ours, or the reason for rejecting it.
 
 use std::borrow::Cow;
 
@@ -6,52 +6,52 @@ use adjutant_core::{Annotations, Schema, ToolDefinition};
 use rmcp::model::Tool;
 use serde_json::{Map, Value};
 
-use super::config::{Injected, ToolRules, listed};
+use super::config::{Injected, ToolRules, is_listed};
 use super::{LeftOut, ServerName};
 
-/// Characters of a description.
+/// Most characters of a description.
 const DESCRIPTION_MAX: usize = 1_000;
-/// Bytes of one tool's JSON Schema. It is in every request to the model.
+/// Most bytes of a tool's JSON Schema, which is part of every request to the model.
 const SCHEMA_BYTES_MAX: usize = 64 * 1024;
-/// What stands where a description was cut.
+/// The mark at the end of a description that was cut.
 const CUT: &str = " … (cut)";
 
-/// A tool that joins.
+/// A tool that was accepted.
 #[derive(Debug, Clone)]
-pub(super) struct Joining {
-    /// What its server calls it.
+pub(super) struct AcceptedTool {
+    /// The server's name for the tool.
     pub(super) original: String,
-    /// What its server would show to a person.
+    /// The server's title, for people.
     pub(super) title: Option<String>,
-    /// What the model is told, under a name of ours.
+    /// The definition for the model, under our name.
     pub(super) definition: ToolDefinition,
-    /// What is filled in, and into which argument.
+    /// The values to inject, and their arguments.
     pub(super) inject: Vec<(Injected, String)>,
 }
 
-/// Looks at a tool as its server describes it.
+/// Checks a tool against the rules, and converts its definition.
 ///
 /// # Errors
-/// Why it does not join.
-pub(super) fn judge(
+/// The reason for which the tool is not registered.
+pub(super) fn accept_tool(
     server: &ServerName,
     name: &str,
     tool: &Tool,
     rules: &ToolRules,
-) -> Result<Joining, LeftOut> {
+) -> Result<AcceptedTool, LeftOut> {
     let original = tool.name.to_string();
     let left_out = |reason: String, by_rule| LeftOut {
         original: original.clone(),
         reason,
         by_rule,
     };
-    if listed(&rules.deny, &original) {
+    if is_listed(&rules.deny, &original) {
         return Err(left_out("denied by the configuration".to_owned(), true));
     }
     if rules
         .allow
         .as_ref()
-        .is_some_and(|allow| !listed(allow, &original))
+        .is_some_and(|allow| !is_listed(allow, &original))
     {
         return Err(left_out(
             "not in `allow` of the configuration".to_owned(),
@@ -68,7 +68,7 @@ pub(super) fn judge(
     let definition = ToolDefinition::new(name, &description, parameters)
         .map_err(|error| left_out(error.to_string(), false))?
         .annotated(annotations);
-    Ok(Joining {
+    Ok(AcceptedTool {
         original,
         title,
         definition,
@@ -76,7 +76,7 @@ pub(super) fn judge(
     })
 }
 
-/// The tool's title as text of one line.
+/// Returns the tool's title as one line.
 fn title(tool: &Tool) -> Option<String> {
     let annotated = tool
         .annotations
@@ -87,7 +87,7 @@ fn title(tool: &Tool) -> Option<String> {
     (!title.is_empty()).then_some(title)
 }
 
-/// Text without line breaks and other control characters.
+/// Replaces line breaks and other control characters by spaces.
 pub(super) fn one_line(text: &str) -> String {
     text.chars()
         .map(|letter| if letter.is_control() { ' ' } else { letter })
@@ -96,7 +96,7 @@ pub(super) fn one_line(text: &str) -> String {
         .to_owned()
 }
 
-/// The server's words, or words of ours where it has none: the model chooses by them.
+/// Returns the server's description, or a default: the model chooses tools by it.
 fn description(server: &ServerName, tool: &Tool, title: Option<&str>) -> String {
     let own = tool
         .description
@@ -121,16 +121,17 @@ fn description(server: &ServerName, tool: &Tool, title: Option<&str>) -> String 
         .collect()
 }
 
-/// What it does to the world. Without a hint MCP says the most careful thing: it changes, and it
-/// may destroy.
+/// Derives the annotations. Without hints MCP assumes the worst case: the tool changes data, and
+/// may be destructive.
 fn annotations(tool: &Tool, rules: &ToolRules) -> Annotations {
     let hints = tool.annotations.clone().unwrap_or_default();
-    let destructive = listed(&rules.destructive, &tool.name);
+    let destructive = is_listed(&rules.destructive, &tool.name);
     let read_only = !destructive
-        && (listed(&rules.read_only, &tool.name) || hints.read_only_hint.unwrap_or(false));
-    // Whoever is not believed about destroying is not believed about repeating.
+        && (is_listed(&rules.read_only, &tool.name) || hints.read_only_hint.unwrap_or(false));
+    // If the server's hint about destruction is overruled, its hint about repeats is not trusted
+    // either.
     let idempotent =
-        listed(&rules.idempotent, &tool.name) || (hints.is_idempotent() && !destructive);
+        is_listed(&rules.idempotent, &tool.name) || (hints.is_idempotent() && !destructive);
     Annotations {
         read_only,
         destructive: !read_only && (destructive || hints.is_destructive()),
@@ -139,7 +140,7 @@ fn annotations(tool: &Tool, rules: &ToolRules) -> Annotations {
     }
 }
 
-/// The JSON Schema the model sees, and what is filled in behind its back.
+/// Returns the JSON Schema for the model, and the values to inject.
 fn parameters(tool: &Tool, rules: &ToolRules) -> Result<(Value, Vec<(Injected, String)>), String> {
     let mut schema: Map<String, Value> = tool.input_schema.as_ref().clone();
     match schema.get("type") {
@@ -158,7 +159,7 @@ fn parameters(tool: &Tool, rules: &ToolRules) -> Result<(Value, Vec<(Injected, S
         .collect();
     for (_, argument) in &inject {
         strip(&mut schema, argument);
-        // What cannot be taken away from the model must not be left to it either.
+        // An argument that cannot be hidden must not be left to the model either.
         if mentions(&schema, argument) {
             return Err(format!(
                 "`inject` cannot take {argument:?} away from its JSON Schema, which names it in more than one place"
@@ -176,7 +177,7 @@ fn parameters(tool: &Tool, rules: &ToolRules) -> Result<(Value, Vec<(Injected, S
     Ok((schema, inject))
 }
 
-/// Whether the schema describes a property of that name anywhere.
+/// Returns true if the schema describes a property of that name anywhere.
 fn mentions(schema: &Map<String, Value>, argument: &str) -> bool {
     fn anywhere(value: &Value, argument: &str) -> bool {
         match value {
@@ -198,7 +199,7 @@ fn mentions(schema: &Map<String, Value>, argument: &str) -> bool {
         || schema.values().any(|value| anywhere(value, argument))
 }
 
-/// Takes a property of the top level away.
+/// Removes a property of the top level.
 fn strip(schema: &mut Map<String, Value>, argument: &str) {
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         properties.shift_remove(argument);
@@ -214,9 +215,9 @@ mod tests {
 
     use super::*;
 
-    fn judged(tool: Value, rules: &ToolRules) -> Result<Joining, LeftOut> {
+    fn accepted(tool: Value, rules: &ToolRules) -> Result<AcceptedTool, LeftOut> {
         let tool: Tool = serde_json::from_value(tool).unwrap();
-        judge(&ServerName::new("s").unwrap(), "s__t", &tool, rules)
+        accept_tool(&ServerName::new("s").unwrap(), "s__t", &tool, rules)
     }
 
     fn names(names: &[&str]) -> Vec<String> {
@@ -225,12 +226,12 @@ mod tests {
 
     fn nature(hints: Value, rules: &ToolRules) -> Annotations {
         let tool = json!({"name": "t", "inputSchema": {"type": "object"}, "annotations": hints});
-        judged(tool, rules).unwrap().definition.annotations
+        accepted(tool, rules).unwrap().definition.annotations
     }
 
     #[track_caller]
     fn left_out(schema: Value, reason: &str) {
-        let error = judged(
+        let error = accepted(
             json!({"name": "t", "inputSchema": schema}),
             &ToolRules::default(),
         )
@@ -249,7 +250,7 @@ mod tests {
         assert_eq!(nature(json!({}), &rules), careful);
         let tool = json!({"name": "t", "inputSchema": {}});
         assert_eq!(
-            judged(tool, &rules).unwrap().definition.annotations,
+            accepted(tool, &rules).unwrap().definition.annotations,
             careful
         );
         let reads = nature(
@@ -315,18 +316,18 @@ mod tests {
             allow: Some(names(&["other"])),
             ..ToolRules::default()
         };
-        assert!(judged(tool.clone(), &rules).unwrap_err().by_rule);
+        assert!(accepted(tool.clone(), &rules).unwrap_err().by_rule);
         let rules = ToolRules {
             allow: Some(names(&["t"])),
             deny: names(&["t"]),
             ..ToolRules::default()
         };
-        assert!(judged(tool.clone(), &rules).unwrap_err().by_rule);
+        assert!(accepted(tool.clone(), &rules).unwrap_err().by_rule);
         let rules = ToolRules {
             allow: Some(names(&["*"])),
             ..ToolRules::default()
         };
-        assert!(judged(tool, &rules).is_ok());
+        assert!(accepted(tool, &rules).is_ok());
     }
 
     #[test]
@@ -355,7 +356,7 @@ mod tests {
         });
         let tool = json!({"name": "t", "inputSchema": draft7});
         assert_eq!(
-            judged(tool, &ToolRules::default())
+            accepted(tool, &ToolRules::default())
                 .unwrap()
                 .definition
                 .parameters,
@@ -366,14 +367,14 @@ mod tests {
     #[test]
     fn descriptions_are_cut_visibly_and_never_empty() {
         let long = json!({"name": "t", "description": "ä".repeat(2_000), "inputSchema": {}});
-        let description = judged(long, &ToolRules::default())
+        let description = accepted(long, &ToolRules::default())
             .unwrap()
             .definition
             .description;
         assert_eq!(description.chars().count(), 1_000);
         assert!(description.ends_with(" … (cut)"));
         let none = json!({"name": "t", "description": "  ", "inputSchema": {}});
-        let description = judged(none, &ToolRules::default())
+        let description = accepted(none, &ToolRules::default())
             .unwrap()
             .definition
             .description;
@@ -396,7 +397,7 @@ mod tests {
         let properties = json!({"who": {"type": "string"}, "what": {"type": "string"}});
         let schema =
             json!({"type": "object", "properties": properties, "required": ["who", "what"]});
-        let joins = judged(json!({"name": "t", "inputSchema": schema}), &rules).unwrap();
+        let joins = accepted(json!({"name": "t", "inputSchema": schema}), &rules).unwrap();
         assert_eq!(
             joins.definition.parameters,
             json!({"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]})
@@ -405,7 +406,7 @@ mod tests {
         assert!(!joins.definition.annotations.keyed);
         let keyed = json!({"type": "object", "properties": {"key": {"type": "string"}}});
         assert!(
-            judged(json!({"name": "t", "inputSchema": keyed}), &rules)
+            accepted(json!({"name": "t", "inputSchema": keyed}), &rules)
                 .unwrap()
                 .definition
                 .annotations
@@ -413,7 +414,7 @@ mod tests {
         );
         let hidden =
             json!({"type": "object", "anyOf": [{"properties": {"who": {"type": "string"}}}]});
-        let error = judged(json!({"name": "t", "inputSchema": hidden}), &rules).unwrap_err();
+        let error = accepted(json!({"name": "t", "inputSchema": hidden}), &rules).unwrap_err();
         assert!(
             error.reason.contains("more than one place"),
             "{}",

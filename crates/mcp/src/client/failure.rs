@@ -1,4 +1,5 @@
-//! What a failed request means: in words, and for whether the server has got it.
+//! Classification of failed requests: a description, and whether the request certainly was not
+//! sent.
 
 use std::error::Error;
 
@@ -8,24 +9,24 @@ use rmcp::transport::streamable_http_client::StreamableHttpError;
 
 type HttpError = StreamableHttpError<reqwest::Error>;
 
-/// Why a request failed, without addresses: what follows `?` in one may be a key.
-pub(super) fn words(error: &ServiceError) -> String {
+/// Describes a failed request. URLs are left out, because a query may contain a key.
+pub(super) fn message(error: &ServiceError) -> String {
     match error {
-        ServiceError::TransportSend(error) => transport_words(error),
+        ServiceError::TransportSend(error) => transport_message(error),
         ServiceError::McpError(error) => error.message.to_string(),
         other => other.to_string(),
     }
 }
 
-/// The same of the transport beneath.
-pub(super) fn transport_words(error: &DynamicTransportError) -> String {
+/// Describes an error of the transport.
+pub(super) fn transport_message(error: &DynamicTransportError) -> String {
     match error.error.downcast_ref::<HttpError>() {
-        Some(error) => http_words(error),
+        Some(error) => http_message(error),
         None => error.error.to_string(),
     }
 }
 
-fn http_words(error: &HttpError) -> String {
+fn http_message(error: &HttpError) -> String {
     match error {
         StreamableHttpError::Client(error) => {
             let what = if error.is_connect() {
@@ -33,7 +34,7 @@ fn http_words(error: &HttpError) -> String {
             } else {
                 "the connection broke"
             };
-            match deepest(error) {
+            match root_cause(error) {
                 Some(cause) => format!("{what}: {cause}"),
                 None => what.to_owned(),
             }
@@ -48,8 +49,8 @@ fn http_words(error: &HttpError) -> String {
     }
 }
 
-/// What is behind an error, without its own words: those of the HTTP library hold the address.
-fn deepest(error: &reqwest::Error) -> Option<String> {
+/// Returns the innermost cause. The outer messages of the HTTP library contain the URL.
+fn root_cause(error: &reqwest::Error) -> Option<String> {
     let mut last = None;
     let mut next = error.source();
     while let Some(cause) = next {
@@ -59,8 +60,8 @@ fn deepest(error: &reqwest::Error) -> Option<String> {
     last
 }
 
-/// Whether the server certainly has not got the request, or has refused it unread.
-pub(super) fn certainly_not_sent(error: &DynamicTransportError) -> bool {
+/// Returns true if the server certainly has not received the request, or has rejected it unread.
+pub(super) fn is_certainly_unsent(error: &DynamicTransportError) -> bool {
     match error.error.downcast_ref::<HttpError>() {
         Some(StreamableHttpError::Client(error)) => error.is_connect() || error.is_builder(),
         Some(StreamableHttpError::HttpStatus(status)) => status.status == 429,

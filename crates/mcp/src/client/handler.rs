@@ -1,5 +1,5 @@
-//! What a server asks of its client. Nothing is given: no model's answer, no files, no words of the
-//! person.
+//! Requests of a server to its client. Sampling, roots and elicitation are declined: a server gets
+//! no model answer, no files and no input of the user.
 #![expect(
     deprecated,
     reason = "servers of earlier protocol versions still log, and ask for samples and roots"
@@ -20,32 +20,36 @@ use tokio::sync::Notify;
 
 use super::log::ServerLog;
 
-/// Answers one server.
+/// The handler for one server's requests and notifications.
 #[derive(Clone)]
 pub(super) struct Handler {
     pub(super) log: ServerLog,
-    /// Told when the server says that its tools are others now.
+    /// Notified when the server announces a change of its tools.
     pub(super) tools_changed: Arc<Notify>,
     /// The listeners to the progress of calls.
-    pub(super) progress: Heard,
+    pub(super) progress: ProgressListeners,
 }
 
-/// Those who hear how far calls are, by the tokens of the calls.
+/// Listeners to progress notifications, by the tokens of the calls.
 #[derive(Clone, Default)]
-pub(super) struct Heard(Arc<Mutex<HashMap<ProgressToken, ProgressListener>>>);
+pub(super) struct ProgressListeners(Arc<Mutex<HashMap<ProgressToken, ProgressListener>>>);
 
-/// Somebody hears how far a call is, until this is dropped.
-pub(super) struct Hearing {
-    heard: Heard,
+/// A subscription to a call's progress, which ends when this is dropped.
+pub(super) struct ProgressSubscription {
+    listeners: ProgressListeners,
     token: ProgressToken,
 }
 
-impl Heard {
-    /// Lets `listener` hear how far the call is whose request has this token.
-    pub(super) fn by(&self, token: ProgressToken, listener: ProgressListener) -> Hearing {
+impl ProgressListeners {
+    /// Subscribes `listener` to the progress of the call with this token.
+    pub(super) fn subscribe(
+        &self,
+        token: ProgressToken,
+        listener: ProgressListener,
+    ) -> ProgressSubscription {
         self.calls().insert(token.clone(), listener);
-        Hearing {
-            heard: self.clone(),
+        ProgressSubscription {
+            listeners: self.clone(),
             token,
         }
     }
@@ -55,9 +59,9 @@ impl Heard {
     }
 }
 
-impl Drop for Hearing {
+impl Drop for ProgressSubscription {
     fn drop(&mut self) {
-        self.heard.calls().remove(&self.token);
+        self.listeners.calls().remove(&self.token);
     }
 }
 
@@ -74,7 +78,7 @@ impl ClientHandler for Handler {
         _: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
         self.log
-            .say("asked for a model's answer (sampling); declined");
+            .write("asked for a model's answer (sampling); declined");
         Err(declined("sampling/createMessage"))
     }
 
@@ -82,7 +86,7 @@ impl ClientHandler for Handler {
         &self,
         _: RequestContext<RoleClient>,
     ) -> Result<ListRootsResult, ErrorData> {
-        self.log.say("asked for folders (roots); declined");
+        self.log.write("asked for folders (roots); declined");
         Err(declined("roots/list"))
     }
 
@@ -92,7 +96,7 @@ impl ClientHandler for Handler {
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         self.log
-            .say("asked the person something (elicitation); declined");
+            .write("asked the person something (elicitation); declined");
         Ok(ElicitResult::new(ElicitationAction::Decline))
     }
 
@@ -105,20 +109,24 @@ impl ClientHandler for Handler {
             serde_json::Value::String(words) => words,
             other => other.to_string(),
         };
-        self.log.say(&words);
+        self.log.write(&words);
     }
 
     async fn on_progress(
         &self,
-        said: ProgressNotificationParam,
+        notification: ProgressNotificationParam,
         _: NotificationContext<RoleClient>,
     ) {
-        let listener = self.progress.calls().get(&said.progress_token).cloned();
+        let listener = self
+            .progress
+            .calls()
+            .get(&notification.progress_token)
+            .cloned();
         if let Some(listener) = listener {
             listener.tell(ToolProgress::new(
-                said.progress,
-                said.total,
-                said.message.as_deref(),
+                notification.progress,
+                notification.total,
+                notification.message.as_deref(),
             ));
         }
     }

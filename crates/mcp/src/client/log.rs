@@ -1,4 +1,4 @@
-//! Bounds the lines that a server has logged: their length, and how many there are in a second.
+//! The log of a server's output, bounded in line length and lines per second.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,19 +8,19 @@ use tokio::time::Instant;
 use super::definition::one_line;
 use super::{Log, ServerName};
 
-/// Bytes of one line; the rest of it is left out.
+/// Most bytes of a line; the rest is dropped.
 pub(super) const LINE_BYTES_MAX: usize = 2_000;
-/// Lines and bytes that go to the log in a second; the others are counted.
+/// Most lines and bytes that are logged in a second; others are counted.
 const LINES_MAX: u32 = 50;
 const BYTES_MAX: usize = 16 * 1024;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The log of one server. Whatever it says goes through this one, however it says it.
+/// The log of one server, for all of its output.
 #[derive(Clone)]
 pub(super) struct ServerLog {
     server: ServerName,
     log: Log,
-    heard: Arc<Mutex<Heard>>,
+    limit: Arc<Mutex<RateLimit>>,
 }
 
 impl ServerLog {
@@ -28,84 +28,83 @@ impl ServerLog {
         Self {
             server,
             log,
-            heard: Arc::default(),
+            limit: Arc::default(),
         }
     }
 
-    /// Logs a line, if there is room for it in this second. Returns it as it is logged, `None` if
-    /// nothing is left of it.
-    pub(super) fn say(&self, words: &str) -> Option<String> {
+    /// Logs a line, unless the limit of this second is reached. Returns the cleaned line, or `None`
+    /// if it is empty.
+    pub(super) fn write(&self, text: &str) -> Option<String> {
         let text = one_line(&without_colours(
-            &words[..words.floor_char_boundary(LINE_BYTES_MAX)],
+            &text[..text.floor_char_boundary(LINE_BYTES_MAX)],
         ));
         if text.is_empty() {
             return None;
         }
-        let (told, takes) = self.heard().takes(text.len(), Instant::now());
-        if let Some(told) = told {
-            (self.log)(&self.server, &told);
+        let (summary, is_admitted) = self.limit().admit(text.len(), Instant::now());
+        if let Some(summary) = summary {
+            (self.log)(&self.server, &summary);
         }
-        if takes {
+        if is_admitted {
             (self.log)(&self.server, &text);
         }
         Some(text)
     }
 
-    /// Tells what was left out at last.
+    /// Logs a summary of the lines that were dropped last.
     pub(super) fn end(&self) {
-        let told = self.heard().tell();
-        if let Some(told) = told {
-            (self.log)(&self.server, &told);
+        let summary = self.limit().take_summary();
+        if let Some(summary) = summary {
+            (self.log)(&self.server, &summary);
         }
     }
 
-    fn heard(&self) -> std::sync::MutexGuard<'_, Heard> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    fn limit(&self) -> std::sync::MutexGuard<'_, RateLimit> {
+        self.limit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Counts what is logged in a second, so that a server which says too much does not fill the log.
+/// Limits what is logged in a second, so that a noisy server does not fill the log.
 #[derive(Debug, Default)]
-struct Heard {
+struct RateLimit {
     since: Option<Instant>,
     lines: u32,
     bytes: usize,
-    /// Lines and bytes that were not logged since that was told last.
+    /// Lines and bytes dropped since the last summary.
     left_out: (u64, u64),
 }
 
-impl Heard {
-    /// Returns whether a line is logged; and before it, what is told of those that were not.
-    fn takes(&mut self, bytes: usize, now: Instant) -> (Option<String>, bool) {
-        let mut told = None;
+impl RateLimit {
+    /// Returns true if a line is to be logged, and a summary to log before it.
+    fn admit(&mut self, bytes: usize, now: Instant) -> (Option<String>, bool) {
+        let mut summary = None;
         if self
             .since
             .is_none_or(|since| now.duration_since(since) >= SECOND)
         {
-            told = self.tell();
+            summary = self.take_summary();
             (self.since, self.lines, self.bytes) = (Some(now), 0, 0);
         }
-        let takes = self.lines < LINES_MAX && self.bytes + bytes <= BYTES_MAX;
-        if takes {
+        let is_admitted = self.lines < LINES_MAX && self.bytes + bytes <= BYTES_MAX;
+        if is_admitted {
             self.lines += 1;
             self.bytes += bytes;
         } else {
             self.left_out.0 += 1;
             self.left_out.1 += u64::try_from(bytes).unwrap_or(u64::MAX);
         }
-        (told, takes)
+        (summary, is_admitted)
     }
 
-    /// Returns what was left out, once.
-    fn tell(&mut self) -> Option<String> {
+    /// Returns a summary of the dropped lines, and resets it.
+    fn take_summary(&mut self) -> Option<String> {
         let (lines, bytes) = std::mem::take(&mut self.left_out);
         (lines > 0)
             .then(|| format!("… {lines} lines more ({bytes} bytes), which were too many at once"))
     }
 }
 
-/// The text without the sequences that colour a terminal: many programs colour what nobody looks
-/// at.
+/// Removes terminal escape sequences: many programs colour their output even without a terminal.
 fn without_colours(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
@@ -136,22 +135,22 @@ mod tests {
 
     #[test]
     fn a_second_has_room_for_so_many_lines_and_bytes() {
-        let (mut heard, start) = (Heard::default(), Instant::now());
+        let (mut limit, start) = (RateLimit::default(), Instant::now());
         for _ in 0..LINES_MAX {
-            assert_eq!(heard.takes(10, start), (None, true));
+            assert_eq!(limit.admit(10, start), (None, true));
         }
         assert_eq!(
-            [heard.takes(10, start), heard.takes(5, start)],
+            [limit.admit(10, start), limit.admit(5, start)],
             [(None, false), (None, false)]
         );
         let next = start + SECOND;
-        let told = "… 2 lines more (15 bytes), which were too many at once".to_owned();
-        assert_eq!(heard.takes(BYTES_MAX, next), (Some(told), true));
-        assert_eq!(heard.takes(1, next), (None, false));
+        let summary = "… 2 lines more (15 bytes), which were too many at once".to_owned();
+        assert_eq!(limit.admit(BYTES_MAX, next), (Some(summary), true));
+        assert_eq!(limit.admit(1, next), (None, false));
         assert_eq!(
-            heard.takes(1, next + SECOND).0.unwrap().split(' ').nth(1),
+            limit.admit(1, next + SECOND).0.unwrap().split(' ').nth(1),
             Some("1")
         );
-        assert_eq!(heard.tell(), None);
+        assert_eq!(limit.take_summary(), None);
     }
 }

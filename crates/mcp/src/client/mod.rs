@@ -1,34 +1,65 @@
-//! The tools of other people's MCP servers, as tools of an agent.
+//! A client for MCP servers, whose tools become tools of an agent.
 //!
-//! [`Servers::start`] connects to every configured server; [`Servers::tools`] are
+//! [`Servers::start`] connects to every configured server. [`Servers::tools`] returns
 //! [`adjutant_core::Tool`]s that an agent registers like its own, so that each call passes the
-//! agent's gate, journal and log. What a server says about its tools is taken as its word and can
-//! be overruled ([`ToolRules`]); what it answers is data, bounded and never interpreted.
+//! agent's gate, journal and log. A server's annotations are trusted unless [`ToolRules`] overrule
+//! them; its results are data, bounded and never interpreted.
 //!
-//! A server may ask its client for a model's answer, for files or for the person's words. All of
-//! that is declined.
+//! A server may ask its client for a model's answer (sampling), for files (roots) or for user input
+//! (elicitation). All of these are declined.
+//!
+//! # Examples
+//! ```no_run
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! use std::sync::Arc;
+//!
+//! use adjutant_mcp::client::{Child, ClientOptions, ServerConfig, ServerName, Servers, Transport};
+//!
+//! let git = ServerConfig::new(
+//!     ServerName::new("git")?,
+//!     Transport::Child(Child {
+//!         program: "uvx".into(),
+//!         arguments: vec!["mcp-server-git".to_owned()],
+//!         variables: [("PATH".to_owned(), std::env::var("PATH")?.into())].into(),
+//!         directory: None,
+//!     }),
+//! );
+//! let options = ClientOptions {
+//!     http: None,
+//!     log: Arc::new(|server, line| eprintln!("{server}: {line}")),
+//!     pins: None,
+//! };
+//! let servers = Servers::start(vec![git], options).await?;
+//! for tool in servers.tools() {
+//!     println!("{}", tool.definition().name);
+//! }
+//! servers.stop().await;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
-mod backoff; // how often it is tried again
-mod config; // which server, and what it may
-mod connection; // one connection, from handshake to end
-mod definition; // what a server says of a tool
-mod failure; // what a failed request means
-mod group; // a child and what it started
-mod handler; // what a server asks of us
-mod log; // what a server says for people
-mod names; // what a tool is called here
-mod pins; // what a person agreed to
-mod process; // a server in a child process
-mod report; // how it is
-mod result; // what a tool answered
-mod server; // one server, kept running
-mod servers; // all of them
-mod tool; // one tool
+mod backoff; // reconnection policy
+mod config; // configuration of a server
+mod connection; // handshake and one connection
+mod definition; // conversion of tool definitions
+mod failure; // classification of failed requests
+mod handler; // a server's requests to its client
+mod log; // rate limit for a server's output
+mod names; // unique names of tools
+mod pins; // accepted tool definitions
+mod process; // a server as a child process
+mod process_group; // ending a child and its descendants
+mod report; // state of servers and tools
+mod result; // conversion of results
+mod server; // supervision and calls of one server
+mod servers; // all servers of an agent
+mod tool; // a server's tool as a tool of the agent
 
 pub use backoff::Backoff;
 pub use config::{
-    Child, Injected, InvalidServerName, Remote, ServerConfig, ServerName, ToolRules, Via,
+    Child, Injected, InvalidServerName, Remote, ServerConfig, ServerName, ToolRules, Transport,
 };
 pub use pins::{ChangedTool, PinnedTools, Pins};
 pub use report::{Health, JoinedTool, LeftOut, ServerReport};
-pub use servers::{Log, Servers, StartError, Surroundings};
+pub use servers::{ClientOptions, Log, Servers, StartError};

@@ -1,13 +1,13 @@
-//! What a foreign tool is called here: `server__tool`, in the letters every provider takes.
+//! Names of servers' tools: `server__tool`, in the characters that every provider accepts.
 
 use std::collections::BTreeSet;
 
 use super::ServerName;
 
-/// Bytes of a tool's name.
+/// Most bytes of a tool's name.
 const LENGTH_MAX: usize = 64;
 
-/// `server__tool`: upper case becomes lower case, other characters `_`, cut at 64 bytes.
+/// Returns `server__tool` in lower case, with other characters replaced by `_`, cut at 64 bytes.
 fn plain(server: &ServerName, tool: &str) -> String {
     let letter = |letter: char| match letter.to_ascii_lowercase() {
         letter @ ('a'..='z' | '0'..='9' | '_') => letter,
@@ -21,8 +21,8 @@ fn plain(server: &ServerName, tool: &str) -> String {
     name
 }
 
-/// A name that no tool has yet: two that come out the same are told apart by a number.
-pub(super) fn fresh(server: &ServerName, tool: &str, taken: &mut BTreeSet<String>) -> String {
+/// Returns a name that no tool has yet, with a number appended if needed.
+pub(super) fn unique(server: &ServerName, tool: &str, taken: &mut BTreeSet<String>) -> String {
     let plain = plain(server, tool);
     let mut name = plain.clone();
     let mut number = 2;
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     fn name(server: &str, tool: &str) -> String {
-        fresh(
+        unique(
             &ServerName::new(server).unwrap(),
             tool,
             &mut BTreeSet::new(),
@@ -68,12 +68,12 @@ mod tests {
     fn two_that_come_out_the_same_are_numbered() {
         let server = ServerName::new("s").unwrap();
         let mut taken = BTreeSet::new();
-        assert_eq!(fresh(&server, "a-b", &mut taken), "s__a_b");
-        assert_eq!(fresh(&server, "a.b", &mut taken), "s__a_b_2");
-        assert_eq!(fresh(&server, "A_B", &mut taken), "s__a_b_3");
+        assert_eq!(unique(&server, "a-b", &mut taken), "s__a_b");
+        assert_eq!(unique(&server, "a.b", &mut taken), "s__a_b_2");
+        assert_eq!(unique(&server, "A_B", &mut taken), "s__a_b_3");
         let long = "x".repeat(80);
-        let first = fresh(&server, &long, &mut taken);
-        let second = fresh(&server, &format!("{long}y"), &mut taken);
+        let first = unique(&server, &long, &mut taken);
+        let second = unique(&server, &format!("{long}y"), &mut taken);
         assert_eq!((first.len(), second.len()), (64, 64));
         assert!(second.ends_with("x_2"), "{second}");
     }

@@ -1,4 +1,4 @@
-//! The definitions of a server's tools that a person agreed to, kept beyond this process.
+//! Pinned tool definitions: those that a person has accepted, stored beyond this process.
 
 use adjutant_core::fingerprint;
 use rmcp::model::Tool;
@@ -7,33 +7,33 @@ use serde_json::{Value, json};
 
 use super::{ServerConfig, ServerName};
 
-/// Keeps the definitions of tools that a person agreed to, server by server.
+/// A store of accepted tool definitions, server by server.
 ///
-/// A server without any is agreed to as it is when it is started for the first time: whoever
-/// configured it did so. From then on a tool whose name, title, description, parameters or hints
-/// are others is not called, and one that comes does not join.
+/// A server without pinned tools is accepted as it is at its first start, because an operator
+/// configured it. From then on, a tool whose name, title, description, parameters or hints have
+/// changed is not called, and a new one is not registered.
 pub trait Pins: Send + Sync {
-    /// Returns what is kept for a server, `None` if nothing is.
+    /// Loads the pinned tools of a server, `None` if there are none.
     ///
     /// # Errors
-    /// Something is kept and cannot be read: why, in words. The server is not started then.
+    /// A description, if the stored tools cannot be read. The server is not started then.
     fn load(&self, server: &ServerName) -> Result<Option<PinnedTools>, String>;
 
-    /// Keeps this for a server, in the place of what is kept.
+    /// Stores the pinned tools of a server, replacing earlier ones.
     ///
     /// # Errors
-    /// Why it cannot be kept, in words.
+    /// A description, if they cannot be stored.
     fn save(&self, server: &ServerName, tools: &PinnedTools) -> Result<(), String>;
 
-    /// Returns what a person does to agree to what a server has now, such as a command.
+    /// Returns instructions for accepting the present tools of a server, such as a command.
     fn how_to_accept(&self, server: &ServerName) -> String;
 }
 
-/// The tools of a server as a person agreed to them.
+/// The tools of a server as a person has accepted them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PinnedTools {
-    /// SHA-256, in hex, of the server's program and arguments, or of its address: at another place
-    /// it is another server.
+    /// SHA-256, in hexadecimal, of the server's program and arguments or of its URL
+    /// ([`ServerConfig::place`]).
     pub place: String,
     /// The tools, as the server described them.
     pub tools: Vec<Value>,
@@ -47,11 +47,11 @@ impl PinnedTools {
         }
     }
 
-    /// The tools, if they are of this server and can be read.
+    /// Returns the tools if they were accepted for this server.
     ///
     /// # Errors
-    /// A tool is not one.
-    pub(super) fn of(self, config: &ServerConfig) -> Result<Option<Vec<Tool>>, String> {
+    /// A description, if a tool cannot be decoded.
+    pub(super) fn into_tools(self, config: &ServerConfig) -> Result<Option<Vec<Tool>>, String> {
         if self.place != config.place() {
             return Ok(None);
         }
@@ -66,9 +66,9 @@ impl PinnedTools {
     }
 }
 
-/// Returns the SHA-256, in hex, of what a person agrees to in a tool: not its icons, nor what it
-/// returns.
-pub(super) fn face(tool: &Tool) -> String {
+/// Returns the SHA-256, in hexadecimal, of the parts of a definition that a person accepts: not
+/// icons, nor the output schema.
+pub(super) fn definition_digest(tool: &Tool) -> String {
     let Tool {
         name,
         title,
@@ -86,13 +86,13 @@ pub(super) fn face(tool: &Tool) -> String {
     ]))
 }
 
-/// A tool that is another than the one that was agreed to.
+/// A tool that differs from the accepted one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangedTool {
-    /// What its server calls it.
+    /// The server's name for the tool.
     pub name: String,
-    /// What was agreed to; `None`: the tool is new.
+    /// The accepted definition. `None`: the tool is new.
     pub before: Option<Value>,
-    /// What it is now; `None`: the tool has gone.
+    /// The present definition. `None`: the tool is gone.
     pub now: Option<Value>,
 }

@@ -1,12 +1,10 @@
-//! A server in a child process: its words are kept apart from its messages, and it does not outlive
-//! us.
+//! A server in a child process.
 //!
-//! Standard output carries messages, one JSON object a line; whatever else is printed there goes to
-//! the log instead of breaking the connection. Standard error goes to the log; its last lines
-//! explain a start that failed.
+//! Standard output carries messages, one JSON object a line; other lines are logged instead of
+//! breaking the connection. Standard error is logged, and its last lines explain a failed start.
 //!
-//! The child has a process group of its own: Ctrl-C at the terminal does not hit it. See
-//! [`super::group`] for how it goes.
+//! The child has its own process group, so Ctrl-C at the terminal does not reach it.
+//! [`super::process_group`] ends it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,71 +18,74 @@ use tokio::process::{ChildStdin, Command};
 use tokio::sync::watch;
 
 use super::config::Child;
-use super::group::Group;
 use super::log::{LINE_BYTES_MAX, ServerLog};
+use super::process_group::ProcessGroup;
 
-/// Bytes of one message. As many as over HTTP.
+/// Most bytes of a message, as many as over HTTP.
 const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Last lines that are kept.
+/// Number of last lines of output that are kept.
 const TAIL_LINES: usize = 8;
-/// Between the reader of standard output and the protocol.
+/// Size of the pipe between the reader of standard output and the protocol.
 const PIPE_BYTES: usize = 64 * 1024;
-/// How long a server may take to end by itself, and then after SIGTERM.
-const PATIENCE: Duration = Duration::from_millis(1_000);
-/// How long is waited for the last words of a server that has gone.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// Time for a server to end by itself, and again after SIGTERM.
+const END_TIMEOUT: Duration = Duration::from_millis(1_000);
+/// Time for reading the last output of a server that has ended.
+const OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// All children of an agent, so that none is forgotten.
+/// All child processes, so that none is left behind.
 #[derive(Debug, Default)]
-pub(super) struct Children(Mutex<Kept>);
+pub(super) struct Children(Mutex<Running>);
 
 #[derive(Debug, Default)]
-struct Kept {
-    groups: Vec<Weak<Group>>,
+struct Running {
+    groups: Vec<Weak<ProcessGroup>>,
     closed: bool,
 }
 
 impl Children {
-    /// Kills those there are, and those that are just being started.
+    /// Kills all children, and those that are being started at this moment.
     pub(super) fn kill(&self) {
-        let mut kept = lock(&self.0);
-        kept.closed = true;
-        kept.groups
+        let mut running_groups = lock(&self.0);
+        running_groups.closed = true;
+        running_groups
+            .groups
             .drain(..)
             .filter_map(|group| group.upgrade())
             .for_each(|group| group.kill());
     }
 
-    fn keep(&self, group: &Arc<Group>) {
-        let mut kept = lock(&self.0);
-        kept.groups.retain(|group| group.strong_count() > 0);
-        if kept.closed {
+    fn register(&self, group: &Arc<ProcessGroup>) {
+        let mut running_groups = lock(&self.0);
+        running_groups
+            .groups
+            .retain(|group| group.strong_count() > 0);
+        if running_groups.closed {
             group.kill();
         } else {
-            kept.groups.push(Arc::downgrade(group));
+            running_groups.groups.push(Arc::downgrade(group));
         }
     }
 }
 
-/// A server that runs here. Dropped, it is killed.
+/// A running server process. It is killed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Process {
-    group: Arc<Group>,
+    group: Arc<ProcessGroup>,
     tail: Arc<Mutex<Tail>>,
-    /// How it ended, once it has.
+    /// The exit status, once it has ended.
     ended: watch::Receiver<Option<String>>,
-    /// Whether everything it said on standard error was read.
-    heard: watch::Receiver<bool>,
+    /// True once standard error was read to its end.
+    output_read: watch::Receiver<bool>,
 }
 
-/// What the protocol reads and writes.
+/// The pipes for the protocol: its input and its output.
 pub(super) type Pipes = (DuplexStream, ChildStdin);
 
 impl Process {
-    /// Starts it.
+    /// Starts the process.
     ///
     /// # Errors
-    /// The program is not there, or cannot be run.
+    /// The program does not exist or cannot be run.
     pub(super) fn spawn(
         child: &Child,
         log: &ServerLog,
@@ -107,27 +108,29 @@ impl Process {
         if let Some(directory) = &child.directory {
             command.current_dir(directory);
         }
-        Group::prepare(&mut command);
+        ProcessGroup::prepare(&mut command);
         let mut running = command.spawn()?;
-        let group = Arc::new(Group::of(&running));
-        children.keep(&group);
+        let group = Arc::new(ProcessGroup::new(&running));
+        children.register(&group);
         let missing = || io::Error::other("it has no standard input or output");
         let stdin = running.stdin.take().ok_or_else(missing)?;
         let stdout = running.stdout.take().ok_or_else(missing)?;
         let stderr = running.stderr.take().ok_or_else(missing)?;
 
         let tail = Arc::<Mutex<Tail>>::default();
-        let words = Words {
+        let output = Output {
             log: log.clone(),
             tail: tail.clone(),
         };
+        // The protocol reads from this pipe and not from the child, so that other lines can be
+        // filtered out.
         let (messages, ours) = tokio::io::duplex(PIPE_BYTES);
-        let noise = words.clone();
+        let noise = output.clone();
         tokio::spawn(async move { forward(stdout, messages, &noise).await });
-        let (all_heard, heard) = watch::channel(false);
+        let (all_read, output_read) = watch::channel(false);
         tokio::spawn(async move {
-            listen(stderr, &words).await;
-            all_heard.send_replace(true);
+            log_lines(stderr, &output).await;
+            all_read.send_replace(true);
         });
         let (how, ended) = watch::channel(None);
         let watched = group.clone();
@@ -139,59 +142,66 @@ impl Process {
                 group,
                 tail,
                 ended,
-                heard,
+                output_read,
             },
             (ours, stdin),
         ))
     }
 
-    /// Waits until it has ended, and says how: `exit status: 1`.
-    pub(super) async fn ended(&mut self) -> String {
+    /// Waits for the end, and returns it as text, such as `exit status: 1`.
+    pub(super) async fn wait_for_end(&mut self) -> String {
         match self.ended.wait_for(Option::is_some).await {
             Ok(how) => how.clone().unwrap_or_default(),
             Err(_) => "unknown".to_owned(),
         }
     }
 
-    /// What is known of it, for whoever has to find out why it does not work.
+    /// Describes the state of the process with its last output, for explaining a failure.
     pub(super) async fn explain(&mut self) -> String {
-        let gone = tokio::time::timeout(LAST_WORDS, self.ended()).await.ok();
-        // Its end, or a wait, may come before its last words were read.
-        let _ = tokio::time::timeout(LAST_WORDS, async {
+        let gone = tokio::time::timeout(OUTPUT_TIMEOUT, self.wait_for_end())
+            .await
+            .ok();
+        // The end may be noticed before the last output was read.
+        let _ = tokio::time::timeout(OUTPUT_TIMEOUT, async {
             if gone.is_some() {
-                let _ = self.heard.wait_for(|heard| *heard).await;
+                let _ = self.output_read.wait_for(|output_read| *output_read).await;
             }
         })
         .await;
-        let mut words = match gone {
+        let mut text = match gone {
             Some(how) => format!("it ended ({how})"),
             None => "it still runs".to_owned(),
         };
         let tail = lock(&self.tail);
         if tail.lines.is_empty() {
-            words.push_str(" and said nothing on standard error");
+            text.push_str(" and said nothing on standard error");
         } else if let Some(reason) = &tail.reason {
-            words.push_str(&format!("; it said: {reason}"));
+            text.push_str(&format!("; it said: {reason}"));
         } else {
             let lines: Vec<&str> = tail.lines.iter().map(String::as_str).collect();
-            words.push_str(&format!("; its last words: {}", lines.join(" | ")));
+            text.push_str(&format!("; its last words: {}", lines.join(" | ")));
         }
-        words
+        text
     }
 
-    /// Waits for an end that was asked for by closing its input; then asks again, then does not
-    /// ask.
+    /// Waits for the process to end after its input was closed, then sends SIGTERM, then kills it.
     pub(super) async fn finish(mut self) {
-        if tokio::time::timeout(PATIENCE, self.ended()).await.is_ok() {
+        if tokio::time::timeout(END_TIMEOUT, self.wait_for_end())
+            .await
+            .is_ok()
+        {
             return;
         }
-        self.group.ask_to_end();
-        if tokio::time::timeout(PATIENCE, self.ended()).await.is_ok() {
+        self.group.terminate();
+        if tokio::time::timeout(END_TIMEOUT, self.wait_for_end())
+            .await
+            .is_ok()
+        {
             return;
         }
         self.group.kill();
-        // A process in an uninterruptible wait cannot be waited for.
-        let _ = tokio::time::timeout(PATIENCE, self.ended()).await;
+        // A process in an uninterruptible wait cannot be killed.
+        let _ = tokio::time::timeout(END_TIMEOUT, self.wait_for_end()).await;
     }
 }
 
@@ -201,25 +211,24 @@ impl Drop for Process {
     }
 }
 
-/// The last lines that a server said.
+/// The last lines of output.
 #[derive(Debug, Default)]
 struct Tail {
     lines: VecDeque<String>,
-    /// The last line that names what is wrong. Behind it, many programs say where they were, at
-    /// length.
+    /// The last line that names an error. Many programs print a long stack trace after it.
     reason: Option<String>,
 }
 
-/// Where words go that are no messages.
+/// The destination of output that is no message.
 #[derive(Clone)]
-struct Words {
+struct Output {
     log: ServerLog,
     tail: Arc<Mutex<Tail>>,
 }
 
-/// Returns whether a line says what is wrong: `Error: Cannot find module 'x'`,
-/// `ModuleNotFoundError: …`, `thread 'main' panicked at …`. A place in a program, or a line of its
-/// source, is none.
+/// Returns true if a line names an error, such as `Error: Cannot find module 'x'`,
+/// `ModuleNotFoundError: …` or `thread 'main' panicked at …`. A position in a program or a line of
+/// source does not.
 fn is_reason(line: &str) -> bool {
     let line = line.trim_start();
     let head = line.split(':').next().unwrap_or_default();
@@ -237,9 +246,9 @@ fn is_reason(line: &str) -> bool {
         || line.ends_with("No such file or directory")
 }
 
-impl Words {
-    fn say(&self, line: &[u8]) {
-        let Some(text) = self.log.say(&String::from_utf8_lossy(line)) else {
+impl Output {
+    fn log_line(&self, line: &[u8]) {
+        let Some(text) = self.log.write(&String::from_utf8_lossy(line)) else {
             return;
         };
         let mut tail = lock(&self.tail);
@@ -253,27 +262,27 @@ impl Words {
     }
 }
 
-/// Reads lines of words to the end.
-async fn listen(stream: impl AsyncRead + Unpin, words: &Words) {
+/// Logs all lines of a stream.
+async fn log_lines(stream: impl AsyncRead + Unpin, output: &Output) {
     let mut lines = Lines::new(stream, LINE_BYTES_MAX);
     while let Ok(Some(line)) = lines.next().await {
-        words.say(line.bytes);
+        output.log_line(line.bytes);
     }
-    words.log.end();
+    output.log.end();
 }
 
-/// Hands messages on; what is none is words. A message that is too large ends the connection:
-/// nobody may wait for an answer that was thrown away.
-async fn forward(stream: impl AsyncRead + Unpin, mut messages: DuplexStream, words: &Words) {
+/// Forwards messages, and logs other lines. A message that is too large ends the connection,
+/// because its request would wait for the answer forever.
+async fn forward(stream: impl AsyncRead + Unpin, mut messages: DuplexStream, output: &Output) {
     let mut lines = Lines::new(stream, MESSAGE_BYTES_MAX);
     while let Ok(Some(line)) = lines.next().await {
         let message = line.bytes.trim_ascii_start().first() == Some(&b'{');
         if !message {
-            words.say(line.bytes);
+            output.log_line(line.bytes);
             continue;
         }
         if line.cut {
-            words.say(
+            output.log_line(
                 format!("sent a message of more than {MESSAGE_BYTES_MAX} bytes; disconnected")
                     .as_bytes(),
             );
@@ -289,7 +298,7 @@ async fn forward(stream: impl AsyncRead + Unpin, mut messages: DuplexStream, wor
     }
 }
 
-/// Lines of bounded length.
+/// A reader of lines of bounded length.
 struct Lines<R> {
     reader: BufReader<R>,
     line: Vec<u8>,
@@ -298,7 +307,7 @@ struct Lines<R> {
 
 struct Line<'a> {
     bytes: &'a [u8],
-    /// Whether its end was thrown away.
+    /// True if the end of the line was dropped.
     cut: bool,
 }
 
@@ -311,7 +320,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// The next line without its end; `None` at the end. A last line without an end counts.
+    /// Returns the next line without its end, `None` at the end of the stream. The last line needs
+    /// no line break.
     async fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         self.line.clear();
         let mut cut = false;
@@ -353,7 +363,7 @@ mod tests {
     async fn a_flood_of_words_is_counted_and_the_last_of_them_are_kept() {
         let logged = Arc::new(Mutex::new(Vec::new()));
         let log = logged.clone();
-        let words = Words {
+        let output = Output {
             log: ServerLog::new(
                 ServerName::new("flood").unwrap(),
                 Arc::new(move |_, line: &str| lock(&log).push(line.to_owned())),
@@ -363,8 +373,8 @@ mod tests {
         let flood: String = (0..100_000)
             .map(|number| format!("line {number}\n"))
             .collect();
-        listen(flood.as_bytes(), &words).await;
-        let (logged, tail) = (lock(&logged), lock(&words.tail));
+        log_lines(flood.as_bytes(), &output).await;
+        let (logged, tail) = (lock(&logged), lock(&output.tail));
         let told = logged.iter().filter(|line| line.starts_with('…'));
         let left_out: usize = told
             .map(|line| line.split(' ').nth(1).unwrap().parse::<usize>().unwrap() - 1)

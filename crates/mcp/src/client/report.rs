@@ -1,5 +1,4 @@
-//! How a server is, and what of it joined: for `/readyz`, for `adjutant tools`, for a library's own
-//! page.
+//! Reports on servers and their tools, for readiness checks and status pages.
 
 use std::fmt;
 
@@ -7,28 +6,27 @@ use adjutant_core::Annotations;
 
 use super::ServerName;
 
-/// How a server is.
+/// The state of a connection to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
-    /// It is being started, and its tools are those that were agreed to before. A call waits for
-    /// it.
+    /// The server is being started, and its tools are those accepted before. A call waits for it.
     Starting,
-    /// It answers.
+    /// The connection is open.
     Connected,
-    /// It was lost and is being brought back.
+    /// The connection was lost and is being restored.
     Restarting {
-        /// Why it was lost.
+        /// The reason for the loss.
         reason: String,
     },
-    /// It could not be started, or could not be brought back. If it once ran, the next call tries
-    /// again.
+    /// The server could not be started or the connection could not be restored. If it once ran, the
+    /// next call tries again.
     Failed {
-        /// Why.
+        /// The reason for the failure.
         reason: String,
     },
-    /// It is switched off.
+    /// The server is disabled by its configuration.
     Disabled,
-    /// It was told to end.
+    /// The server was stopped by [`Servers::stop`](super::Servers::stop).
     Stopped,
 }
 
@@ -45,49 +43,49 @@ impl fmt::Display for Health {
     }
 }
 
-/// A server and its tools.
+/// The state of a server and its tools.
 #[derive(Debug, Clone)]
 pub struct ServerReport {
-    /// What it is called.
+    /// The name under which the server is configured.
     pub name: ServerName,
-    /// The program, or the address without what may be secret in it.
+    /// The program, or the URL without user, password and query.
     pub place: String,
-    /// How it is.
+    /// State of the connection.
     pub health: Health,
-    /// What it calls itself, with its version.
+    /// Name and version of the server's software.
     pub software: Option<String>,
-    /// Tools that joined.
+    /// Tools that the agent can call.
     pub tools: Vec<JoinedTool>,
-    /// Tools that did not.
+    /// Tools that the agent cannot call, with reasons.
     pub left_out: Vec<LeftOut>,
-    /// Tools that came, went or changed since they were agreed to, or since the start if nothing is
-    /// kept ([`Pins`](super::Pins)). One that is another by now is not called, and one that came
-    /// does not join.
+    /// Names of tools that were added, removed or changed since they were accepted, or since the
+    /// start if nothing is pinned ([`Pins`](super::Pins)). They are not called, and new ones are
+    /// not registered.
     pub changed: Vec<String>,
-    /// What looks like a mistake in its configuration.
+    /// Probable mistakes in the configuration.
     pub warnings: Vec<String>,
 }
 
-/// A tool that joined.
+/// A registered tool of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinedTool {
-    /// What it is called here, `server__tool`.
+    /// Our name for the tool, `server__tool`.
     pub name: String,
-    /// What its server calls it.
+    /// The server's name for the tool.
     pub original: String,
-    /// What its server would show to a person.
+    /// The server's title, for people.
     pub title: Option<String>,
-    /// What it does to the world, as far as it is believed.
+    /// The annotations after the rules were applied.
     pub annotations: Annotations,
 }
 
-/// A tool that did not join.
+/// A tool that is not registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
-    /// What its server calls it.
+    /// The server's name for the tool.
     pub original: String,
-    /// Why.
+    /// The reason for the rejection.
     pub reason: String,
-    /// Whether the person's own rules say so, which nobody needs to be told.
+    /// True if the configuration rejects the tool, so that no warning is needed.
     pub by_rule: bool,
 }

@@ -1,18 +1,18 @@
-//! What a tool answered, as our result: structured content first, everything bounded, every cut
-//! told.
+//! Conversion of a tool's result: structured content first, bounded in size, with a note if it was
+//! cut.
 
 use adjutant_core::ToolError;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Value, json};
 
-/// Bytes of a failure's words.
+/// Most bytes of an error message.
 const FAILURE_BYTES_MAX: usize = 4_000;
 
-/// The data of a successful call, or the server's own words of a failed one.
+/// Returns the data of a successful call.
 ///
 /// # Errors
-/// [`ToolError::Failed`] if the server says that it is an error.
-pub(super) fn read(answer: CallToolResult, bytes_max: usize) -> Result<Value, ToolError> {
+/// [`ToolError::Failed`] with the server's message if it reports an error.
+pub(super) fn decode(answer: CallToolResult, bytes_max: usize) -> Result<Value, ToolError> {
     let failed = answer.is_error.unwrap_or(false);
     let data = match answer.structured_content {
         Some(data) => data,
@@ -34,7 +34,7 @@ pub(super) fn read(answer: CallToolResult, bytes_max: usize) -> Result<Value, To
     Ok(bounded(data, bytes_max))
 }
 
-/// One piece of text is that text; anything else a list of what came.
+/// Returns a single text block as text, and anything else as a list of blocks.
 fn content(mut blocks: Vec<ContentBlock>) -> Value {
     if let ([ContentBlock::Text(_)], Some(ContentBlock::Text(only))) =
         (blocks.as_slice(), blocks.first())
@@ -44,8 +44,8 @@ fn content(mut blocks: Vec<ContentBlock>) -> Value {
     Value::Array(blocks.drain(..).map(block).collect())
 }
 
-/// Pictures and sounds are named with their size: as base64 they are noise to a model that reads
-/// text.
+/// Converts a block. Images and audio become a note with their size: as base64 they are noise to a
+/// model that reads text.
 fn block(block: ContentBlock) -> Value {
     match block {
         ContentBlock::Text(text) => json!({ "type": "text", "text": text.text }),
@@ -81,7 +81,7 @@ fn block(block: ContentBlock) -> Value {
     }
 }
 
-/// The list of kinds grows with the protocol.
+/// Returns a note for a kind of content that later protocol versions add.
 fn unknown() -> Value {
     json!({ "type": "unknown", "note": "a kind of content that this client does not know" })
 }
@@ -96,7 +96,7 @@ fn binary(kind: &str, mime_type: &str, base64: &str) -> Value {
     json!({ "type": kind, "mime_type": mime_type, "bytes": bytes, "note": "not text; not passed on" })
 }
 
-/// Data that is too large becomes its beginning, with how much there was.
+/// Replaces data that is too large by its beginning and its size.
 fn bounded(data: Value, bytes_max: usize) -> Value {
     let text = match &data {
         Value::String(text) if text.len() <= bytes_max => return data,
@@ -127,7 +127,7 @@ fn cut_text(text: &str, bytes_max: usize) -> String {
     )
 }
 
-/// At most so many bytes, cut between characters.
+/// Returns at most so many bytes, cut between characters.
 fn beginning(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     fn answer(answer: Value) -> Result<Value, String> {
-        read(serde_json::from_value(answer).unwrap(), 300).map_err(|error| error.to_string())
+        decode(serde_json::from_value(answer).unwrap(), 300).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! One server, kept running: called, watched, brought back.
+//! One server: its connection is supervised, restored after a loss, and used for calls.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,37 +14,36 @@ use rmcp::service::{PeerRequestOptions, RoleClient, ServiceError};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
-use tracing::warn;
+use tracing::{debug, info, warn};
 
-use super::connection::{Connection, Greeting, Means, list};
+use super::connection::{Connection, ConnectionSetup, ServerInfo, list};
 use super::definition::one_line;
-use super::failure::{certainly_not_sent, transport_words, words};
-use super::pins::face;
-use super::{ChangedTool, Health, PinnedTools, Pins, ServerConfig, Via, result};
-use crate::ours;
+use super::failure::{is_certainly_unsent, message, transport_message};
+use super::pins::definition_digest;
+use super::{ChangedTool, Health, PinnedTools, Pins, ServerConfig, Transport, result};
+use crate::extension;
 
-/// How long an answer is waited for after the person stopped the call and the server was told so.
-const AFTER_CANCEL: Duration = Duration::from_secs(2);
-/// Changed tools whose names are told.
+/// Time to wait for an answer after a call was cancelled.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
+/// Most names of changed tools in a notice.
 const NAMED_MAX: usize = 10;
-/// Characters of a name that are told.
+/// Most characters of a name in a notice.
 const NAME_MAX: usize = 64;
-/// The turn's `tool_timeout`, if it is the usual one: a call that waits for its server must not
-/// wait that long.
+/// The default of a turn's `tool_timeout`. A call that waits for its server must end earlier.
 const USUAL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A server and the state it is in.
+/// A server and its state.
 pub(super) struct Server {
     pub(super) config: ServerConfig,
-    means: Means,
+    setup: ConnectionSetup,
     state: watch::Sender<State>,
-    /// What it offered when its tools joined, and what it offers now.
+    /// The tools offered when they were registered, and now.
     offered: Mutex<Offered>,
     pins: Option<Arc<dyn Pins>>,
-    /// Told when there is something that a person should know.
-    has_news: Arc<Notify>,
-    /// A call wants it, though it was given up.
-    wanted: Notify,
+    /// Notified when there is a notice for a person.
+    has_notices: Arc<Notify>,
+    /// Notified when a call needs a server that has failed.
+    restart_requested: Notify,
     stop: CancellationToken,
 }
 
@@ -57,117 +56,126 @@ enum State {
 #[derive(Default)]
 struct Offered {
     software: Option<String>,
-    /// Those that joined: as they were agreed to, if that is kept.
+    /// The registered tools: as they were accepted, if they are pinned.
     tools: Vec<Tool>,
-    /// Those of the last list. `None`: it has not listed any yet.
+    /// The last list of tools, `None` before the first.
     now: Option<Vec<Tool>>,
-    /// Names of tools that came, went or changed since.
+    /// Names of tools that were added, removed or changed since.
     changed: BTreeSet<String>,
-    /// What a person should know, and was not told yet.
-    news: Vec<String>,
-    /// The same of the tools that changed last: a server may change them all the time.
+    /// Notices that were not taken yet.
+    notices: Vec<String>,
+    /// The notice of the last change of tools. Only one is kept: a server may change them all the
+    /// time.
     change: Option<String>,
 }
 
 impl Server {
     pub(super) fn new(
         config: ServerConfig,
-        means: Means,
+        setup: ConnectionSetup,
         pins: Option<Arc<dyn Pins>>,
-        has_news: Arc<Notify>,
+        has_notices: Arc<Notify>,
         stop: CancellationToken,
     ) -> Arc<Self> {
         let (state, _) = watch::channel(State::Down(Health::Disabled));
-        let (offered, wanted) = (Mutex::default(), Notify::new());
+        let (offered, restart_requested) = (Mutex::default(), Notify::new());
         Arc::new(Self {
             config,
-            means,
+            setup,
             state,
             offered,
             pins,
-            has_news,
-            wanted,
+            has_notices,
+            restart_requested,
             stop,
         })
     }
 
-    /// Starts it, and keeps it from then on. Returns the tools that join, and whether it has more
-    /// than are looked at. One whose tools were agreed to before, and that is not required, is not
-    /// waited for: those join.
+    /// Starts and supervises the server. Returns the tools to register, and true if it has more
+    /// than are listed. A server that has pinned tools and is not required is started in the
+    /// background.
     ///
     /// # Errors
-    /// Why it is not there.
+    /// The reason for which it could not be started.
     pub(super) async fn start(self: &Arc<Self>) -> Result<(Vec<Tool>, bool), String> {
         let pinned = match &self.config.unusable {
             Some(reason) => Err(reason.clone()),
             None => self.pinned(),
         };
-        let pinned = pinned.inspect_err(|reason| self.failed(reason))?;
+        let pinned = pinned.inspect_err(|reason| self.set_failed(reason))?;
         if let Some(tools) = &pinned {
             self.offered().tools.clone_from(tools);
             if !self.config.required {
-                self.state.send_replace(State::Down(Health::Starting));
-                tokio::spawn(Arc::clone(self).start_behind());
+                self.set_health(Health::Starting);
+                tokio::spawn(Arc::clone(self).start_in_background());
                 return Ok((tools.clone(), false));
             }
         }
-        let opened = Connection::open(&self.config, &self.means).await;
-        let (connection, greeting) = opened.inspect_err(|reason| self.failed(reason))?;
+        let opened = Connection::open(&self.config, &self.setup).await;
+        let (connection, info) = opened.inspect_err(|reason| self.set_failed(reason))?;
         let (tools, more) = match pinned {
             Some(pinned) => (pinned, false),
             None => {
-                self.offered().tools.clone_from(&greeting.tools);
-                self.agree(&greeting.tools);
-                (greeting.tools.clone(), greeting.more)
+                self.offered().tools.clone_from(&info.tools);
+                self.pin(&info.tools);
+                (info.tools.clone(), info.more)
             }
         };
-        self.greeted(greeting);
-        self.state
-            .send_replace(State::Connected(connection.peer.clone()));
-        tokio::spawn(Arc::clone(self).keep(connection));
+        self.handshake(info);
+        self.set_connected(&connection);
+        tokio::spawn(Arc::clone(self).supervise(connection));
         Ok((tools, more))
     }
 
-    /// Connects for the first time while its tools are offered already.
-    async fn start_behind(self: Arc<Self>) {
+    /// Connects for the first time while the pinned tools are registered already.
+    async fn start_in_background(self: Arc<Self>) {
         let opened = tokio::select! {
-            opened = Connection::open(&self.config, &self.means) => opened,
+            opened = Connection::open(&self.config, &self.setup) => opened,
             () = self.stop.cancelled() => {
-                self.state.send_replace(State::Down(Health::Stopped));
+                self.set_health(Health::Stopped);
                 return;
             }
         };
         let connection = match opened {
-            Ok((connection, greeting)) => {
-                self.greeted(greeting);
+            Ok((connection, info)) => {
+                self.handshake(info);
                 Some(connection)
             }
             Err(reason) => {
-                self.tell(format!("did not start, its tools cannot be used: {reason}"));
+                self.notify(format!("did not start, its tools cannot be used: {reason}"));
                 let mut attempts = self.config.backoff.attempts_max;
-                self.bring_back(reason, &mut attempts).await
+                self.reconnect(reason, &mut attempts).await
             }
         };
         match connection {
             Some(connection) => {
-                self.state
-                    .send_replace(State::Connected(connection.peer.clone()));
-                self.keep(connection).await;
+                self.set_connected(&connection);
+                self.supervise(connection).await;
             }
-            None => drop(self.state.send_replace(State::Down(Health::Stopped))),
+            None => self.set_health(Health::Stopped),
         }
     }
 
-    fn failed(&self, reason: &str) {
-        self.state.send_replace(State::Down(Health::Failed {
-            reason: reason.to_owned(),
-        }));
+    fn set_health(&self, health: Health) {
+        self.state.send_replace(State::Down(health));
     }
 
-    /// The tools that were agreed to; `None`: nothing is kept of this server.
+    fn set_connected(&self, connection: &Connection) {
+        self.state
+            .send_replace(State::Connected(connection.peer.clone()));
+    }
+
+    fn set_failed(&self, reason: &str) {
+        info!(server = %self.config.name, reason, "the MCP server did not start");
+        self.set_health(Health::Failed {
+            reason: reason.to_owned(),
+        });
+    }
+
+    /// Loads the pinned tools, `None` if there are none.
     ///
     /// # Errors
-    /// What is kept cannot be read.
+    /// The stored tools cannot be read.
     fn pinned(&self) -> Result<Option<Vec<Tool>>, String> {
         let Some(pins) = &self.pins else {
             return Ok(None);
@@ -180,14 +188,14 @@ impl Server {
         };
         let pinned = pins.load(&self.config.name).map_err(unreadable)?;
         pinned.map_or(Ok(None), |pinned| {
-            pinned.of(&self.config).map_err(unreadable)
+            pinned.into_tools(&self.config).map_err(unreadable)
         })
     }
 
-    /// Keeps what it offers at its first start.
-    fn agree(&self, tools: &[Tool]) {
+    /// Pins the tools of the first start.
+    fn pin(&self, tools: &[Tool]) {
         let Some(pins) = &self.pins else { return };
-        let news = match pins.save(&self.config.name, &PinnedTools::new(&self.config, tools)) {
+        let notices = match pins.save(&self.config.name, &PinnedTools::new(&self.config, tools)) {
             Ok(()) if tools.len() == 1 => "its 1 tool is accepted as it is now".to_owned(),
             Ok(()) => format!("its {} are accepted as they are now", count(tools.len())),
             Err(reason) => {
@@ -196,29 +204,35 @@ impl Server {
                 )
             }
         };
-        self.tell(news);
+        self.notify(notices);
     }
 
-    fn tell(&self, news: String) {
-        self.offered().news.push(news);
-        self.has_news.notify_one();
+    fn notify(&self, notices: String) {
+        self.offered().notices.push(notices);
+        self.has_notices.notify_one();
     }
 
-    fn greeted(&self, greeting: Greeting) {
-        self.offered().software = greeting.software;
-        self.compare(greeting.tools);
+    fn handshake(&self, info: ServerInfo) {
+        info!(
+            server = %self.config.name,
+            software = info.software.as_deref().unwrap_or("unknown"),
+            tools = info.tools.len(),
+            "connected to the MCP server"
+        );
+        self.offered().software = info.software;
+        self.compare(info.tools);
     }
 
-    /// Takes what a person should know and was not told yet.
-    pub(super) fn news(&self) -> Vec<String> {
+    /// Takes the notices for a person.
+    pub(super) fn take_notices(&self) -> Vec<String> {
         let mut offered = self.offered();
-        let mut news = std::mem::take(&mut offered.news);
-        news.extend(offered.change.take());
-        news
+        let mut notices = std::mem::take(&mut offered.notices);
+        notices.extend(offered.change.take());
+        notices
     }
 
-    /// Returns the tools that are others than those that joined, and all that it has now, to be
-    /// agreed to: of one moment, so that nothing is agreed to that was not shown. `None`: it has
+    /// Returns the tools that differ from those registered, and all present tools to be accepted.
+    /// Both are of one moment, so that a person accepts only what was shown. `None`: the server has
     /// not listed its tools.
     pub(super) fn changes(&self) -> Option<(Vec<ChangedTool>, PinnedTools)> {
         let offered = self.offered();
@@ -244,10 +258,10 @@ impl Server {
         }
     }
 
-    /// Waits until it is in a state like that.
+    /// Waits for a state.
     pub(super) async fn wait_for(&self, wanted: impl Fn(&Health) -> bool) {
         let mut states = self.state.subscribe();
-        // The sender lives in `self`.
+        // The sender lives in `self`, so the channel is open.
         let _ = states
             .wait_for(|state| match state {
                 State::Connected(_) => wanted(&Health::Connected),
@@ -264,11 +278,11 @@ impl Server {
         self.offered().changed.iter().cloned().collect()
     }
 
-    /// The program, or the address without user, password and query.
+    /// Returns the program, or the URL without user, password and query.
     pub(super) fn place(&self) -> String {
         match &self.config.via {
-            Via::Child(child) => child.program.display().to_string(),
-            Via::Remote(remote) => match reqwest::Url::parse(&remote.url) {
+            Transport::Child(child) => child.program.display().to_string(),
+            Transport::Remote(remote) => match reqwest::Url::parse(&remote.url) {
                 Ok(mut url) => {
                     let _ = url.set_username("");
                     let _ = url.set_password(None);
@@ -281,15 +295,15 @@ impl Server {
         }
     }
 
-    /// Calls a tool. The context's trace goes along in `_meta`. `harmless`: nothing can have
-    /// happened, whatever is not known.
+    /// Calls a tool, with the context's trace in `_meta`. `harmless`: the tool changes nothing, so
+    /// a lost answer is no doubt.
     ///
-    /// Cancelled, it tells the server and, unless it is harmless, waits a little for an answer;
-    /// dropped, it tells the server.
+    /// When cancelled, it notifies the server and, unless the tool is harmless, waits a little for
+    /// an answer. When dropped, it notifies the server.
     ///
     /// # Errors
-    /// [`ToolError::Failed`] and [`ToolError::Invalid`] if it was not done or the server says so;
-    /// [`ToolError::Unknown`] if the request was sent and no answer came.
+    /// [`ToolError::Failed`] or [`ToolError::Invalid`] if the call was not carried out or the
+    /// server reports an error; [`ToolError::Unknown`] if the request was sent and no answer came.
     pub(super) async fn call(
         &self,
         tool: &str,
@@ -298,15 +312,17 @@ impl Server {
         context: &ToolContext,
     ) -> Result<Value, ToolError> {
         let server = &self.config.name;
-        self.is_unchanged(tool)?;
+        debug!(%server, tool, "calling a tool of the MCP server");
+        self.check_unchanged(tool)?;
         let peer = self.peer().await.map_err(|reason| {
             warn!(%server, tool, error = reason, "the MCP server is not there; the call was not sent");
             ToolError::failed(format!(
                 "the MCP server {server} is not there ({reason}); nothing was sent to it"
             ))
         })?;
-        // It may have been waited for until here, and may have listed its tools since.
-        self.is_unchanged(tool)?;
+        // The server may have been restarted while this call waited, and may have listed other
+        // tools.
+        self.check_unchanged(tool)?;
         let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         if let Some(trace) = &context.trace {
             params.set_traceparent(&trace.traceparent());
@@ -315,54 +331,55 @@ impl Server {
                 .into_iter()
                 .for_each(|state| params.set_tracestate(state));
         }
-        if is_ours(&peer) {
+        if is_adjutant(&peer) {
             let conversation = context.conversation.to_string();
             params
                 .meta_mut()
                 .get_or_insert_default()
-                .insert(ours::CALLED_IN.to_owned(), conversation.into());
+                .insert(extension::CALLED_IN.to_owned(), conversation.into());
         }
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = peer
             .send_cancellable_request(request, PeerRequestOptions::no_options())
             .await;
-        // The queue in front of the connection was closed: it did not leave this process.
+        // The queue in front of the connection was closed, so the request did not leave this
+        // process.
         let handle = sent.map_err(|_| {
             ToolError::failed(format!(
                 "the MCP server {server} has just gone; nothing was sent to it"
             ))
         })?;
-        let _hearing = self
-            .means
+        let _subscription = self
+            .setup
             .handler
             .progress
-            .by(handle.progress_token.clone(), context.progress.clone());
-        let mut abandoned = Abandoned {
+            .subscribe(handle.progress_token.clone(), context.progress.clone());
+        let mut cancel_on_drop = CancelOnDrop {
             request: Some((peer, handle.id.clone())),
         };
         let mut answer = handle.rx;
         tokio::select! {
             answer = &mut answer => {
-                abandoned.request = None;
-                return self.answered(tool, answer, harmless);
+                cancel_on_drop.request = None;
+                return self.decode_answer(tool, answer, harmless);
             }
             () = context.cancelled.cancelled() => {}
         }
         let what = "it was stopped";
         if harmless {
-            // Whatever became of it, nothing changed. The server is told without waiting for it.
-            drop(abandoned);
-            return Err(self.lost(
+            // A harmless call is not in doubt, so its end need not be awaited.
+            drop(cancel_on_drop);
+            return Err(self.unanswered(
                 &format!("{tool} of the MCP server {server}: {what}"),
                 harmless,
             ));
         }
-        abandoned.tell().await;
-        match tokio::time::timeout(AFTER_CANCEL, answer).await {
-            // An error says that it stopped, not how far it had come.
-            Ok(Ok(Ok(answer))) => self.answered(tool, Ok(Ok(answer)), harmless),
-            Ok(_) => Err(self.lost(&format!("{tool} of the MCP server {server}: {what} half-way"), harmless)),
-            Err(_) => Err(self.lost(
+        cancel_on_drop.cancel().await;
+        match tokio::time::timeout(CANCEL_TIMEOUT, answer).await {
+            // An error says that the call stopped, not how far it had come.
+            Ok(Ok(Ok(answer))) => self.decode_answer(tool, Ok(Ok(answer)), harmless),
+            Ok(_) => Err(self.unanswered(&format!("{tool} of the MCP server {server}: {what} half-way"), harmless)),
+            Err(_) => Err(self.unanswered(
                 &format!(
                     "{tool} of the MCP server {server}: {what}, and the server did not say what became of it"
                 ),
@@ -371,9 +388,11 @@ impl Server {
         }
     }
 
+    /// Checks that the tool is the one that was registered.
+    ///
     /// # Errors
-    /// The tool is another by now than the one that joined.
-    fn is_unchanged(&self, tool: &str) -> Result<(), ToolError> {
+    /// The tool was changed or removed since.
+    fn check_unchanged(&self, tool: &str) -> Result<(), ToolError> {
         if !self.offered().changed.contains(tool) {
             return Ok(());
         }
@@ -391,7 +410,7 @@ impl Server {
         }))
     }
 
-    fn answered(
+    fn decode_answer(
         &self,
         tool: &str,
         answer: Result<Result<ServerResult, ServiceError>, oneshot::error::RecvError>,
@@ -400,18 +419,17 @@ impl Server {
         let server = &self.config.name;
         match answer {
             Ok(Ok(ServerResult::CallToolResult(answer))) => {
-                result::read(answer, self.config.result_bytes_max)
+                result::decode(answer, self.config.result_bytes_max)
             }
             Ok(Ok(ServerResult::InputRequiredResult(_))) => Err(ToolError::failed(format!(
                 "{tool} asks for further input, which is not given here; it was not carried out"
             ))),
-            Ok(Ok(ServerResult::CreateTaskResult(_))) => Err(self.lost(
+            Ok(Ok(ServerResult::CreateTaskResult(_))) => Err(self.unanswered(
                 &format!("the MCP server {server} carries {tool} out later, which cannot be followed here"),
                 harmless,
             )),
             Ok(Ok(_)) => {
-                Err(self
-                    .lost(&format!("the MCP server {server} gave {tool} an answer that is none"), harmless))
+                Err(self.unanswered(&format!("the MCP server {server} gave {tool} an answer that is none"), harmless))
             }
             Ok(Err(ServiceError::McpError(error))) => {
                 let message = one_line(&error.message);
@@ -422,41 +440,41 @@ impl Server {
                     ToolError::failed(format!("the MCP server {server} says: {message}"))
                 })
             }
-            Ok(Err(ServiceError::TransportSend(error))) if certainly_not_sent(&error) => {
+            Ok(Err(ServiceError::TransportSend(error))) if is_certainly_unsent(&error) => {
                 Err(ToolError::failed(format!(
                     "the MCP server {server} did not take the request ({}); it was not carried out",
-                    transport_words(&error)
+                    transport_message(&error)
                 )))
             }
             Ok(Err(error)) => {
-                let words = words(&error);
-                warn!(%server, tool, error = words, "the connection to the MCP server broke before it answered");
-                self.means.handler.log.say(&words);
-                Err(self.lost(
+                let message = message(&error);
+                warn!(%server, tool, error = message, "the connection to the MCP server broke before it answered");
+                self.setup.handler.log.write(&message);
+                Err(self.unanswered(
                     &format!("the connection to the MCP server {server} broke before {tool} was answered"),
                     harmless,
                 ))
             }
             Err(_) => {
                 warn!(%server, tool, "the MCP server ended before it answered");
-                Err(self.lost(&format!("the MCP server {server} ended before it answered {tool}"), harmless))
+                Err(self.unanswered(&format!("the MCP server {server} ended before it answered {tool}"), harmless))
             }
         }
     }
 
-    fn lost(&self, words: &str, harmless: bool) -> ToolError {
+    fn unanswered(&self, message: &str, harmless: bool) -> ToolError {
         if harmless {
             ToolError::failed(format!(
-                "{words}; it changes nothing and can be called again"
+                "{message}; it changes nothing and can be called again"
             ))
         } else {
             ToolError::Unknown {
-                message: format!("{words}; it may or may not have been carried out"),
+                message: format!("{message}; it may or may not have been carried out"),
             }
         }
     }
 
-    /// A connection that answers, if there is one soon.
+    /// Returns an open connection, waiting for one if the server is being started.
     async fn peer(&self) -> Result<Peer<RoleClient>, String> {
         let limit = self.config.timeout.unwrap_or(USUAL_TIMEOUT);
         let patience = self.config.start_timeout.min(limit / 2);
@@ -467,8 +485,8 @@ impl Server {
         );
         let settled = async {
             if given_up {
-                self.wanted.notify_one();
-                // From given up to being brought back.
+                self.restart_requested.notify_one();
+                // The state changes from failed to restarting first.
                 let _ = states.changed().await;
             }
             states
@@ -493,66 +511,68 @@ impl Server {
         }
     }
 
-    /// Watches a connection, and makes a new one when it is lost.
-    async fn keep(self: Arc<Self>, mut connection: Connection) {
+    /// Supervises a connection, and reconnects after a loss.
+    async fn supervise(self: Arc<Self>, mut connection: Connection) {
         let mut attempts = 0;
         loop {
             let began = Instant::now();
             let reason = loop {
                 tokio::select! {
-                    reason = connection.ended() => break reason,
-                    () = self.means.handler.tools_changed.notified() => self.look_again(&connection.peer).await,
+                    reason = connection.wait_for_end() => break reason,
+                    () = self.setup.handler.tools_changed.notified() => self.reload_tools(&connection.peer).await,
                     () = self.stop.cancelled() => {
                         connection.close().await;
-                        self.state.send_replace(State::Down(Health::Stopped));
+                        self.set_health(Health::Stopped);
                         return;
                     }
                 }
             };
-            self.means.handler.log.say(&format!("lost: {reason}"));
+            self.setup.handler.log.write(&format!("lost: {reason}"));
+            // Without this, a server that crashes once a day would be given up after some days.
             if began.elapsed() >= self.config.backoff.good_after {
                 attempts = 0;
             }
-            let Some(next) = self.bring_back(reason, &mut attempts).await else {
-                self.state.send_replace(State::Down(Health::Stopped));
+            let Some(next) = self.reconnect(reason, &mut attempts).await else {
+                self.set_health(Health::Stopped);
                 return;
             };
             connection = next;
-            self.state
-                .send_replace(State::Connected(connection.peer.clone()));
+            self.set_connected(&connection);
         }
     }
 
-    /// Tries until it is there again; given up, waits for somebody who wants it. `None`: stopped.
-    async fn bring_back(&self, mut reason: String, attempts: &mut u32) -> Option<Connection> {
+    /// Reconnects; after too many failures, waits until a call needs the server. `None`: stopped.
+    async fn reconnect(&self, mut reason: String, attempts: &mut u32) -> Option<Connection> {
         loop {
             let pause = if *attempts < self.config.backoff.attempts_max {
                 *attempts += 1;
-                self.state.send_replace(State::Down(Health::Restarting {
+                self.set_health(Health::Restarting {
                     reason: reason.clone(),
-                }));
-                self.config.backoff.pause(*attempts)
+                });
+                let pause = self.config.backoff.pause(*attempts);
+                info!(server = %self.config.name, attempt = *attempts, ?pause, reason, "reconnecting to the MCP server");
+                pause
             } else {
-                self.state.send_replace(State::Down(Health::Failed {
+                self.set_health(Health::Failed {
                     reason: reason.clone(),
-                }));
+                });
                 tokio::select! {
-                    () = self.wanted.notified() => {}
+                    () = self.restart_requested.notified() => {}
                     () = self.stop.cancelled() => return None,
                 }
-                self.state.send_replace(State::Down(Health::Restarting {
+                self.set_health(Health::Restarting {
                     reason: reason.clone(),
-                }));
+                });
                 Duration::ZERO
             };
             let opened = async {
                 tokio::time::sleep(pause).await;
-                Connection::open(&self.config, &self.means).await
+                Connection::open(&self.config, &self.setup).await
             };
             tokio::select! {
                 opened = opened => match opened {
-                    Ok((connection, greeting)) => {
-                        self.greeted(greeting);
+                    Ok((connection, info)) => {
+                        self.handshake(info);
                         return Some(connection);
                     }
                     Err(error) => reason = error,
@@ -562,36 +582,36 @@ impl Server {
         }
     }
 
-    /// Asks for the tools again: a server may say that they changed when they did not.
-    async fn look_again(&self, peer: &Peer<RoleClient>) {
-        let listed = tokio::select! {
-            listed = tokio::time::timeout(self.config.start_timeout, list(peer)) => listed,
+    /// Lists the tools again. A server may announce a change without one.
+    async fn reload_tools(&self, peer: &Peer<RoleClient>) {
+        let is_listed = tokio::select! {
+            is_listed = tokio::time::timeout(self.config.start_timeout, list(peer)) => is_listed,
             () = self.stop.cancelled() => return,
         };
-        match listed {
+        match is_listed {
             Ok(Ok((tools, _))) => self.compare(tools),
             Ok(Err(error)) => {
-                self.means.handler.log.say(&words(&error));
+                self.setup.handler.log.write(&message(&error));
             }
             Err(_) => {
-                self.means
+                self.setup
                     .handler
                     .log
-                    .say("does not list its tools any more");
+                    .write("does not list its tools any more");
             }
         }
     }
 
-    /// Finds out which tools are others than those that joined.
+    /// Compares the present tools with those registered.
     fn compare(&self, now: Vec<Tool>) {
         let mut offered = self.offered();
-        let faces = |tools: &[Tool]| -> BTreeSet<(String, String)> {
+        let digests = |tools: &[Tool]| -> BTreeSet<(String, String)> {
             tools
                 .iter()
-                .map(|tool| (tool.name.to_string(), face(tool)))
+                .map(|tool| (tool.name.to_string(), definition_digest(tool)))
                 .collect()
         };
-        let (then, today) = (faces(&offered.tools), faces(&now));
+        let (then, today) = (digests(&offered.tools), digests(&now));
         let changed: BTreeSet<String> = then
             .symmetric_difference(&today)
             .map(|(name, _)| name.clone())
@@ -613,7 +633,7 @@ impl Server {
                 names.join(", "),
                 pins.how_to_accept(&self.config.name)
             ));
-            self.has_news.notify_one();
+            self.has_notices.notify_one();
         }
         offered.changed = changed;
         offered.now = Some(now);
@@ -624,14 +644,14 @@ impl Server {
     }
 }
 
-/// Returns whether a server is one of ours, which has to know in which conversation its agent may
-/// be asked by itself.
-fn is_ours(peer: &Peer<RoleClient>) -> bool {
+/// Returns true if the server is one of ours, which has to know the conversation of the calling
+/// agent.
+fn is_adjutant(peer: &Peer<RoleClient>) -> bool {
     let info = peer.peer_info();
     let experimental = info
         .as_ref()
         .and_then(|info| info.capabilities.experimental.as_ref());
-    experimental.is_some_and(|known| known.contains_key(ours::SERVER))
+    experimental.is_some_and(|known| known.contains_key(extension::SERVER))
 }
 
 fn count(tools: usize) -> String {
@@ -642,34 +662,34 @@ fn count(tools: usize) -> String {
     }
 }
 
-/// A request nobody waits for any more: the server is told, once.
-struct Abandoned {
+/// A request that is cancelled at the server when this is dropped.
+struct CancelOnDrop {
     request: Option<(Peer<RoleClient>, RequestId)>,
 }
 
-impl Abandoned {
-    /// Written out by hand: the library's own notification also throws away the answer, if one
-    /// comes all the same.
-    fn tell(&mut self) -> impl Future<Output = ()> + Send + use<> {
+impl CancelOnDrop {
+    /// Sends the cancellation by hand: the library's own function also discards an answer that
+    /// still comes.
+    fn cancel(&mut self) -> impl Future<Output = ()> + Send + use<> {
         let request = self.request.take();
         async move {
             if let Some((peer, id)) = request {
                 let params = json!({ "requestId": id, "reason": "nobody waits for it any more" });
                 let told = CustomNotification::new("notifications/cancelled", Some(params));
                 let told = peer.send_notification(ClientNotification::CustomNotification(told));
-                // A server that has gone needs not be told.
-                let _ = tokio::time::timeout(AFTER_CANCEL, told).await;
+                // A server that has gone needs no cancellation.
+                let _ = tokio::time::timeout(CANCEL_TIMEOUT, told).await;
             }
         }
     }
 }
 
-impl Drop for Abandoned {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         if self.request.is_some()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            runtime.spawn(self.tell());
+            runtime.spawn(self.cancel());
         }
     }
 }

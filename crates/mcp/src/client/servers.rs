@@ -1,4 +1,4 @@
-//! All servers of an agent.
+//! All MCP servers of an agent.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,56 +6,56 @@ use std::sync::Arc;
 use adjutant_core::{CancellationToken, Permission, Policy, Tool};
 use futures::future::join_all;
 use tokio::sync::Notify;
+use tracing::info;
 
-use super::config::{Injected, listed};
-use super::connection::{Means, TOOLS_MAX};
-use super::definition::judge;
-use super::handler::{Handler, Heard};
+use super::config::{Injected, is_listed};
+use super::connection::{ConnectionSetup, TOOLS_MAX};
+use super::definition::accept_tool;
+use super::handler::{Handler, ProgressListeners};
 use super::log::ServerLog;
 use super::process::Children;
 use super::report::{Health, JoinedTool, LeftOut, ServerReport};
 use super::server::Server;
 use super::tool::ForeignTool;
-use super::{ChangedTool, PinnedTools, Pins, ServerConfig, ServerName, Via, names};
+use super::{ChangedTool, PinnedTools, Pins, ServerConfig, ServerName, Transport, names};
 
-/// Where a server's own words go: its standard error, and what it logs. Never standard output.
+/// A function that receives the servers' output: standard error, and log messages.
 pub type Log = Arc<dyn Fn(&ServerName, &str) + Send + Sync>;
 
-/// What servers need from whoever starts them.
+/// Shared resources for connecting to servers.
 #[derive(Clone)]
-pub struct Surroundings {
-    /// For remote servers; `None`: there are none. It must not follow redirects to other hosts:
-    /// headers may be secret.
+pub struct ClientOptions {
+    /// Client for remote servers; `None` if there are none. It must not follow redirects to other
+    /// hosts, because headers may be secret.
     pub http: Option<reqwest::Client>,
-    /// For their words.
+    /// Receives the servers' output.
     pub log: Log,
-    /// What a person agreed to of their tools. `None`: nothing is kept, and each start takes the
-    /// tools as they are.
+    /// The accepted tools. `None`: each start accepts the tools as they are.
     pub pins: Option<Arc<dyn Pins>>,
 }
 
-/// A server that is required is not there.
+/// The error for a required server that did not start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the MCP server {server} is required and did not start: {reason}")]
 pub struct StartError {
-    /// Which.
+    /// The required server that did not start.
     pub server: ServerName,
-    /// Why, with the last words of its standard error.
+    /// The reason, with its last lines of standard error.
     pub reason: String,
 }
 
-/// Connections to MCP servers, and the tools they offered.
+/// Connections to MCP servers, and the tools they offer. See the [module](super) for an example.
 ///
-/// Keep it as long as the agent: dropped, it kills the children at once and the tools answer that
-/// their server has gone. [`Servers::stop`] takes leave first.
+/// Keep this as long as the agent. When it is dropped, child processes are killed at once, and
+/// calls of the tools fail. [`Servers::stop`] ends them gracefully.
 pub struct Servers {
     all: Vec<Entry>,
     children: Arc<Children>,
-    has_news: Arc<Notify>,
+    has_notices: Arc<Notify>,
     stop: CancellationToken,
 }
 
-/// The tools that join, and whether there are more; or why it is not there.
+/// The tools to register, and true if there are more; or the reason for a failure.
 type Started = Result<(Vec<rmcp::model::Tool>, bool), String>;
 
 #[derive(Clone)]
@@ -67,41 +67,40 @@ struct Entry {
 }
 
 impl Servers {
-    /// Starts all that are not disabled, at the same time; each has its own bound. One that does
-    /// not come has no tools, and its [`ServerReport`] says why. One whose tools were agreed to
-    /// before ([`Pins`]) has those, is started behind this call, and a call of a tool waits for it;
-    /// see [`Servers::settled`].
+    /// Starts all servers that are not disabled, concurrently, each within its own timeout. A
+    /// server that fails has no tools, and its [`ServerReport`] says why. A server with pinned
+    /// tools ([`Pins`]) is started in the background: its tools are registered at once, and a call
+    /// waits for it. See [`Servers::settled`].
     ///
     /// # Errors
-    /// [`StartError`] for the first that is required and does not come. The others are stopped
-    /// again.
+    /// [`StartError`] for the first required server that fails. The others are stopped again.
     pub async fn start(
         configs: Vec<ServerConfig>,
-        surroundings: Surroundings,
+        options: ClientOptions,
     ) -> Result<Self, StartError> {
         let children = Arc::new(Children::default());
         let stop = CancellationToken::new();
-        // From here on, dropping it ends whatever was started.
+        // From here on, dropping it ends every server that was started.
         let mut servers = Self {
             all: Vec::new(),
             children,
-            has_news: Arc::default(),
+            has_notices: Arc::default(),
             stop,
         };
         let starting = configs
             .into_iter()
-            .map(|config| servers.start_one(config, &surroundings));
+            .map(|config| servers.start_one(config, &options));
         let started = join_all(starting.collect::<Vec<_>>()).await;
         let mut taken = BTreeSet::new();
-        for (server, greeting) in started {
+        for (server, info) in started {
             let mut entry = Entry {
                 server,
                 joined: Vec::new(),
                 left_out: Vec::new(),
                 warnings: Vec::new(),
             };
-            match greeting {
-                Some(Ok((tools, more))) => entry.join(tools, more, &mut taken),
+            match info {
+                Some(Ok((tools, more))) => entry.add_tools(tools, more, &mut taken),
                 Some(Err(reason)) if entry.server.config.required => {
                     return Err(StartError {
                         server: entry.server.config.name.clone(),
@@ -118,52 +117,53 @@ impl Servers {
     fn start_one(
         &self,
         config: ServerConfig,
-        surroundings: &Surroundings,
+        options: &ClientOptions,
     ) -> impl Future<Output = (Arc<Server>, Option<Started>)> + use<> {
         let handler = Handler {
-            log: ServerLog::new(config.name.clone(), surroundings.log.clone()),
+            log: ServerLog::new(config.name.clone(), options.log.clone()),
             tools_changed: Arc::new(Notify::new()),
-            progress: Heard::default(),
+            progress: ProgressListeners::default(),
         };
-        let means = Means {
-            http: surroundings.http.clone(),
+        let setup = ConnectionSetup {
+            http: options.http.clone(),
             handler,
             children: self.children.clone(),
         };
         let disabled = config.disabled;
-        let pins = surroundings.pins.clone();
+        let pins = options.pins.clone();
         let server = Server::new(
             config,
-            means,
+            setup,
             pins,
-            self.has_news.clone(),
+            self.has_notices.clone(),
             self.stop.clone(),
         );
         async move {
-            let greeting = if disabled {
+            let info = if disabled {
                 None
             } else {
                 Some(server.start().await)
             };
-            (server, greeting)
+            (server, info)
         }
     }
 
-    /// The tools that joined, for [`adjutant_core::ToolRegistry::register`].
+    /// Returns the tools to register with [`adjutant_core::ToolRegistry::register`].
     #[must_use]
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let all = self.all.iter().flat_map(|entry| &entry.joined);
         all.map(|tool| Arc::clone(tool) as Arc<dyn Tool>).collect()
     }
 
-    /// The same policy with what the servers' `confirm` lists ask for.
+    /// Adds rules to the policy that require confirmation for the tools in the servers' `confirm`
+    /// lists.
     #[must_use]
-    pub fn confirmed(&self, policy: Policy) -> Policy {
+    pub fn require_confirmations(&self, policy: Policy) -> Policy {
         let confirmed = self
             .all
             .iter()
             .flat_map(|entry| &entry.joined)
-            .filter(|tool| listed(&tool.server.config.rules.confirm, &tool.joined.original));
+            .filter(|tool| is_listed(&tool.server.config.rules.confirm, &tool.joined.original));
         confirmed.fold(policy, |policy, tool| {
             policy.rule(
                 tool.joined.definition.name.as_str(),
@@ -173,21 +173,21 @@ impl Servers {
         })
     }
 
-    /// How each server is, and which of its tools joined.
+    /// Returns the state of each server, and its tools.
     #[must_use]
     pub fn report(&self) -> Vec<ServerReport> {
         self.all.iter().map(Entry::report).collect()
     }
 
-    /// Returns what tells, whenever it is asked, how each server is: for whoever has no access to
-    /// the servers themselves.
-    pub fn reporting(&self) -> impl Fn() -> Vec<ServerReport> + Send + Sync + use<> {
+    /// Returns a function that reports the current state of each server, for code without access to
+    /// the servers.
+    pub fn reporter(&self) -> impl Fn() -> Vec<ServerReport> + Send + Sync + use<> {
         let all = self.all.clone();
         move || all.iter().map(Entry::report).collect()
     }
 
-    /// Tells, whenever it is asked, which of the required servers do not answer: for whoever says
-    /// that a service is ready.
+    /// Returns a function that lists the required servers that are not connected now, for a
+    /// readiness check.
     pub fn missing(&self) -> impl Fn() -> Vec<ServerName> + Send + Sync + use<> {
         let required = self
             .all
@@ -203,7 +203,7 @@ impl Servers {
         }
     }
 
-    /// Waits until every server that is started behind [`Servers::start`] has come or failed, each
+    /// Waits until every server that is started in the background has connected or failed, each
     /// within its `start_timeout`.
     pub async fn settled(&self) {
         let all = self
@@ -213,58 +213,55 @@ impl Servers {
         join_all(all.collect::<Vec<_>>()).await;
     }
 
-    /// Takes what a person should know of the servers and was not told yet: what was agreed to,
-    /// what changed, which did not come.
+    /// Takes the notices for a person: tools that were accepted or have changed, servers that
+    /// failed.
     #[must_use]
-    pub fn news(&self) -> Vec<(ServerName, String)> {
+    pub fn notices(&self) -> Vec<(ServerName, String)> {
         let of = |entry: &Entry| {
             let name = entry.server.config.name.clone();
             entry
                 .server
-                .news()
+                .take_notices()
                 .into_iter()
-                .map(move |news| (name.clone(), news))
+                .map(move |notices| (name.clone(), notices))
                 .collect::<Vec<_>>()
         };
         self.all.iter().flat_map(of).collect()
     }
 
-    /// Waits until there is something that [`Servers::news`] returns, and takes it. For one caller
-    /// at a time.
-    pub async fn next_news(&self) -> Vec<(ServerName, String)> {
+    /// Waits for notices and takes them. For one caller at a time.
+    pub async fn next_notices(&self) -> Vec<(ServerName, String)> {
         loop {
-            let news = self.news();
-            if !news.is_empty() {
-                return news;
+            let notices = self.notices();
+            if !notices.is_empty() {
+                return notices;
             }
-            self.has_news.notified().await;
+            self.has_notices.notified().await;
         }
     }
 
-    /// Returns the tools of a server that are others than those that joined, and all that it has
-    /// now, to be kept by [`Pins::save`] once a person has agreed to them. `None`: there is no such
-    /// server, or it has not listed its tools.
+    /// Returns the tools of a server that differ from those registered, and all its present tools,
+    /// for [`Pins::save`] once a person has accepted them. `None`: there is no such server, or it
+    /// has not listed its tools.
     #[must_use]
     pub fn changes(&self, name: &ServerName) -> Option<(Vec<ChangedTool>, PinnedTools)> {
-        self.all
-            .iter()
-            .find(|entry| entry.server.config.name == *name)?
-            .server
-            .changes()
+        self.find(name)?.server.changes()
     }
 
-    /// Waits until a server is in a state like that. Returns at once if there is no such server.
+    /// Waits until a server's state matches. Returns at once if there is no such server.
     pub async fn wait_for(&self, name: &ServerName, wanted: impl Fn(&Health) -> bool) {
-        if let Some(entry) = self
-            .all
-            .iter()
-            .find(|entry| entry.server.config.name == *name)
-        {
+        if let Some(entry) = self.find(name) {
             entry.server.wait_for(wanted).await;
         }
     }
 
-    /// Takes leave of all servers and waits, at most some seconds, until the children are gone.
+    fn find(&self, name: &ServerName) -> Option<&Entry> {
+        self.all
+            .iter()
+            .find(|entry| entry.server.config.name == *name)
+    }
+
+    /// Closes all connections and waits, at most some seconds, until child processes have ended.
     pub async fn stop(self) {
         self.stop.cancel();
         let gone = self
@@ -273,7 +270,7 @@ impl Servers {
             .filter(|entry| entry.server.health() == Health::Connected)
             .map(|entry| entry.server.wait_for(|health| *health == Health::Stopped));
         join_all(gone.collect::<Vec<_>>()).await;
-        // The rest is done by dropping it.
+        // Dropping it ends the rest.
     }
 }
 
@@ -291,7 +288,7 @@ impl std::fmt::Debug for Servers {
 }
 
 impl Entry {
-    fn join(
+    fn add_tools(
         &mut self,
         mut tools: Vec<rmcp::model::Tool>,
         more: bool,
@@ -303,7 +300,7 @@ impl Entry {
                 "it has more than {TOOLS_MAX} tools; only the first are looked at"
             ));
         }
-        // Whatever order the server has today: numbers that tell names apart must not move.
+        // Sorted, because the numbers that make names unique must not depend on the server's order.
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         let offered: Vec<String> = tools.iter().map(|tool| tool.name.to_string()).collect();
         for tool in tools {
@@ -320,8 +317,8 @@ impl Entry {
                 });
                 continue;
             }
-            let name = names::fresh(&config.name, &tool.name, taken);
-            match judge(&config.name, &name, &tool, &config.rules) {
+            let name = names::unique(&config.name, &tool.name, taken);
+            match accept_tool(&config.name, &name, &tool, &config.rules) {
                 Ok(joined) => {
                     self.joined.push(Arc::new(ForeignTool {
                         server: Arc::clone(&self.server),
@@ -329,19 +326,24 @@ impl Entry {
                     }));
                 }
                 Err(left_out) => {
+                    if !left_out.by_rule {
+                        info!(server = %config.name, tool = left_out.original, reason = left_out.reason, "the tool's definition was rejected");
+                    }
+                    // The name is free for another tool that is accepted.
                     taken.remove(&name);
                     self.left_out.push(left_out);
                 }
             }
         }
         self.warnings.extend(self.unmatched(&offered));
-        if let Via::Remote(remote) = &config.via {
+        if let Transport::Remote(remote) = &config.via {
             self.warnings
-                .extend(exposed(remote.bearer.is_some(), &remote.url).map(str::to_owned));
+                .extend(warning_for_token(remote.bearer.is_some(), &remote.url).map(str::to_owned));
         }
     }
 
-    /// Names in rules that no tool has: a misspelt `deny` must not be believed in silence.
+    /// Returns warnings for names in rules that no tool has: a misspelt `deny` must not go
+    /// unnoticed.
     fn unmatched(&self, offered: &[String]) -> Vec<String> {
         let rules = &self.server.config.rules;
         let lists: [(&str, &[String]); 6] = [
@@ -402,13 +404,14 @@ impl Entry {
     }
 }
 
-/// What is to be known about where a token is sent, if others can read it there.
-fn exposed(has_token: bool, url: &str) -> Option<&'static str> {
-    (has_token && !safe(url)).then_some("its token travels unencrypted: the url is not https")
+/// Returns a warning if a token is sent unencrypted.
+fn warning_for_token(has_token: bool, url: &str) -> Option<&'static str> {
+    (has_token && !is_private(url)).then_some("its token travels unencrypted: the url is not https")
 }
 
-/// Whether what is sent there can be read by nobody else.
-fn safe(url: &str) -> bool {
+/// Returns true if requests to the URL cannot be read by others: it uses HTTPS, or a loopback
+/// address.
+fn is_private(url: &str) -> bool {
     let Ok(url) = reqwest::Url::parse(url) else {
         return false;
     };
@@ -424,7 +427,7 @@ fn safe(url: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::exposed;
+    use super::warning_for_token;
 
     #[test]
     fn a_token_in_the_open_is_warned_of() {
@@ -434,10 +437,10 @@ mod tests {
             "http://localhost.example.com/mcp",
         ] {
             assert!(
-                exposed(true, url).is_some_and(|words| words.contains("unencrypted")),
+                warning_for_token(true, url).is_some_and(|words| words.contains("unencrypted")),
                 "{url}"
             );
-            assert_eq!(exposed(false, url), None, "{url}");
+            assert_eq!(warning_for_token(false, url), None, "{url}");
         }
         for url in [
             "https://mcp.example.com",
@@ -445,7 +448,7 @@ mod tests {
             "http://127.0.0.9",
             "http://[::1]:80/",
         ] {
-            assert_eq!(exposed(true, url), None, "{url}");
+            assert_eq!(warning_for_token(true, url), None, "{url}");
         }
     }
 }

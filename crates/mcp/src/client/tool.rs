@@ -1,4 +1,4 @@
-//! One tool of a server, as an agent sees it.
+//! The tool of a server as a tool of the agent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,20 +9,19 @@ use adjutant_core::{
 };
 use serde_json::Value;
 
-use super::definition::{Joining, one_line};
+use super::definition::{AcceptedTool, one_line};
 use super::server::Server;
 
-/// A tool that a server has.
+/// A tool that is called at its server.
 pub(super) struct ForeignTool {
     pub(super) server: Arc<Server>,
-    pub(super) joined: Joining,
+    pub(super) joined: AcceptedTool,
 }
 
 impl ForeignTool {
-    /// Returns what the person is asked about:
-    /// `Create an issue (github: create_issue) with title “…”`. They see whose it is, the server's
-    /// own name of it unless its title says the same, and all of its arguments: a yes is to
-    /// everything that runs.
+    /// Returns the text of a confirmation, such as `Create an issue (github: create_issue) with
+    /// title “…”`: the server, its own name for the tool unless the title says the same, and all
+    /// arguments, because a person approves the whole call.
     fn preview(&self, arguments: &Arguments) -> String {
         let server = &self.server.config.name;
         let name = one_line(&self.joined.original);
@@ -53,7 +52,7 @@ impl Tool for ForeignTool {
         mut arguments: Arguments,
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
         for (what, argument) in &self.joined.inject {
-            // Whatever the model managed to send in its place is overwritten.
+            // Overwrites an argument that the model sent although it is hidden.
             arguments.insert(argument.clone(), Value::String(what.value(context)));
         }
         let harmless = self.joined.definition.annotations.effect() == Effect::None;

@@ -1,5 +1,4 @@
-//! The common parts of every call of a client: the request it came with, its name, and how it may
-//! fail.
+//! Common parts of all calls: the HTTP request, the idempotency key, and errors.
 
 use adjutant_core::InputId;
 use adjutant_core::port::StoreError;
@@ -12,20 +11,19 @@ use tracing::Span;
 
 use super::result::failed;
 
-/// The member of a request's `_meta` with which a client names it.
+/// The member of a request's `_meta` with the client's idempotency key.
 const IDEMPOTENCY_KEY: &str = "idempotencyKey";
-/// A client's own name for a request may be this long, in bytes.
+/// Most bytes of an idempotency key.
 const IDEMPOTENCY_KEY_MAX: usize = 200;
 
-/// Returns the span of the HTTP request that a client's request came with, which the service left
-/// in it.
-pub(super) fn span_of(context: &RequestContext<RoleServer>) -> Option<Span> {
+/// Returns the span of the HTTP request, which the service has put into its extensions.
+pub(super) fn request_span(context: &RequestContext<RoleServer>) -> Option<Span> {
     context.extensions.get::<Parts>()?.extensions.get().cloned()
 }
 
-/// Returns a context that ends when the client cancels its request, and knows the HTTP request that
-/// it came with.
-pub(super) fn in_request(run: RunContext, context: &RequestContext<RoleServer>) -> RunContext {
+/// Returns a context that is cancelled with the client's request, and has the id and trace of the
+/// HTTP request.
+pub(super) fn with_request(run: RunContext, context: &RequestContext<RoleServer>) -> RunContext {
     let mut run = RunContext {
         cancelled: context.ct.clone(),
         ..run
@@ -40,11 +38,10 @@ pub(super) fn in_request(run: RunContext, context: &RequestContext<RoleServer>) 
     run
 }
 
-/// Returns what the client calls its request, in `_meta`: sent again with the same one, it is the
-/// same call.
+/// Returns the idempotency key in `_meta`: a repeated request with the same one is the same call.
 ///
 /// # Errors
-/// It is not text of a fitting length.
+/// It is no text, or too long.
 pub(super) fn idempotency_key(
     context: &RequestContext<RoleServer>,
 ) -> Result<Option<InputId>, &'static str> {
@@ -58,9 +55,9 @@ pub(super) fn idempotency_key(
     }
 }
 
-/// Says why a call came to nothing. What is wrong with the store is told to whoever runs the
-/// server, and not to the client.
-pub(super) fn failed_to_run(error: &RunError, report: &dyn Fn(&RunError)) -> CallToolResult {
+/// Returns the result of a call that failed. Errors of the store go to the operator, and not to the
+/// client.
+pub(super) fn run_failed(error: &RunError, report: &dyn Fn(&RunError)) -> CallToolResult {
     match error {
         RunError::Store(StoreError::Reused) => {
             failed("nothing was done: this idempotencyKey was used before, for another call")

@@ -1,23 +1,23 @@
-//! An agent's tools and the agent itself for MCP clients, over any transport, with the
-//! conversations of their user to be read and ways to begin.
+//! An MCP server for an agent: its tools, the agent itself as a tool, the user's conversations as
+//! resources, and prompts to start with. Works over any transport.
 //!
-//! A call is one of `Agent::call_tool`: it passes the same gate and journal as a model's. For whom
-//! is settled when the session is opened, and nothing in a message can change it. What a person has
-//! to confirm is confirmed by a person: through the client, if it can ask them, else on the page or
-//! with `adjutant pending`.
+//! A call is one of `Agent::call_tool` and passes the same gate and journal as a model's. The user
+//! is fixed when the session is opened; no message can change it. Confirmations are answered by a
+//! person: through the client, if it can ask its user, otherwise on the page or with `adjutant
+//! pending`.
 
-mod ask; // whether the person agrees, and how they can be asked
-mod begin; // whether a turn may begin
-mod call; // what every call has in common
-mod describe; // a tool as MCP declares it
-mod own_tool; // the agent itself as a tool
-mod progress; // a client is told that a call runs
-mod prompts; // ways to begin
-mod resources; // conversations to be read
-mod result; // what came of a call, as MCP says it
+mod ask_tool; // the agent itself as a tool
+mod call; // idempotency key, HTTP request, errors
+mod confirmation; // asking the user for confirmation
+mod declaration; // tools as clients see them
+mod progress; // progress notifications
+mod prompts; // prompts to start with
+mod resources; // conversations as resources
+mod result; // results of calls
 mod session; // one client
-mod stdio; // over standard input and output
-mod turn; // a turn that a client asks for
+mod stdio; // standard input and output as transport
+mod turn;
+mod turn_hooks; // callbacks at start and end of a turn
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,38 +28,45 @@ use adjutant_runtime::{Agent, RunError};
 use rmcp::model::{Implementation, JsonObject, ServerCapabilities, ServerConfig};
 use tokio_util::task::TaskTracker;
 
-use crate::ours;
+use crate::extension;
 
-pub use begin::{Begin, Ended};
 pub use session::Session;
 pub use stdio::{StdioError, serve_stdio};
+pub use turn_hooks::{BeginTurn, TurnEnded};
 
-/// Time that a person has to confirm a call.
+/// Default time for a client to ask its user.
 const CONFIRMATION: Duration = Duration::from_secs(120);
-/// How many tools `tools/list` gives at once.
+/// Default number of tools in a page of `tools/list`.
 const PAGE: usize = 50;
 
 /// An agent as an MCP server. Cheap to clone; one for all sessions of a process.
+///
+/// # Examples
+/// ```
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// use adjutant_core::UserId;
+/// use adjutant_mcp::server::McpServer;
+/// use adjutant_runtime::Agent;
+///
+/// # fn agent() -> Option<Agent> { None }
+/// # let Some(agent) = agent() else { return };
+/// let server = McpServer::builder(agent).page(20).build();
+/// let session = server.session(UserId::local());
+/// assert_eq!(session.user(), &UserId::local());
+/// # });
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct McpServer {
-    shared: Arc<Shared>,
+    shared: Arc<McpServerBuilder>,
 }
 
-struct Shared {
-    agent: Agent,
-    expiry: Duration,
-    calls: TaskTracker,
-    begin: Option<Begin>,
-    page: usize,
-    report: Box<dyn Fn(&RunError) + Send + Sync>,
-}
-
-/// What of [`McpServer`] can be otherwise than usual.
+/// Options of an [`McpServer`], with defaults set by [`McpServer::builder`].
 pub struct McpServerBuilder {
     agent: Agent,
     expiry: Duration,
     calls: TaskTracker,
-    begin: Option<Begin>,
+    begin: Option<BeginTurn>,
     page: usize,
     report: Box<dyn Fn(&RunError) + Send + Sync>,
 }
@@ -73,31 +80,31 @@ impl std::fmt::Debug for McpServerBuilder {
 }
 
 impl McpServerBuilder {
-    /// Sets how long a client may take to ask its person. Default 2 minutes. What waits for a
-    /// person elsewhere waits as long as the agent's own `confirmation_expiry`.
+    /// Sets the time for a client to ask its user. Default 2 minutes. A call that is confirmed
+    /// elsewhere waits for the agent's own `confirmation_expiry`.
     #[must_use]
     pub fn confirmation_expiry(self, expiry: Duration) -> Self {
         Self { expiry, ..self }
     }
 
-    /// Counts the calls that run, for whoever wants to wait for them at the end.
+    /// Sets the tracker of running calls, for waiting for them at the end.
     #[must_use]
     pub fn calls(self, calls: TaskTracker) -> Self {
         Self { calls, ..self }
     }
 
-    /// Makes the agent itself a tool too, `ask`: a client says something to it, as its user, and
-    /// gets its answer. `begin` is asked before each of its turns. Not offered by default: it needs
-    /// a model, and each call costs what a turn costs.
+    /// Offers the agent itself as a tool, `ask`: a client sends it a message as its user and gets
+    /// the answer. `begin` is called before each turn. Off by default: it needs a model, and each
+    /// call costs a turn.
     #[must_use]
-    pub fn asked(self, begin: Begin) -> Self {
+    pub fn offer_agent(self, begin: BeginTurn) -> Self {
         Self {
             begin: Some(begin),
             ..self
         }
     }
 
-    /// How many tools `tools/list` gives at once. Default 50; 0 is 1.
+    /// Sets the number of tools in a page of `tools/list`. Default 50; 0 is taken as 1.
     #[must_use]
     pub fn page(self, tools: usize) -> Self {
         Self {
@@ -106,7 +113,7 @@ impl McpServerBuilder {
         }
     }
 
-    /// Hears what is wrong with the store. Clients are told that something is, and not what.
+    /// Sets a callback for errors of the store. Clients only learn that there was an error.
     #[must_use]
     pub fn report(self, report: impl Fn(&RunError) + Send + Sync + 'static) -> Self {
         Self {
@@ -115,25 +122,17 @@ impl McpServerBuilder {
         }
     }
 
-    /// The server.
+    /// Finishes with these options.
     #[must_use]
     pub fn build(self) -> McpServer {
-        let shared = Shared {
-            agent: self.agent,
-            expiry: self.expiry,
-            calls: self.calls,
-            begin: self.begin,
-            page: self.page,
-            report: self.report,
-        };
         McpServer {
-            shared: Arc::new(shared),
+            shared: Arc::new(self),
         }
     }
 }
 
 impl McpServer {
-    /// Starts to make a server of an agent.
+    /// Starts to build a server for an agent.
     #[must_use]
     pub fn builder(agent: Agent) -> McpServerBuilder {
         McpServerBuilder {
@@ -146,13 +145,13 @@ impl McpServer {
         }
     }
 
-    /// What answers one client, as this user.
+    /// Returns the handler for one client, acting as this user.
     #[must_use]
     pub fn session(&self, user: UserId) -> Session {
         Session::new(self.clone(), user)
     }
 
-    /// The calls that run.
+    /// Returns the tracker of running calls.
     #[must_use]
     pub fn calls(&self) -> &TaskTracker {
         &self.shared.calls
@@ -163,7 +162,7 @@ impl McpServer {
     }
 }
 
-/// Describes the server of an agent to a client: capabilities, name, version and instructions.
+/// Describes the server to a client: capabilities, name, version and instructions.
 #[expect(
     deprecated,
     reason = "logging is deprecated from 2026-07-28 on, and the versions before have it"
@@ -175,7 +174,7 @@ fn info(agent: &Agent) -> ServerConfig {
         .enable_resources()
         .enable_logging()
         .enable_experimental_with(BTreeMap::from([(
-            ours::SERVER.to_owned(),
+            extension::SERVER.to_owned(),
             JsonObject::new(),
         )]))
         .build();

@@ -1,4 +1,4 @@
-//! A client that wants to know is told that a call still runs, and what it is at.
+//! Progress notifications for a running call.
 
 use std::future::Future;
 use std::sync::{Mutex, PoisonError};
@@ -8,20 +8,20 @@ use rmcp::RoleServer;
 use rmcp::model::ProgressNotificationParam;
 use rmcp::service::RequestContext;
 
-/// The least time between two notifications.
+/// Interval of notifications.
 const PROGRESS: Duration = Duration::from_secs(1);
 
 /// The current step of a call.
 #[derive(Debug, Default)]
-pub(super) struct Doing(Mutex<Option<String>>);
+pub(super) struct CurrentStep(Mutex<Option<String>>);
 
-impl Doing {
-    /// Notes what it is at now.
-    pub(super) fn now(&self, words: String) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(words);
+impl CurrentStep {
+    /// Sets the current step.
+    pub(super) fn set(&self, text: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
     }
 
-    fn words(&self) -> Option<String> {
+    fn text(&self) -> Option<String> {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -29,11 +29,12 @@ impl Doing {
     }
 }
 
-/// Waits for a call, while its client is told once a second that it runs and what it is at, if it
-/// gave a progress token.
-pub(super) async fn watched<T>(
+/// Waits for a call, while its client is notified once a second of the time and the current step,
+/// if it sent a progress token.
+pub(super) async fn with_progress<T>(
     call: impl Future<Output = T>,
-    (tool, doing): (&str, &Doing),
+    tool: &str,
+    step: &CurrentStep,
     context: &RequestContext<RoleServer>,
 ) -> T {
     let Some(token) = context.meta.get_progress_token() else {
@@ -46,10 +47,10 @@ pub(super) async fn watched<T>(
             ended = &mut call => return ended,
             () = tokio::time::sleep(PROGRESS) => {
                 seconds += PROGRESS.as_secs_f64();
-                let at = doing.words().map(|words| format!(": {words}")).unwrap_or_default();
+                let at = step.text().map(|words| format!(": {words}")).unwrap_or_default();
                 let told = ProgressNotificationParam::new(token.clone(), seconds)
                     .with_message(format!("{tool} has been running for {seconds} s{at}"));
-                // A client that is gone hears nothing.
+                // The client may be gone.
                 let _ = context.peer.notify_progress(told).await;
             }
         }

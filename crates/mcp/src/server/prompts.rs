@@ -1,4 +1,4 @@
-//! Prompts: ways to begin, for the tools that the user has.
+//! Prompts to start with, for users who have the tools they need.
 
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -6,19 +6,19 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
-/// The longest text that an argument may be, in characters.
+/// Most characters of an argument.
 const ARGUMENT_MAX: usize = 4_000;
 
-/// A way to begin.
+/// A prompt to start with.
 struct Starter {
     name: &'static str,
     title: &'static str,
     description: &'static str,
     /// The tools that it needs.
     tools: &'static [&'static str],
-    /// The name of its one argument, and what it is.
+    /// Name and description of its only argument.
     argument: Option<(&'static str, &'static str)>,
-    /// The words of the user; the argument stands in the place of `{}`.
+    /// The user's message, with `{}` in the place of the argument.
     text: &'static str,
 }
 
@@ -53,7 +53,7 @@ const STARTERS: &[Starter] = &[
     },
 ];
 
-/// Lists those for which the user has all tools.
+/// Lists the prompts for which the user has all tools.
 pub(super) fn list(has_tool: impl Fn(&str) -> bool) -> ListPromptsResult {
     let prompts = STARTERS
         .iter()
@@ -72,7 +72,7 @@ pub(super) fn list(has_tool: impl Fn(&str) -> bool) -> ListPromptsResult {
     ListPromptsResult::with_all_items(prompts.collect())
 }
 
-/// Returns one with its argument filled in.
+/// Returns a prompt with its argument filled in.
 pub(super) fn get(
     name: &str,
     arguments: Option<&JsonObject>,

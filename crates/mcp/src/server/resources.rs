@@ -1,4 +1,4 @@
-//! Resources: what was said in the user's conversations, as text.
+//! Resources: the user's conversations as text.
 
 use std::fmt::Write as _;
 
@@ -12,12 +12,12 @@ use rmcp::model::{
 };
 use uuid::Uuid;
 
-/// The address of a conversation, in front of its id.
+/// Prefix of the URI of a conversation.
 const THREADS: &str = "adjutant://threads/";
 const MARKDOWN: &str = "text/markdown";
 
-/// Lists the user's conversations, the one with the newest input first. `cursor`: the address of
-/// the last one that the client has.
+/// Lists the user's conversations, the newest input first. `cursor`: the URI of the last one that
+/// the client has.
 pub(super) async fn list(
     agent: &Agent,
     user: &UserId,
@@ -29,7 +29,7 @@ pub(super) async fn list(
         Some(uri) => Some(place_of(agent, user, uri).await?),
     };
     let limit = u32::try_from(page).unwrap_or(u32::MAX);
-    // One more than is shown says whether there are more.
+    // One more than the page tells whether there are more.
     let filter = ConversationFilter {
         after,
         ..ConversationFilter::newest(limit.saturating_add(1))
@@ -62,7 +62,7 @@ pub(super) async fn list(
     Ok(result)
 }
 
-/// Returns the form of a conversation's address.
+/// Returns the template of a conversation's URI.
 pub(super) fn templates() -> ListResourceTemplatesResult {
     ListResourceTemplatesResult::with_all_items(vec![
         ResourceTemplate::new(format!("{THREADS}{{thread_id}}"), "thread")
@@ -74,13 +74,13 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
     ])
 }
 
-/// Reads a conversation of the user's.
+/// Reads one of the user's conversations.
 pub(super) async fn read(
     agent: &Agent,
     user: &UserId,
     uri: &str,
 ) -> Result<ReadResourceResult, ErrorData> {
-    let key = agent.key_of(user.clone(), id_of(uri)?);
+    let key = agent.key_for(user.clone(), id_of(uri)?);
     let summary = agent
         .conversations()
         .summary(&key)
@@ -99,7 +99,8 @@ pub(super) async fn read(
     ]))
 }
 
-/// A conversation as a person reads it: the calls with their tools, results as the model had them.
+/// Formats a conversation as Markdown: messages, calls with their tools, and results as the model
+/// got them.
 fn written(title: &str, messages: &[TranscriptMessage]) -> String {
     let mut text = format!("# {title}\n");
     for message in messages {
@@ -110,7 +111,7 @@ fn written(title: &str, messages: &[TranscriptMessage]) -> String {
             Role::Tool => "Result",
         };
         if !message.content.is_empty() {
-            // Writing to a text cannot fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, "\n**{who}:** {}\n", message.content);
         }
         for call in &message.tool_calls {
@@ -122,7 +123,7 @@ fn written(title: &str, messages: &[TranscriptMessage]) -> String {
 }
 
 async fn place_of(agent: &Agent, user: &UserId, uri: &str) -> Result<Cursor, ErrorData> {
-    let key = agent.key_of(user.clone(), id_of(uri).map_err(|_| no_cursor())?);
+    let key = agent.key_for(user.clone(), id_of(uri).map_err(|_| no_cursor())?);
     let summary = agent
         .conversations()
         .summary(&key)
@@ -144,7 +145,7 @@ fn id_of(uri: &str) -> Result<ConversationId, ErrorData> {
     id.map(ConversationId).ok_or_else(|| unknown(uri))
 }
 
-/// Another user's is as unknown as one that never was.
+/// Returns the error for an unknown URI. It is the same for other users' conversations.
 fn unknown(uri: &str) -> ErrorData {
     let data = serde_json::json!({ "uri": uri });
     ErrorData::resource_not_found("there is no such resource", Some(data))

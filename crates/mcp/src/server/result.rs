@@ -1,30 +1,33 @@
-//! What came of a call, as MCP says it: `{success, data?, error?}` as structured content, and the
-//! same as text for clients that read only that.
+//! Results of calls in MCP: `{success, data?, error?}` as structured content, and the same as text
+//! for clients that read only that.
 
 use adjutant_core::{PendingCall, ToolResult};
 use rmcp::model::CallToolResult;
 use serde_json::json;
 
-use super::ask::CONFIRMATION_ID;
+use super::confirmation::CONFIRMATION_ID;
 
-/// It ran.
+/// Converts the result of a tool.
 pub(super) fn done(result: &ToolResult) -> CallToolResult {
     match (result.success, &result.data, &result.error) {
         (true, data, _) => CallToolResult::structured(json!({ "success": true, "data": data })),
-        // What data a failure has says the same as its words, and is not what the tool's schema
-        // describes.
+        // The data of a failure repeats its message, and does not match the output schema.
         (false, _, error) => failed(error.as_deref().unwrap_or("it failed, and did not say why")),
     }
 }
 
-/// It did not run, or failed: the words are for whoever called.
+/// Returns the result of a call that did not run or failed, with a message for the caller.
 pub(super) fn failed(error: &str) -> CallToolResult {
     CallToolResult::structured_error(json!({ "success": false, "error": error }))
 }
 
-/// It waits until a person agrees elsewhere. With the id `tool` can be asked again what became of
-/// it.
-pub(super) fn waits_elsewhere(tool: &str, pending: &[PendingCall], id: &str) -> CallToolResult {
+/// Returns the result of a call that waits for confirmation elsewhere. The id is for repeating the
+/// call to get the result.
+pub(super) fn confirmation_required(
+    tool: &str,
+    pending: &[PendingCall],
+    id: &str,
+) -> CallToolResult {
     let message = format!(
         "Nothing was done yet, and you cannot confirm it. Tell the person what the preview says, and that it waits for their \
          yes on the agent's web page or with `adjutant pending`. When they say that they have answered, call {tool} again with \
@@ -41,7 +44,7 @@ pub(super) fn waits_elsewhere(tool: &str, pending: &[PendingCall], id: &str) -> 
     }))
 }
 
-/// The person did not agree, or was not there to.
+/// Returns the result of a call that was denied, or not answered.
 pub(super) fn declined(message: &str) -> CallToolResult {
     CallToolResult::structured(
         json!({ "success": false, "status": "declined", "message": message }),

@@ -1,4 +1,4 @@
-//! One client.
+//! The session of one client.
 #![expect(
     deprecated,
     reason = "logging is deprecated from 2026-07-28 on, and the versions before have it"
@@ -23,29 +23,31 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use tracing::{Instrument as _, Span};
 
-use super::ask::{Answer, CONFIRM, CONFIRMATION_ID, Way, answer_to, ask, input_required};
-use super::call::{failed_to_run, idempotency_key, in_request, span_of};
-use super::describe::{describe, has_argument};
-use super::progress::{Doing, watched};
-use super::result::{declined, done, failed, waits_elsewhere};
-use super::turn::Asking;
-use super::{McpServer, info, own_tool, prompts, resources};
+use super::call::{idempotency_key, request_span, run_failed, with_request};
+use super::confirmation::{
+    Answer, CONFIRM, CONFIRMATION_ID, ConfirmationMode, answer_to, ask, input_required,
+};
+use super::declaration::{describe, has_argument};
+use super::progress::{CurrentStep, with_progress};
+use super::result::{confirmation_required, declined, done, failed};
+use super::turn::AskCall;
+use super::{McpServer, ask_tool, info, prompts, resources};
 
-/// What answers one client, as one user.
+/// The handler for one client, acting as one user.
 #[derive(Debug)]
 pub struct Session {
     server: McpServer,
     user: UserId,
-    /// The agent as it is for this user: [`Agent::for_user`].
+    /// The agent for this user: [`Agent::for_user`].
     agent: Agent,
-    /// The agent itself as a tool, if it is one.
+    /// The agent itself as a tool, if it is offered.
     own: Option<ToolDefinition>,
-    /// From which level on the client wants to hear what is done. `None`: it did not say, and hears
-    /// nothing.
+    /// The least level of log messages that the client wants. `None`: it has not set one, and gets
+    /// none.
     level: Mutex<Option<LoggingLevel>>,
 }
 
-/// A client that asks for a tool.
+/// A client's call of a tool.
 struct Call<'a> {
     session: &'a Session,
     definition: &'a ToolDefinition,
@@ -60,7 +62,7 @@ impl Session {
             .shared
             .begin
             .as_ref()
-            .and_then(|_| own_tool::definition(&agent));
+            .and_then(|_| ask_tool::definition(&agent));
         Self {
             server,
             user,
@@ -70,35 +72,37 @@ impl Session {
         }
     }
 
-    /// Whose it is.
+    /// Returns the user for whom calls are made.
     #[must_use]
     pub fn user(&self) -> &UserId {
         &self.user
     }
 
-    /// Returns the definition of a tool, or of the agent as one.
+    /// Returns the definition of a tool, including the agent itself.
     fn definition(&self, name: &str) -> Option<&ToolDefinition> {
         let own = self.own.as_ref().filter(|own| own.name.as_str() == name);
         own.or_else(|| self.agent.tools().get(name).map(|tool| tool.definition()))
     }
 
-    /// How the person is asked before this tool runs, if they are.
-    fn way(
+    /// Returns the way in which this tool is confirmed, if it is.
+    fn confirmation_mode(
         &self,
         definition: &ToolDefinition,
         context: &RequestContext<RoleServer>,
-    ) -> Option<Way> {
-        if self.is_own(definition.name.as_str()) {
-            // Whatever it asks may be answered elsewhere.
-            return Some(Way::TwoSteps);
+    ) -> Option<ConfirmationMode> {
+        if self.is_ask_tool(definition.name.as_str()) {
+            // The agent's own pending calls may be answered elsewhere.
+            return Some(ConfirmationMode::Elsewhere);
         }
         (self.agent.permission(&self.user, definition) == Permission::Confirm)
-            .then(|| Way::of(context))
-            // A tool with such an argument of its own would get the id.
-            .filter(|way| *way != Way::TwoSteps || !has_argument(definition, CONFIRMATION_ID))
+            .then(|| ConfirmationMode::for_client(context))
+            // A tool with an argument of that name would receive the id.
+            .filter(|mode| {
+                *mode != ConfirmationMode::Elsewhere || !has_argument(definition, CONFIRMATION_ID)
+            })
     }
 
-    /// The tools this user may use; those that never run are not shown.
+    /// Returns the tools that this user may call. Denied ones are hidden.
     fn tools(&self) -> impl Iterator<Item = &ToolDefinition> {
         let agent = &self.agent;
         agent
@@ -110,8 +114,8 @@ impl Session {
             .chain(&self.own)
     }
 
-    /// Returns whether a tool is the agent itself.
-    fn is_own(&self, name: &str) -> bool {
+    /// Returns true if a tool is the agent itself.
+    fn is_ask_tool(&self, name: &str) -> bool {
         self.own
             .as_ref()
             .is_some_and(|own| own.name.as_str() == name)
@@ -121,7 +125,7 @@ impl Session {
         self.tools().any(|tool| tool.name.as_str() == name)
     }
 
-    /// A page of the tools, after the one that the cursor names.
+    /// Returns a page of tools, after the one that the cursor names.
     fn page(
         &self,
         cursor: Option<&str>,
@@ -145,7 +149,7 @@ impl Session {
         let more = rest.len() > page.len();
         let tools = page
             .iter()
-            .map(|tool| describe(tool, self.way(tool, context)))
+            .map(|tool| describe(tool, self.confirmation_mode(tool, context)))
             .collect();
         let mut result = ListToolsResult::with_all_items(tools);
         result.next_cursor = page
@@ -155,7 +159,7 @@ impl Session {
         Ok(result)
     }
 
-    /// Tells the client, if it wants to hear that.
+    /// Sends a log message to the client, if it wants that level.
     async fn log(&self, level: LoggingLevel, data: Value, context: &RequestContext<RoleServer>) {
         let wanted = context
             .meta
@@ -163,7 +167,7 @@ impl Session {
             .or_else(|| *self.level.lock().unwrap_or_else(PoisonError::into_inner));
         if wanted.is_some_and(|wanted| level as u8 >= wanted as u8) {
             let message = LoggingMessageNotificationParam::new(level, data).with_logger("tools");
-            // A client that is gone hears nothing.
+            // The client may be gone.
             let _ = context.peer.notify_logging_message(message).await;
         }
     }
@@ -257,31 +261,32 @@ impl ServerHandler for Session {
                 None,
             ));
         };
+        // Held until the end of the call, so that a shutdown waits for it.
         let _running = self.server.calls().token();
         let arguments = request.arguments.unwrap_or_default();
         let again = request
             .request_state
             .map(|state| (state, request.input_responses.unwrap_or_default()));
-        let span = span_of(&context).unwrap_or_else(Span::current);
-        let doing = Doing::default();
+        let span = request_span(&context).unwrap_or_else(Span::current);
+        let step = CurrentStep::default();
         let call = async {
             match self
                 .server
                 .shared
                 .begin
                 .as_ref()
-                .filter(|_| self.is_own(definition.name.as_str()))
+                .filter(|_| self.is_ask_tool(definition.name.as_str()))
             {
                 Some(begin) => {
                     let shared = &self.server.shared;
-                    let asking = Asking {
+                    let asking = AskCall {
                         agent: &self.agent,
                         user: &self.user,
                         begin,
                         patience: shared.expiry,
                         report: &*shared.report,
                         context: &context,
-                        doing: &doing,
+                        step: &step,
                     };
                     asking.respond(arguments, again).await
                 }
@@ -297,7 +302,7 @@ impl ServerHandler for Session {
                 }
             }
         };
-        let response = watched(call, (definition.name.as_str(), &doing), &context)
+        let response = with_progress(call, definition.name.as_str(), &step, &context)
             .instrument(span)
             .await;
         let (level, outcome) = match &response {
@@ -317,34 +322,39 @@ impl ServerHandler for Session {
 }
 
 impl Call<'_> {
-    /// Runs it, or asks first. `again`: it was asked before, and this came back.
+    /// Runs the call, or asks for confirmation. `again`: the state and answers of a repeated call.
     async fn respond(
         mut self,
         again: Option<(String, rmcp::model::InputResponses)>,
     ) -> CallToolResponse {
-        let way = self.session.way(self.definition, self.context);
-        match (way, again) {
-            (Some(Way::TwoSteps), _) => match self.arguments.shift_remove(CONFIRMATION_ID) {
-                None => self.first(way).await,
-                Some(Value::String(id)) => self.looked_up(&id).await.into(),
+        let mode = self
+            .session
+            .confirmation_mode(self.definition, self.context);
+        match (mode, again) {
+            (Some(ConfirmationMode::Elsewhere), _) => match self
+                .arguments
+                .shift_remove(CONFIRMATION_ID)
+            {
+                None => self.start_call(mode).await,
+                Some(Value::String(id)) => self.call_status(&id).await.into(),
                 Some(_) => failed(&format!("{CONFIRMATION_ID} is text; nothing was done")).into(),
             },
-            (Some(Way::InputRequired), Some((state, responses))) => self
-                .answered(&state, answer_to(&responses, CONFIRM))
+            (Some(ConfirmationMode::InputRequired), Some((state, responses))) => self
+                .continue_call(&state, answer_to(&responses, CONFIRM))
                 .await
                 .into(),
-            (_, _) => self.first(way).await,
+            (_, _) => self.start_call(mode).await,
         }
     }
 
-    /// A call nobody has agreed to yet.
-    async fn first(&self, way: Option<Way>) -> CallToolResponse {
+    /// Starts a call that was not confirmed yet.
+    async fn start_call(&self, mode: Option<ConfirmationMode>) -> CallToolResponse {
         let id = match idempotency_key(self.context) {
             Ok(id) => id,
             Err(reason) => return failed(reason).into(),
         };
         let context = RunContext::for_call(self.session.user.clone(), id.as_ref());
-        let mut context = in_request(context, self.context);
+        let mut context = with_request(context, self.context);
         let arguments = self.arguments.clone();
         let requested = RequestedCall {
             tool: self.definition.name.to_string(),
@@ -355,9 +365,9 @@ impl Call<'_> {
         }
         let pending = match self.agent().call_tool(&mut context, id, requested).await {
             Ok(CallOutcome::Confirm(pending)) => pending,
-            other => return self.ended(other).into(),
+            other => return self.outcome_result(other).into(),
         };
-        match way {
+        match mode {
             None => {
                 self.withdraw(&self.agent().key(&context)).await;
                 failed(
@@ -365,12 +375,14 @@ impl Call<'_> {
                 )
                 .into()
             }
-            Some(Way::TwoSteps) => self.waits(&pending, context.conversation).into(),
-            Some(Way::InputRequired) => {
+            Some(ConfirmationMode::Elsewhere) => {
+                self.waiting_result(&pending, context.conversation).into()
+            }
+            Some(ConfirmationMode::InputRequired) => {
                 let question = [(CONFIRM.to_owned(), &pending)];
                 input_required(question, context.conversation.to_string()).into()
             }
-            Some(Way::Elicitation) => {
+            Some(ConfirmationMode::Elicitation) => {
                 let answer = ask(self.context, &pending, self.session.server.shared.expiry).await;
                 self.answer(&self.agent().key(&context), &pending, answer)
                     .await
@@ -379,27 +391,27 @@ impl Call<'_> {
         }
     }
 
-    /// What became of a call that waits for a person elsewhere. Nothing a client sends here can
-    /// confirm it.
-    async fn looked_up(&self, id: &str) -> CallToolResult {
-        match self.known(id).await {
+    /// Returns the status of a call that waits for confirmation elsewhere. The client cannot
+    /// approve it.
+    async fn call_status(&self, id: &str) -> CallToolResult {
+        match self.find_call(id).await {
             Ok(Some((key, CallOutcome::Confirm(pending)))) => {
-                self.waits(&pending, key.conversation)
+                self.waiting_result(&pending, key.conversation)
             }
-            Ok(Some((_, outcome))) => self.ended(Ok(outcome)),
+            Ok(Some((_, outcome))) => self.outcome_result(Ok(outcome)),
             Ok(None) => not_for_this_call(CONFIRMATION_ID),
-            Err(error) => self.ended(Err(error)),
+            Err(error) => self.outcome_result(Err(error)),
         }
     }
 
-    /// A call that came again with what its person answered.
-    async fn answered(&self, state: &str, answer: Answer) -> CallToolResult {
-        let (key, pending) = match self.known(state).await {
+    /// Continues a call that was repeated with the user's answer.
+    async fn continue_call(&self, state: &str, answer: Answer) -> CallToolResult {
+        let (key, pending) = match self.find_call(state).await {
             Ok(Some((key, CallOutcome::Confirm(pending)))) => (key, pending),
-            // Sent again: what became of it.
-            Ok(Some((_, outcome))) => return self.ended(Ok(outcome)),
+            // The call was repeated after its end.
+            Ok(Some((_, outcome))) => return self.outcome_result(Ok(outcome)),
             Ok(None) => return not_for_this_call("request state"),
-            Err(error) => return self.ended(Err(error)),
+            Err(error) => return self.outcome_result(Err(error)),
         };
         let patience = SignedDuration::try_from(self.session.server.shared.expiry);
         let until = pending
@@ -412,13 +424,13 @@ impl Call<'_> {
             );
         }
         match answer {
-            // The client may still ask its person.
+            // The client may still ask its user.
             Answer::Nothing => not_agreed(answer),
             Answer::Yes | Answer::No => self.answer(&key, &pending, answer).await,
         }
     }
 
-    /// Carries out what the person said about a call that waits.
+    /// Carries out the user's answer to a pending call.
     async fn answer(
         &self,
         key: &ConversationKey,
@@ -429,28 +441,31 @@ impl Call<'_> {
             self.withdraw(key).await;
             return not_agreed(answer);
         }
-        let mut context = self.again(key);
+        let mut context = self.context_for(key);
         let outcome = self
             .agent()
             .answer_call(&mut context, None, pending.answer(Verdict::Approved))
             .await;
-        self.ended(outcome)
+        self.outcome_result(outcome)
     }
 
-    /// The call that a conversation of this user is about, if it is this tool with these arguments.
-    async fn known(
+    /// Returns the call of one of the user's conversations, if it has this tool and these
+    /// arguments.
+    async fn find_call(
         &self,
         conversation: &str,
     ) -> Result<Option<(ConversationKey, CallOutcome)>, RunError> {
         let Ok(conversation) = conversation.parse() else {
             return Ok(None);
         };
-        let key = self.agent().key_of(self.session.user.clone(), conversation);
+        let key = self
+            .agent()
+            .key_for(self.session.user.clone(), conversation);
         if !key.conversation.is_of_a_request() {
             return Ok(None);
         }
-        // What has expired ends before it is looked at.
-        self.agent().advance(&key).await?;
+        // Expired calls end before they are looked at.
+        self.agent().run_conversation(&key).await?;
         let Some((requested, outcome)) = self.agent().requested_call(&key).await? else {
             return Ok(None);
         };
@@ -466,32 +481,38 @@ impl Call<'_> {
         Ok(is_same.then_some((key, outcome)))
     }
 
-    /// Nothing of a call that waits is to be done any more.
+    /// Cancels a pending call.
     async fn withdraw(&self, key: &ConversationKey) {
-        // Somebody else may have answered it meanwhile; then there is nothing left to withdraw.
-        if let Err(error @ RunError::Store(_)) = self.agent().cancel(&mut self.again(key)).await {
+        // It may have been answered elsewhere meanwhile; then there is nothing to cancel.
+        if let Err(error @ RunError::Store(_)) =
+            self.agent().cancel(&mut self.context_for(key)).await
+        {
             (self.session.server.shared.report)(&error);
         }
     }
 
-    fn again(&self, key: &ConversationKey) -> RunContext {
+    fn context_for(&self, key: &ConversationKey) -> RunContext {
         RunContext {
             conversation: key.conversation,
             ..RunContext::new(key.user.clone())
         }
     }
 
-    fn waits(&self, pending: &PendingCall, conversation: ConversationId) -> CallToolResult {
+    fn waiting_result(
+        &self,
+        pending: &PendingCall,
+        conversation: ConversationId,
+    ) -> CallToolResult {
         let tool = self.definition.name.as_str();
-        waits_elsewhere(
+        confirmation_required(
             tool,
             std::slice::from_ref(pending),
             &conversation.to_string(),
         )
     }
 
-    /// What became of a call.
-    fn ended(&self, came: Result<CallOutcome, RunError>) -> CallToolResult {
+    /// Converts the outcome of a call.
+    fn outcome_result(&self, came: Result<CallOutcome, RunError>) -> CallToolResult {
         match came {
             Ok(CallOutcome::Done { invocation, .. }) => done(&invocation.result),
             Ok(CallOutcome::Ask(question)) => failed(&question),
@@ -502,10 +523,10 @@ impl Call<'_> {
                  web page or with `adjutant pending`; do not call it again",
                 pending.preview
             )),
-            // Somebody else answered for it between the question and the answer, and it is asked
-            // again.
+            // Another client has answered between question and answer, and the call needs
+            // confirmation again.
             Ok(CallOutcome::Confirm(_)) => failed("nothing was done: it still waits for a person"),
-            Err(error) => failed_to_run(&error, &*self.session.server.shared.report),
+            Err(error) => run_failed(&error, &*self.session.server.shared.report),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Over standard input and output.
+//! The transport over standard input and output.
 
 use adjutant_core::{CancellationToken, UserId};
 use rmcp::service::{QuitReason, ServerInitializeError, serve_server_with_ct};
@@ -6,23 +6,23 @@ use rmcp::transport::stdio;
 
 use super::McpServer;
 
-/// Why a session over standard input and output did not end well.
+/// An error that ended a session over standard input and output.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StdioError {
-    /// The client did not open the session as the protocol says.
+    /// The client did not perform the handshake of the protocol.
     #[error("the client did not open a session: {0}")]
     Handshake(String),
-    /// The session broke.
+    /// The session was broken by an error.
     #[error("the session broke: {0}")]
     Broke(String),
 }
 
-/// Answers one client on standard input and output until it closes standard input or `stop` fires;
-/// then calls that run are waited for. Nothing else may write to standard output meanwhile.
+/// Serves one client on standard input and output until it closes standard input or `stop` is
+/// cancelled; then waits for running calls. Nothing else may write to standard output meanwhile.
 ///
 /// # Errors
-/// [`StdioError`]. A client that goes is none.
+/// [`StdioError`]. A client that disconnects is no error.
 pub async fn serve_stdio(
     server: &McpServer,
     user: UserId,

@@ -1,5 +1,5 @@
-//! A turn of the agent that an MCP client asks for: the same as anybody's, with what has to be
-//! confirmed asked in the client's way.
+//! Turns of the agent that an MCP client requests. They are ordinary turns, whose confirmations go
+//! through the client.
 
 use std::time::Duration;
 
@@ -15,53 +15,55 @@ use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::ask::{Answer, CONFIRMATION_ID, Way, answer_to, ask, input_required};
-use super::begin::{Begin, Ended};
-use super::call::{failed_to_run, idempotency_key, in_request};
-use super::own_tool::{ASK, Question, place, read_place};
-use super::progress::Doing;
-use super::result::{failed, waits_elsewhere};
-use crate::ours::CALLED_IN;
+use super::ask_tool::{ASK, AskArguments, parse_turn_reference, turn_reference};
+use super::call::{idempotency_key, run_failed, with_request};
+use super::confirmation::{
+    Answer, CONFIRMATION_ID, ConfirmationMode, answer_to, ask, input_required,
+};
+use super::progress::CurrentStep;
+use super::result::{confirmation_required, failed};
+use super::turn_hooks::{BeginTurn, TurnEnded};
+use crate::extension::CALLED_IN;
 
-/// Conversations that begin with a request that has a name are in this namespace.
-const ASKED: Uuid = Uuid::from_u128(0x8c3e_51d4_02b7_4b6e_a1f9_6d0c_e7a4_93b2);
+/// Namespace of conversation ids that are derived from an idempotency key.
+const ASK_NAMESPACE: Uuid = Uuid::from_u128(0x8c3e_51d4_02b7_4b6e_a1f9_6d0c_e7a4_93b2);
 
-/// A client that asks the agent.
-pub(super) struct Asking<'a> {
+/// A client's call of the agent.
+pub(super) struct AskCall<'a> {
     pub(super) agent: &'a Agent,
     pub(super) user: &'a UserId,
-    pub(super) begin: &'a Begin,
-    /// Time that a client may take to ask its person.
+    pub(super) begin: &'a BeginTurn,
+    /// Time for a client to ask its user.
     pub(super) patience: Duration,
-    /// Hears what is wrong with the store.
+    /// Receives errors of the store.
     pub(super) report: &'a (dyn Fn(&RunError) + Send + Sync),
     pub(super) context: &'a RequestContext<RoleServer>,
-    pub(super) doing: &'a Doing,
+    pub(super) step: &'a CurrentStep,
 }
 
-impl Asking<'_> {
-    /// Asks, or says what became of what was asked. `again`: a question for the person came back
-    /// with what they said.
+impl AskCall<'_> {
+    /// Runs a turn, or returns the result of an earlier one. `again`: the state and answers of a
+    /// repeated call.
     pub(super) async fn respond(
         &self,
         arguments: Map<String, Value>,
         again: Option<(String, InputResponses)>,
     ) -> CallToolResponse {
-        let question = match Question::read(arguments) {
+        let question = match AskArguments::parse(arguments) {
             Ok(question) => question,
             Err(reason) => return failed(&reason).into(),
         };
         let done = match (again, &question.confirmation_id) {
-            (Some((state, responses)), _) => self.answered(&state, &responses).await,
-            (None, Some(id)) => self.became(id).await,
-            (None, None) => self.said(question).await,
+            (Some((state, responses)), _) => self.continue_turn(&state, &responses).await,
+            (None, Some(id)) => self.turn_status(id).await,
+            (None, None) => self.ask_agent(question).await,
         };
-        done.unwrap_or_else(|error| failed_to_run(&error, self.report).into())
+        done.unwrap_or_else(|error| run_failed(&error, self.report).into())
     }
 
-    /// Says it to the agent.
-    async fn said(&self, question: Question) -> Result<CallToolResponse, RunError> {
-        if self.is_ours().await? {
+    /// Sends the message to the agent.
+    async fn ask_agent(&self, question: AskArguments) -> Result<CallToolResponse, RunError> {
+        if self.is_called_by_itself().await? {
             return Ok(failed(
                 "nothing was done: this is the agent that asks. It cannot ask itself; it has to answer with its own tools",
             )
@@ -75,13 +77,14 @@ impl Asking<'_> {
         match (question.conversation_id, &id) {
             (Some(conversation), _) => {
                 context.conversation = conversation;
-                if let Some(not_now) = self.not_now(&context, id.as_ref()).await? {
-                    return Ok(not_now);
+                if let Some(refusal) = self.refusal(&context, id.as_ref()).await? {
+                    return Ok(refusal);
                 }
             }
-            // Sent again, it must not begin a second conversation.
+            // A repeated call must not begin a second conversation.
             (None, Some(id)) => {
-                context.conversation = ConversationId(Uuid::new_v5(&ASKED, id.as_str().as_bytes()));
+                context.conversation =
+                    ConversationId(Uuid::new_v5(&ASK_NAMESPACE, id.as_str().as_bytes()));
             }
             (None, None) => {}
         }
@@ -92,14 +95,14 @@ impl Asking<'_> {
             Ok(ended) => ended,
             Err(reason) => return Ok(failed(&format!("nothing was done: {reason}")).into()),
         };
-        let input = InputBody::message(not_a_yes(question.message));
+        let input = InputBody::message(mark_as_program_message(question.message));
         let stream = self.agent.stream_input(&context, id, input);
-        let response = self.followed(&context, stream, ended).await?;
-        self.came_to(&context, response).await
+        let response = self.run_turn(&context, stream, ended).await?;
+        self.turn_result(&context, response).await
     }
 
-    /// Returns the reason why nothing can be said in a conversation now. `None`: something can.
-    async fn not_now(
+    /// Returns a result if no message can be sent to a conversation now.
+    async fn refusal(
         &self,
         context: &RunContext,
         id: Option<&InputId>,
@@ -114,11 +117,12 @@ impl Asking<'_> {
             let words = "nothing was done: there is no such conversation (any more). Leave conversation_id out to begin one";
             return Ok(Some(failed(words).into()));
         };
+        // A repeated request gets the result of the first one, even while its turn waits.
         let sent_before = match id {
             Some(id) => agent.has_input(&key, id).await?,
             None => false,
         };
-        // What expired does not wait any more, and nothing that a client says may be taken for a
+        // Expired calls do not wait any more; and a client's message must not be taken for a
         // person's yes.
         let now = agent.now();
         let pending: Vec<PendingCall> = conversation::pending(&last.events)
@@ -128,15 +132,14 @@ impl Asking<'_> {
         let turn = conversation::open_turn(&last.events);
         Ok(match turn {
             Some(turn) if !sent_before && !pending.is_empty() => {
-                Some(self.waits(&key, turn, &pending).into())
+                Some(self.waiting_result(&key, turn, &pending).into())
             }
             Some(_) | None => None,
         })
     }
 
-    /// Returns the result of a turn: its answer, or what the client's person is asked, as often as
-    /// there is something to ask.
-    async fn came_to(
+    /// Returns the result of a turn, asking for confirmations as long as there are any.
+    async fn turn_result(
         &self,
         context: &RunContext,
         mut response: AgentResponse,
@@ -148,42 +151,46 @@ impl Asking<'_> {
             let asks = pending
                 .iter()
                 .all(|call| call.kind() == PendingKind::Confirmation);
-            match Way::of(self.context) {
+            match ConfirmationMode::for_client(self.context) {
                 _ if pending.is_empty() => return Ok(answer(&response).into()),
-                Way::InputRequired if asks => {
-                    let state = place(key.conversation, response.turn);
+                ConfirmationMode::InputRequired if asks => {
+                    let state = turn_reference(key.conversation, response.turn);
                     let questions = pending.iter().map(|call| (call.digest.clone(), call));
                     return Ok(input_required(questions, state).into());
                 }
-                Way::Elicitation if asks => {
+                ConfirmationMode::Elicitation if asks => {
                     let mut answers = Vec::new();
                     for call in pending {
                         match ask(self.context, call, patience).await {
                             Answer::Nothing => {
-                                return Ok(self.waits(&key, response.turn, pending).into());
+                                return Ok(self
+                                    .waiting_result(&key, response.turn, pending)
+                                    .into());
                             }
                             said => answers.push(call.answer(verdict(said))),
                         }
                     }
-                    response = match self.go_on(context, answers).await? {
+                    response = match self.send_answers(context, answers).await? {
                         Ok(response) => response,
                         Err(refused) => return Ok(refused.into()),
                     };
                 }
-                Way::Elicitation | Way::InputRequired | Way::TwoSteps => {
-                    return Ok(self.waits(&key, response.turn, pending).into());
+                ConfirmationMode::Elicitation
+                | ConfirmationMode::InputRequired
+                | ConfirmationMode::Elsewhere => {
+                    return Ok(self.waiting_result(&key, response.turn, pending).into());
                 }
             }
         }
     }
 
-    /// A question came back with what the person said to it.
-    async fn answered(
+    /// Continues a turn after a repeated call with the user's answers.
+    async fn continue_turn(
         &self,
         state: &str,
         responses: &InputResponses,
     ) -> Result<CallToolResponse, RunError> {
-        let Some((key, turn, response)) = self.known(state).await? else {
+        let Some((key, turn, response)) = self.find_turn(state).await? else {
             return Ok(unknown().into());
         };
         let Some(response) = response else {
@@ -199,57 +206,56 @@ impl Asking<'_> {
         let mut answers = Vec::new();
         for call in pending {
             match answer_to(responses, &call.digest) {
-                Answer::Nothing => return Ok(self.waits(&key, turn, pending).into()),
+                Answer::Nothing => return Ok(self.waiting_result(&key, turn, pending).into()),
                 _ if is_late(call) || call.kind() != PendingKind::Confirmation => {
-                    return Ok(self.waits(&key, turn, pending).into());
+                    return Ok(self.waiting_result(&key, turn, pending).into());
                 }
                 said => answers.push(call.answer(verdict(said))),
             }
         }
         if answers.is_empty() {
-            // Sent again: what became of it.
+            // The call was repeated after its end.
             return Ok(answer(&response).into());
         }
         let context = RunContext {
             conversation: key.conversation,
             ..self.run_context()
         };
-        match self.go_on(&context, answers).await? {
-            Ok(response) => self.came_to(&context, response).await,
+        match self.send_answers(&context, answers).await? {
+            Ok(response) => self.turn_result(&context, response).await,
             Err(refused) => Ok(refused.into()),
         }
     }
 
-    /// Returns the result of a turn that waited for a person elsewhere. Nothing a client sends here
-    /// can confirm it.
-    async fn became(&self, id: &str) -> Result<CallToolResponse, RunError> {
-        let Some((key, turn, response)) = self.known(id).await? else {
+    /// Returns the status of a turn that waits for confirmation elsewhere. The client cannot
+    /// approve it.
+    async fn turn_status(&self, id: &str) -> Result<CallToolResponse, RunError> {
+        let Some((key, turn, response)) = self.find_turn(id).await? else {
             return Ok(unknown().into());
         };
         Ok(match response {
             None => still_runs(),
             Some(response) if response.decision.pending.is_empty() => answer(&response),
-            Some(response) => self.waits(&key, turn, &response.decision.pending),
+            Some(response) => self.waiting_result(&key, turn, &response.decision.pending),
         }
         .into())
     }
 
-    /// A turn of this user's by what [`place`] made of it, and what it has come to. `None` inside:
-    /// it runs.
-    async fn known(
+    /// Returns a user's turn by its reference, with its response. No response: it is running.
+    async fn find_turn(
         &self,
         place: &str,
     ) -> Result<Option<(ConversationKey, TurnId, Option<AgentResponse>)>, RunError> {
         let agent = self.agent;
-        let Some((conversation, turn)) = read_place(place) else {
+        let Some((conversation, turn)) = parse_turn_reference(place) else {
             return Ok(None);
         };
-        let key = agent.key_of(self.user.clone(), conversation);
+        let key = agent.key_for(self.user.clone(), conversation);
         let Some(_) = agent.journal().load_turn(&key, turn).await? else {
             return Ok(None);
         };
-        // What has expired ends before it is looked at.
-        agent.advance(&key).await?;
+        // Expired calls end before they are looked at.
+        agent.run_conversation(&key).await?;
         let read = agent.journal().load_turn(&key, turn).await?;
         let events = read.map(|read| read.events).unwrap_or_default();
         Ok(Some((
@@ -259,9 +265,9 @@ impl Asking<'_> {
         )))
     }
 
-    /// Goes on with a turn after what the person said. The inner error: it cannot, now, and waits
+    /// Continues a turn with the user's answers. The inner error: it cannot continue now, and waits
     /// as before.
-    async fn go_on(
+    async fn send_answers(
         &self,
         context: &RunContext,
         answers: Vec<adjutant_core::Answer>,
@@ -269,7 +275,7 @@ impl Asking<'_> {
         match (self.begin)(self.user) {
             Ok(ended) => {
                 let stream = self.agent.stream_answer(context, answers);
-                self.followed(context, stream, ended).await.map(Ok)
+                self.run_turn(context, stream, ended).await.map(Ok)
             }
             Err(reason) => Ok(Err(failed(&format!(
                 "nothing was done yet, and it still waits: {reason}"
@@ -277,19 +283,19 @@ impl Asking<'_> {
         }
     }
 
-    /// Waits for the end of a turn. A client that goes away, or cancels, stops it.
-    async fn followed(
+    /// Waits for the end of a turn. A client that disconnects or cancels stops it.
+    async fn run_turn(
         &self,
         context: &RunContext,
         mut stream: RunStream,
-        ended: Ended,
+        ended: TurnEnded,
     ) -> Result<AgentResponse, RunError> {
         while let Some(event) = stream.next().await {
             match event {
-                RunEvent::ModelStarted { number } => self.doing.now(format!("model call {number}")),
-                RunEvent::ToolStarted { call } => self.doing.now(call.name),
+                RunEvent::ModelStarted { number } => self.step.set(format!("model call {number}")),
+                RunEvent::ToolStarted { call } => self.step.set(call.name),
                 RunEvent::ToolProgress { tool, progress, .. } => {
-                    self.doing.now(format!("{tool}, {progress}"))
+                    self.step.set(format!("{tool}, {progress}"))
                 }
                 _ => {}
             }
@@ -299,33 +305,33 @@ impl Asking<'_> {
         Ok(response)
     }
 
-    /// Returns whether the call comes from a turn of this very agent, which has this server among
-    /// its MCP servers: it would ask itself, again and again.
-    async fn is_ours(&self) -> Result<bool, RunError> {
+    /// Returns true if the call comes from a turn of this very agent, which is configured as its
+    /// own MCP server and would call itself endlessly.
+    async fn is_called_by_itself(&self) -> Result<bool, RunError> {
         let called_in = self.context.meta.get(CALLED_IN).and_then(Value::as_str);
         let Some(conversation) = called_in.and_then(|id| Uuid::try_parse(id).ok()) else {
             return Ok(false);
         };
         let agent = self.agent;
-        let key = agent.key_of(self.user.clone(), ConversationId(conversation));
+        let key = agent.key_for(self.user.clone(), ConversationId(conversation));
         Ok(agent.journal().load_turns(&key, None, 1).await?.is_some())
     }
 
     fn run_context(&self) -> RunContext {
-        in_request(RunContext::new(self.user.clone()), self.context)
+        with_request(RunContext::new(self.user.clone()), self.context)
     }
 
-    fn waits(
+    fn waiting_result(
         &self,
         key: &ConversationKey,
         turn: TurnId,
         pending: &[PendingCall],
     ) -> CallToolResult {
-        waits_elsewhere(ASK, pending, &place(key.conversation, turn))
+        confirmation_required(ASK, pending, &turn_reference(key.conversation, turn))
     }
 }
 
-/// The answer of a turn that has ended.
+/// Converts the response of a turn that has ended.
 fn answer(response: &AgentResponse) -> CallToolResult {
     let is_answer = matches!(response.error, None | Some(TurnError::Tool { .. }))
         && response.outcome != OutcomeCategory::Cancelled;
@@ -351,9 +357,9 @@ fn verdict(answer: Answer) -> Verdict {
     }
 }
 
-/// The words of a program, which are nobody's answer to a question that waits: plain ones say whose
-/// they are, and are not read as a yes then, if a question came just before them.
-fn not_a_yes(message: String) -> String {
+/// Marks a message as a program's if it would be read as an approval: a program's message must not
+/// answer a question that came just before it.
+fn mark_as_program_message(message: String) -> String {
     match (read_words(&message), read_doubt_words(&message)) {
         (Reading::Unclear, DoubtReading::Unclear) => message,
         _ => format!("{message}\n(said by a program, over MCP)"),

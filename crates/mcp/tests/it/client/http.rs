@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use adjutant_core::ToolError;
-use adjutant_mcp::client::{Health, Remote, ServerConfig, Servers, Via};
+use adjutant_mcp::client::{Health, Remote, ServerConfig, Servers, Transport};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use super::place::{LONG, call, name, report, start, started, surroundings};
+use super::place::{LONG, call, name, options, report, start, started};
 
 /// A server with one tool, `add`, that counts.
 #[derive(Clone, Default)]
@@ -26,9 +26,9 @@ struct Inner {
     sessions: BTreeSet<String>,
     greetings: usize,
     added: usize,
-    /// What the next call is answered with, after it was carried out.
+    /// The answer to the next call, after it was carried out.
     breaks: Option<StatusCode>,
-    /// What the next call is refused with.
+    /// The HTTP status with which the next call is refused.
     refuses: Option<StatusCode>,
     redirects: bool,
     seen: Vec<(String, String)>,
@@ -126,7 +126,7 @@ async fn answer(
 fn remote(address: SocketAddr, token: &str) -> ServerConfig {
     let mut config = ServerConfig::new(
         name("counter"),
-        Via::Remote(Remote {
+        Transport::Remote(Remote {
             url: format!("http://{address}/mcp?key=hidden"),
             bearer: Some(token.to_owned().into()),
             headers: [("X-Team".to_owned(), "red".to_owned().into())].into(),
@@ -232,8 +232,6 @@ async fn a_token_for_this_machine_is_not_warned_of_and_a_disabled_server_is_left
     serving.abort();
     let mut elsewhere = remote(address, "t0ken-9");
     elsewhere.disabled = true;
-    let servers = Servers::start(vec![elsewhere], surroundings().0)
-        .await
-        .unwrap();
+    let servers = Servers::start(vec![elsewhere], options().0).await.unwrap();
     assert_eq!(report(&servers).health, Health::Disabled);
 }

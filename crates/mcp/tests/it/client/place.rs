@@ -9,13 +9,13 @@ use adjutant_core::{
     ProgressListener, Tool, ToolContext, ToolError, TurnId, UserId,
 };
 use adjutant_mcp::client::{
-    Backoff, Child, Health, Log, ServerConfig, ServerName, ServerReport, Servers, StartError,
-    Surroundings, Via,
+    Backoff, Child, ClientOptions, Health, Log, ServerConfig, ServerName, ServerReport, Servers,
+    StartError, Transport,
 };
 use serde_json::Value;
 use uuid::Uuid;
 
-/// What the servers said.
+/// Log lines of the servers.
 pub(crate) type Said = Arc<Mutex<Vec<String>>>;
 
 /// Long enough for a busy machine. No test waits for it unless it fails.
@@ -51,7 +51,7 @@ pub(crate) fn odd(mode: &str) -> ServerConfig {
         variables: [("TOKEN".to_owned(), "t-123".to_owned().into())].into(),
         directory: None,
     };
-    let mut config = ServerConfig::new(name("odd"), Via::Child(child));
+    let mut config = ServerConfig::new(name("odd"), Transport::Child(child));
     config.start_timeout = LONG;
     config.backoff = Backoff {
         first: Duration::ZERO,
@@ -60,7 +60,7 @@ pub(crate) fn odd(mode: &str) -> ServerConfig {
     config
 }
 
-pub(crate) fn surroundings() -> (Surroundings, Said) {
+pub(crate) fn options() -> (ClientOptions, Said) {
     let said = Said::default();
     let heard = said.clone();
     let log: Log =
@@ -81,7 +81,7 @@ pub(crate) fn surroundings() -> (Surroundings, Said) {
         .build()
         .unwrap();
     (
-        Surroundings {
+        ClientOptions {
             http: Some(http),
             log,
             pins: None,
@@ -91,7 +91,7 @@ pub(crate) fn surroundings() -> (Surroundings, Said) {
 }
 
 pub(crate) async fn start(config: ServerConfig) -> Result<Servers, StartError> {
-    Servers::start(vec![config], surroundings().0).await
+    Servers::start(vec![config], options().0).await
 }
 
 pub(crate) async fn started(config: ServerConfig) -> Servers {
@@ -123,7 +123,7 @@ pub(crate) fn context() -> ToolContext {
         user: UserId::new("ana").unwrap(),
         conversation,
         turn,
-        key: IdempotencyKey::of(conversation, turn, &call),
+        key: IdempotencyKey::for_call(conversation, turn, &call),
         call,
         message: "".into(),
         cancelled: CancellationToken::new(),

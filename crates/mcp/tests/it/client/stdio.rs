@@ -8,14 +8,14 @@ use adjutant_core::{
     CancellationToken, Effect, Permission, Policy, Prepared, ProgressListener, ToolContext,
     ToolError, ToolRegistry, TraceContext, UserId,
 };
-use adjutant_mcp::client::{Backoff, Child, Health, Injected, Servers, ToolRules, Via};
+use adjutant_mcp::client::{Backoff, Child, Health, Injected, Servers, ToolRules, Transport};
 use serde_json::{Value, json};
 
 use super::place::{
-    LONG, call, call_with, context, name, odd, report, start, started, surroundings, tool,
+    LONG, call, call_with, context, name, odd, options, report, start, started, tool,
 };
 
-/// Whether a process of that number runs.
+/// Returns true if a process with that id runs.
 fn runs(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
         !stat
@@ -68,7 +68,7 @@ async fn what_a_server_says_of_its_tools_decides_who_is_asked() {
     config.rules.confirm = vec!["hang".to_owned()];
     let servers = started(config).await;
     let ana = UserId::new("ana").unwrap();
-    let policy = servers.confirmed(Policy::default());
+    let policy = servers.require_confirmations(Policy::default());
     let permission = |name: &str| policy.permission(&ana, tool(&servers, name).definition());
     let effect = |name: &str| tool(&servers, name).definition().annotations.effect();
     assert_eq!(
@@ -303,7 +303,7 @@ async fn a_start_that_fails_says_why_in_the_servers_last_words() {
     );
 
     let mut missing = odd("usual");
-    missing.via = Via::Child(Child {
+    missing.via = Transport::Child(Child {
         program: "no-such-program-anywhere".into(),
         arguments: Vec::new(),
         variables: Default::default(),
@@ -319,7 +319,7 @@ async fn a_start_that_fails_says_why_in_the_servers_last_words() {
     );
 
     let mut nowhere = odd("usual");
-    let Via::Child(child) = &mut nowhere.via else {
+    let Transport::Child(child) = &mut nowhere.via else {
         panic!("it is a child")
     };
     child.directory = Some("/no/such/folder".into());
@@ -363,10 +363,8 @@ async fn a_server_of_the_newer_protocol_is_greeted_in_its_own_way() {
 
 #[tokio::test]
 async fn what_is_printed_beside_messages_breaks_nothing() {
-    let (surroundings, said) = surroundings();
-    let servers = Servers::start(vec![odd("noisy")], surroundings)
-        .await
-        .unwrap();
+    let (options, said) = options();
+    let servers = Servers::start(vec![odd("noisy")], options).await.unwrap();
     assert_eq!(report(&servers).health, Health::Connected);
     call(&servers, "odd__echo").await.unwrap();
     let said = said.lock().unwrap();
@@ -379,10 +377,8 @@ async fn what_is_printed_beside_messages_breaks_nothing() {
 
 #[tokio::test]
 async fn what_a_server_asks_for_is_declined() {
-    let (surroundings, said) = surroundings();
-    let servers = Servers::start(vec![odd("usual")], surroundings)
-        .await
-        .unwrap();
+    let (options, said) = options();
+    let servers = Servers::start(vec![odd("usual")], options).await.unwrap();
     let answers = call(&servers, "odd__ask").await.unwrap();
     assert_eq!(
         answers["answers"][0]["error"]["message"],
@@ -507,7 +503,7 @@ async fn rules_choose_and_what_they_miss_is_told() {
 async fn a_child_gets_the_variables_it_was_given_and_no_others() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = odd("usual");
-    let Via::Child(child) = &mut config.via else {
+    let Transport::Child(child) = &mut config.via else {
         panic!("it is a child")
     };
     child.directory = Some(folder.path().to_owned());
@@ -550,7 +546,7 @@ async fn no_child_outlives_the_agent_however_stubborn() {
 
 #[tokio::test]
 async fn one_bad_server_keeps_no_other_away() {
-    let (surroundings, _) = surroundings();
+    let (options, _) = options();
     let mut bad = odd("dies");
     bad.name = name("bad");
     let mut off = odd("usual");
@@ -560,7 +556,7 @@ async fn one_bad_server_keeps_no_other_away() {
         name("unset"),
         Some("not set in the environment: TOKEN".to_owned()),
     );
-    let servers = Servers::start(vec![bad, off, unset, odd("usual")], surroundings)
+    let servers = Servers::start(vec![bad, off, unset, odd("usual")], options)
         .await
         .unwrap();
     let health: Vec<String> = servers
@@ -582,10 +578,8 @@ async fn one_bad_server_keeps_no_other_away() {
 
 #[tokio::test]
 async fn what_a_server_logs_is_bounded_however_it_says_it() {
-    let (surroundings, said) = surroundings();
-    let servers = Servers::start(vec![odd("usual")], surroundings)
-        .await
-        .unwrap();
+    let (options, said) = options();
+    let servers = Servers::start(vec![odd("usual")], options).await.unwrap();
     call(&servers, "odd__log_much").await.unwrap();
     servers.stop().await;
     let said = said.lock().unwrap();

@@ -397,7 +397,7 @@ async fn whoever_bounds_turns_is_asked_first() {
     let world = world();
     let server = world.builder(Vec::new(), Policy::default());
     let server = server
-        .asked(Box::new(|_| Err("too many turns run".to_owned())))
+        .offer_agent(Box::new(|_| Err("too many turns run".to_owned())))
         .build();
     let client = Client::plain(&server, "ana").await;
     let (failed, refused) = ask(&client, json!({"message": "hello"})).await;

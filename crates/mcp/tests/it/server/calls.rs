@@ -1,4 +1,4 @@
-//! What comes of a call.
+//! Results of tool calls by MCP clients.
 #![expect(
     deprecated,
     reason = "logging is deprecated from 2026-07-28 on, and the versions before have it"

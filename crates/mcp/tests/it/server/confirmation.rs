@@ -124,7 +124,7 @@ async fn an_id_is_for_one_call_of_one_user() {
     );
 }
 
-/// What waits is in the store: any replica knows it, and none needs a secret of the others.
+/// Pending calls are in the store: any replica can continue them, without shared secrets.
 #[tokio::test]
 async fn what_was_asked_on_one_replica_is_answered_on_another_and_runs_once() {
     let world = World::new();

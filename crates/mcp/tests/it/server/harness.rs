@@ -32,7 +32,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 pub(super) const SESSIONS: ProtocolVersion = ProtocolVersion::V_2025_11_25;
 pub(super) const SESSIONLESS: ProtocolVersion = ProtocolVersion::V_2026_07_28;
 
-/// What a test needs: a store, a clock it sets, and servers over them.
+/// A store, a clock that the test sets, and servers over them.
 pub(super) struct World {
     pub(super) store: Arc<InMemory>,
     now: Arc<Mutex<Timestamp>>,
@@ -64,7 +64,7 @@ impl World {
     /// The same with more tools.
     pub(super) fn asked_with(&self, tools: Vec<Arc<dyn Tool>>, policy: Policy) -> McpServer {
         self.builder(tools, policy)
-            .asked(Box::new(|_| Ok(Box::new(|_, _| {}))))
+            .offer_agent(Box::new(|_| Ok(Box::new(|_, _| {}))))
             .build()
     }
 
@@ -83,7 +83,7 @@ impl World {
         McpServer::builder(self.agent(tools, policy))
     }
 
-    /// What waits for a person, answered where they see it, which is not the client.
+    /// Answers a pending call where the user sees it, outside of the client.
     pub(super) async fn answer(&self, user_id: &str, verdict: Verdict) {
         let agent = self.agent(Vec::new(), Policy::default());
         for (key, _) in self
@@ -125,7 +125,7 @@ pub(super) fn user(name: &str) -> UserId {
     UserId::new(name).unwrap()
 }
 
-/// How a person at the client answers.
+/// The answer of the user at the client.
 pub(super) type Person = Arc<dyn Fn(&str) -> Result<ElicitResult, ErrorData> + Send + Sync>;
 
 /// One that answers with this action and content.
@@ -137,7 +137,7 @@ pub(super) fn person(action: ElicitationAction, content: Option<Value>) -> Optio
     }))
 }
 
-/// What a client heard.
+/// The notifications that a client received.
 #[derive(Debug, PartialEq)]
 pub(super) enum Heard {
     Progress(f64, String),

@@ -1,6 +1,5 @@
-//! Whether the person agrees, and how they can be asked: by the client, if it says that it can,
-//! else where they see what waits for them (the page, `adjutant pending`). The model cannot agree
-//! for them.
+//! Confirmations in MCP: by the client, if it can ask its user (elicitation), otherwise where the
+//! user sees pending calls (the page, `adjutant pending`). The model cannot approve for the user.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,26 +13,25 @@ use rmcp::model::{
 use rmcp::service::{PeerRequestOptions, RequestContext};
 use serde_json::Value;
 
-/// The argument that names a call that waits for a person, to learn what became of it. It confirms
-/// nothing.
+/// The argument with the id of a pending call, to ask for its result. It approves nothing.
 pub(super) const CONFIRMATION_ID: &str = "confirmation_id";
-/// The one field of a form, and the name of the question of a call that has one.
+/// The only field of a form, and the name of the question.
 pub(super) const CONFIRM: &str = "confirm";
 
-/// How a client's person is asked.
+/// The way in which a client's user is asked for confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
-    /// `elicitation/create`, while the call waits.
+pub(super) enum ConfirmationMode {
+    /// By `elicitation/create`, while the call waits.
     Elicitation,
-    /// The call ends with the question, and comes again with the answer (2026-07-28).
+    /// The call returns the question, and is repeated with the answer (2026-07-28).
     InputRequired,
-    /// The call ends and waits for the person elsewhere; it comes again to learn what they said.
-    TwoSteps,
+    /// The call returns, and the user answers elsewhere. The call is repeated to get the result.
+    Elsewhere,
 }
 
-impl Way {
-    /// How this client's person is asked.
-    pub(super) fn of(context: &RequestContext<RoleServer>) -> Self {
+impl ConfirmationMode {
+    /// Returns the way that this client supports.
+    pub(super) fn for_client(context: &RequestContext<RoleServer>) -> Self {
         let can_ask = context
             .client_capabilities()
             .is_some_and(|capabilities| has_forms(&capabilities));
@@ -41,14 +39,15 @@ impl Way {
         match version
             .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
         {
-            _ if !can_ask => Self::TwoSteps,
+            _ if !can_ask => Self::Elsewhere,
             true => Self::InputRequired,
             false => Self::Elicitation,
         }
     }
 }
 
-/// Before 2025-11-25 there were only forms, and nothing was said about them.
+/// Returns true if the client supports forms. Before 2025-11-25 there were only forms, without a
+/// capability for them.
 fn has_forms(capabilities: &ClientCapabilities) -> bool {
     let Some(elicitation) = &capabilities.elicitation else {
         return false;
@@ -56,18 +55,18 @@ fn has_forms(capabilities: &ClientCapabilities) -> bool {
     elicitation.form.is_some() || elicitation.url.is_none()
 }
 
-/// What came of asking.
+/// The result of asking for confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// Yes, said plainly.
+    /// A literal yes.
     Yes,
     /// Anything else that a person did.
     No,
-    /// Nobody answered: the client could not, or not in time.
+    /// No answer: the client could not ask, or not in time.
     Nothing,
 }
 
-/// Asks while the call waits.
+/// Asks for confirmation while the call waits.
 pub(super) async fn ask(
     context: &RequestContext<RoleServer>,
     pending: &PendingCall,
@@ -89,7 +88,7 @@ pub(super) async fn ask(
     }
 }
 
-/// Questions, by their names, as the end of a call.
+/// Returns questions, by their names, as the result of a call.
 pub(super) fn input_required<'a>(
     asked: impl IntoIterator<Item = (String, &'a PendingCall)>,
     state: String,
@@ -102,7 +101,7 @@ pub(super) fn input_required<'a>(
     InputRequiredResult::new(Some(questions), Some(state))
 }
 
-/// The answer to the question of a name, in a call that came again.
+/// Returns the answer to a question in a repeated call.
 pub(super) fn answer_to(responses: &InputResponses, name: &str) -> Answer {
     let Some(response) = responses.get(name) else {
         return Answer::Nothing;
@@ -111,7 +110,7 @@ pub(super) fn answer_to(responses: &InputResponses, name: &str) -> Answer {
         .map_or(Answer::Nothing, |result| answer(&result))
 }
 
-/// Only a yes that is literally one is one.
+/// Decodes an answer. Only a literal yes counts as one.
 fn answer(result: &ElicitResult) -> Answer {
     let confirmed = result
         .content

@@ -1,40 +1,41 @@
-//! A child and what it started, ended together where the system can do that.
+//! Process groups: a child process and its descendants, ended together where the system supports
+//! it.
 //!
-//! On Unix the child leads a process group, and the group is signalled. On Windows the child alone
-//! is ended: what it started notices only that its pipes are closed. If this process is killed, the
-//! child's standard input ends, and on Linux the child is killed too.
+//! On Unix the child leads a process group, and signals go to the group. On Windows only the child
+//! is ended; its descendants notice that their pipes are closed. If this process is killed, the
+//! child's standard input is closed, and on Linux the child is killed too.
 
-pub(super) use of_system::Group;
+pub(super) use platform::ProcessGroup;
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.kill();
     }
 }
 
 #[cfg(unix)]
-mod of_system {
+mod platform {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use rustix::process::{Pid, Signal, kill_process_group};
     use tokio::process::{Child, Command};
 
-    /// A child and what it started.
+    /// A child process and its descendants.
     #[derive(Debug)]
-    pub(in super::super) struct Group {
+    pub(in super::super) struct ProcessGroup {
         leader: Option<Pid>,
         gone: AtomicBool,
     }
 
-    impl Group {
-        /// Has the command start in a group of its own.
+    impl ProcessGroup {
+        /// Makes the command start in its own group.
         pub(in super::super) fn prepare(command: &mut Command) {
             command.process_group(0);
-            dies_with_us(command);
+            kill_with_parent(command);
         }
 
-        pub(in super::super) fn of(running: &Child) -> Self {
-            let leader = running
+        pub(in super::super) fn new(child: &Child) -> Self {
+            let leader = child
                 .id()
                 .and_then(|id| i32::try_from(id).ok())
                 .and_then(Pid::from_raw);
@@ -44,8 +45,8 @@ mod of_system {
             }
         }
 
-        /// Asks it to end; it may take its time.
-        pub(in super::super) fn ask_to_end(&self) {
+        /// Sends SIGTERM.
+        pub(in super::super) fn terminate(&self) {
             self.signal(Signal::TERM);
         }
 
@@ -57,30 +58,29 @@ mod of_system {
             if let Some(leader) = self.leader
                 && !self.gone.load(Ordering::Acquire)
             {
-                // It may have ended this moment.
+                // The group may have ended already.
                 let _ = kill_process_group(leader, signal);
             }
         }
 
-        /// Waits until the child has ended, and says how.
-        pub(in super::super) async fn wait(&self, mut running: Child) -> String {
-            let ended = running.wait().await;
-            // What it started must not keep its pipes open.
+        /// Waits until the child has ended, and returns its exit status as text.
+        pub(in super::super) async fn wait(&self, mut child: Child) -> String {
+            let ended = child.wait().await;
+            // Descendants must not keep the child's pipes open.
             self.kill();
             self.gone.store(true, Ordering::Release);
             ended.map_or_else(|error| error.to_string(), |status| status.to_string())
         }
     }
 
-    /// Has the system kill the child when this process is killed. Linux does so when the thread
-    /// ends that started the child: that is a thread of the runtime, which lives as long as the
-    /// connection's tasks do.
+    /// Makes Linux kill the child when the thread that started it ends. That is a thread of the
+    /// runtime, which lives as long as the connection's tasks.
     #[cfg(target_os = "linux")]
-    fn dies_with_us(command: &mut Command) {
+    fn kill_with_parent(command: &mut Command) {
         let parent = rustix::process::getpid();
         let ask = move || {
             rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-            // Killed already, before the child could ask?
+            // The parent may have ended before the signal was set.
             match rustix::process::getppid() == Some(parent) {
                 true => Ok(()),
                 false => Err(std::io::Error::other("orphaned")),
@@ -97,48 +97,50 @@ mod of_system {
         }
     }
 
-    /// Elsewhere it has only the end of its standard input.
+    /// Other systems only close the child's standard input.
     #[cfg(not(target_os = "linux"))]
-    fn dies_with_us(_: &mut Command) {}
+    fn kill_with_parent(_: &mut Command) {}
 }
 
 #[cfg(windows)]
-mod of_system {
+mod platform {
     use tokio::process::{Child, Command};
     use tokio::sync::Notify;
 
-    /// `CREATE_NEW_PROCESS_GROUP` of the Windows API: Ctrl-C at the console does not hit the child.
+    /// `CREATE_NEW_PROCESS_GROUP` of the Windows API: Ctrl-C at the console does not reach the
+    /// child.
     const NEW_PROCESS_GROUP: u32 = 0x200;
 
-    /// A child. What it started is not ended with it.
+    /// A child process. Its descendants are not ended with it.
     #[derive(Debug, Default)]
-    pub(in super::super) struct Group {
+    pub(in super::super) struct ProcessGroup {
         to_be_killed: Notify,
     }
 
-    impl Group {
-        /// Has the command start in a group of its own.
+    impl ProcessGroup {
+        /// Makes the command start in its own group.
         pub(in super::super) fn prepare(command: &mut Command) {
             command.creation_flags(NEW_PROCESS_GROUP);
         }
 
-        pub(in super::super) fn of(_: &Child) -> Self {
+        pub(in super::super) fn new(_: &Child) -> Self {
             Self::default()
         }
 
-        /// Does nothing: there is no signal to ask with, and its standard input is closed already.
-        pub(in super::super) fn ask_to_end(&self) {}
+        /// Does nothing: Windows has no such signal, and the standard input is closed already.
+        pub(in super::super) fn terminate(&self) {}
 
         pub(in super::super) fn kill(&self) {
             self.to_be_killed.notify_one();
         }
 
-        /// Waits until the child has ended, or kills it when it has to go, and says how it ended.
-        pub(in super::super) async fn wait(&self, mut running: Child) -> String {
+        /// Waits until the child has ended, killing it on request, and returns its exit status as
+        /// text.
+        pub(in super::super) async fn wait(&self, mut child: Child) -> String {
             let ended = tokio::select! {
-                ended = running.wait() => ended,
-                () = self.to_be_killed.notified() => match running.start_kill() {
-                    Ok(()) => running.wait().await,
+                ended = child.wait() => ended,
+                () = self.to_be_killed.notified() => match child.start_kill() {
+                    Ok(()) => child.wait().await,
                     Err(error) => Err(error),
                 },
             };

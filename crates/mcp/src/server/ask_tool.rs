@@ -1,4 +1,4 @@
-//! The agent itself as a tool: its declaration, what it is called with, and what comes of it.
+//! The agent itself as a tool: declaration, arguments, and references to its turns.
 
 use adjutant_core::{Annotations, ConversationId, ToolDefinition};
 use adjutant_runtime::Agent;
@@ -6,27 +6,27 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// The name of the tool.
+/// Name of the tool.
 pub(super) const ASK: &str = "ask";
 
-/// The arguments of a call.
+/// Arguments of the tool.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Question {
-    /// The words for the agent.
+pub(super) struct AskArguments {
+    /// The message for the agent.
     pub(super) message: String,
-    /// The conversation to go on with. `None`: a new one begins.
+    /// The conversation to continue. `None`: a new one.
     pub(super) conversation_id: Option<ConversationId>,
-    /// The id of an earlier call, to read its result: nothing is said to the agent then.
+    /// The id of an earlier call, to get its result. Nothing is sent to the agent then.
     pub(super) confirmation_id: Option<String>,
 }
 
-impl Question {
-    /// Reads the arguments of a call.
+impl AskArguments {
+    /// Parses the arguments of a call.
     ///
     /// # Errors
-    /// The error in them, in words for the model that calls.
-    pub(super) fn read(arguments: serde_json::Map<String, Value>) -> Result<Self, String> {
+    /// A description for the calling model.
+    pub(super) fn parse(arguments: serde_json::Map<String, Value>) -> Result<Self, String> {
         let question: Self = serde_json::from_value(Value::Object(arguments))
             .map_err(|error| format!("nothing was done: the arguments do not fit: {error}"))?;
         match question.message.trim() {
@@ -36,7 +36,7 @@ impl Question {
     }
 }
 
-/// Declares the agent as a tool. `None`: it has a tool of that name itself, which is called then.
+/// Declares the agent as a tool. `None`: it has a tool of that name, which is called instead.
 pub(super) fn definition(agent: &Agent) -> Option<ToolDefinition> {
     if agent.tools().get(ASK).is_some() {
         return None;
@@ -74,7 +74,7 @@ pub(super) fn definition(agent: &Agent) -> Option<ToolDefinition> {
     Some(definition.returning(answer).annotated(annotations(agent)))
 }
 
-/// It does to the world what its tools do.
+/// Derives the annotations from those of all tools of the agent.
 fn annotations(agent: &Agent) -> Annotations {
     let tools = || {
         let of = |name| Some(agent.tools().get(name)?.definition().annotations);
@@ -90,13 +90,13 @@ fn annotations(agent: &Agent) -> Annotations {
     }
 }
 
-/// Names a turn for who asks again what became of it.
-pub(super) fn place(conversation: ConversationId, turn: adjutant_core::TurnId) -> String {
+/// Returns a reference to a turn, for asking for its result later.
+pub(super) fn turn_reference(conversation: ConversationId, turn: adjutant_core::TurnId) -> String {
     format!("{conversation}.{turn}")
 }
 
-/// Reads what [`place`] wrote.
-pub(super) fn read_place(place: &str) -> Option<(ConversationId, adjutant_core::TurnId)> {
+/// Parses a reference made by [`turn_reference`].
+pub(super) fn parse_turn_reference(place: &str) -> Option<(ConversationId, adjutant_core::TurnId)> {
     let (conversation, turn) = place.split_once('.')?;
     let (conversation, turn) = (
         Uuid::try_parse(conversation).ok()?,

@@ -1,16 +1,16 @@
-//! A tool as MCP declares it.
+//! Declarations of tools as MCP clients see them.
 
 use adjutant_core::{ToolDefinition, name_in_words};
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
-use super::ask::{CONFIRMATION_ID, Way};
+use super::confirmation::{CONFIRMATION_ID, ConfirmationMode};
 
-/// The declaration of a tool. `way`: how the person is asked before it runs, if they are.
-pub(super) fn describe(definition: &ToolDefinition, way: Option<Way>) -> Tool {
+/// Declares a tool. `mode`: the way in which it is confirmed, if it is.
+pub(super) fn describe(definition: &ToolDefinition, way: Option<ConfirmationMode>) -> Tool {
     let title = title_of(definition.name.as_str());
     let mut input = object(definition.parameters.clone());
-    if way == Some(Way::TwoSteps) {
+    if way == Some(ConfirmationMode::Elsewhere) {
         add_id(&mut input);
     }
     let hints = definition.annotations;
@@ -29,12 +29,12 @@ pub(super) fn describe(definition: &ToolDefinition, way: Option<Way>) -> Tool {
     .with_annotations(annotations)
 }
 
-/// Whether the tool has an argument of that name itself.
+/// Returns true if the tool has an argument of that name.
 pub(super) fn has_argument(definition: &ToolDefinition, name: &str) -> bool {
     definition.parameters["properties"].get(name).is_some()
 }
 
-/// Returns a tool's name for people: "Delete task" of `delete_task`, and "Git log (git)" of
+/// Returns a tool's name for people: "Delete task" for `delete_task`, and "Git log (git)" for
 /// `git__git_log`.
 fn title_of(name: &str) -> String {
     match name.split_once("__") {
@@ -43,7 +43,7 @@ fn title_of(name: &str) -> String {
     }
 }
 
-/// The id of a call that waits is one argument more.
+/// Adds the argument for the id of a pending call.
 fn add_id(input: &mut Map<String, Value>) {
     let properties = input.entry("properties").or_insert_with(|| json!({}));
     if let Some(properties) = properties.as_object_mut() {
@@ -58,8 +58,9 @@ fn add_id(input: &mut Map<String, Value>) {
     }
 }
 
-/// The schema of every result: `{success, data?, error?}`, and what a confirmation adds.
-fn output_schema(data: Option<&Value>, way: Option<Way>) -> Value {
+/// Returns the schema of every result: `{success, data?, error?}`, and the members for a
+/// confirmation.
+fn output_schema(data: Option<&Value>, way: Option<ConfirmationMode>) -> Value {
     let mut schema = json!({ "type": "object" });
     let (data, definitions) = embedded(data);
     let mut properties = json!({
@@ -72,7 +73,7 @@ fn output_schema(data: Option<&Value>, way: Option<Way>) -> Value {
             json!({ "type": "string", "enum": ["confirmation_required", "declined"] });
         properties["message"] = json!({ "type": "string", "description": "What to do now" });
     }
-    if way == Some(Way::TwoSteps) {
+    if way == Some(ConfirmationMode::Elsewhere) {
         properties[CONFIRMATION_ID] = json!({ "type": "string" });
         properties["preview"] = json!({ "type": "string", "description": "What would be touched" });
         properties["expires_at"] = json!({ "type": "string", "format": "date-time" });
@@ -86,8 +87,8 @@ fn output_schema(data: Option<&Value>, way: Option<Way>) -> Value {
     schema
 }
 
-/// A schema as part of another: what its references point to moves up with it. One that points to
-/// itself as a whole cannot move, and says nothing then.
+/// Embeds a schema into another: its definitions move to the top level, where its references point.
+/// A schema that refers to itself as a whole cannot move, and becomes `{}`.
 fn embedded(schema: Option<&Value>) -> (Value, Vec<(&'static str, Value)>) {
     let Some(Value::Object(schema)) = schema else {
         return (json!({}), Vec::new());
@@ -113,7 +114,7 @@ fn embedded(schema: Option<&Value>) -> (Value, Vec<(&'static str, Value)>) {
     }
 }
 
-/// Every `$ref` in a schema.
+/// Returns every `$ref` in a schema.
 fn references(value: &Value) -> Vec<&str> {
     match value {
         Value::Object(map) => {
