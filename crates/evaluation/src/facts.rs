@@ -1,52 +1,53 @@
-//! The facts that are told with a question: by the function that chooses them for a turn.
+//! Figures of automatic recall: the facts that are recalled for a question, by the function that
+//! recalls them for a turn.
 
 use adjutant_core::turn::estimate_tokens;
-use adjutant_memory::ToldLimits;
+use adjutant_memory::RecallLimits;
 
-use crate::home::Home;
 use crate::share::Share;
+use crate::vault_of_set::SetVault;
 
 /// The figures of facts.
 #[derive(Default)]
 pub(crate) struct Figures {
     /// With the limits of a turn.
     pub(crate) at_10: Share,
-    /// With twice as many.
+    /// With twice these limits.
     pub(crate) at_20: Share,
-    /// Tokens that were told with all questions, with the limits of a turn.
+    /// Tokens of the facts that were recalled for all questions, with the limits of a turn.
     pub(crate) tokens: u32,
 }
 
 impl Figures {
     /// Asks one question as the first message of a conversation. One fact of each list of the
-    /// evidence is to be told.
+    /// evidence has to be recalled.
     pub(crate) async fn ask(
         &mut self,
-        home: &Home,
+        vault: &SetVault,
         question: &str,
         evidence: &[Vec<u64>],
     ) -> Result<(), String> {
-        let usual = ToldLimits::default();
-        let twice = ToldLimits {
+        let usual = RecallLimits::default();
+        let twice = RecallLimits {
             facts: 2 * usual.facts,
             tokens: 2 * usual.tokens,
         };
         for (limits, share) in [(usual, &mut self.at_10), (twice, &mut self.at_20)] {
-            let told = home
+            let recalled = vault
                 .memory
                 .facts()
-                .fitting(question, &[], limits, &estimate_tokens)
+                .relevant_to(question, &[], limits, &estimate_tokens)
                 .await;
-            let told = told.map_err(|error| error.to_string())?;
+            let recalled = recalled.map_err(|error| error.to_string())?;
             if limits == usual {
-                self.tokens += told
+                self.tokens += recalled
                     .iter()
-                    .map(|told| estimate_tokens(&told.line))
+                    .map(|recalled| estimate_tokens(&recalled.line))
                     .sum::<u32>();
             }
-            let ids: Vec<u64> = told
+            let ids: Vec<u64> = recalled
                 .iter()
-                .flat_map(|told| home.ids(&told.fact.content))
+                .flat_map(|recalled| vault.ids(&recalled.fact.content))
                 .copied()
                 .collect();
             share.count(

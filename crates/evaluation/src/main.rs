@@ -1,33 +1,33 @@
-//! `memory-eval FOLDER [--json]`: what retrieval finds of a memory, over sets of questions with
-//! known evidence.
+//! `memory-eval FOLDER [--json]`: the quality of retrieval from a memory, over sets of questions
+//! with known evidence.
 //!
 //! Each folder in FOLDER is a set: `facts.jsonl`, `notes/*.md` and `questions.jsonl`. Facts are
 //! remembered and notes read by the stores that a turn uses, the conversations of the notes are
-//! held again over a database, and all are asked by the functions that a turn calls; no model
-//! helps.
+//! replayed over a database, and all are asked by the functions that a turn calls; no model is
+//! used.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "a program for a terminal"
 )]
 
-mod facts; // the facts that are told with a question
-mod home; // a vault of its own for each set
-mod notes; // the notes that are found for it
-mod past; // the past conversations that are found for it
+mod conversations; // retrieval of past conversations
+mod facts; // automatic recall of facts
+mod notes; // retrieval of notes
 mod set; // the files of a set
-mod share; // a share of questions
-mod year; // what a turn costs after a year
+mod share; // the share of questions whose evidence is found
+mod vault_of_set; // a vault with the facts and notes of a set
+mod year; // the cost of a turn after a year
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Serialize;
 
-use self::home::Home;
-use self::past::Past;
+use self::conversations::ConversationIndex;
 use self::set::Set;
 use self::share::Share;
+use self::vault_of_set::SetVault;
 
 const HELP: &str = "\
 memory-eval FOLDER [--json]
@@ -53,17 +53,17 @@ struct Figures {
     notes_at_5: Option<f64>,
     notes_at_10: Option<f64>,
     past_at_5: Option<f64>,
-    /// Mean of the tokens that are told with a question, 10 facts at most.
+    /// Mean tokens of the facts that are recalled for a question, at most 10 facts.
     told_tokens_mean: Option<f64>,
-    /// Questions that were asked of facts, of notes, or of both.
+    /// Questions with evidence in facts, in notes, or in both.
     questions: u32,
-    /// Those of them with evidence in facts.
+    /// Questions with evidence in facts.
     #[serde(skip)]
     fact_questions: u32,
-    /// Those of them with evidence in notes.
+    /// Questions with evidence in notes.
     #[serde(skip)]
     note_questions: u32,
-    /// Facts that were to be remembered, and those that a later one took the place of.
+    /// Facts that were to be remembered, and those that a later one replaced.
     #[serde(skip)]
     facts: usize,
     #[serde(skip)]
@@ -88,10 +88,10 @@ async fn main() -> ExitCode {
     let shown = match (unknown, folders.as_slice()) {
         (None, [folder]) if !has("--year") => measure(Path::new(folder))
             .await
-            .map(|figures| figures.shown(has("--json"))),
+            .map(|figures| figures.to_text(has("--json"))),
         (None, []) if has("--year") => year::measure()
             .await
-            .map(|figures| figures.shown(has("--json"))),
+            .map(|figures| figures.to_text(has("--json"))),
         (unknown, folders) => {
             match unknown {
                 Some(option) => eprintln!("there is no option {option}\n"),
@@ -116,32 +116,32 @@ async fn main() -> ExitCode {
 /// Measures all sets of a folder.
 ///
 /// # Errors
-/// The file that cannot be read or written, in words.
+/// The file that cannot be read or written, as a message.
 async fn measure(folder: &Path) -> Result<Figures, String> {
     let sets = set::folders(folder)?;
-    let (mut told, mut notes) = (facts::Figures::default(), notes::Figures::default());
+    let (mut recalled, mut notes) = (facts::Figures::default(), notes::Figures::default());
     let mut past_at_5 = Share::default();
     let (mut questions, mut facts, mut replaced) = (0, 0, 0);
     for (at, path) in sets.iter().enumerate() {
         eprintln!("{} of {}: {}", at + 1, sets.len(), name(path));
-        let set = Set::read(path)?;
+        let set = Set::load(path)?;
         for missing in set.missing() {
             eprintln!("  a question needs {missing}, which is not in the set");
         }
-        let home = Home::with(&set).await?;
-        let past = Past::with(&set).await?;
+        let vault = SetVault::fill(&set).await?;
+        let past = ConversationIndex::replay(&set).await?;
         facts += set.facts.len();
-        replaced += set.facts.len() - home.facts_kept().await?;
+        replaced += set.facts.len() - vault.facts_kept().await?;
         for question in &set.questions {
             let (of_facts, of_notes) = (question.facts.as_deref(), question.notes.as_slice());
             if of_facts.is_some() || !of_notes.is_empty() {
                 questions += 1;
             }
             if let Some(evidence) = of_facts {
-                told.ask(&home, &question.words, evidence).await?;
+                recalled.ask(&vault, &question.words, evidence).await?;
             }
             if !of_notes.is_empty() {
-                notes.ask(&home, &question.words, of_notes).await?;
+                notes.ask(&vault, &question.words, of_notes).await?;
                 past.ask(&mut past_at_5, &question.words, of_notes).await?;
             }
         }
@@ -154,15 +154,15 @@ async fn measure(folder: &Path) -> Result<Figures, String> {
         ));
     }
     Ok(Figures {
-        facts_at_10: told.at_10.of_one(),
-        facts_at_20: told.at_20.of_one(),
-        notes_at_5: notes.at_5.of_one(),
-        notes_at_10: notes.at_10.of_one(),
-        past_at_5: past_at_5.of_one(),
-        told_tokens_mean: (told.at_10.asked > 0)
-            .then(|| f64::from(told.tokens) / f64::from(told.at_10.asked)),
+        facts_at_10: recalled.at_10.value(),
+        facts_at_20: recalled.at_20.value(),
+        notes_at_5: notes.at_5.value(),
+        notes_at_10: notes.at_10.value(),
+        past_at_5: past_at_5.value(),
+        told_tokens_mean: (recalled.at_10.asked > 0)
+            .then(|| f64::from(recalled.tokens) / f64::from(recalled.at_10.asked)),
         questions,
-        fact_questions: told.at_10.asked,
+        fact_questions: recalled.at_10.asked,
         note_questions: notes.at_5.asked,
         facts,
         facts_replaced: replaced,
@@ -175,8 +175,8 @@ fn name(path: &Path) -> String {
 }
 
 impl Figures {
-    /// Returns them as JSON, or in words.
-    fn shown(&self, json: bool) -> String {
+    /// Returns the figures as JSON, or as text for a terminal.
+    fn to_text(&self, json: bool) -> String {
         if json {
             return serde_json::to_string(self).unwrap_or_default();
         }

@@ -1,33 +1,34 @@
-//! The notes that are found for a question: by the function behind the tool `search_notes`.
+//! Figures of note search: the notes that are found for a question, by the function behind the tool
+//! `search_notes`.
 
-use adjutant_memory::{Filter, MemoryError, VaultError};
+use adjutant_memory::{MemoryError, NoteFilter, VaultError};
 
-use crate::home::{Home, NOTES};
 use crate::share::Share;
+use crate::vault_of_set::{NOTES, SetVault};
 
 /// The figures of notes.
 #[derive(Default)]
 pub(crate) struct Figures {
-    /// Among the first five.
+    /// Evidence among the first five.
     pub(crate) at_5: Share,
-    /// Among the first ten.
+    /// Evidence among the first ten.
     pub(crate) at_10: Share,
 }
 
 impl Figures {
-    /// Searches with a question as it was typed. All notes of the evidence are to be found.
+    /// Searches with a question as it was typed. All notes of the evidence have to be found.
     pub(crate) async fn ask(
         &mut self,
-        home: &Home,
+        vault: &SetVault,
         question: &str,
         evidence: &[String],
     ) -> Result<(), String> {
-        let filter = Filter {
+        let filter = NoteFilter {
             folder: NOTES.to_owned(),
             limit: 10,
-            ..Filter::default()
+            ..NoteFilter::default()
         };
-        let notes = home.memory.notes().ok_or("there is no vault")?;
+        let notes = vault.memory.notes().ok_or("there is no vault")?;
         let found = match notes.search(question, &filter).await {
             Ok(found) => found.notes,
             // A question without a word.

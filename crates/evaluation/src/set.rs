@@ -1,4 +1,4 @@
-//! The files of a set.
+//! The files of a set of questions with known evidence.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,7 +25,7 @@ pub(crate) struct Set {
     pub(crate) questions: Vec<Question>,
 }
 
-/// A fact, as it was told.
+/// A fact with the day on which it is remembered.
 #[derive(Deserialize)]
 pub(crate) struct Fact {
     pub(crate) id: u64,
@@ -57,21 +57,21 @@ struct Line {
 }
 
 impl Set {
-    /// Reads a set. Questions that nothing in it answers are left out.
+    /// Loads a set, without the questions that nothing in it answers.
     ///
     /// # Errors
     /// The first file that is missing or cannot be read, and a line that is not as it has to be.
-    pub(crate) fn read(folder: &Path) -> Result<Self, String> {
+    pub(crate) fn load(folder: &Path) -> Result<Self, String> {
         let lines: Vec<Line> = lines(&folder.join(QUESTIONS))?;
         let answerable = lines.into_iter().filter(|line| !line.is_unanswerable());
         Ok(Self {
             facts: self::lines(&folder.join(FACTS))?,
             notes: notes(&folder.join(NOTES))?,
-            questions: answerable.map(Question::of).collect(),
+            questions: answerable.map(Question::from_line).collect(),
         })
     }
 
-    /// Returns what questions need and the set does not hold: it can never be found.
+    /// Returns the evidence that questions need and the set does not hold: it can never be found.
     pub(crate) fn missing(&self) -> Vec<String> {
         let facts: BTreeSet<u64> = self.facts.iter().map(|fact| fact.id).collect();
         let notes: BTreeSet<&str> = self.notes.iter().map(|(name, _)| name.as_str()).collect();
@@ -102,7 +102,7 @@ impl Line {
 }
 
 impl Question {
-    fn of(line: Line) -> Self {
+    fn from_line(line: Line) -> Self {
         let pieces: Option<Vec<Vec<u64>>> = line
             .facts_any_of_each
             .and_then(|all| all.into_iter().collect());
@@ -116,9 +116,9 @@ impl Question {
     }
 }
 
-/// Returns the sets of a folder, by name; the folder itself if it is one.
+/// Returns the sets in a folder, by name; the folder itself if it is a set.
 pub(crate) fn folders(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    // A folder with a part of a set is one too, so that what it lacks is told.
+    // A folder with a part of a set is one too, so that its missing parts are reported.
     let is_set = |path: &Path| {
         [FACTS, QUESTIONS, NOTES]
             .iter()
@@ -148,7 +148,10 @@ fn notes(folder: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
             .file_name()
             .map(|name| name.to_string_lossy().into_owned());
         if let Some(name) = name.filter(|name| name.ends_with(".md")) {
-            notes.push((name, fs::read(&path).map_err(|error| said(&path, &error))?));
+            notes.push((
+                name,
+                fs::read(&path).map_err(|error| read_error(&path, &error))?,
+            ));
         }
     }
     notes.sort();
@@ -156,18 +159,18 @@ fn notes(folder: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
 }
 
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let entries = fs::read_dir(folder).map_err(|error| said(folder, &error))?;
+    let entries = fs::read_dir(folder).map_err(|error| read_error(folder, &error))?;
     entries
         .map(|entry| {
             entry
                 .map(|entry| entry.path())
-                .map_err(|error| said(folder, &error))
+                .map_err(|error| read_error(folder, &error))
         })
         .collect()
 }
 
 fn lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, String> {
-    let text = fs::read_to_string(path).map_err(|error| said(path, &error))?;
+    let text = fs::read_to_string(path).map_err(|error| read_error(path, &error))?;
     let lines = text
         .trim_start_matches('\u{FEFF}')
         .lines()
@@ -183,7 +186,7 @@ fn lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, String> {
         .collect()
 }
 
-fn said(path: &Path, error: &std::io::Error) -> String {
+fn read_error(path: &Path, error: &std::io::Error) -> String {
     let next = match error.kind() {
         ErrorKind::NotFound => {
             "try: check the name; a set has facts.jsonl, questions.jsonl and notes/*.md"

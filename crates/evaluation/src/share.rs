@@ -1,6 +1,6 @@
-//! A share of questions.
+//! The share of questions whose evidence was found.
 
-/// Evidence that was found, of questions that were asked.
+/// Number of questions that were asked, and of those whose evidence was found.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Share {
     found: u32,
@@ -13,8 +13,8 @@ impl Share {
         self.asked += 1;
     }
 
-    /// `None`: nothing was asked.
-    pub(crate) fn of_one(self) -> Option<f64> {
+    /// Returns the share, of 1. `None` if no question was asked.
+    pub(crate) fn value(self) -> Option<f64> {
         (self.asked > 0).then(|| f64::from(self.found) / f64::from(self.asked))
     }
 }

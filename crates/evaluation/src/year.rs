@@ -1,7 +1,7 @@
-//! What a turn costs with the memory of a year, beside that of the first day: CPU of the process,
+//! The cost of a turn with the memory of a year, beside that of the first day: CPU of the process,
 //! and tokens of the prompt.
 //!
-//! Both memories are asked in turn, in one process, so that what else the machine does strikes both
+//! Both memories are asked in turn, in one process, so that other load of the machine affects both
 //! alike.
 
 use std::fs;
@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use adjutant_core::port::MemoryLedger as _;
 use adjutant_core::turn::estimate_tokens;
 use adjutant_core::{
-    AgentName, BoxFuture, FactLine, MemoryChange, MemoryEffect, MemoryScope, MemoryState, Told,
-    UserId, told,
+    AgentName, BoxFuture, FactLine, MemoryChange, MemoryEffect, MemoryScope, MemoryState,
+    RecalledText, UserId, recall_block,
 };
-use adjutant_memory::{Memory, MemoryOptions, ToldLimits, Vault, index_past};
+use adjutant_memory::{Memory, MemoryOptions, RecallLimits, Vault, index_conversations};
 use adjutant_providers::scripted::ScriptedModel;
 use adjutant_runtime::{
-    Agent, FreshInstruction, Recall, RecallRequest, RunContext, TurnInstruction,
+    Agent, InstructionAddition, Recall, RecallRequest, RunContext, TurnInstruction,
 };
 use adjutant_store::sqlite;
 use jiff::civil::{Date, date};
@@ -29,7 +29,7 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 const AGENT: &str = "memory-eval";
-/// The model: it repeats what it is told, so that no two conversations are the same.
+/// The model repeats the message, so that no two conversations are the same.
 const SCRIPT: &str = r#"{"text": "I see: {{input}}", "repeat": true}"#;
 /// The first day of the year.
 const BEGIN: Date = date(2026, 1, 1);
@@ -38,7 +38,7 @@ const MEASURED: usize = 60;
 const WARM_UP: usize = 5;
 /// Turns of each conversation.
 const TURNS: usize = 3;
-/// Of so many facts one is important, and one was corrected once.
+/// One fact of so many is important, and one was corrected once.
 const IMPORTANT_OF: usize = 100;
 const CORRECTED_OF: usize = 10;
 
@@ -69,43 +69,46 @@ pub(crate) struct Figures {
     year_cpu_us: f64,
     /// The second as a multiple of the first.
     ratio: f64,
-    /// Tokens of the memory's part of a prompt after the year: the important facts and what is told
-    /// with the message.
+    /// Tokens of the memory's part of a prompt after the year: the important facts and the recalled
+    /// ones.
     prompt_tokens_mean: f64,
     prompt_tokens_max: u32,
 }
 
-/// Makes both memories, and holds conversations over them in turn.
+/// Makes both memories, and runs conversations over them in turn.
 ///
 /// # Errors
-/// Text that cannot be written, or an answer that does not come, in words.
+/// A file that cannot be written, or an answer that fails, as a message.
 pub(crate) async fn measure() -> Result<Figures, String> {
     eprintln!("a year is made: it takes a minute");
-    let homes = [Home::of(FIRST_DAY).await?, Home::of(YEAR).await?];
+    let memories = [
+        MeasuredMemory::fill(FIRST_DAY).await?,
+        MeasuredMemory::fill(YEAR).await?,
+    ];
     let mut costs = [Vec::new(), Vec::new()];
     for number in 0..WARM_UP + MEASURED {
-        for (home, costs) in homes.iter().zip(&mut costs) {
-            let cost = home.converse(number).await?;
+        for (memory, costs) in memories.iter().zip(&mut costs) {
+            let cost = memory.converse(number).await?;
             if number >= WARM_UP {
                 costs.extend(cost);
             }
         }
     }
     let [first, year] = costs.map(median);
-    let told = &homes[1].told.0;
+    let costs_of_recall = &memories[1].recall.0;
     Ok(Figures {
         first_day_cpu_us: first,
         year_cpu_us: year,
         ratio: year / first,
-        prompt_tokens_mean: f64::from(told.sum.load(Ordering::Relaxed))
-            / f64::from(told.turns.load(Ordering::Relaxed).max(1)),
-        prompt_tokens_max: told.max.load(Ordering::Relaxed),
+        prompt_tokens_mean: f64::from(costs_of_recall.sum.load(Ordering::Relaxed))
+            / f64::from(costs_of_recall.turns.load(Ordering::Relaxed).max(1)),
+        prompt_tokens_max: costs_of_recall.max.load(Ordering::Relaxed),
     })
 }
 
 impl Figures {
-    /// Returns them as JSON, or in words.
-    pub(crate) fn shown(&self, json: bool) -> String {
+    /// Returns the figures as JSON, or as text for a terminal.
+    pub(crate) fn to_text(&self, json: bool) -> String {
         if json {
             return serde_json::to_string(self).unwrap_or_default();
         }
@@ -121,24 +124,24 @@ impl Figures {
     }
 }
 
-/// A memory with an agent over it, on the disk, gone with this value.
-struct Home {
+/// A memory in a temporary folder with an agent over it, removed with this value.
+struct MeasuredMemory {
     _folder: TempDir,
     store: Arc<sqlite::Store>,
     agent: Agent,
     name: AgentName,
-    told: Teller,
+    recall: MeasuredRecall,
 }
 
-impl Home {
-    async fn of(size: Size) -> Result<Self, String> {
-        let words = |error: &dyn std::fmt::Display| error.to_string();
-        let folder = TempDir::new().map_err(|error| words(&error))?;
+impl MeasuredMemory {
+    async fn fill(size: Size) -> Result<Self, String> {
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        let folder = TempDir::new().map_err(|error| text(&error))?;
         let vault = folder.path().join("Notes");
-        write_notes(&vault, size).map_err(|error| words(&error))?;
+        write_notes(&vault, size).map_err(|error| text(&error))?;
         let store = sqlite::Store::open(&folder.path().join("adjutant.db")).await;
-        let store = Arc::new(store.map_err(|error| words(&error))?);
-        let vault = Vault::open(&vault).map_err(|error| words(&error))?;
+        let store = Arc::new(store.map_err(|error| text(&error))?);
+        let vault = Vault::open(&vault).map_err(|error| text(&error))?;
         let scope = MemoryScope {
             user: UserId::local(),
             vault: vault.root().to_string_lossy().into_owned(),
@@ -147,11 +150,11 @@ impl Home {
             store
                 .put(&scope, &change)
                 .await
-                .map_err(|error| words(&error))?;
+                .map_err(|error| text(&error))?;
         }
         let now = day(size.daily_notes)
             .to_zoned(TimeZone::UTC)
-            .map_err(|error| words(&error))?;
+            .map_err(|error| text(&error))?;
         let clock = Arc::new(move || -> Zoned { now.clone() });
         let memory = Memory::new(
             vault,
@@ -160,8 +163,8 @@ impl Home {
             store.clone(),
             clock,
         )
-        .map_err(|error| words(&error))?;
-        let told = Teller(Arc::new(TellerState {
+        .map_err(|error| text(&error))?;
+        let recall = MeasuredRecall(Arc::new(RecallCosts {
             memory,
             important: AtomicU32::new(0),
             turns: AtomicU32::new(0),
@@ -169,28 +172,28 @@ impl Home {
             max: AtomicU32::new(0),
         }));
         let agent = Agent::builder(AGENT)
-            .model(ScriptedModel::from_jsonl(SCRIPT).map_err(|error| words(&error))?)
+            .model(ScriptedModel::from_jsonl(SCRIPT).map_err(|error| text(&error))?)
             .instruction("You talk with a person.")
-            .turn_instruction(told.clone())
-            .recall(told.clone())
+            .turn_instruction(recall.clone())
+            .recall(recall.clone())
             .journal(store.clone(), AGENT)
             .build()
-            .map_err(|error| words(&error))?;
-        let name = AgentName::new(AGENT).map_err(|error| words(&error))?;
-        let home = Self {
+            .map_err(|error| text(&error))?;
+        let name = AgentName::new(AGENT).map_err(|error| text(&error))?;
+        let measured = Self {
             _folder: folder,
             store,
             agent,
             name,
-            told,
+            recall,
         };
         for number in 0..size.conversations {
-            home.converse(number).await?;
+            measured.converse(number).await?;
         }
-        Ok(home)
+        Ok(measured)
     }
 
-    /// Holds a conversation, and puts it into the index of past ones. Returns the CPU of each turn,
+    /// Runs a conversation, and indexes it for conversation search. Returns the CPU of each turn,
     /// in microseconds.
     async fn converse(&self, number: usize) -> Result<Vec<f64>, String> {
         let conversation = RunContext::default().conversation;
@@ -200,16 +203,16 @@ impl Home {
                 conversation,
                 ..RunContext::default()
             };
-            let said = format!(
+            let message = format!(
                 "{} What of that do you know?",
                 sentence(number * TURNS * 7 + turn * 3)
             );
             let begin = cpu();
             self.agent
-                .run_in(&mut context, &said)
+                .run_in(&mut context, &message)
                 .await
                 .map_err(|error| error.to_string())?;
-            while index_past(&*self.store, &self.name)
+            while index_conversations(&*self.store, &self.name)
                 .await
                 .map_err(|error| error.to_string())?
             {}
@@ -219,21 +222,22 @@ impl Home {
     }
 }
 
-/// Tells an agent of the memory, as the assistant in the terminal is told, and counts it.
+/// The instruction and the recall of an agent, as the assistant in the terminal has them, with a
+/// count of their tokens.
 #[derive(Clone)]
-struct Teller(Arc<TellerState>);
+struct MeasuredRecall(Arc<RecallCosts>);
 
-struct TellerState {
+struct RecallCosts {
     memory: Memory,
-    /// Tokens of the important facts of the turn that runs.
+    /// Tokens of the important facts of the current turn.
     important: AtomicU32,
     turns: AtomicU32,
     sum: AtomicU32,
     max: AtomicU32,
 }
 
-impl TurnInstruction for Teller {
-    fn for_turn<'a>(&'a self, _user: &'a UserId) -> BoxFuture<'a, FreshInstruction> {
+impl TurnInstruction for MeasuredRecall {
+    fn for_turn<'a>(&'a self, _user: &'a UserId) -> BoxFuture<'a, InstructionAddition> {
         Box::pin(async move {
             let facts = self
                 .0
@@ -245,7 +249,7 @@ impl TurnInstruction for Teller {
             self.0
                 .important
                 .store(estimate_tokens(&facts.text), Ordering::Relaxed);
-            FreshInstruction {
+            InstructionAddition {
                 text: facts.text,
                 notices: Vec::new(),
             }
@@ -253,22 +257,22 @@ impl TurnInstruction for Teller {
     }
 }
 
-impl Recall for Teller {
-    fn for_message<'a>(&'a self, asked: RecallRequest<'a>) -> BoxFuture<'a, Vec<Told>> {
+impl Recall for MeasuredRecall {
+    fn for_message<'a>(&'a self, asked: RecallRequest<'a>) -> BoxFuture<'a, Vec<RecalledText>> {
         Box::pin(async move {
             let state = &self.0;
-            let limits = ToldLimits::default();
-            let told = state
+            let limits = RecallLimits::default();
+            let recalled = state
                 .memory
-                .told(asked.message, asked.history, limits, &estimate_tokens)
+                .recall_for_message(asked.message, asked.history, limits, &estimate_tokens)
                 .await;
-            let told = told.unwrap_or_default();
-            let block = told::block(&told).unwrap_or_default();
+            let recalled = recalled.unwrap_or_default();
+            let block = recall_block::format(&recalled).unwrap_or_default();
             let tokens = state.important.load(Ordering::Relaxed) + estimate_tokens(&block);
             state.turns.fetch_add(1, Ordering::Relaxed);
             state.sum.fetch_add(tokens, Ordering::Relaxed);
             state.max.fetch_max(tokens, Ordering::Relaxed);
-            told
+            recalled
         })
     }
 }
@@ -304,7 +308,7 @@ fn write_notes(vault: &std::path::Path, size: Size) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The changes that led to a fact: that it was told, and sometimes that it was corrected.
+/// Returns the changes that led to a fact: it was remembered, and sometimes corrected.
 fn changes(number: usize) -> Vec<MemoryChange> {
     let line = |text: String| FactLine {
         line: format!("- [{}] {text}", day_of_fact(number)),
@@ -343,7 +347,7 @@ fn is_important(number: usize) -> bool {
     number.is_multiple_of(IMPORTANT_OF)
 }
 
-/// Noon of a day, counted from the first.
+/// Returns noon of a day, counted from the first.
 fn day(number: usize) -> jiff::civil::DateTime {
     let days = i64::try_from(number).unwrap_or_default();
     BEGIN
@@ -356,7 +360,7 @@ fn day_of_fact(number: usize) -> Date {
     day(number * 365 / YEAR.facts).date()
 }
 
-/// A sentence that a person may say, another one for each number below 18,000.
+/// Returns a sentence that a person may say, a different one for each number below 18,000.
 fn sentence(number: usize) -> String {
     const WHO: [&str; 15] = [
         "Anna",
@@ -432,7 +436,7 @@ fn sentence(number: usize) -> String {
     )
 }
 
-/// CPU that this process has used, in microseconds.
+/// Returns the CPU time that this process has used, in microseconds.
 fn cpu() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3

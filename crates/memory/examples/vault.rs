@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use adjutant_core::UserId;
 use adjutant_memory::{
-    Cause, Filter, InMemoryLedger, Memory, MemoryError, MemoryOptions, Vault, VaultError,
+    Cause, InMemoryLedger, Memory, MemoryError, MemoryOptions, NoteFilter, Vault, VaultError,
 };
 
 #[tokio::main(flavor = "current_thread")]
@@ -51,7 +51,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "remember" => {
             for line in io::stdin().lock().lines() {
                 let change = memory.facts().add(&line?, false, &Cause::person()).await?;
-                writeln!(out, "{}", change.words())?;
+                writeln!(out, "{}", change.message())?;
                 out.flush()?;
             }
         }
@@ -62,7 +62,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
                     .ok_or("there is a vault")?
                     .write_daily(&line?, None, &Cause::person())
                     .await?;
-                writeln!(out, "{}", written.words())?;
+                writeln!(out, "{}", written.message())?;
                 out.flush()?;
             }
         }
@@ -104,9 +104,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 .ok_or("there is a vault")?
                 .search(
                     &rest.join(" "),
-                    &Filter {
+                    &NoteFilter {
                         limit: 20,
-                        ..Filter::default()
+                        ..NoteFilter::default()
                     },
                 )
                 .await?;
@@ -122,10 +122,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         "notes" => {
             let begun = Instant::now();
-            let filter = Filter {
+            let filter = NoteFilter {
                 folder: rest.join(" "),
                 limit: 20,
-                ..Filter::default()
+                ..NoteFilter::default()
             };
             let found = memory
                 .notes()

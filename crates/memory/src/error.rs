@@ -1,117 +1,144 @@
-//! Why the vault did not do it, named after what the caller does next.
+//! The errors of vaults and memories, named after what the caller does next. Each keeps the error
+//! that caused it as its `source()`.
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::str::Utf8Error;
 
 use adjutant_core::ToolError;
 use adjutant_core::port::StoreError;
+use tokio::task::JoinError;
 
-/// Why something could not be done in a vault. `Display` is safe to show to the person and, but for
-/// opening, to a model: it names notes relative to the vault.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// An error of a vault. `Display` is safe to show to the user and, except for
+/// [`Missing`](Self::Missing) and [`NotAFolder`](Self::NotAFolder), to a model: it names notes
+/// relative to the vault.
+///
+/// # Examples
+///
+/// The error of the operating system is the source:
+///
+/// ```
+/// use std::error::Error as _;
+/// use std::io;
+///
+/// let error = adjutant_memory::Vault::open("/there/is/no/such/folder").unwrap_err();
+/// let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+/// assert_eq!(source.unwrap().kind(), io::ErrorKind::NotFound);
+/// ```
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VaultError {
-    /// The vault's folder is not there (any more): set the path, or mount the disk.
+    /// The vault's folder does not exist (any more): set the path, or mount the disk.
     #[error("the vault {path:?} is not there; set vault.path to a folder that is")]
     Missing {
-        /// The folder that was named.
+        /// The folder that was to be opened.
         path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
     },
-    /// The vault's path is a file.
+    /// The vault's path is that of a file.
     #[error("the vault {path:?} is not a folder")]
     NotAFolder {
-        /// What was named.
+        /// The path that was to be opened.
         path: PathBuf,
     },
-    /// The operating system does not allow it: give permission.
-    #[error("no permission to {what} {name:?}")]
+    /// The operating system refuses access: give permission.
+    #[error("no permission to {action} {name:?}")]
     Denied {
         /// `open`, `read` or `write`.
-        what: &'static str,
-        /// The note, or the folder of the vault.
+        action: &'static str,
+        /// The path of the note, or the folder of the vault.
         name: String,
+        /// The error of the operating system.
+        source: io::Error,
     },
-    /// The file is marked as not to be written.
+    /// The file is marked as read-only, or its file system is mounted so.
     #[error("{name:?} is read-only; nothing was changed")]
     ReadOnly {
-        /// The note.
+        /// The path of the note in the vault.
         name: String,
+        /// The error of the operating system; none if the file's own permissions forbid it.
+        source: Option<io::Error>,
     },
-    /// The name is not one of a note in this vault: choose another.
+    /// The name cannot be that of a note in this vault: choose another.
     #[error("{name:?} cannot be a note of this vault: {reason}")]
     Name {
-        /// What was asked for.
+        /// The name as the caller gave it, shortened if it is very long.
         name: String,
-        /// The rule it breaks.
+        /// The rule that the name breaks.
         reason: &'static str,
     },
-    /// There is no such note.
+    /// No note of the vault has the name, the end of the path or the alias.
     #[error("there is no note {name:?}{}", did_you_mean(.nearest))]
     NoSuchNote {
-        /// What was looked for.
+        /// The name as the caller gave it.
         name: String,
-        /// Notes with similar names.
+        /// The paths of notes with similar names.
         nearest: Vec<String>,
     },
-    /// Several notes answer to the name: say which.
+    /// Several notes have the name: give the whole path.
     #[error("{name:?} may be any of {}; give the whole path", quoted(.candidates))]
     Ambiguous {
-        /// What was looked for.
+        /// The name as the caller gave it.
         name: String,
-        /// The notes.
+        /// The paths of some of the notes that have it.
         candidates: Vec<String>,
     },
     /// A note of that name exists and is not overwritten.
     #[error("{name:?} exists already; nothing was changed")]
     Exists {
-        /// The note.
+        /// The path of the note in the vault.
         name: String,
     },
     /// The bytes are not UTF-8 text. The file is left as it is.
     #[error("{name:?} is not UTF-8 text (byte {at}); it was left as it is")]
     NotText {
-        /// The note.
+        /// The path of the note in the vault.
         name: String,
-        /// The first byte that does not fit, from 0.
+        /// The first byte that is not UTF-8, from 0.
         at: usize,
+        /// The error of the decoder.
+        source: Utf8Error,
     },
-    /// Larger than what is read.
+    /// The file is larger than a note may be. It is neither read nor written.
     #[error("{name:?} has {bytes} bytes; at most {max} are read")]
     TooLarge {
-        /// The note.
+        /// The path of the note in the vault.
         name: String,
-        /// Its size.
+        /// The size of the file, in bytes.
         bytes: u64,
         /// The bound, [`NOTE_BYTES_MAX`](crate::NOTE_BYTES_MAX).
         max: u64,
     },
-    /// The note is built so that the text would not be seen where it belongs.
+    /// The note's own Markdown would hide or change the text that was to be written.
     #[error("{name:?} was left as it is: {reason}")]
     Shape {
-        /// The note.
+        /// The path of the note in the vault.
         name: String,
-        /// What stands in the way.
+        /// The construct that stands in the way, such as a code block that is not closed.
         reason: String,
     },
     /// Another program has the vault locked, or changes the file again and again: try later.
     #[error("another program is writing to {name:?}; nothing was changed, please try again")]
     Busy {
-        /// The note, or the vault.
+        /// The path of the note, or of the vault.
         name: String,
     },
-    /// No space left: nothing was changed.
+    /// The disk or the quota is full: nothing was changed.
     #[error("no space left to write {name:?}; nothing was changed")]
     Full {
-        /// The note.
+        /// The path of the note in the vault.
         name: String,
+        /// The error of the operating system.
+        source: io::Error,
     },
-    /// Whatever else the operating system said.
-    #[error("{name:?}: {reason}; nothing was changed")]
+    /// Any other error of the operating system.
+    #[error("{name:?}: {source}; nothing was changed")]
     Io {
-        /// The note.
+        /// The path of the note, or of the vault.
         name: String,
-        /// Its words.
-        reason: String,
+        /// The error of the operating system.
+        source: io::Error,
     },
 }
 
@@ -132,132 +159,129 @@ fn quoted(names: &[String]) -> String {
 }
 
 impl VaultError {
-    /// What the operating system said about a file of the vault.
-    pub(crate) fn of_file(name: &str, what: &'static str, error: &io::Error) -> Self {
+    /// Returns the error of a file of the vault. `action`: `open`, `read` or `write`.
+    pub(crate) fn from_file(name: &str, action: &'static str, source: io::Error) -> Self {
         let name = name.to_owned();
-        match error.kind() {
-            io::ErrorKind::PermissionDenied => Self::Denied { what, name },
-            io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { name },
+        match source.kind() {
+            io::ErrorKind::PermissionDenied => Self::Denied {
+                action,
+                name,
+                source,
+            },
+            io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly {
+                name,
+                source: Some(source),
+            },
             io::ErrorKind::StorageFull
             | io::ErrorKind::QuotaExceeded
-            | io::ErrorKind::FileTooLarge => Self::Full { name },
+            | io::ErrorKind::FileTooLarge => Self::Full { name, source },
             io::ErrorKind::NotFound => Self::NoSuchNote {
                 name,
                 nearest: Vec::new(),
             },
-            _ => Self::Io {
-                name,
-                reason: error.to_string(),
-            },
+            _ => Self::Io { name, source },
         }
     }
 
-    /// What the operating system said about the vault's folder.
-    pub(crate) fn of_root(path: &Path, error: &io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::NotFound => Self::Missing {
-                path: path.to_owned(),
-            },
-            io::ErrorKind::NotADirectory => Self::NotAFolder {
-                path: path.to_owned(),
-            },
-            _ => Self::of_file(&path.display().to_string(), "open", error),
+    /// Returns the error of the vault's own folder.
+    pub(crate) fn from_root(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::NotFound => Self::Missing { path, source },
+            io::ErrorKind::NotADirectory => Self::NotAFolder { path },
+            _ => Self::from_file(&path.display().to_string(), "open", source),
         }
     }
 }
 
-/// Why a memory operation was not carried out. Nothing was changed unless it says so.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// An error of a memory operation. Nothing was changed unless the variant says otherwise.
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// The vault.
+    /// A file of the vault could not be read or written.
     #[error(transparent)]
     Vault(#[from] VaultError),
-    /// The words cannot be a fact.
+    /// The text cannot be a fact, an entry or a note: it is empty or too long, or stored already.
     #[error("{reason}")]
     Fact {
-        /// What is wrong and what would be right.
+        /// The rule that the text breaks, and the remedy.
         reason: String,
     },
-    /// As many facts as may be: forget one, or raise the bound.
+    /// The number of facts is at its bound: forget one, or raise the bound.
     #[error(
         "the memory is full: {count} facts, and memory.max_facts is {max}; nothing was added and nothing is evicted. Forget one first, or raise memory.max_facts"
     )]
     Limit {
-        /// How many there are.
+        /// Number of facts that are stored.
         count: usize,
-        /// The bound.
+        /// The bound, [`MemoryOptions::max_facts`](crate::MemoryOptions::max_facts).
         max: usize,
     },
-    /// No fact answers to the words.
+    /// No fact has the id, the text, a part of it, or its keywords.
     #[error("no fact matches {which:?}")]
     NoSuchFact {
-        /// What was looked for.
+        /// The id or text as the caller gave it.
         which: String,
     },
-    /// Several do: say more.
+    /// Several facts match: give an id, or more of the text.
     #[error("{which:?} may be any of {}", quoted(.candidates))]
     Ambiguous {
-        /// What was looked for.
+        /// The id or text as the caller gave it.
         which: String,
-        /// The facts.
+        /// The texts of some of the facts that match.
         candidates: Vec<String>,
     },
-    /// A task's line was left as it is.
+    /// A task cannot be changed this way; its line was left as it is.
     #[error("{reason}")]
     Task {
-        /// The reason, and what can be done.
+        /// The reason, and the remedy.
         reason: String,
     },
-    /// There is nothing to undo.
+    /// The ledger has no change that could be undone.
     #[error("there is nothing to undo")]
     NothingToUndo,
-    /// The file was changed by hand since; the change is left out from now on, so the next undo
-    /// takes the one before it.
+    /// The file was edited by hand since the change; the change is left out from now on, so the
+    /// next undo takes the one before it.
     #[error(
         "{what} was changed by hand since and was left as it is; the next undo takes the change before it"
     )]
     ChangedSince {
-        /// The fact or the note.
+        /// The fact, the note or the task, as it is shown to the user.
         what: String,
     },
-    /// The history did not answer.
+    /// The ledger of changes could not be read or written.
     #[error("the history of the memory cannot be used at the moment; nothing was changed")]
     Ledger {
-        /// What the store said, for logs: it may name hosts and files.
-        reason: String,
+        /// The error of the store, for logs: it may name hosts and files.
+        source: StoreError,
     },
-    /// The database with the facts did not answer.
+    /// The database with the facts could not be read or written.
     #[error("the facts cannot be read or changed at the moment")]
     Store {
-        /// The store's words, for logs: they may name hosts and files.
-        reason: String,
+        /// The error of the store, for logs: it may name hosts and files.
+        source: StoreError,
     },
-    /// Others changed the facts again and again meanwhile.
+    /// Other processes changed the facts at every attempt: try later.
     #[error("the facts are being changed by others at the moment; nothing was changed")]
     Busy,
-    /// Another user's memory.
+    /// The memory belongs to another user.
     #[error("this memory belongs to another user")]
     NotYours,
-    /// The work was broken off.
+    /// The work panicked or was cancelled: the file may have been changed or not.
     #[error("the vault operation was broken off; look at the note before trying again")]
-    BrokeOff,
+    BrokeOff(#[source] Option<JoinError>),
 }
 
 impl MemoryError {
-    /// The words of a store of facts.
-    pub(crate) fn of_store(error: StoreError) -> Self {
-        Self::Store {
-            reason: error.to_string(),
-        }
+    /// Returns the error of a store of facts; that of a ledger is made by `From`.
+    pub(crate) fn from_fact_store(source: StoreError) -> Self {
+        Self::Store { source }
     }
 }
 
 impl From<StoreError> for MemoryError {
-    fn from(error: StoreError) -> Self {
-        Self::Ledger {
-            reason: error.to_string(),
-        }
+    fn from(source: StoreError) -> Self {
+        Self::Ledger { source }
     }
 }
 
@@ -279,11 +303,11 @@ impl From<MemoryError> for ToolError {
             | MemoryError::Fact { .. }
             | MemoryError::NoSuchFact { .. }
             | MemoryError::Ambiguous { .. } => Self::invalid(error.to_string()),
-            // Where on the disk the vault is, is the person's business.
+            // A model, and the logs of its provider, must not learn where on the disk the vault is.
             MemoryError::Vault(VaultError::Missing { .. } | VaultError::NotAFolder { .. }) => {
                 Self::failed("The vault's folder is not there at the moment; nothing was changed.")
             }
-            MemoryError::BrokeOff => Self::Unknown {
+            MemoryError::BrokeOff(_) => Self::Unknown {
                 message: error.to_string(),
             },
             MemoryError::Vault(_)
@@ -302,5 +326,66 @@ impl From<MemoryError> for ToolError {
 impl From<VaultError> for ToolError {
     fn from(error: VaultError) -> Self {
         MemoryError::from(error).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::*;
+
+    fn kind(error: &dyn Error) -> Option<io::ErrorKind> {
+        let mut source = error.source();
+        while let Some(error) = source {
+            if let Some(error) = error.downcast_ref::<io::Error>() {
+                return Some(error.kind());
+            }
+            source = error.source();
+        }
+        None
+    }
+
+    #[test]
+    fn the_error_of_the_operating_system_is_the_source() {
+        for (cause, text) in [
+            (
+                io::ErrorKind::PermissionDenied,
+                "no permission to read \"a.md\"",
+            ),
+            (
+                io::ErrorKind::ReadOnlyFilesystem,
+                "\"a.md\" is read-only; nothing was changed",
+            ),
+            (
+                io::ErrorKind::StorageFull,
+                "no space left to write \"a.md\"; nothing was changed",
+            ),
+            (
+                io::ErrorKind::TimedOut,
+                "\"a.md\": timed out; nothing was changed",
+            ),
+        ] {
+            let error = VaultError::from_file("a.md", "read", cause.into());
+            assert_eq!(error.to_string(), text);
+            assert_eq!(kind(&error), Some(cause));
+            assert_eq!(kind(&MemoryError::from(error)), Some(cause));
+        }
+        let missing = VaultError::from_root(Path::new("x"), io::ErrorKind::NotFound.into());
+        assert_eq!(kind(&missing), Some(io::ErrorKind::NotFound));
+    }
+
+    #[test]
+    fn the_error_of_a_store_is_the_source() {
+        let message = "db.internal:5432".to_owned();
+        let store = StoreError::unavailable(message);
+        for error in [
+            MemoryError::from(store.clone()),
+            MemoryError::from_fact_store(store.clone()),
+        ] {
+            let source = error.source().and_then(|source| source.downcast_ref());
+            assert_eq!(source, Some(&store));
+            assert!(!error.to_string().contains("db.internal"));
+        }
     }
 }

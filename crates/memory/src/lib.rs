@@ -1,64 +1,80 @@
-//! What outlives a session: facts and notes, in plain markdown that belongs to its owner, or facts
-//! in a database.
+//! The memory of an assistant: key facts, notes, daily notes and tasks in plain Markdown that
+//! belongs to its owner, or key facts in a database.
 //!
-//! Files are read fresh and written atomically; nothing that was not written here is changed. The
-//! time, the settings and the history's database are handed in.
+//! [`Memory`] is the memory of one user, [`Memories`] those of a service. [`KeyFactStore`] has the
+//! facts, [`Notes`] the notes of a [`Vault`] (a folder of Markdown, such as Obsidian's), and
+//! [`VaultTasks`] the tasks in them. [`memory_tools`] gives all of it to a model.
 //!
-//! ```no_run
-//! # async fn example() -> Result<(), adjutant_memory::MemoryError> {
+//! Files are read again at every operation and replaced atomically; text that was not written here
+//! is never changed. The crate reads no clock and no settings, and opens no database: time, options
+//! and stores are handed in.
+//!
+//! # Examples
+//!
+//! ```
 //! use std::sync::Arc;
+//!
 //! use adjutant_core::UserId;
+//! use adjutant_core::turn::estimate_tokens;
 //! use adjutant_memory::{Cause, InMemoryLedger, Memory, MemoryOptions, Vault};
 //!
-//! let vault = Vault::open("Notes")?.with_work_folder("state/vault");
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let vault = Vault::open(folder.path())?;
 //! let clock = Arc::new(jiff::Zoned::now);
 //! let ledger = Arc::new(InMemoryLedger::new());
 //! let memory = Memory::new(vault, UserId::local(), MemoryOptions::default(), ledger, clock)?;
 //! memory.facts().add("Josh prefers dark mode in all apps", true, &Cause::person()).await?;
-//! let count = |text: &str| adjutant_core::turn::estimate_tokens(text);
-//! assert!(memory.facts().instruction(&count).await?.text.contains("dark mode"));
+//! let instruction = memory.facts().instruction(&estimate_tokens).await?;
+//! assert!(instruction.text.contains("dark mode"));
 //! # Ok(()) }
 //! ```
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-mod conversation; // conversations as notes
-mod daily; // daily notes
-mod error; // why not
-mod key_fact; // facts
-mod memories; // whose memory is where
-mod memory; // all of it, of one person
-mod notes; // notes
-mod past; // past conversations
-mod patch; // the way back to the byte
-mod rank; // which text fits a question
-mod recall; // looking for something in all of it
-mod task_line; // a task as a line
-mod told; // what a model is told
-mod tool; // what a model may do
-mod vault; // files
+mod automatic_recall; // facts for a message and for the instruction
+mod conversation_log; // conversations written as notes
+mod conversation_search; // index and search of past conversations
+mod daily; // daily notes: path, template, entry
+mod error; // error types
+mod key_fact; // facts, in a file or a database
+mod language; // tokens, stop words, stems
+mod multi_user; // the memories of several users
+mod notes; // operations on notes
+mod patch; // undo to the byte
+mod rank; // BM25
+mod recall; // search in facts, notes and conversations
+mod task_line; // a task as a line of Markdown
+mod text; // edits by byte ranges
+mod tool; // the tools for a model
+mod user_memory; // the memory of one user
+mod vault; // the folder: files, names, search
+mod vault_memory; // changing a file of the vault
 mod vault_task; // the tasks in the notes
-mod words; // words, languages, stems
 
-pub use conversation::{ConversationLog, Logged};
+pub use automatic_recall::TurnRecall;
+pub use conversation_log::{ConversationLog, LoggedConversation};
+pub use conversation_search::{
+    ConversationHit, ConversationSearchOptions, ConversationSearchResults, index_conversations,
+    search_conversations,
+};
 pub use daily::{
     Daily, DailyNotes, DailySettings, DailySource, LOCALES, Locale, UnknownLocale, format_moment,
     format_moment_in,
 };
 pub use error::{MemoryError, VaultError};
 pub use key_fact::{
-    FACT_CHARS_MAX, FactChange, FactId, IMPORTANT_TOKENS_MAX, ImportantFacts, InMemoryLedger,
-    KeyFact, KeyFactStore, NewFact, ToldFact, ToldLimits, Undone, Why,
+    FACT_CHARS_MAX, FactChange, FactId, FactProvenance, IMPORTANT_TOKENS_MAX, ImportantFacts,
+    InMemoryLedger, KeyFact, KeyFactStore, NewFact, RecallLimits, RecalledFact, UndoneChange,
 };
-pub use memories::{DatabaseMemory, Memories};
-pub use memory::{Cause, Clock, Memory, MemoryOptions};
-pub use notes::{Notes, READ_CHARS_MAX, WRITE_CHARS_MAX, Written};
-pub use past::{PastHit, PastOptions, PastSearch, index_past, search_past};
-pub use recall::{Place, Recollection};
-pub use told::TurnFacts;
+pub use multi_user::{DatabaseMemory, Memories};
+pub use notes::{NoteChange, Notes, READ_CHARS_MAX, WRITE_CHARS_MAX};
+pub use recall::{RecallHit, RecallSource};
 pub use tool::{brief_tools, fact_tools, memory_tools, reading_tools};
+pub use user_memory::{Cause, Clock, Memory, MemoryOptions};
 pub use vault::{
-    Filter, Found, Hit, Listed, NOTE_BYTES_MAX, Note, NotePath, NoteText, System, UserFolders,
-    Vault, find_vaults,
+    NOTE_BYTES_MAX, Note, NoteFilter, NoteHit, NoteList, NotePath, NoteSearchResults, NoteText,
+    System, UserFolders, Vault, find_vaults,
 };
 pub use vault_task::{
     DeletedTask, InMemoryTaskIndex, TaskAddress, TaskEdit, TaskList, TaskStatus, TaskWritten,

@@ -1,53 +1,79 @@
-//! The operations on notes.
+//! Notes and daily notes of a vault: written, added to, read, searched and listed.
 
 use std::sync::Arc;
 
-use adjutant_core::{ConversationId, MemoryChange, MemoryEffect, MemoryState, UserId};
+use adjutant_core::{ConversationId, MemoryChange, MemoryEffect, UserId};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::daily::{self, Entry, Placed, place};
-use crate::key_fact::document::{insertion, splice};
-use crate::memory::{Cause, Planned, Shared, blocking};
+use crate::daily::{self, Entry, EntryPlace, place_entry};
+use crate::text::{insertion, splice};
+use crate::user_memory::Cause;
 use crate::vault::markdown::{BlockKind, Outline, ends_open, line_ending};
-use crate::vault::path::folded;
-use crate::vault::{Filter, Found, Listed, NotePath, NoteText, Stored};
+use crate::vault::path::case_folded;
+use crate::vault::{NoteFilter, NoteList, NotePath, NoteSearchResults, NoteText, StoredText};
+use crate::vault_memory::{PlannedWrite, PriorAttempt, VaultMemory, blocking};
 use crate::{MemoryError, VaultError};
 
-/// Unicode characters of one note that are given at once.
+/// Bound of the text of one note that a single read returns, in Unicode characters.
 pub const READ_CHARS_MAX: usize = 20_000;
-/// Unicode characters that are written into a note at once.
+/// Bound of the text that a single write adds to a note, in Unicode characters.
 pub const WRITE_CHARS_MAX: usize = 100_000;
 
-/// The notes of a vault. Files are read fresh at every operation; text that stands in a note is
-/// never changed, only added to.
+/// The notes of a vault. Files are read again at every operation; text that stands in a note is
+/// never changed, only added to. Returned by [`Memory::notes`](crate::Memory::notes).
+///
+/// # Examples
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use adjutant_core::UserId;
+/// use adjutant_memory::{Cause, NoteFilter};
+/// # use adjutant_memory::{InMemoryLedger, Memory, MemoryOptions, Vault};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let (vault, options) = (Vault::open(folder.path())?, MemoryOptions::default());
+/// # let (ledger, clock) = (Arc::new(InMemoryLedger::new()), Arc::new(jiff::Zoned::now));
+/// # let memory = Memory::new(vault, UserId::local(), options, ledger, clock)?;
+/// let notes = memory.notes().ok_or("the memory has a vault")?;
+/// let written = notes
+///     .write("Garden/Roses", "Cut them in March.", false, &Cause::person())
+///     .await?;
+/// assert_eq!((written.file_path.as_str(), written.created), ("Garden/Roses.md", true));
+/// let filter = NoteFilter { limit: 5, ..NoteFilter::default() };
+/// let found = notes.search("cutting roses", &filter).await?;
+/// assert_eq!(found.notes[0].lines, [(1, "Cut them in March.".to_owned())]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
-pub struct Notes(pub(crate) Arc<Shared>);
+pub struct Notes(pub(crate) Arc<VaultMemory>);
 
-/// What was written.
+/// The result of a write into a note or a daily note.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Written {
-    /// The note, relative to the vault.
+pub struct NoteChange {
+    /// The path of the note, relative to the vault.
     pub file_path: String,
-    /// The note is new.
+    /// True if the note is new.
     pub created: bool,
-    /// It stood there already; nothing was changed.
+    /// True if the entry stood in the note already; then nothing was changed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub already: bool,
-    /// The entry of a daily note.
+    /// The entry as it stands in the daily note; none for another note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
-    /// What the person should know, such as a template that is missing.
+    /// Remarks for the user, such as a template that is missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
 }
 
-impl Written {
-    /// What was done, in words for the person, with the way back.
+impl NoteChange {
+    /// Returns the change as a message for the user, with the command that undoes it.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn message(&self) -> String {
         let path = &self.file_path;
-        let mut words = match (&self.entry, self.already, self.created) {
+        let mut message = match (&self.entry, self.already, self.created) {
             (_, true, _) => format!("Already in {path}; nothing was changed."),
             (Some(entry), false, _) => {
                 let entry = entry
@@ -61,15 +87,15 @@ impl Written {
             (None, false, false) => format!("✎ added to {path}  (undo: /undo)"),
         };
         for notice in &self.notices {
-            words.push(' ');
-            words.push_str(notice);
+            message.push(' ');
+            message.push_str(notice);
         }
-        words
+        message
     }
 }
 
-/// Text without control characters, lines divided by `\n`.
-pub(crate) fn visible(text: &str) -> String {
+/// Returns a text without control characters, its lines divided by `\n`.
+pub(crate) fn without_controls(text: &str) -> String {
     text.replace("\r\n", "\n")
         .chars()
         .map(|char| if char == '\r' { '\n' } else { char })
@@ -78,42 +104,43 @@ pub(crate) fn visible(text: &str) -> String {
 }
 
 impl Notes {
-    /// Refuses everybody but the owner.
-    pub(crate) fn of(&self, user: &UserId) -> Result<&Self, MemoryError> {
-        if *user == self.0.common.scope.user {
+    /// Returns the notes for their owner.
+    ///
+    /// # Errors
+    /// [`MemoryError::NotYours`] for every other user.
+    pub(crate) fn for_owner(&self, user: &UserId) -> Result<&Self, MemoryError> {
+        if *user == self.0.context.scope.user {
             Ok(self)
         } else {
             Err(MemoryError::NotYours)
         }
     }
 
-    /// Adds an entry to today's daily note, under its heading, and makes the note from its template
-    /// if there is none.
+    /// Adds an entry to today's daily note, under its heading, and creates the note from its
+    /// template if it does not exist.
     ///
     /// # Errors
-    /// [`MemoryError::Fact`] for no or too many words; [`VaultError::Shape`] if the entry would
-    /// disappear in the note; and whatever keeps the file from being written: nothing is changed
-    /// then.
+    /// [`MemoryError::Fact`] for an entry without text or with too much; [`VaultError::Shape`] if
+    /// the note would hide the entry; and any error of the file: nothing is changed then.
     pub async fn write_daily(
         &self,
         activity: &str,
         title: Option<&str>,
         cause: &Cause,
-    ) -> Result<Written, MemoryError> {
-        let shared = &self.0;
-        let begun = match self.earlier(cause).await? {
-            Earlier::Answered(written) => return Ok(written),
-            Earlier::Begun(change) => Some(*change),
-            Earlier::None => None,
+    ) -> Result<NoteChange, MemoryError> {
+        let memory = &self.0;
+        let unfinished = match self.prior_attempt(cause).await? {
+            PriorAttempt::Answered(change) => return Ok(change),
+            PriorAttempt::Open(change) => change,
         };
-        let now = (shared.common.clock)();
-        // A repeat after a crash writes what the call wrote, on the day it was made.
-        let time = begun.as_ref().map_or_else(
+        let now = (memory.context.clock)();
+        // A repeat after a crash writes what the first attempt wrote, on the day of that attempt.
+        let time = unfinished.as_ref().map_or_else(
             || now.clone(),
             |change| change.at.to_zoned(now.time_zone().clone()),
         );
         let entry = Entry::new(activity, title, &time)?;
-        let (vault, options, at) = (shared.vault.clone(), shared.options.clone(), time.clone());
+        let (vault, options, at) = (memory.vault.clone(), memory.options.clone(), time.clone());
         let (path, template, notices) = blocking(move || {
             let daily = vault.daily_notes(&options.daily, options.locale, &at);
             let path = vault.settle(&daily.path(&at)?)?;
@@ -122,72 +149,68 @@ impl Notes {
             if let Some(name) = &daily.settings.template
                 && !vault.locate(&path)?.exists
             {
-                let found = NotePath::of_owner(name).and_then(|name| vault.read_stored(&name));
+                let found = NotePath::from_owner(name).and_then(|name| vault.read_stored(&name));
                 match found.ok().flatten() {
                     Some(stored) => {
-                        template = daily::render(&vault, stored.text(), path.title(), &at, daily.locale);
+                        template = daily::render(&vault, stored.as_str(), path.title(), &at, daily.locale);
                         if daily::has_code(&template) {
                             notices.push(format!(
                                 "The template {name:?} has code of Templater (<% %>), which was not run and stands in the note."
                             ));
                         }
                     }
+                    // A template that is missing is no reason to lose the entry.
                     None => notices.push(format!("The template {name:?} cannot be read and was left out.")),
                 }
             }
             Ok((path, template, notices))
         })
         .await?;
-        self.guard(&path)?;
-        shared
-            .change(&path, cause, begun.as_ref(), |text| {
-                let written = |already: bool| Written {
+        self.refuse_facts_file(&path)?;
+        memory
+            .change(&path, cause, unfinished.as_deref(), |text| {
+                if let Some(answer) = finished_answer(unfinished.as_deref(), text) {
+                    return Ok(PlannedWrite::Nothing(answer));
+                }
+                let change = |already: bool| NoteChange {
                     file_path: path.to_string(),
                     created: text.is_none() && !already,
                     already,
                     entry: Some(entry.as_str().to_owned()),
                     notices: notices.clone(),
                 };
-                if let Some(answer) = begun.as_ref().and_then(|change| done_before(change, text)) {
-                    return Ok(Planned::Nothing(answer));
-                }
                 let base = text.unwrap_or(&template);
-                Ok(
-                    match place(path.as_str(), base, &shared.options.heading, &entry)? {
-                        Placed::Already => Planned::Nothing(written(true)),
-                        Placed::At(at, inserted) => planned(
-                            &path,
-                            text,
-                            splice(base, at..at, &inserted),
-                            inserted,
-                            written(false),
-                        ),
-                    },
-                )
+                let heading = &memory.options.heading;
+                Ok(match place_entry(path.as_str(), base, heading, &entry)? {
+                    EntryPlace::Present => PlannedWrite::Nothing(change(true)),
+                    EntryPlace::At(at, inserted) => {
+                        let new = splice(base, at..at, &inserted);
+                        plan_write(text, new, inserted, change(false))
+                    }
+                })
             })
             .await
     }
 
-    /// Writes a new note, or adds to the end of one that exists if `append`. Nothing that stands in
-    /// a note is overwritten.
+    /// Writes a new note, or adds to the end of one that exists if `append` is true. Existing text
+    /// is never overwritten.
     ///
     /// # Errors
     /// [`VaultError::Exists`] for a note that exists without `append`; [`VaultError::Name`] for a
-    /// name that cannot be one, and for the file of the facts; else as [`Notes::write_daily`].
+    /// name that no note can have, and for the file of the facts; else as [`Notes::write_daily`].
     pub async fn write(
         &self,
         name: &str,
         content: &str,
         append: bool,
         cause: &Cause,
-    ) -> Result<Written, MemoryError> {
-        let shared = &self.0;
-        let begun = match self.earlier(cause).await? {
-            Earlier::Answered(written) => return Ok(written),
-            Earlier::Begun(change) => Some(*change),
-            Earlier::None => None,
+    ) -> Result<NoteChange, MemoryError> {
+        let memory = &self.0;
+        let unfinished = match self.prior_attempt(cause).await? {
+            PriorAttempt::Answered(change) => return Ok(change),
+            PriorAttempt::Open(change) => change,
         };
-        let content = visible(content);
+        let content = without_controls(content);
         let content = content.trim_matches('\n');
         if content.trim().is_empty() {
             return Err(MemoryError::Fact {
@@ -201,27 +224,19 @@ impl Notes {
             );
             return Err(MemoryError::Fact { reason });
         }
-        let (vault, name) = (shared.vault.clone(), name.to_owned());
-        let path = blocking(move || {
-            let known = if append {
-                vault.resolve(&name)
-            } else {
-                NotePath::for_new(&name)
-            };
-            match known {
-                Ok(path) => vault.settle(&path),
-                Err(VaultError::NoSuchNote { .. }) => vault.settle(&NotePath::for_new(&name)?),
-                Err(error) => Err(error),
-            }
+        let (vault, name) = (memory.vault.clone(), name.to_owned());
+        let path = blocking(move || match append {
+            true => vault.resolve_or_new(&name),
+            false => vault.settle(&NotePath::for_new(&name)?),
         })
         .await?;
-        self.guard(&path)?;
-        shared
-            .change(&path, cause, begun.as_ref(), |text| {
-                if let Some(answer) = begun.as_ref().and_then(|change| done_before(change, text)) {
-                    return Ok(Planned::Nothing(answer));
+        self.refuse_facts_file(&path)?;
+        memory
+            .change(&path, cause, unfinished.as_deref(), |text| {
+                if let Some(answer) = finished_answer(unfinished.as_deref(), text) {
+                    return Ok(PlannedWrite::Nothing(answer));
                 }
-                let written = Written {
+                let change = NoteChange {
                     file_path: path.to_string(),
                     created: text.is_none(),
                     already: false,
@@ -230,24 +245,29 @@ impl Notes {
                 };
                 let Some(old) = text else {
                     let new = format!("{content}\n");
-                    return Ok(planned(&path, None, new.clone(), new, written));
+                    return Ok(plan_write(None, new.clone(), new, change));
                 };
+                let name = path.to_string();
+                // Another program may have created the note since its name was checked, so this is
+                // checked on the text that is replaced.
                 if !append {
-                    return Err(VaultError::Exists {
-                        name: path.to_string(),
-                    }
-                    .into());
+                    return Err(VaultError::Exists { name }.into());
+                }
+                // What follows an open code block or comment would be a part of it.
+                if ends_open(old) {
+                    let reason =
+                        "it ends in a code block or a comment that is not closed".to_owned();
+                    return Err(VaultError::Shape { name, reason }.into());
                 }
                 let block = content.replace('\n', line_ending(old));
                 let inserted = insertion(old, old.len(), &block);
                 let new = format!("{old}{inserted}");
-                check_open(&path, old)?;
-                Ok(planned(&path, text, new, inserted, written))
+                Ok(plan_write(text, new, inserted, change))
             })
             .await
     }
 
-    /// Reads a note, or the part under a heading for `[[Note#Heading]]`, from a line on; at most
+    /// Reads a note, or the section under a heading for `[[Note#Heading]]`, from a line on; at most
     /// [`READ_CHARS_MAX`].
     ///
     /// # Errors
@@ -259,7 +279,7 @@ impl Notes {
         from_line: Option<usize>,
     ) -> Result<NoteText, MemoryError> {
         let (vault, name) = (self.0.vault.clone(), name.to_owned());
-        let heading = heading_of(&name).map(str::to_owned);
+        let heading = linked_heading(&name).map(str::to_owned);
         let (path, stored) = blocking(move || {
             let path = vault.resolve(&name)?;
             let stored = vault.read_stored(&path)?;
@@ -270,24 +290,32 @@ impl Notes {
             Ok((path, stored.ok_or(missing)?))
         })
         .await?;
-        part_of(&path, &stored, heading.as_deref(), from_line.unwrap_or(1))
-            .map_err(MemoryError::from)
+        Ok(read_section(
+            &path,
+            &stored,
+            heading.as_deref(),
+            from_line.unwrap_or(1),
+        )?)
     }
 
-    /// The notes that hold the words; see [`Vault::search`](crate::Vault::search).
+    /// Returns the notes that match a query best; see [`Vault::search`](crate::Vault::search).
     ///
     /// # Errors
-    /// As there.
-    pub async fn search(&self, query: &str, filter: &Filter) -> Result<Found, MemoryError> {
+    /// As [`Vault::search`](crate::Vault::search).
+    pub async fn search(
+        &self,
+        query: &str,
+        filter: &NoteFilter,
+    ) -> Result<NoteSearchResults, MemoryError> {
         let (vault, query, filter) = (self.0.vault.clone(), query.to_owned(), filter.clone());
         blocking(move || vault.search(&query, &filter)).await
     }
 
-    /// The notes of a folder or with a tag; see [`Vault::list`](crate::Vault::list).
+    /// Returns the notes of a folder or with a tag; see [`Vault::list`](crate::Vault::list).
     ///
     /// # Errors
-    /// As there.
-    pub async fn list(&self, filter: &Filter) -> Result<Listed, MemoryError> {
+    /// As [`Vault::list`](crate::Vault::list).
+    pub async fn list(&self, filter: &NoteFilter) -> Result<NoteList, MemoryError> {
         let (vault, filter) = (self.0.vault.clone(), filter.clone());
         blocking(move || vault.list(&filter)).await
     }
@@ -301,152 +329,103 @@ impl Notes {
     /// [`Vault::obsidian_addresses`](crate::Vault::obsidian_addresses).
     ///
     /// # Errors
-    /// As there.
+    /// As [`Vault::obsidian_addresses`](crate::Vault::obsidian_addresses).
     pub async fn addresses(&self, links: Vec<String>) -> Result<Vec<Option<String>>, MemoryError> {
         let vault = self.0.vault.clone();
         blocking(move || vault.obsidian_addresses(&links)).await
     }
 
-    /// The file of the facts has a form of its own.
-    fn guard(&self, path: &NotePath) -> Result<(), MemoryError> {
-        let facts = &self.0.facts;
-        let same_name = folded(path.as_str()) == folded(facts.as_str());
-        let same_file = || match (self.0.vault.locate(path), self.0.vault.locate(facts)) {
-            (Ok(one), Ok(other)) => one.exists && other.exists && one.real == other.real,
-            _ => false,
-        };
-        if same_name || same_file() {
-            let reason = "the facts are kept there; use remember for a fact";
-            return Err(VaultError::Name {
-                name: path.to_string(),
-                reason,
-            }
-            .into());
-        }
-        Ok(())
+    fn refuse_facts_file(&self, path: &NotePath) -> Result<(), VaultError> {
+        let reason = "the facts are kept there; use remember for a fact";
+        self.0.refuse_facts_file(path, reason)
     }
 
-    /// What the history knows of this call.
-    async fn earlier(&self, cause: &Cause) -> Result<Earlier, MemoryError> {
-        let Some(key) = &cause.key else {
-            return Ok(Earlier::None);
-        };
-        let Some(change) = self
-            .0
-            .common
-            .ledger
-            .by_key(&self.0.common.scope, key)
-            .await?
-        else {
-            return Ok(Earlier::None);
-        };
-        let MemoryEffect::Note { answer, .. } = &change.effect else {
-            return Ok(Earlier::None);
-        };
-        Ok(match change.state {
-            MemoryState::Done | MemoryState::Undone => match serde_json::from_value(answer.clone())
-            {
-                Ok(written) => Earlier::Answered(written),
-                Err(_) => Earlier::None,
-            },
-            MemoryState::Begun => Earlier::Begun(Box::new(change)),
-            MemoryState::Void => Earlier::None,
-        })
+    async fn prior_attempt(&self, cause: &Cause) -> Result<PriorAttempt<NoteChange>, MemoryError> {
+        self.0.context.prior_attempt(cause, recorded_answer).await
     }
 }
 
-enum Earlier {
-    None,
-    Begun(Box<MemoryChange>),
-    Answered(Written),
+fn recorded_answer(effect: &MemoryEffect) -> Option<&Value> {
+    match effect {
+        MemoryEffect::Note { answer, .. } => Some(answer),
+        MemoryEffect::Fact { .. } | MemoryEffect::Task { .. } => None,
+    }
 }
 
-fn planned(
-    path: &NotePath,
+fn plan_write(
     old: Option<&str>,
     new: String,
     inserted: String,
-    written: Written,
-) -> Planned<Written> {
+    change: NoteChange,
+) -> PlannedWrite<NoteChange> {
     let created = old.is_none();
     let inserted = if created { new.clone() } else { inserted };
     let effect = MemoryEffect::Note {
-        path: path.to_string(),
-        found_before: old.map_or(0, |old| count(old, &inserted)),
+        path: change.file_path.clone(),
+        found_before: old.map_or(0, |old| occurrences(old, &inserted)),
         inserted,
         created,
-        answer: json!(written),
+        answer: json!(change),
     };
-    Planned::Write {
+    PlannedWrite::Write {
         text: new,
         effect: Box::new(effect),
-        answer: written,
+        answer: change,
     }
 }
 
-/// The answer of a call that was begun before a crash, if its text stands in the note once more
-/// than before.
-fn done_before(change: &MemoryChange, text: Option<&str>) -> Option<Written> {
+/// Returns the answer of an attempt that crashed after it wrote the file: its text stands in the
+/// note once more than before.
+fn finished_answer(unfinished: Option<&MemoryChange>, text: Option<&str>) -> Option<NoteChange> {
     let MemoryEffect::Note {
         inserted,
         found_before,
         answer,
         ..
-    } = &change.effect
+    } = &unfinished?.effect
     else {
         return None;
     };
-    if count(text?, inserted) <= *found_before {
+    if occurrences(text?, inserted) <= *found_before {
         return None;
     }
     serde_json::from_value(answer.clone()).ok()
 }
 
-/// How often the words stand there; blank lines around them may have been changed by hand.
-fn count(text: &str, inserted: &str) -> usize {
+/// Counts an inserted text in a note, without the blank lines around it: these may have been edited
+/// since.
+fn occurrences(text: &str, inserted: &str) -> usize {
     text.matches(inserted.trim()).count()
 }
 
-/// # Errors
-/// [`VaultError::Shape`] if what comes after the text would be code or a comment.
-fn check_open(path: &NotePath, text: &str) -> Result<(), VaultError> {
-    if !ends_open(text) {
-        return Ok(());
-    }
-    let reason = "it ends in a code block or a comment that is not closed".to_owned();
-    Err(VaultError::Shape {
-        name: path.to_string(),
-        reason,
-    })
-}
-
-fn heading_of(name: &str) -> Option<&str> {
+/// Returns the heading that a wiki link names.
+fn linked_heading(name: &str) -> Option<&str> {
     let inner = name
         .trim()
         .trim_start_matches('!')
         .strip_prefix("[[")?
         .strip_suffix("]]")?;
     let inner = inner.split('|').next()?;
-    // A deeper heading is given after all those above it.
+    // Obsidian gives a deeper heading after all those above it: `Note#Chapter#Section`.
     inner
         .rsplit_once('#')
         .map(|(_, heading)| heading.trim())
         .filter(|heading| !heading.is_empty())
 }
 
-fn part_of(
+fn read_section(
     path: &NotePath,
-    stored: &Stored,
+    stored: &StoredText,
     heading: Option<&str>,
     from_line: usize,
 ) -> Result<NoteText, VaultError> {
-    let text = stored.text().trim_start_matches('\u{FEFF}');
+    let text = stored.as_str().trim_start_matches('\u{FEFF}');
     let all: Vec<&str> = text.lines().collect();
     let (mut first, mut last) = (1, all.len());
     if let Some(heading) = heading {
-        let outline = Outline::of(text);
+        let outline = Outline::parse(text);
         let at = outline.blocks.iter().position(
-            |block| matches!(&block.kind, BlockKind::Heading { title, .. } if folded(title) == folded(heading)),
+            |block| matches!(&block.kind, BlockKind::Heading { title, .. } if case_folded(title) == case_folded(heading)),
         );
         let Some(at) = at else {
             return Err(VaultError::NoSuchNote {
@@ -473,23 +452,18 @@ fn part_of(
     for line in all.iter().take(last).skip(first.saturating_sub(1)) {
         let length = line.chars().count() + 1;
         if chars + length > READ_CHARS_MAX {
+            let mut line_cut = String::new();
             if chars == 0 {
                 // One line alone is too long: its beginning is better than nothing.
                 given.extend(line.chars().take(READ_CHARS_MAX));
                 shown += 1;
+                line_cut = format!("line {shown} is cut at {READ_CHARS_MAX} characters, and ");
             }
-            let left = last - shown;
-            cut = Some(if chars == 0 {
-                format!(
-                    "line {shown} is cut at {READ_CHARS_MAX} characters, and {left} more lines follow; read on with from_line {}",
-                    shown + 1
-                )
-            } else {
-                format!(
-                    "{left} more lines follow; read on with from_line {}",
-                    shown + 1
-                )
-            });
+            cut = Some(format!(
+                "{line_cut}{} more lines follow; read on with from_line {}",
+                last - shown,
+                shown + 1
+            ));
             break;
         }
         given.push_str(line);

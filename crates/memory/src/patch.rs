@@ -1,17 +1,17 @@
-//! What a change did to the bytes of a file, and the way back.
+//! Patches between two texts of a file, to revert a change to the byte.
 
 use adjutant_core::FilePatch;
-use sha2::{Digest, Sha256};
 
-use crate::key_fact::document::splice;
+use crate::text::{sha256_hex, splice};
 
-/// The smallest replacement that makes `after` of `before`.
-pub(crate) fn between(before: &str, after: &str) -> FilePatch {
+/// Returns the smallest replacement that makes `after` of `before`.
+pub(crate) fn diff(before: &str, after: &str) -> FilePatch {
     let mut at = before
         .bytes()
         .zip(after.bytes())
         .take_while(|(one, other)| one == other)
         .count();
+    // Two characters may have their first bytes in common.
     while !before.is_char_boundary(at) {
         at -= 1;
     }
@@ -19,6 +19,7 @@ pub(crate) fn between(before: &str, after: &str) -> FilePatch {
         before.get(at..).unwrap_or_default(),
         after.get(at..).unwrap_or_default(),
     );
+    // From the end, and only behind the common beginning, so that the two parts do not overlap.
     let mut same = old
         .bytes()
         .rev()
@@ -36,18 +37,15 @@ pub(crate) fn between(before: &str, after: &str) -> FilePatch {
     }
 }
 
-/// The file as it was before the change, if it is still as the change left it.
-pub(crate) fn taken_back(text: &str, patch: &FilePatch) -> Option<String> {
+/// Returns the text before a change. `None` if the text is not as the change left it.
+pub(crate) fn revert(text: &str, patch: &FilePatch) -> Option<String> {
     let end = patch.at.checked_add(patch.inserted)?;
     (digest(text) == patch.after && text.get(patch.at..end).is_some())
         .then(|| splice(text, patch.at..end, &patch.removed))
 }
 
 fn digest(text: &str) -> String {
-    Sha256::digest(text.as_bytes())
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    sha256_hex(text.as_bytes(), 32)
 }
 
 #[cfg(test)]
@@ -55,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_taken_back_to_the_byte_or_not_at_all() {
+    fn a_change_is_reverted_to_the_byte_or_not_at_all() {
         for (before, after) in [
             ("", "a"),
             ("a", ""),
@@ -67,13 +65,13 @@ mod tests {
             ("\u{1F600}", "\u{1F601}"),
             ("a\r\nb", "a\nb"),
         ] {
-            let patch = between(before, after);
+            let patch = diff(before, after);
             assert_eq!(
-                taken_back(after, &patch).as_deref(),
+                revert(after, &patch).as_deref(),
                 Some(before),
                 "{before:?} {after:?}"
             );
-            assert_eq!(taken_back(&format!("{after} "), &patch), None);
+            assert_eq!(revert(&format!("{after} "), &patch), None);
         }
     }
 }

@@ -1,33 +1,33 @@
-//! One entry of the daily log, and where in the note it goes.
+//! An entry of the daily log, and its position in the note.
 
 use std::ops::Range;
 
 use jiff::Zoned;
 
-use crate::key_fact::document::insertion;
+use crate::text::{insertion, line_below, splice};
 use crate::vault::markdown::{BlockKind, Outline, line_ending};
 use crate::{MemoryError, VaultError};
 
-/// Characters of one entry.
+/// Bound of an entry, in Unicode characters.
 pub(crate) const ENTRY_CHARS_MAX: usize = 10_000;
-/// Characters of its title.
+/// Bound of the title of an entry, in Unicode characters.
 const TITLE_CHARS_MAX: usize = 200;
 
-/// An entry as it stands in the note, lines divided by `\n`: `- 14:05 activity`, or
-/// `- 14:05 **title**: activity`. Further lines are indented, so that whatever they hold belongs to
-/// the entry.
+/// An entry as it stands in the note, lines divided by `\n`: `- 14:05 activity`, or `- 14:05
+/// **title**: activity`. Further lines are indented, so that any Markdown in them is a part of the
+/// entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry(String);
 
 impl Entry {
     /// # Errors
-    /// [`MemoryError::Fact`] for no or too many words.
+    /// [`MemoryError::Fact`] for an entry without text, or with too much.
     pub(crate) fn new(
         activity: &str,
         title: Option<&str>,
         time: &Zoned,
     ) -> Result<Self, MemoryError> {
-        let activity = crate::notes::visible(activity);
+        let activity = crate::notes::without_controls(activity);
         let activity = activity.trim();
         if activity.is_empty() {
             return Err(MemoryError::Fact {
@@ -61,7 +61,7 @@ impl Entry {
             Some(title) => format!("**{title}**: {activity}"),
             None => activity.to_owned(),
         };
-        // One `%%` that nothing closes would hide the rest of the note.
+        // A `%%` that nothing closes would hide the rest of the note.
         let words = if words.matches("%%").count() % 2 == 1 {
             words.replace("%%", "% %")
         } else {
@@ -84,34 +84,34 @@ impl Entry {
         &self.0
     }
 
-    fn in_file(&self, ending: &str) -> String {
+    fn to_text(&self, ending: &str) -> String {
         self.0.replace('\n', ending)
     }
 }
 
-/// Where the entry goes.
+/// The position of an entry in a note.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Placed {
-    /// It stands there already, to the letter and the minute.
-    Already,
-    /// This is to be inserted at this byte.
+pub(crate) enum EntryPlace {
+    /// The entry stands there already, with the same text and minute.
+    Present,
+    /// The text is to be inserted at this byte.
     At(usize, String),
 }
 
-/// Under the heading, after everything that stands there; with the heading, at the end, if the note
-/// has none.
+/// Finds the position of an entry: under the heading, after all that stands there. If the note does
+/// not have the heading, it is added at the end with the entry.
 ///
 /// # Errors
 /// [`VaultError::Shape`] if the entry would disappear in code or in a comment that is not closed.
-pub(crate) fn place(
+pub(crate) fn place_entry(
     name: &str,
     text: &str,
     heading: &str,
     entry: &Entry,
-) -> Result<Placed, VaultError> {
+) -> Result<EntryPlace, VaultError> {
     let ending = line_ending(text);
-    let outline = Outline::of(text);
-    let entry = entry.in_file(ending);
+    let outline = Outline::parse(text);
+    let entry = entry.to_text(ending);
     let found = outline.blocks.iter().position(
         |block| matches!(&block.kind, BlockKind::Heading { title, .. } if title.eq_ignore_ascii_case(heading)),
     );
@@ -122,28 +122,23 @@ pub(crate) fn place(
         }
         Some(found) => {
             let section = outline.section(found);
-            if stands_in(&outline, text, section.clone(), &entry) {
-                return Ok(Placed::Already);
+            if contains_entry(&outline, text, section.clone(), &entry) {
+                return Ok(EntryPlace::Present);
             }
             let last = section.last().unwrap_or(found);
             match outline.blocks.get(last) {
                 Some(block) if matches!(block.kind, BlockKind::Bullets(_)) => {
-                    let open = block.range.end == text.len() && !text.ends_with('\n');
-                    let line = if open {
-                        format!("{ending}{entry}")
-                    } else {
-                        format!("{entry}{ending}")
-                    };
-                    (block.range.end, line)
+                    let end = block.range.end;
+                    (end, line_below(text, end, &entry))
                 }
                 Some(block) => (block.range.end, insertion(text, block.range.end, &entry)),
                 None => (text.len(), insertion(text, text.len(), &entry)),
             }
         }
     };
-    let new = crate::key_fact::document::splice(text, at..at, &inserted);
+    let new = splice(text, at..at, &inserted);
     if is_visible(&new, at, &inserted, &entry) {
-        return Ok(Placed::At(at, inserted));
+        return Ok(EntryPlace::At(at, inserted));
     }
     let reason =
         "the entry would disappear in a code block, a comment or a quote that is not closed"
@@ -154,7 +149,7 @@ pub(crate) fn place(
     })
 }
 
-fn stands_in(outline: &Outline, text: &str, section: Range<usize>, entry: &str) -> bool {
+fn contains_entry(outline: &Outline, text: &str, section: Range<usize>, entry: &str) -> bool {
     outline
         .blocks
         .get(section)
@@ -169,13 +164,13 @@ fn stands_in(outline: &Outline, text: &str, section: Range<usize>, entry: &str) 
         })
 }
 
-/// Whether the entry is an item of a list at the top level of the note.
+/// Returns true if the entry is an item of a list at the top level of the changed note.
 fn is_visible(new: &str, at: usize, inserted: &str, entry: &str) -> bool {
     let Some(begin) = inserted.find(entry) else {
         return false;
     };
     let begin = at + begin;
-    Outline::of(new)
+    Outline::parse(new)
         .blocks
         .iter()
         .any(|block| match &block.kind {

@@ -1,8 +1,8 @@
 //! Names and rules of languages, as moment.js has them.
 //!
 //! Source: the locales of moment.js 2.29.4, which Obsidian bundles; `locales/generate.mjs` writes
-//! `locales/moment.json` out of them. moment's own spellings are needed, not those of another
-//! collection: a daily note that is called `22 Sonntag` or `dim. 22 nov.` is found under that name
+//! `locales/moment.json` from them. moment.js's own spellings are needed, not those of another
+//! collection: a daily note with the name `22 Sonntag` or `dim. 22 nov.` is found under that name
 //! only.
 
 use std::collections::BTreeMap;
@@ -14,52 +14,56 @@ use jiff::civil::Date;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Codes of the languages whose names of months and days are known, as moment.js has them.
+/// Codes of the supported languages, as moment.js has them.
 pub const LOCALES: &[&str] = &[
     "en", "en-gb", "de", "de-at", "fr", "es", "it", "pt-br", "pt", "nl", "nb", "da", "sv", "nn",
     "fi", "pl", "cs", "sk", "ru", "uk", "bg", "tr", "ja", "zh-cn", "zh-tw", "ko", "hu", "ro", "el",
     "hr", "sl", "sr", "eu", "gl", "et", "lv", "is", "id", "ms", "vi", "th", "he", "sq", "af",
 ];
 
-/// Language of the names in a date.
+/// A language of the names of months and days.
+///
+/// # Examples
 ///
 /// ```
 /// use adjutant_memory::{Locale, format_moment_in};
+///
 /// let time = "2026-11-22T14:05:00[UTC]".parse::<jiff::Zoned>().unwrap();
 /// let german = "de".parse::<Locale>().unwrap();
-/// assert_eq!(format_moment_in("YYYY/MM MMMM/DD dddd", &time, german), "2026/11 November/22 Sonntag");
+/// let name = format_moment_in("YYYY/MM MMMM/DD dddd", &time, german);
+/// assert_eq!(name, "2026/11 November/22 Sonntag");
 /// ```
 #[derive(Clone, Copy)]
-pub struct Locale(&'static Data);
+pub struct Locale(&'static LocaleData);
 
-/// No language of that name is known.
+/// The error of a code that is none of [`LOCALES`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no language {0:?} is known")]
 pub struct UnknownLocale(String);
 
 #[derive(Deserialize)]
-struct Data {
+struct LocaleData {
     code: String,
     name: String,
     months: Names,
     months_short: Names,
     days: Names,
-    /// From Sunday.
+    /// Short names, from Sunday.
     days_short: Vec<String>,
     days_min: Vec<String>,
-    /// Formats of [`super::moment::LONG`], in its order.
+    /// The formats of [`super::moment::LONG_TOKENS`], in its order.
     long: Vec<String>,
-    /// By what is counted; the empty key is for everything else.
+    /// Ordinals by token; the empty key is for all other tokens.
     ordinals: BTreeMap<String, Ordinals>,
-    /// First minute of the day, then the words for `a` and `A`.
+    /// The first minute of a part of the day, then its names for `a` and `A`.
     meridiem: Vec<(i64, String, String)>,
-    eras: Vec<Era>,
-    /// First day of the week, from Sunday, and the number that decides which week is the first of a
-    /// year.
+    eras: Vec<EraData>,
+    /// The first day of the week, from Sunday, and the number that decides which week is the first
+    /// of a year.
     week: (i64, i64),
 }
 
-/// Names, and those that stand in their place if a format says so.
+/// Names in their usual form, and in other grammatical forms that some formats require.
 #[derive(Deserialize)]
 struct Names {
     usual: Vec<String>,
@@ -70,11 +74,11 @@ struct Names {
     third: Vec<String>,
 }
 
-/// Which formats want the other names. Each is a pattern of moment.js.
+/// The formats that require another form. Each is a pattern of moment.js.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Rule {
-    /// A day of the month stands before the month, with blanks or brackets between them.
+    /// A day of the month before the month, with spaces or brackets between them.
     InDate,
     DayBeforeBlank,
     DayBefore,
@@ -83,40 +87,41 @@ enum Rule {
     Ukrainian,
 }
 
-/// Numbers with a suffix.
+/// Ordinal numbers: numbers with a suffix.
 #[derive(Deserialize)]
 struct Ordinals {
     suffixes: Vec<String>,
-    /// A digit for each pair of last digits: which suffix. Empty where there is only one.
+    /// For each pair of last digits a digit, the index of the suffix. Empty if there is only one
+    /// suffix.
     #[serde(default)]
     by: String,
     #[serde(default)]
     exceptions: BTreeMap<String, String>,
 }
 
-/// First day, number of its first year, short name, name, narrow name.
+/// The first day of an era, the number of its first year, and its short, long and narrow name.
 #[derive(Deserialize)]
-struct Era(Date, i64, String, String, String);
+struct EraData(Date, i64, String, String, String);
 
-/// Which names of a list a format wants.
+/// The grammatical form of a name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum NameForm {
     #[default]
     Usual,
     Other,
     Third,
 }
 
-static ALL: LazyLock<Vec<Data>> = LazyLock::new(|| {
+static ALL: LazyLock<Vec<LocaleData>> = LazyLock::new(|| {
     #[expect(
         clippy::expect_used,
         reason = "our own file; a test reads every row of it"
     )]
-    read(include_str!("../../locales/moment.json")).expect("the table of locales")
+    parse_rows(include_str!("../../locales/moment.json")).expect("the table of locales")
 });
 
-/// Reads the rows; what one leaves out is as in the first, which is English.
-fn read(text: &str) -> serde_json::Result<Vec<Data>> {
+/// Parses the rows; a field that a row leaves out is as in the first row, which is English.
+fn parse_rows(text: &str) -> serde_json::Result<Vec<LocaleData>> {
     let rows: Vec<Map<String, Value>> = serde_json::from_str(text)?;
     let english = rows.first().cloned().unwrap_or_default();
     let whole = |row: Map<String, Value>| {
@@ -128,10 +133,10 @@ fn read(text: &str) -> serde_json::Result<Vec<Data>> {
 }
 
 impl Locale {
-    /// English of the United States, which is moment's default.
+    /// Returns English of the United States, which is the default of moment.js.
     #[must_use]
     pub fn english() -> Self {
-        let all: &'static [Data] = &ALL;
+        let all: &'static [LocaleData] = &ALL;
         #[expect(
             clippy::expect_used,
             reason = "our own file; a test reads every row of it"
@@ -139,64 +144,64 @@ impl Locale {
         Self(all.first().expect("English"))
     }
 
-    /// Every language that is known, English first.
+    /// Returns all supported languages, English first.
     pub fn all() -> impl Iterator<Item = Self> {
         ALL.iter().map(Self)
     }
 
-    /// Code of moment.js, such as `pt-br`.
+    /// Returns the code of moment.js, such as `pt-br`.
     #[must_use]
     pub fn code(self) -> &'static str {
         &self.0.code
     }
 
-    /// Name of the language, in English.
+    /// Returns the name of the language, in English.
     #[must_use]
     pub fn name(self) -> &'static str {
         &self.0.name
     }
 
-    /// Formats that `LTS`, `LT` and their like stand for, in the order of [`super::moment::LONG`].
+    /// Returns the formats that `LTS`, `LT` and the like stand for, in the order of
+    /// [`super::moment::LONG_TOKENS`].
     pub(super) fn long(self) -> &'static [String] {
         &self.0.long
     }
 
-    pub(super) fn month_form(self, format: &str) -> Form {
+    pub(super) fn month_form(self, format: &str) -> NameForm {
         self.0.months.form(format)
     }
 
-    pub(super) fn short_month_form(self, format: &str) -> Form {
+    pub(super) fn short_month_form(self, format: &str) -> NameForm {
         self.0.months_short.form(format)
     }
 
-    pub(super) fn day_form(self, format: &str) -> Form {
+    pub(super) fn day_form(self, format: &str) -> NameForm {
         self.0.days.form(format)
     }
 
-    /// Name of a month, counted from 0.
-    pub(super) fn month(self, month: i64, form: Form) -> &'static str {
-        at(self.0.months.list(form), month)
+    /// Returns the name of a month, counted from 0.
+    pub(super) fn month(self, month: i64, form: NameForm) -> &'static str {
+        name_at(self.0.months.list(form), month)
     }
 
-    pub(super) fn short_month(self, month: i64, form: Form) -> &'static str {
-        at(self.0.months_short.list(form), month)
+    pub(super) fn short_month(self, month: i64, form: NameForm) -> &'static str {
+        name_at(self.0.months_short.list(form), month)
     }
 
-    /// Name of a day, counted from Sunday.
-    pub(super) fn day(self, day: i64, form: Form) -> &'static str {
-        at(self.0.days.list(form), day)
+    /// Returns the name of a day, counted from Sunday.
+    pub(super) fn day(self, day: i64, form: NameForm) -> &'static str {
+        name_at(self.0.days.list(form), day)
     }
 
     pub(super) fn short_day(self, day: i64) -> &'static str {
-        at(&self.0.days_short, day)
+        name_at(&self.0.days_short, day)
     }
 
     pub(super) fn shortest_day(self, day: i64) -> &'static str {
-        at(&self.0.days_min, day)
+        name_at(&self.0.days_min, day)
     }
 
-    /// The number with what makes it the first, second, third of its kind (`period` is the token
-    /// without its `o`).
+    /// Returns the ordinal of a number. `period` is the token without its `o`.
     pub(super) fn ordinal(self, number: i64, period: &str) -> String {
         let Some(rule) = self
             .0
@@ -221,7 +226,7 @@ impl Locale {
         )
     }
 
-    /// Word for the time of day.
+    /// Returns the name of the part of the day.
     pub(super) fn meridiem(self, minute_of_day: i64, lower: bool) -> &'static str {
         let found = self
             .0
@@ -232,18 +237,18 @@ impl Locale {
         found.map_or("", |(_, small, large)| if lower { small } else { large })
     }
 
-    /// First day of the week, from Sunday.
+    /// Returns the first day of the week, counted from Sunday.
     pub(super) fn first_weekday(self) -> i64 {
         self.0.week.0
     }
 
-    /// Year and number of the date's week.
+    /// Returns the year and the number of a date's week.
     pub(super) fn week(self, date: Date) -> (i64, i64) {
         let (first_day, deciding) = self.0.week;
         let from_sunday = i64::from(date.weekday().to_sunday_zero_offset());
         let since_start = (from_sunday + 7 - first_day) % 7;
-        // The first week holds a certain day of January; so one day of every week lies in the year
-        // the week belongs to.
+        // The first week of a year holds a certain day of January; so one day of every week lies in
+        // the year of the week.
         let to_decider = deciding - first_day - since_start;
         let decider = date.saturating_add(jiff::Span::new().days(to_decider));
         (
@@ -252,10 +257,10 @@ impl Locale {
         )
     }
 
-    /// Year of the era, and the era's short, whole and narrow name.
+    /// Returns the year of the era, and the era's short, long and narrow name.
     pub(super) fn era(self, date: Date) -> (i64, [&'static str; 3]) {
         match self.0.eras.iter().find(|era| era.0 <= date) {
-            Some(Era(since, offset, short, name, narrow)) => (
+            Some(EraData(since, offset, short, name, narrow)) => (
                 i64::from(date.year()) - i64::from(since.year()) + offset,
                 [short, name, narrow],
             ),
@@ -281,7 +286,7 @@ impl fmt::Debug for Locale {
 impl FromStr for Locale {
     type Err = UnknownLocale;
 
-    /// Takes a code of moment.js, in capitals too, with `_` for `-`.
+    /// Parses a code of moment.js, in any case, with `_` or `-`.
     fn from_str(text: &str) -> Result<Self, UnknownLocale> {
         let code = text.trim().to_ascii_lowercase().replace('_', "-");
         Self::all()
@@ -291,18 +296,18 @@ impl FromStr for Locale {
 }
 
 impl Names {
-    fn list(&self, form: Form) -> &[String] {
+    fn list(&self, form: NameForm) -> &[String] {
         match form {
-            Form::Usual => &self.usual,
-            Form::Other => &self.other,
-            Form::Third => &self.third,
+            NameForm::Usual => &self.usual,
+            NameForm::Other => &self.other,
+            NameForm::Third => &self.third,
         }
     }
 
-    fn form(&self, format: &str) -> Form {
+    fn form(&self, format: &str) -> NameForm {
         let other = match self.rule {
             None => false,
-            Some(Rule::InDate) => in_date(format),
+            Some(Rule::InDate) => has_day_before_month(format),
             Some(Rule::DayBeforeBlank) => format.contains("D MMMM"),
             Some(Rule::DayBefore) => format
                 .split_once("MMMM")
@@ -313,27 +318,31 @@ impl Names {
                 let mut brackets = bracketed_before_day(format);
                 let on = |inner: &str| matches!(inner, "В" | "в" | "У" | "у");
                 match bracketed_before_day(format).any(on) {
-                    true => return Form::Other,
-                    false if brackets.next().is_some() => return Form::Third,
-                    false => return Form::Usual,
+                    true => return NameForm::Other,
+                    false if brackets.next().is_some() => return NameForm::Third,
+                    false => return NameForm::Usual,
                 }
             }
         };
-        if other { Form::Other } else { Form::Usual }
+        if other {
+            NameForm::Other
+        } else {
+            NameForm::Usual
+        }
     }
 }
 
-fn at(names: &'static [String], number: i64) -> &'static str {
+fn name_at(names: &'static [String], number: i64) -> &'static str {
     usize::try_from(number)
         .ok()
         .and_then(|number| names.get(number))
         .map_or("", String::as_str)
 }
 
-/// moment's `/D[oD]?(\[[^\[\]]*\]|\s)+MMMM?/`.
-fn in_date(format: &str) -> bool {
+/// Returns true for the pattern `/D[oD]?(\[[^\[\]]*\]|\s)+MMMM?/` of moment.js.
+fn has_day_before_month(format: &str) -> bool {
     let follows = |rest: &str| {
-        let gap = after_gap(rest);
+        let gap = skip_gap(rest);
         gap.len() < rest.len() && gap.starts_with("MMM")
     };
     format.match_indices('D').any(|(at, day)| {
@@ -342,8 +351,8 @@ fn in_date(format: &str) -> bool {
     })
 }
 
-/// What comes after blanks and `[...]`.
-fn after_gap(mut text: &str) -> &str {
+/// Returns the text after spaces and `[...]`.
+fn skip_gap(mut text: &str) -> &str {
     loop {
         let trimmed = text.trim_start();
         let inner = trimmed
@@ -362,7 +371,8 @@ fn after_gap(mut text: &str) -> &str {
     }
 }
 
-/// What stands in the brackets directly before each `dddd`; one blank may be between them.
+/// Returns the texts in the brackets directly before each `dddd`, with at most one space between
+/// them.
 fn bracketed_before_day(format: &str) -> impl Iterator<Item = &str> {
     format.match_indices("dddd").filter_map(|(at, _)| {
         let before = format.get(..at)?;
@@ -374,7 +384,7 @@ fn bracketed_before_day(format: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// moment's `/\[ ?[Вв] ?(?:прошлую|следующую|эту)? ?] ?dddd/`.
+/// Returns true for the pattern `/\[ ?[Вв] ?(?:прошлую|следующую|эту)? ?] ?dddd/` of moment.js.
 fn is_russian_on(inner: &str) -> bool {
     let inner = inner.strip_prefix(' ').unwrap_or(inner);
     let Some(rest) = inner.strip_prefix(['В', 'в']) else {
@@ -392,7 +402,7 @@ mod tests {
     fn every_row_of_the_table_is_whole() {
         let codes: Vec<&str> = Locale::all().map(Locale::code).collect();
         assert_eq!(codes, LOCALES);
-        for Data {
+        for LocaleData {
             code,
             months,
             months_short,
@@ -417,7 +427,7 @@ mod tests {
                 "{code}"
             );
         }
-        assert!(read("[{\"code\": 1}]").is_err());
+        assert!(parse_rows("[{\"code\": 1}]").is_err());
     }
 
     #[test]
@@ -447,7 +457,7 @@ mod tests {
             "D[ a ][b]MMM",
             "YYYY D  [x] MMMM",
         ] {
-            assert!(in_date(format), "{format}");
+            assert!(has_day_before_month(format), "{format}");
         }
         for format in [
             "MMMM D",
@@ -458,7 +468,7 @@ mod tests {
             "dd MMMM",
             "D MM",
         ] {
-            assert!(!in_date(format), "{format}");
+            assert!(!has_day_before_month(format), "{format}");
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Settings of the community plugin Periodic Notes, which many use in the place of Obsidian's own
-//! daily notes.
+//! Settings of the community plugin Periodic Notes, which many people use in place of Obsidian's
+//! own daily notes.
 //!
 //! Versions 0.x have `daily: { enabled, format, folder, template }`; the beta of 1.0 has
 //! `calendarSets`, each with `day: { enabled, format, folder, templatePath }`, and the id of the
-//! set in use. Source: github.com/liamcain/ obsidian-periodic-notes, `src/settings`, `src/types.ts`
-//! and `src/calendarSetManager.ts`; that the plugin goes before the core's settings where its daily
-//! notes are on is what its library for other plugins does (obsidian-daily-notes-interface,
+//! set in use. Source: github.com/liamcain/obsidian-periodic-notes, `src/settings`, `src/types.ts`
+//! and `src/calendarSetManager.ts`. Where the plugin's daily notes are enabled they precede
+//! Obsidian's own, as in the plugin's library for other plugins (obsidian-daily-notes-interface,
 //! `src/settings.ts`).
 
 use serde_json::{Map, Value};
@@ -16,43 +16,43 @@ use crate::vault::Vault;
 const PLUGIN: &str = "periodic-notes";
 const DATA: &str = "plugins/periodic-notes/data.json";
 
-/// What the plugin says.
+/// The state of the plugin in a vault.
 #[derive(Debug, PartialEq)]
-pub(super) enum Periodic {
-    /// It is not installed, not on, or makes no daily notes.
+pub(super) enum PeriodicNotes {
+    /// The plugin is not installed, not enabled, or makes no daily notes.
     Off,
-    /// It makes them.
+    /// The plugin makes the daily notes.
     On(DailySettings),
-    /// It is on, and its settings cannot be read.
+    /// The plugin is enabled, and its settings cannot be read.
     Damaged,
 }
 
-pub(super) fn read(vault: &Vault) -> Periodic {
+pub(super) fn load(vault: &Vault) -> PeriodicNotes {
     let plugins = vault.obsidian_setting("community-plugins.json");
-    if !plugins.is_some_and(|plugins| is_on(&plugins)) {
-        return Periodic::Off;
+    if !plugins.is_some_and(|plugins| is_enabled(&plugins)) {
+        return PeriodicNotes::Off;
     }
     match vault.obsidian_setting(DATA) {
-        Some(text) => of_json(&text),
-        None if vault.has_obsidian_setting(DATA) => Periodic::Damaged,
-        // Nothing was set yet: its daily notes are off unless somebody turns them on.
-        None => Periodic::Off,
+        Some(text) => parse_settings(&text),
+        None if vault.has_obsidian_setting(DATA) => PeriodicNotes::Damaged,
+        // No setting was saved yet: daily notes are off by default.
+        None => PeriodicNotes::Off,
     }
 }
 
-fn is_on(plugins: &str) -> bool {
+fn is_enabled(plugins: &str) -> bool {
     let plugins: Vec<Value> =
         serde_json::from_str(plugins.trim_start_matches('\u{FEFF}')).unwrap_or_default();
     plugins.iter().any(|plugin| plugin == PLUGIN)
 }
 
-fn of_json(text: &str) -> Periodic {
+fn parse_settings(text: &str) -> PeriodicNotes {
     let text = text.trim_start_matches('\u{FEFF}');
     if text.trim().is_empty() {
-        return Periodic::Off;
+        return PeriodicNotes::Off;
     }
     let Ok(settings) = serde_json::from_str::<Map<String, Value>>(text) else {
-        return Periodic::Damaged;
+        return PeriodicNotes::Damaged;
     };
     let sets = settings
         .get("calendarSets")
@@ -70,9 +70,9 @@ fn of_json(text: &str) -> Periodic {
     };
     match daily.and_then(Value::as_object) {
         Some(daily) if daily.get("enabled") == Some(&Value::Bool(true)) => {
-            Periodic::On(DailySettings::of_keys(daily, template))
+            PeriodicNotes::On(DailySettings::from_keys(daily, template))
         }
-        _ => Periodic::Off,
+        _ => PeriodicNotes::Off,
     }
 }
 
@@ -87,8 +87,8 @@ mod tests {
             template: template.map(str::to_owned),
         });
         assert_eq!(
-            of_json(text),
-            on.map_or(Periodic::Off, Periodic::On),
+            parse_settings(text),
+            on.map_or(PeriodicNotes::Off, PeriodicNotes::On),
             "{text}"
         );
     }
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_damaged_and_odd_kinds_are_off() {
         for text in ["{", "[]", "7", "\"x\""] {
-            assert_eq!(of_json(text), Periodic::Damaged, "{text}");
+            assert_eq!(parse_settings(text), PeriodicNotes::Damaged, "{text}");
         }
         for text in [
             "",
@@ -140,9 +140,9 @@ mod tests {
             r#"{"daily":{"enabled":"true"}}"#,
             r#"{"calendarSets":{}}"#,
         ] {
-            assert_eq!(of_json(text), Periodic::Off, "{text}");
+            assert_eq!(parse_settings(text), PeriodicNotes::Off, "{text}");
         }
-        assert!(is_on(r#"["calendar","periodic-notes"]"#));
+        assert!(is_enabled(r#"["calendar","periodic-notes"]"#));
         for text in [
             "",
             "{}",
@@ -150,7 +150,7 @@ mod tests {
             r#"["calendar"]"#,
             r#"{"periodic-notes":true}"#,
         ] {
-            assert!(!is_on(text), "{text}");
+            assert!(!is_enabled(text), "{text}");
         }
     }
 }

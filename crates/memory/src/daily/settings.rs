@@ -11,24 +11,24 @@ use super::moment::Format;
 use crate::VaultError;
 use crate::vault::NotePath;
 
-/// Obsidian's own default.
+/// The default format of Obsidian.
 const FORMAT: &str = "YYYY-MM-DD";
 
-/// Where daily notes are. Setting `vault.daily`.
+/// The place of daily notes. Setting `vault.daily`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Daily {
-    /// As the vault's settings say: those of the plugin Periodic Notes where it makes the daily
-    /// notes, else `.obsidian/daily-notes.json`; Obsidian's defaults where they say nothing.
+    /// The vault's own settings: those of the plugin Periodic Notes where it makes the daily notes,
+    /// else `.obsidian/daily-notes.json`; Obsidian's defaults where they are silent.
     #[default]
     Auto,
-    /// As said here, whatever the vault's settings are.
+    /// These settings, whatever the vault's own are.
     Fixed(DailySettings),
 }
 
 impl FromStr for Daily {
     type Err = Infallible;
 
-    /// `auto`, or the whole path of a daily note as a format of moment.js, such as
+    /// Parses `auto`, or the whole path of a daily note as a format of moment.js, such as
     /// `[Journal]/YYYY/MM-DD`.
     fn from_str(text: &str) -> Result<Self, Infallible> {
         Ok(match text.trim() {
@@ -41,14 +41,14 @@ impl FromStr for Daily {
     }
 }
 
-/// What a vault says about its daily notes.
+/// The folder, the name and the template of daily notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DailySettings {
     /// The folder, relative to the vault; empty is the vault itself, Obsidian's default.
     pub folder: String,
     /// The name as a format of moment.js, folders included. Default `YYYY-MM-DD`.
     pub format: String,
-    /// The note a new daily note begins with.
+    /// The note that a new daily note is copied from.
     pub template: Option<String>,
 }
 
@@ -63,20 +63,20 @@ impl Default for DailySettings {
 }
 
 impl DailySettings {
-    /// The path of the daily note of this time, with the names of a language.
+    /// Returns the path of the daily note of a time, with the names of a language.
     ///
     /// # Errors
     /// [`VaultError::Name`] if the format makes no path inside the vault.
     pub fn path(&self, time: &Zoned, locale: Locale) -> Result<NotePath, VaultError> {
-        NotePath::of_owner(&self.in_folder(&self.name(locale).write(time)))
+        NotePath::from_owner(&self.in_folder(&self.name(locale).write(time)))
     }
 
-    /// The format, read for one language.
+    /// Returns the format, parsed for one language.
     pub(super) fn name(&self, locale: Locale) -> Format {
         Format::new(&self.format, locale)
     }
 
-    /// The path of a note of that name, which may have folders of its own.
+    /// Returns the path of a note of that name, which may have folders too.
     pub(super) fn in_folder(&self, name: &str) -> String {
         let folder = self.folder.trim().trim_matches('/');
         let name = name.trim().trim_start_matches('/');
@@ -87,8 +87,9 @@ impl DailySettings {
         }
     }
 
-    /// What is missing or of another kind keeps its default, as in Obsidian.
-    pub(super) fn of_keys(keys: &Map<String, Value>, template: &str) -> Self {
+    /// Returns the settings of a JSON object. A key that is missing or of another type has its
+    /// default, as in Obsidian.
+    pub(super) fn from_keys(keys: &Map<String, Value>, template: &str) -> Self {
         let text = |key: &str| {
             let text = keys.get(key).and_then(Value::as_str).map(str::trim);
             text.filter(|text| !text.is_empty()).map(str::to_owned)

@@ -1,5 +1,4 @@
-//! What a new daily note begins with: `{{date}}`, `{{time}}` and `{{title}}`, with formats after a
-//! colon.
+//! Templates of daily notes: `{{date}}`, `{{time}}` and `{{title}}`, with formats after a colon.
 
 use jiff::Zoned;
 use serde_json::Value;
@@ -8,8 +7,8 @@ use super::locale::Locale;
 use super::moment::format_moment_in;
 use crate::vault::Vault;
 
-/// The template with its variables filled in. What is no variable of Obsidian's own templates stays
-/// as it is.
+/// Returns a template with its variables replaced. Text that is no variable of Obsidian's own
+/// templates stays.
 pub(crate) fn render(
     vault: &Vault,
     template: &str,
@@ -34,15 +33,15 @@ pub(crate) fn render(
         format("timeFormat", "HH:mm"),
     );
     let written = |format: &str| format_moment_in(format, time, locale);
-    fill(template, title, (&date_format, &time_format), written)
+    fill_variables(template, title, (&date_format, &time_format), written)
 }
 
-/// Returns whether it has code of the plugin Templater, which only that plugin can run.
+/// Returns true if a template has code of the plugin Templater, which only that plugin can run.
 pub(crate) fn has_code(template: &str) -> bool {
     template.contains("<%")
 }
 
-fn fill(
+fn fill_variables(
     template: &str,
     title: &str,
     usual: (&str, &str),
@@ -53,6 +52,7 @@ fn fill(
     while let Some(open) = rest.find("{{") {
         let (before, from) = rest.split_at(open);
         out.push_str(before);
+        // Not closed, so it is text to the end.
         let Some(close) = from.find("}}") else {
             out.push_str(from);
             return out;
@@ -67,7 +67,8 @@ fn fill(
             "date" => out.push_str(&written(format.map_or(usual.0, str::trim))),
             "time" => out.push_str(&written(format.map_or(usual.1, str::trim))),
             _ => {
-                // Not ours: the braces stay, and what follows the first of them may be a variable.
+                // It is no variable of ours: the braces stay, and the text behind the first of them
+                // may be one.
                 out.push_str("{{");
                 rest = from.get(2..).unwrap_or_default();
                 continue;
@@ -88,7 +89,7 @@ mod tests {
         let time: Zoned = "2025-12-10T14:05:00[UTC]".parse().unwrap();
         let filled = |template: &str| {
             let written = |format: &str| format_moment_in(format, &time, Locale::english());
-            fill(template, "Wed", ("YYYY-MM-DD", "HH:mm"), written)
+            fill_variables(template, "Wed", ("YYYY-MM-DD", "HH:mm"), written)
         };
         assert_eq!(
             filled("# {{title}} {{date}} {{time}}"),

@@ -1,53 +1,63 @@
-//! What became of a fact.
+//! The result of a change of a fact.
 
 use serde::Serialize;
 
 use super::fact::KeyFact;
 
-/// The result of a change of a fact.
+/// The result of remembering, editing or forgetting a fact.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum FactChange {
-    /// It is new.
+    /// A fact was added beside those that were stored.
     Added {
-        /// The fact.
+        /// The fact as it is stored.
         fact: KeyFact,
     },
-    /// It corrected or replaced a known one, which keeps its creation date.
+    /// A stored fact was replaced by one that corrects it, or edited.
     Updated {
-        /// The fact.
+        /// The fact as it is stored now.
         fact: KeyFact,
-        /// The words it replaced.
+        /// The text that was replaced.
         before: String,
     },
-    /// It was known; nothing was changed.
+    /// The fact was stored already; nothing was changed.
     Known {
-        /// The fact.
+        /// The fact as it is stored.
         fact: KeyFact,
     },
-    /// It is gone.
+    /// A fact was removed.
     Forgotten {
-        /// The fact as it was.
+        /// The fact as it was before.
         fact: KeyFact,
     },
 }
 
 impl FactChange {
-    /// The result in words for the person, with the way back.
+    /// Returns the change that made `after` of `before`. `None` if there is neither.
+    pub(crate) fn between(before: Option<KeyFact>, after: Option<KeyFact>) -> Option<Self> {
+        Some(match (before, after) {
+            (None, Some(fact)) => Self::Added { fact },
+            (Some(before), Some(fact)) => Self::Updated {
+                fact,
+                before: before.content,
+            },
+            (Some(fact), None) => Self::Forgotten { fact },
+            (None, None) => return None,
+        })
+    }
+
+    /// Returns the change as a message for the user, with the command that undoes it.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn message(&self) -> String {
         match self {
             Self::Added { fact } => format!("✎ remembered: {}  (undo: /undo)", fact.content),
             Self::Updated { fact, before } if *before == fact.content => {
-                format!(
-                    "✎ remembered: {}{}  (undo: /undo)",
-                    fact.content,
-                    if fact.is_important() {
-                        ", as important"
-                    } else {
-                        ""
-                    }
-                )
+                let important = if fact.is_important() {
+                    ", as important"
+                } else {
+                    ""
+                };
+                format!("✎ remembered: {}{important}  (undo: /undo)", fact.content)
             }
             Self::Updated { fact, before } => {
                 format!(
@@ -60,7 +70,7 @@ impl FactChange {
         }
     }
 
-    /// The fact.
+    /// Returns the fact that was changed, whatever was done to it.
     #[must_use]
     pub fn fact(&self) -> &KeyFact {
         match self {

@@ -1,114 +1,104 @@
-//! Which known fact new words correct.
+//! The relation of a new text to a stored fact: does it correct or contradict the fact?
 //!
-//! A true fact that is lost is worse than one that stands beside its correction: where the words do
-//! not announce a correction, or are about somebody else, both are kept.
+//! A true fact that is lost is worse than one that stands beside its correction: where the text
+//! does not announce a correction, or has another subject, both are kept.
 
-use super::grammar::{Announced, Sentence, announced, sentences};
-use super::keywords::{Overlap, Words, found_in};
-use crate::words::each_token;
+use std::collections::BTreeSet;
 
-/// The part of what two sentences say that has to be the same, if nothing else tells that they are
-/// of one matter.
-const SAME_PART: f64 = 0.3;
+use super::grammar::{Cue, Sentence, detect_cue, parse_pair};
+use super::keywords::{FactTokens, Overlap, shared_keywords};
+use crate::language::each_token;
+use crate::rank::share;
 
-/// Words that only introduce what is said next, at most.
+/// Share of two predicates that has to be the same for a correction, if nothing else tells that
+/// both are about one attribute.
+const SHARED_PART_MIN: f64 = 0.3;
+
+/// Number of words that only introduce the next sentence, such as "No." or "Oh, sorry."
 const INTRODUCTION_WORDS: usize = 2;
 
-/// Words that a sentence of one matter says at most: a longer one tells more than where somebody
-/// lives or works, and what else it tells would be lost.
-const SAYS_MAX: usize = 4;
+/// Number of stems in a predicate about a single attribute. A longer one states more than where a
+/// person lives or works, and the rest would be lost with it.
+const PREDICATE_MAX: usize = 4;
 
-/// The relation of new words to a known fact.
+/// The relation of a new text to a stored fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Relation {
     /// Both may be true.
-    Beside,
-    /// Both can hardly be true, and nothing says which is.
+    Compatible,
+    /// Both can hardly be true, and the text does not tell which is.
     Contradicts,
-    /// The new words take the place of the known.
+    /// The text takes the place of the fact.
     Corrects,
 }
 
-/// Returns how a new fact stands to a known one. `said`: the person's words, which may announce a
-/// correction.
+/// Returns the relation of a new text to a stored fact. `said`: the user's message, which may
+/// announce a correction.
 pub(crate) fn relation(known: &str, new: &str, said: &str) -> Relation {
-    // Other capitals, other punctuation.
+    // Only case and punctuation differ.
     if same_words(known, new) {
         return Relation::Corrects;
     }
-    let said = &said_of(new, said);
-    let announced = announced(said).max(announced(new));
-    let read = sentences(known, new).filter(|(known, new)| known.is_divided && new.is_divided);
-    let Some((known_sentence, new_sentence)) = read else {
-        let is_correction = announced > Announced::Nothing && is_nearly(known, new);
-        return if is_correction {
-            Relation::Corrects
-        } else {
-            Relation::Beside
-        };
+    let said = &relevant_sentences(new, said);
+    let cue = detect_cue(said).max(detect_cue(new));
+    let corrects_if = |is_correction: bool| match is_correction {
+        true => Relation::Corrects,
+        false => Relation::Compatible,
     };
-    if !is_about_the_same(&known_sentence, &new_sentence) {
-        return Relation::Beside;
+    let parsed = parse_pair(known, new).filter(|(known, new)| known.has_verb && new.has_verb);
+    let Some((known_sentence, new_sentence)) = parsed else {
+        return corrects_if(cue > Cue::None && is_similar(known, new));
+    };
+    if !have_same_subject(&known_sentence, &new_sentence) {
+        return Relation::Compatible;
     }
-    let is_one_matter = is_one_matter(&known_sentence, &new_sentence);
-    if announced == Announced::Nothing {
-        let differs = known_sentence.says != new_sentence.says;
-        let contradicts = is_one_matter
-            && differs
-            && !known_sentence.says.is_empty()
-            && !new_sentence.says.is_empty();
-        return if contradicts {
-            Relation::Contradicts
-        } else {
-            Relation::Beside
+    let (old, now) = (&known_sentence.predicate, &new_sentence.predicate);
+    let is_one_attribute = are_one_attribute(&known_sentence, &new_sentence);
+    if cue == Cue::None {
+        let contradicts = is_one_attribute && old != now && !old.is_empty() && !now.is_empty();
+        return match contradicts {
+            true => Relation::Contradicts,
+            false => Relation::Compatible,
         };
     }
-    let matters_differ = known_sentence.matters != new_sentence.matters && !is_one_matter;
-    let is_mentioned =
-        || announced == Announced::Correction && mentions(said, &known_sentence, &new_sentence);
-    let is_same = announced == Announced::Correction
-        && part_in_common(&known_sentence.says, &new_sentence.says) >= SAME_PART;
-    let is_near = !matters_differ
-        && (is_one_matter
-            || is_same
-            || is_mentioned()
-            || is_nearly(known, new)
-            || are_measures(&known_sentence, &new_sentence));
-    if is_near {
-        Relation::Corrects
-    } else {
-        Relation::Beside
-    }
+    let attributes_differ =
+        known_sentence.attributes != new_sentence.attributes && !is_one_attribute;
+    let is_mentioned = || cue == Cue::Correction && mentions(said, &known_sentence, &new_sentence);
+    let shares_predicate = cue == Cue::Correction && shared_part(old, now) >= SHARED_PART_MIN;
+    corrects_if(
+        !attributes_differ
+            && (is_one_attribute
+                || shares_predicate
+                || is_mentioned()
+                || is_similar(known, new)
+                || are_measures(&known_sentence, &new_sentence)),
+    )
 }
 
-/// Returns whether the person's words name what a known fact says, and the new one does not: "not
-/// in Munich".
-pub(crate) fn is_named(known: &str, new: &str, said: &str) -> bool {
-    sentences(known, new).is_some_and(|(known, now)| mentions(&said_of(new, said), &known, &now))
+/// Returns true if the user's message names the part of a stored fact that the new text does not
+/// have: "not in Munich".
+pub(crate) fn names_replaced_part(known: &str, new: &str, said: &str) -> bool {
+    parse_pair(known, new)
+        .is_some_and(|(known, now)| mentions(&relevant_sentences(new, said), &known, &now))
 }
 
-/// Returns the sentences of what a person said that hold a word of a fact; all of it if none does.
-/// A few words in front, such as "No.", belong to the sentence behind them.
-fn said_of(fact: &str, said: &str) -> String {
-    let words = Words::of(fact);
-    let (mut sentences, mut begun) = (Vec::new(), String::new());
+/// Returns the sentences of a message that hold a keyword of a fact; all of the message if there
+/// are none. A few words in front, such as "No.", belong to the sentence behind them.
+fn relevant_sentences(fact: &str, said: &str) -> String {
+    let tokens = FactTokens::new(fact);
+    let (mut sentences, mut current) = (Vec::new(), String::new());
     for piece in said.split_inclusive(['.', '!', '?', ';', '\n']) {
-        begun.push_str(piece);
-        if begun.split_whitespace().count() > INTRODUCTION_WORDS {
-            sentences.push(std::mem::take(&mut begun));
+        current.push_str(piece);
+        if current.split_whitespace().count() > INTRODUCTION_WORDS {
+            sentences.push(std::mem::take(&mut current));
         }
     }
-    sentences.push(begun);
-    let is_of_fact = |sentence: &&String| found_in(&words, &Words::of(sentence)).is_some();
-    let of_fact: Vec<&str> = sentences
-        .iter()
-        .filter(is_of_fact)
-        .map(String::as_str)
-        .collect();
-    if of_fact.is_empty() {
+    sentences.push(current);
+    sentences.retain(|sentence| shared_keywords(&tokens, &FactTokens::new(sentence)) > 0);
+    if sentences.is_empty() {
         said.to_owned()
     } else {
-        of_fact.join(" ")
+        sentences.join(" ")
     }
 }
 
@@ -122,65 +112,51 @@ fn same_words(known: &str, new: &str) -> bool {
     !known.is_empty() && known == words(new)
 }
 
-/// Returns whether more than 70 % of the keywords are the same.
-fn is_nearly(known: &str, new: &str) -> bool {
-    Overlap::between(&Words::of(known), &Words::of(new)).is_match()
+/// Returns true if more than 70 % of the keywords are the same.
+fn is_similar(known: &str, new: &str) -> bool {
+    Overlap::between(&FactTokens::new(known), &FactTokens::new(new)).is_match()
 }
 
-fn is_about_the_same(known: &Sentence, new: &Sentence) -> bool {
-    let sorted = |sentence: &Sentence| {
-        let mut about = sentence.about.clone();
-        about.sort();
-        about.dedup();
-        about
-    };
-    sorted(known) == sorted(new)
+fn have_same_subject(known: &Sentence, new: &Sentence) -> bool {
+    let stems = |sentence: &Sentence| sentence.subject.iter().cloned().collect::<BTreeSet<_>>();
+    stems(known) == stems(new)
 }
 
-/// Returns whether both are of a matter of which one has only one.
-fn is_one_matter(known: &Sentence, new: &Sentence) -> bool {
-    let are_short = known.says.len() <= SAYS_MAX && new.says.len() <= SAYS_MAX;
+/// Returns true if both sentences are about one attribute of which a person has only one value.
+fn are_one_attribute(known: &Sentence, new: &Sentence) -> bool {
+    let are_short = known.predicate.len() <= PREDICATE_MAX && new.predicate.len() <= PREDICATE_MAX;
+    let (old, now) = (&known.attributes, &new.attributes);
     are_short
-        && known
-            .matters
-            .first()
-            .is_some_and(|first| new.matters.first() == Some(first))
-        && known
-            .matters
-            .iter()
-            .all(|matter| new.matters.contains(matter))
+        && !old.is_empty()
+        && old.first() == now.first()
+        && old.iter().all(|attribute| now.contains(attribute))
 }
 
-fn part_in_common(known: &[String], new: &[String]) -> f64 {
+fn shared_part(known: &[String], new: &[String]) -> f64 {
     let shared = known.iter().filter(|stem| new.contains(stem)).count();
-    let most = known.len().max(new.len());
-    if most == 0 {
-        0.0
-    } else {
-        shared as f64 / most as f64
-    }
+    share(shared as f64, known.len().max(new.len()) as f64)
 }
 
-/// Returns whether the person names what is wrong: "not Monday but Tuesday".
+/// Returns true if a message names the part of a fact that is wrong: "not Monday but Tuesday".
 fn mentions(said: &str, known: &Sentence, new: &Sentence) -> bool {
-    let Some((said, _)) = sentences(said, said) else {
+    let Some((said, _)) = parse_pair(said, said) else {
         return false;
     };
-    let all = || said.about.iter().chain(&said.says);
+    let all = || said.subject.iter().chain(&said.predicate);
     known
-        .says
+        .predicate
         .iter()
-        .any(|stem| !new.says.contains(stem) && all().any(|word| word == stem))
+        .any(|stem| !new.predicate.contains(stem) && all().any(|word| word == stem))
 }
 
-/// Returns whether what differs is a number, a time or a day on both sides: then it is the same
-/// thing at another time.
+/// Returns true if all that differs are numbers, times or days, on both sides: then it is the same
+/// event at another time.
 fn are_measures(known: &Sentence, new: &Sentence) -> bool {
     let only = |one: &Sentence, other: &Sentence| {
         let mut rest = one
-            .says
+            .predicate
             .iter()
-            .filter(|stem| !other.says.contains(stem))
+            .filter(|stem| !other.predicate.contains(stem))
             .peekable();
         rest.peek().is_some() && rest.all(|stem| is_measure(stem))
     };

@@ -1,6 +1,6 @@
-//! `facts.md`: what in it is ours, and how it is changed without touching anything else.
+//! The file `facts.md`: which of its lines are facts, and edits that leave every other byte alone.
 //!
-//! Ours are the items of `-`, `*` and `+` lists under the headings Important and Recent under the
+//! Facts are the items of `-`, `*` and `+` lists under the headings Important and Recent under the
 //! first `# Key Facts`. Items that are tasks (`- [ ]`), numbered lists, text, other headings, code
 //! and comments belong to the owner and are never read as facts.
 
@@ -10,11 +10,12 @@ use jiff::Zoned;
 use jiff::civil::Date;
 
 use super::fact::{IMPORTANT, date_mark, without_important};
-use super::known::Known;
+use super::record::FactRecord;
 use crate::VaultError;
-use crate::vault::markdown::{BlockKind, Item, Outline, line_ending};
+use crate::text::{front_matter_value, insertion, line_below, splice, timestamp};
+use crate::vault::markdown::{BlockKind, Item, Outline, line_end, line_ending};
 
-/// The two sections.
+/// A section of the file that holds facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Section {
     Important,
@@ -30,70 +31,72 @@ impl Section {
     }
 }
 
-/// The place and the form of a fact in the file.
+/// The list item of a fact.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct FactItem {
     pub(crate) section: Section,
     /// The bytes of the item, without the last line ending.
     pub(crate) bytes: String,
-    /// Among the facts of its section, from 0.
-    pub(crate) place: usize,
-    item: Range<usize>,
-    words: Range<usize>,
+    /// Its index among the facts of its section.
+    pub(crate) index: usize,
+    range: Range<usize>,
+    text: Range<usize>,
 }
 
-/// The file as it was read.
+/// The parsed file.
 #[derive(Debug)]
 pub(crate) struct FactsFile {
     text: String,
     outline: Outline,
-    /// The block of `# Key Facts`.
-    part: Option<usize>,
-    lines: Vec<Line>,
-    /// The facts of the lines, one for each.
-    facts: Vec<Known>,
+    /// The block of the heading `# Key Facts`.
+    key_facts: Option<usize>,
+    items: Vec<FactItem>,
+    /// The facts of the items, one for each.
+    facts: Vec<FactRecord>,
 }
 
 impl FactsFile {
     pub(crate) fn parse(text: &str) -> Self {
-        let outline = Outline::of(text);
-        let part = outline.blocks.iter().position(|block| {
+        let outline = Outline::parse(text);
+        let key_facts = outline.blocks.iter().position(|block| {
             matches!(&block.kind, BlockKind::Heading { level: 1, title } if title.eq_ignore_ascii_case("Key Facts"))
         });
         let mut file = Self {
             text: text.to_owned(),
             outline,
-            part,
-            lines: Vec::new(),
+            key_facts,
+            items: Vec::new(),
             facts: Vec::new(),
         };
-        (file.lines, file.facts) = file.read_lines().into_iter().unzip();
+        (file.items, file.facts) = file.read_items().into_iter().unzip();
         file
     }
 
-    /// The lines of the facts, in the order of the file.
-    pub(crate) fn lines(&self) -> &[Line] {
-        &self.lines
+    /// Returns the items of the facts, in the order of the file.
+    pub(crate) fn items(&self) -> &[FactItem] {
+        &self.items
     }
 
-    /// The facts, in the order of the file.
-    pub(crate) fn facts(&self) -> &[Known] {
+    /// Returns the facts, in the order of the file.
+    pub(crate) fn facts(&self) -> &[FactRecord] {
         &self.facts
     }
 
-    pub(crate) fn into_facts(self) -> Vec<Known> {
+    pub(crate) fn into_facts(self) -> Vec<FactRecord> {
         self.facts
     }
 
-    fn read_lines(&self) -> Vec<(Line, Known)> {
-        let mut lines = Vec::new();
-        let Some(part) = self.part else { return lines };
+    fn read_items(&self) -> Vec<(FactItem, FactRecord)> {
+        let mut found = Vec::new();
+        let Some(key_facts) = self.key_facts else {
+            return found;
+        };
         let mut section = None;
-        let mut places = [0, 0];
+        let mut counts = [0, 0];
         for block in self
             .outline
             .blocks
-            .get(self.outline.section(part))
+            .get(self.outline.section(key_facts))
             .unwrap_or_default()
         {
             match &block.kind {
@@ -104,61 +107,59 @@ impl FactsFile {
                 }
                 BlockKind::Bullets(items) => {
                     let Some(section) = section else { continue };
-                    let place = &mut places[section as usize];
+                    let count = &mut counts[section as usize];
                     for item in items {
-                        if let Some(line) = self.line(item, section, *place) {
-                            lines.push(line);
-                            *place += 1;
+                        if let Some(fact) = self.read_item(item, section, *count) {
+                            found.push(fact);
+                            *count += 1;
                         }
                     }
                 }
                 BlockKind::Fence { .. } | BlockKind::Other => {}
             }
         }
-        lines
+        found
     }
 
-    fn line(&self, item: &Item, section: Section, place: usize) -> Option<(Line, Known)> {
-        let words = self.text.get(item.words.clone())?;
-        let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-        if words.is_empty() || is_task(&words) {
+    fn read_item(
+        &self,
+        item: &Item,
+        section: Section,
+        index: usize,
+    ) -> Option<(FactItem, FactRecord)> {
+        let text = self.text.get(item.text.clone())?;
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if text.is_empty() || is_task(&text) {
             return None;
         }
-        let (date, rest) = match date_mark(&words) {
+        let (date, rest) = match date_mark(&text) {
             Some((date, rest)) => (Some(date), rest),
-            None => (None, words.as_str()),
+            None => (None, text.as_str()),
         };
         let (content, tagged) = without_important(rest);
         if content.is_empty() {
             return None;
         }
-        let important = tagged || section == Section::Important;
         let bytes = self
             .text
             .get(item.range.clone())?
             .trim_end_matches(['\r', '\n'])
             .to_owned();
-        let (item, words) = (item.range.clone(), item.words.clone());
-        let known = Known {
-            content,
-            important,
+        let record = FactRecord {
             date,
-            created_at: None,
-            source: None,
+            ..FactRecord::undated(content, tagged || section == Section::Important)
         };
-        Some((
-            Line {
-                section,
-                bytes,
-                place,
-                item,
-                words,
-            },
-            known,
-        ))
+        let item = FactItem {
+            section,
+            bytes,
+            index,
+            range: item.range.clone(),
+            text: item.text.clone(),
+        };
+        Some((item, record))
     }
 
-    /// With one more fact, at the end of its section.
+    /// Returns the file with one more fact, at the end of its section.
     pub(crate) fn add(&self, content: &str, important: bool, date: Date) -> String {
         let (section, line) = if important {
             (Section::Important, format!("- {content} {IMPORTANT}"))
@@ -168,9 +169,9 @@ impl FactsFile {
         self.insert(section, usize::MAX, &line)
     }
 
-    /// With other words in one line. Its mark and whatever hangs below it stay; `created` is its
-    /// date, if it has one. A fact that becomes important, or is no longer, moves to the other
-    /// section.
+    /// Returns the file with another text of one fact. Its list mark and what is nested below it
+    /// stay; `created` is its date, if it has one. A fact whose importance changes moves to the
+    /// other section.
     pub(crate) fn reword(
         &self,
         at: usize,
@@ -178,32 +179,32 @@ impl FactsFile {
         important: bool,
         created: Date,
     ) -> String {
-        let (Some(line), Some(known)) = (self.lines.get(at), self.facts.get(at)) else {
+        let (Some(item), Some(record)) = (self.items.get(at), self.facts.get(at)) else {
             return self.text.clone();
         };
-        let words = self.text.get(line.words.clone()).unwrap_or_default();
-        let tagged = words.split_whitespace().any(|word| word == IMPORTANT);
-        // The mark stays as it is written, unless it is another day's.
-        let date = match date_mark(words) {
+        let text = self.text.get(item.text.clone()).unwrap_or_default();
+        let tagged = text.split_whitespace().any(|word| word == IMPORTANT);
+        // The date stays as its owner wrote it (`[[2025-12-10]]`), unless it is another day.
+        let date = match date_mark(text) {
             Some((date, _)) if date != created => format!("[{created}] "),
-            Some((_, rest)) => words.strip_suffix(rest).unwrap_or_default().to_owned(),
+            Some((_, rest)) => text.strip_suffix(rest).unwrap_or_default().to_owned(),
             None => String::new(),
         };
-        if important == known.important {
+        if important == record.important {
             let tag = if tagged {
                 format!(" {IMPORTANT}")
             } else {
                 String::new()
             };
-            return self.splice(line.words.clone(), &format!("{date}{content}{tag}"));
+            return self.splice(item.text.clone(), &format!("{date}{content}{tag}"));
         }
         let mark = self
             .text
-            .get(line.item.start..line.words.start)
+            .get(item.range.start..item.text.start)
             .unwrap_or("- ");
         let below = self
             .text
-            .get(line.words.end..line.item.end)
+            .get(item.text.end..item.range.end)
             .unwrap_or_default();
         let below = below.trim_end_matches(['\r', '\n']);
         let (section, moved) = if important {
@@ -217,24 +218,23 @@ impl FactsFile {
                 format!("{mark}[{created}] {content}{below}"),
             )
         };
-        if line.section == section {
-            return self.splice(line.item.start..line.item.start + line.bytes.len(), &moved);
+        if item.section == section {
+            return self.replace_item(item, &moved);
         }
-        Self::parse(&self.remove(line)).insert(section, usize::MAX, &moved)
+        Self::parse(&self.remove(item)).insert(section, usize::MAX, &moved)
     }
 
-    /// Without one fact and what hangs below it.
-    pub(crate) fn remove(&self, line: &Line) -> String {
-        let mut range = line.item.clone();
-        // The last line of a file without final line ending takes the one before it away, so that
-        // adding and removing it gives the same bytes.
-        if range.end == self.text.len() && !self.text.ends_with('\n') {
-            let before = self.text.get(..range.start).unwrap_or_default();
-            let kept = before.strip_suffix('\n').unwrap_or(before);
-            range.start = kept.strip_suffix('\r').unwrap_or(kept).len();
-        } else if self.is_blank_before(range.start) && self.is_blank_from(range.end) {
-            // Of two blank lines around it one goes too: else each fact that comes and goes would
-            // leave one behind.
+    /// Returns the file without one fact and what is nested below it.
+    pub(crate) fn remove(&self, item: &FactItem) -> String {
+        let mut range = item.range.clone();
+        // The last line of a file without final line ending takes the ending before it along, so
+        // that adding and removing it gives the same bytes.
+        let is_unended = range.end == self.text.len() && !self.text.ends_with('\n');
+        // Of two blank lines around it one goes too: else each fact that comes and goes would leave
+        // one behind.
+        let is_between_blanks =
+            || self.is_blank_before(range.start) && self.is_blank_from(range.end);
+        if is_unended || is_between_blanks() {
             let before = self.text.get(..range.start).unwrap_or_default();
             let kept = before.strip_suffix('\n').unwrap_or(before);
             range.start = kept.strip_suffix('\r').unwrap_or(kept).len();
@@ -242,7 +242,7 @@ impl FactsFile {
         self.splice(range, "")
     }
 
-    /// Whether the line above the one that begins here is blank.
+    /// Returns true if the line above the one that begins at `at` is blank.
     fn is_blank_before(&self, at: usize) -> bool {
         let mut above = self
             .text
@@ -255,22 +255,24 @@ impl FactsFile {
             .is_some_and(|line| line.ends_with('\n') && line.trim().is_empty())
     }
 
-    /// Whether the line that begins here is blank, or the text ends here.
+    /// Returns true if the line that begins at `at` is blank, or the text ends there.
     fn is_blank_from(&self, at: usize) -> bool {
         let below = self.text.get(at..).unwrap_or_default().lines().next();
         below.is_none_or(|line| line.trim().is_empty())
     }
 
-    /// With a fact's whole item as these bytes.
-    pub(crate) fn put_bytes(&self, line: &Line, item: &str) -> String {
-        self.splice(line.item.start..line.item.start + line.bytes.len(), item)
+    /// Returns the file with other bytes in the place of a fact's item.
+    pub(crate) fn replace_item(&self, item: &FactItem, with: &str) -> String {
+        let start = item.range.start;
+        self.splice(start..start + item.bytes.len(), with)
     }
 
-    /// With an item as the `place`th fact of a section, or at its end. Headings that are missing
-    /// are written.
-    pub(crate) fn insert(&self, section: Section, place: usize, item: &str) -> String {
+    /// Returns the file with an item as the fact of this index in a section, or at the end of the
+    /// section. Missing headings are written.
+    pub(crate) fn insert(&self, section: Section, index: usize, item: &str) -> String {
         let ending = line_ending(&self.text);
         if self.text.trim_start_matches('\u{FEFF}').trim().is_empty() {
+            // An empty file gets both headings, so that its owner sees where facts may be written.
             let [important, recent] = match section {
                 Section::Important => [format!("{item}{ending}{ending}"), String::new()],
                 Section::Recent => [String::new(), format!("{ending}{item}{ending}")],
@@ -280,7 +282,7 @@ impl FactsFile {
             );
             return format!("{}{part}", self.text);
         }
-        let Some(part) = self.part else {
+        let Some(key_facts) = self.key_facts else {
             let body = match section {
                 Section::Important => {
                     format!("## Important{ending}{ending}{item}{ending}{ending}## Recent")
@@ -294,28 +296,22 @@ impl FactsFile {
                 &format!("# Key Facts{ending}{ending}{body}"),
             );
         };
-        let mut here = self.lines.iter().filter(|line| line.section == section);
-        if let Some(before) = here.clone().find(|line| line.place == place) {
-            return self.splice(
-                before.item.start..before.item.start,
-                &format!("{item}{ending}"),
-            );
+        let mut here = self.items.iter().filter(|known| known.section == section);
+        if let Some(before) = here.clone().find(|known| known.index == index) {
+            let at = before.range.start;
+            return self.splice(at..at, &format!("{item}{ending}"));
         }
         if let Some(last) = here.next_back() {
-            return self.insert_line(last.item.end, item);
+            let at = last.range.end;
+            return self.splice(at..at, &line_below(&self.text, at, item));
         }
-        if let Some(heading) = self.heading(part, section) {
-            let at = self
-                .outline
-                .blocks
-                .get(heading)
-                .map_or(self.text.len(), |block| block.range.end);
-            return self.insert_block(at, item);
+        if let Some(heading) = self.heading(key_facts, section) {
+            return self.insert_block(self.end_of(heading..heading + 1), item);
         }
         let body = format!("## {}{ending}{ending}{item}", section.title());
         match section {
             // Before Recent, or as the first section.
-            Section::Important => match self.heading(part, Section::Recent) {
+            Section::Important => match self.heading(key_facts, Section::Recent) {
                 Some(recent) => {
                     let at = self
                         .outline
@@ -324,28 +320,28 @@ impl FactsFile {
                         .map_or(self.text.len(), |block| block.range.start);
                     self.insert_block(at, &body)
                 }
-                None => self.insert_block(self.end_of(part..part + 1), &body),
+                None => self.insert_block(self.end_of(key_facts..key_facts + 1), &body),
             },
             // After Important, or as the last section.
             Section::Recent => {
-                let section = match self.heading(part, Section::Important) {
+                let section = match self.heading(key_facts, Section::Important) {
                     Some(important) => important..self.outline.section(important).end,
-                    None => part..self.outline.section(part).end,
+                    None => key_facts..self.outline.section(key_facts).end,
                 };
                 self.insert_block(self.end_of(section), &body)
             }
         }
     }
 
-    fn heading(&self, part: usize, section: Section) -> Option<usize> {
-        self.outline.section(part).find(|at| {
+    fn heading(&self, key_facts: usize, section: Section) -> Option<usize> {
+        self.outline.section(key_facts).find(|at| {
             self.outline.blocks.get(*at).is_some_and(|block| {
                 matches!(&block.kind, BlockKind::Heading { title, .. } if title.eq_ignore_ascii_case(section.title()))
             })
         })
     }
 
-    /// Where the last of these blocks ends.
+    /// Returns the end of the last of these blocks.
     fn end_of(&self, blocks: Range<usize>) -> usize {
         blocks
             .rev()
@@ -357,119 +353,39 @@ impl FactsFile {
         splice(&self.text, range, with)
     }
 
-    /// A line of its own directly after the line that ends at `at`.
-    fn insert_line(&self, at: usize, line: &str) -> String {
-        let ending = line_ending(&self.text);
-        let open = at == self.text.len() && !self.text.ends_with('\n');
-        let text = if open {
-            format!("{ending}{line}")
-        } else {
-            format!("{line}{ending}")
-        };
-        self.splice(at..at, &text)
-    }
-
     fn insert_block(&self, at: usize, block: &str) -> String {
-        insert_block(&self.text, at, block)
+        self.splice(at..at, &insertion(&self.text, at, block))
     }
 }
 
-/// `text` with `range` replaced.
-pub(crate) fn splice(text: &str, range: Range<usize>, with: &str) -> String {
-    let (before, after) = (text.get(..range.start), text.get(range.end..));
-    format!(
-        "{}{with}{}",
-        before.unwrap_or_default(),
-        after.unwrap_or_default()
-    )
-}
-
-/// `text` with a block at `at`, the start of a line, and a blank line before and after it.
-pub(crate) fn insert_block(text: &str, at: usize, block: &str) -> String {
-    splice(text, at..at, &insertion(text, at, block))
-}
-
-/// What has to be inserted at `at`, the start of a line, so that `block` stands there with a blank
-/// line before and after it. A file without final line ending stays one.
-pub(crate) fn insertion(text: &str, at: usize, block: &str) -> String {
-    let ending = line_ending(text);
-    let (before, after) = (
-        text.get(..at).unwrap_or_default(),
-        text.get(at..).unwrap_or_default(),
-    );
-    let mut new = String::new();
-    let is_start = before.trim_start_matches('\u{FEFF}').is_empty();
-    let had_final = is_start || before.ends_with('\n');
-    if !had_final {
-        new.push_str(ending);
-    }
-    let blank_before = is_start
-        || before.strip_suffix('\n').is_some_and(|line| {
-            let line = line.strip_suffix('\r').unwrap_or(line);
-            line.is_empty() || line.ends_with('\n')
-        });
-    if !blank_before {
-        new.push_str(ending);
-    }
-    new.push_str(block);
-    if !after.is_empty() {
-        new.push_str(ending);
-        if !after.starts_with(['\r', '\n']) {
-            new.push_str(ending);
-        }
-    } else if had_final {
-        new.push_str(ending);
-    }
-    new
-}
-
-/// A new file in the seed's form, without facts.
+/// Returns a new file with front matter, without facts.
 pub(crate) fn new_file(now: &Zoned) -> String {
-    let now = stamp(now);
+    let now = timestamp(now);
     format!("---\ntype: memory\ncreated: {now}\nmodified: {now}\n---\n\n")
 }
 
-/// The text with `modified` set, if the front matter says `type: memory`; else as it is.
-pub(crate) fn touch(text: &str, now: &Zoned) -> String {
-    let outline = Outline::of(text);
-    let Some(front) = outline.front.clone() else {
+/// Returns the text with the time of its last change in the front matter, if that says `type:
+/// memory`; front matter of another type belongs to the owner and stays as it is.
+pub(crate) fn touch_modified(text: &str, now: &Zoned) -> String {
+    let value = |key: &str| front_matter_value(text, key);
+    let kind = value("type").and_then(|range| text.get(range));
+    if kind.is_none_or(|kind| scalar(kind) != "memory") {
         return text.to_owned();
+    }
+    let now = timestamp(now);
+    if let Some(modified) = value("modified") {
+        return splice(text, modified, &format!(" {now}"));
+    }
+    let at = match (value("created"), Outline::parse(text).front) {
+        (Some(created), _) => line_end(text, created.end),
+        (None, Some(front)) => front.end,
+        (None, None) => return text.to_owned(),
     };
-    let mut at = front.start;
-    let (mut ours, mut modified, mut created_end) = (false, None, None);
-    for line in text
-        .get(front.clone())
-        .unwrap_or_default()
-        .split_inclusive('\n')
-    {
-        let bare = line.trim_end_matches(['\r', '\n']);
-        if let Some((key, value)) = bare.split_once(':') {
-            match key {
-                "type" => ours = scalar(value) == "memory",
-                "modified" => modified = Some(at + key.len() + 1..at + bare.len()),
-                "created" => created_end = Some(at + line.len()),
-                _ => {}
-            }
-        }
-        at += line.len();
-    }
-    if !ours {
-        return text.to_owned();
-    }
-    match modified {
-        Some(value) => splice(text, value, &format!(" {}", stamp(now))),
-        None => {
-            let place = created_end.unwrap_or(front.end);
-            splice(
-                text,
-                place..place,
-                &format!("modified: {}{}", stamp(now), line_ending(text)),
-            )
-        }
-    }
+    let line = format!("modified: {now}{}", line_ending(text));
+    splice(text, at..at, &line)
 }
 
-/// A plain value of front matter, without quotes and comment.
+/// Returns a plain value of front matter, without quotes and comment.
 fn scalar(value: &str) -> &str {
     let value = value.split(" #").next().unwrap_or(value).trim();
     let unquoted = |mark: char| {
@@ -480,11 +396,6 @@ fn scalar(value: &str) -> &str {
     unquoted('"').or_else(|| unquoted('\'')).unwrap_or(value)
 }
 
-/// The seed's form of a time: local, to the second, without zone.
-fn stamp(now: &Zoned) -> String {
-    now.strftime("%Y-%m-%dT%H:%M:%S").to_string()
-}
-
 fn is_task(words: &str) -> bool {
     let mut chars = words.chars();
     chars.next() == Some('[')
@@ -493,8 +404,8 @@ fn is_task(words: &str) -> bool {
         && chars.next().is_none_or(char::is_whitespace)
 }
 
-/// Whether a change did what it was meant to, and nothing else to the facts: what is written is
-/// read again first.
+/// Parses a changed file and checks that it has exactly the expected facts: a change must not alter
+/// other facts, or disappear in Markdown of the owner's.
 ///
 /// # Errors
 /// [`VaultError::Shape`].

@@ -1,4 +1,4 @@
-//! One fact.
+//! A fact, its id, and the one line that it is.
 
 use std::fmt;
 
@@ -6,34 +6,28 @@ use adjutant_core::MemorySource;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::MemoryError;
+use crate::text::sha256_hex;
 
-/// Unicode characters of one fact: a fact is a line, not a note.
+/// Bound of one fact, in Unicode characters: a fact is a line, not a note.
 pub const FACT_CHARS_MAX: usize = 1_000;
 
-/// The tag that makes a fact important.
+/// The tag of an important fact.
 pub(crate) const IMPORTANT: &str = "#important";
 
-/// What a fact is called in commands: the first 6 hexadecimal digits of its text's SHA-256. It
-/// changes with the text.
+/// The id of a fact: the first 6 hexadecimal digits of its text's SHA-256. It changes with the
+/// text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FactId(String);
 
 impl FactId {
-    pub(crate) fn of(text: &str) -> Self {
-        Self(
-            Sha256::digest(text.as_bytes())
-                .iter()
-                .take(3)
-                .map(|byte| format!("{byte:02x}"))
-                .collect(),
-        )
+    pub(crate) fn from_text(text: &str) -> Self {
+        Self(sha256_hex(text.as_bytes(), 3))
     }
 
-    /// The digits.
+    /// Returns the hexadecimal digits.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -46,47 +40,49 @@ impl fmt::Display for FactId {
     }
 }
 
-/// A persistent piece of information about the vault's owner.
+/// A lasting fact about the owner of a memory.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KeyFact {
-    /// What it is called in commands.
+    /// The id by which commands and models name the fact.
     pub id: FactId,
-    /// The fact, without its date and without `#important`.
+    /// The text, without its date and without `#important`.
     pub content: String,
-    /// Its tags with `#`; `#important` among them if it is.
+    /// The tags in the text, with `#`; `#important` among them if the fact is important.
     pub tags: Vec<String>,
-    /// The day it was recorded, as its line or its history says; none for an important fact written
-    /// by hand.
+    /// The day on which it was recorded, from its line or from the ledger; none for an important
+    /// fact written by hand.
     pub created: Option<Date>,
-    /// When it was recorded, if its history knows.
+    /// The time at which it was recorded, if the ledger has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Timestamp>,
-    /// The conversation where it was learned, if its history knows.
+    /// The conversation in which it was learned, if the ledger has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<MemorySource>,
 }
 
 impl KeyFact {
-    /// Whether a model is always told.
+    /// Returns true if the fact belongs into every instruction of the model.
     #[must_use]
     pub fn is_important(&self) -> bool {
         self.tags.iter().any(|tag| tag == IMPORTANT)
     }
 }
 
-/// Makes one line of somebody's words: white space folded, `#important` taken out (it is an
-/// argument, not a word), and a beginning that Markdown would read as structure escaped.
+/// Makes one line of a text: folds white space, takes `#important` out (it is an argument, not a
+/// part of the text), and escapes a beginning that Markdown would read as structure. Returns true
+/// with it if the tag was there.
 ///
 /// # Errors
-/// [`MemoryError::Fact`] for nothing, and for more than [`FACT_CHARS_MAX`] characters.
-pub(crate) fn line_of(words: &str) -> Result<(String, bool), MemoryError> {
+/// [`MemoryError::Fact`] for an empty text, and for more than [`FACT_CHARS_MAX`] characters.
+pub(crate) fn parse_fact(words: &str) -> Result<(String, bool), MemoryError> {
+    // Characters that turn the direction of text could make a fact read as another one.
     let visible = words.chars().filter(|char| {
         (!char.is_control() || char.is_whitespace())
             && !matches!(char, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}')
     });
     let visible: String = visible.collect();
     let (text, important) = without_important(&visible);
-    // `%%` would hide whatever follows it in the file.
+    // In Obsidian `%%` would hide all that follows it in the file.
     let text = text.replace("%%", "% %");
     let text = without_date_mark(&text);
     let text = if is_structure(&text) {
@@ -94,23 +90,18 @@ pub(crate) fn line_of(words: &str) -> Result<(String, bool), MemoryError> {
     } else {
         text
     };
-    if text.is_empty() {
-        return Err(MemoryError::Fact {
-            reason: "a fact needs words".to_owned(),
-        });
-    }
     let chars = text.chars().count();
-    if chars > FACT_CHARS_MAX {
-        return Err(MemoryError::Fact {
-            reason: format!(
-                "a fact has at most {FACT_CHARS_MAX} characters, this one has {chars}; say it in fewer words, or as several facts"
-            ),
-        });
-    }
-    Ok((text, important))
+    let reason = match chars {
+        0 => "a fact needs words".to_owned(),
+        1..=FACT_CHARS_MAX => return Ok((text, important)),
+        _ => format!(
+            "a fact has at most {FACT_CHARS_MAX} characters, this one has {chars}; say it in fewer words, or as several facts"
+        ),
+    };
+    Err(MemoryError::Fact { reason })
 }
 
-/// The words without the tag, and whether it was there.
+/// Returns a text without the tag, and true if the tag was there.
 pub(crate) fn without_important(text: &str) -> (String, bool) {
     let words: Vec<&str> = text.split_whitespace().collect();
     let kept: Vec<&str> = words
@@ -121,15 +112,15 @@ pub(crate) fn without_important(text: &str) -> (String, bool) {
     (kept.join(" "), kept.len() < words.len())
 }
 
-/// The tags in a fact's words: `#` and letters, digits, `_`, `-`, `/`, not digits alone.
-pub(crate) fn tags_of(text: &str) -> Vec<String> {
+/// Returns the tags in a text: `#` and letters, digits, `_`, `-`, `/`, not digits alone.
+pub(crate) fn tags_in(text: &str) -> Vec<String> {
     text.split_whitespace()
         .filter_map(crate::vault::note::tag_at_start)
         .map(|tag| format!("#{tag}"))
         .collect()
 }
 
-/// A date in front belongs to the line, not to the fact.
+/// Writes a date in brackets at the beginning as text: in the file such a date is that of the line.
 fn without_date_mark(text: &str) -> String {
     match date_mark(text) {
         Some((date, rest)) => format!("{date}: {}", rest.trim_start()),
@@ -137,30 +128,22 @@ fn without_date_mark(text: &str) -> String {
     }
 }
 
-/// Whether Markdown would take the beginning of an item's words for something other than words.
+/// Returns true if Markdown would read the beginning of an item's text as structure: a quote, a
+/// heading, a list, code, a checkbox or a rule.
 fn is_structure(text: &str) -> bool {
     let digits = text.trim_start_matches(|char: char| char.is_ascii_digit());
+    let ends_mark = |rest: &str| rest.is_empty() || rest.starts_with(' ');
     text.starts_with(['>', '<', '|', '~', '`', '='])
-        || text.starts_with("[ ]")
-        || text.starts_with("[x]")
-        || text.starts_with("[X]")
-        || text.starts_with("[^")
+        || ["[ ]", "[x]", "[X]", "[^", "---", "***", "___"]
+            .iter()
+            .any(|mark| text.starts_with(mark))
         || ["#", "##", "###", "####", "#####", "######", "-", "+", "*"]
             .iter()
-            .any(|mark| {
-                text.strip_prefix(mark)
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
-            })
-        || text.starts_with("---")
-        || text.starts_with("***")
-        || text.starts_with("___")
-        || (digits.len() < text.len()
-            && digits.starts_with(['.', ')'])
-            && digits
-                .get(1..)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with(' ')))
+            .any(|mark| text.strip_prefix(mark).is_some_and(ends_mark))
+        || (digits.len() < text.len() && digits.strip_prefix(['.', ')']).is_some_and(ends_mark))
 }
-/// `[2025-12-10] rest`, also with the date as a link (`[[2025-12-10]]`).
+
+/// Parses `[2025-12-10] rest`, also with the date as a link (`[[2025-12-10]]`).
 pub(crate) fn date_mark(words: &str) -> Option<(Date, &str)> {
     let (inner, rest) = match words.strip_prefix("[[") {
         Some(linked) => linked.split_once("]]")?,

@@ -1,32 +1,32 @@
-//! The little grammar that corrections are told by: who a fact is about, what it says of them, and
-//! words that announce a correction.
+//! A small grammar for corrections: the subject and predicate of a sentence, and cues that announce
+//! a correction.
 //!
-//! Five languages. In another one, a fact is corrected only if whoever remembers it says which.
+//! Five languages. In any other, a fact is corrected only if the caller names it.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::words::{Language, each_token};
+use crate::language::{Language, each_token};
 
-/// Words of one language, by what they do. Whole words, normalised; phrases have blanks.
+/// The words of one language by their function. Whole words, normalised; phrases have spaces.
 struct Table {
     code: &'static str,
-    /// That what was said before is wrong.
+    /// Cues that an earlier statement is wrong.
     corrects: &'static str,
-    /// That something is another way than before.
+    /// Cues that a state has changed.
     changes: &'static str,
-    /// That something is so beside what is known.
+    /// Cues that a statement holds beside earlier ones.
     adds: &'static str,
-    /// Pairs around what is wrong and what is right: "not Monday but Tuesday".
+    /// Pairs of words around the wrong and the right part: "not Monday but Tuesday".
     contrasts: &'static [(&'static str, &'static str)],
-    /// Verbs that end the part of a sentence that says who it is about. Those of `single` stand
-    /// here too.
+    /// Verbs, which end the subject of a sentence. Those of `attributes` stand here too.
     verbs: &'static str,
-    /// Words for one who has only one of something: each line is of one matter.
-    single: &'static [&'static str],
-    /// The person themselves.
+    /// Words of attributes of which a person has only one value, such as a home or a name: one
+    /// attribute a line.
+    attributes: &'static [&'static str],
+    /// Words for the user themselves.
     speaker: &'static str,
-    /// The verb alone says that it is about the person themselves.
+    /// True if a sentence without subject is about the user, because the verb alone tells it.
     drops_pronouns: bool,
 }
 
@@ -50,7 +50,7 @@ const TABLES: &[Table] = &[
             drives,rides,owns,keeps,takes,goes,comes,gets,got,lost,bought,sold,made,started,starts,begins,ends,opens,closes,costs,\
             meets,meet,met,visits,visited,knows,plans,runs,wears,sleeps,wakes,pays,called,changed,switched,quit,left,became,weighs,\
             celebrates,live,lives,lived,moved,moves,resides,relocated,work,works,worked,joined,attends,became,turned,renamed,belongs,listens,collects,supports,manages,leads,practises,practices,trains",
-        single: &[
+        attributes: &[
             "live,lives,living,lived,move,moves,moved,moving,reside,resides,relocated,relocate,settled,home,based",
             "work,works,working,worked,job,employed,employer,joined,company,hired",
             "name,named,called",
@@ -83,7 +83,7 @@ const TABLES: &[Table] = &[
         verbs: "wohne,wohnt,wohnte,lebe,lebt,lebte,ziehe,zieht,zog,arbeite,arbeitet,arbeitete,heiße,heißt,ist,sind,war,waren,bin,bist,hat,habe,haben,hatte,wird,werden,wurde,kann,soll,muss,mag,liebt,hasst,trinkt,isst,spielt,\
             liest,lernt,spricht,fährt,fuhr,besitzt,nimmt,geht,kommt,bekommt,kauft,beginnt,endet,öffnet,schließt,kostet,trifft,besucht,kennt,\
             läuft,trägt,schläft,zahlt,findet,wiegt,feiert,leitet,gehört,sammelt,bevorzugt,wechselt,heiratet,studiert,unterrichtet,fängt",
-        single: &[
+        attributes: &[
             "wohne,wohnt,wohnen,wohnte,lebe,lebt,leben,lebte,ziehe,zieht,ziehen,zog,gezogen,umgezogen,umziehen,zuhause",
             "arbeite,arbeitet,arbeiten,arbeitete,job,stelle,firma,arbeitgeber,angestellt",
             "name,heiße,heißt,heißen,umbenannt",
@@ -110,7 +110,7 @@ const TABLES: &[Table] = &[
         verbs: "habite,habitait,vit,vis,vivait,réside,travaille,travaillait,appelle,est,sont,était,étaient,suis,a,ai,ont,avait,va,peut,doit,aime,adore,déteste,préfère,boit,mange,joue,lit,apprend,parle,conduit,\
             part,arrive,possède,prend,vient,reçoit,achète,commence,finit,ouvre,ferme,coûte,rencontre,visite,connaît,court,porte,dort,paie,pèse,\
             fête,dirige,collectionne,étudie,enseigne,veut,utilise,fait,tombe",
-        single: &[
+        attributes: &[
             "habite,habitent,habitait,vit,vis,vivait,vivre,déménagé,déménage,déménager,installé,installée,réside,emménagé",
             "travaille,travaillait,emploi,boulot,job,poste,entreprise,employeur,embauché,embauchée",
             "nom,prénom,appelle",
@@ -137,7 +137,7 @@ const TABLES: &[Table] = &[
         verbs: "vive,vivo,vivía,reside,trabaja,trabajo,trabajaba,llama,llamo,es,son,era,eran,soy,está,están,estoy,ha,he,han,tiene,tengo,tienen,va,puede,debe,quiere,gusta,gustan,ama,odia,prefiere,\
             bebe,toma,come,juega,lee,aprende,habla,conduce,sale,llega,posee,viene,recibe,compra,empieza,termina,abre,cierra,cuesta,conoce,visita,\
             corre,lleva,duerme,paga,pesa,celebra,dirige,colecciona,estudia,enseña,usa,se,me,cae,cambió,cambié",
-        single: &[
+        attributes: &[
             "vive,vivo,viven,vivía,vivir,reside,mudado,mudó,mudé,muda,mudarse,casa",
             "trabaja,trabajo,trabajaba,trabajar,empleo,empresa,puesto,contratado,contratada",
             "nombre,llama,llamo,llamaba",
@@ -164,7 +164,7 @@ const TABLES: &[Table] = &[
         verbs: "vive,vivo,viveva,abita,abito,abitava,risiede,lavora,lavoro,lavorava,chiama,chiamo,è,sono,era,erano,ha,ho,hanno,aveva,va,può,deve,vuole,piace,piacciono,ama,odia,preferisce,beve,mangia,gioca,suona,legge,impara,\
             parla,guida,parte,arriva,possiede,prende,viene,riceve,compra,inizia,comincia,finisce,apre,chiude,costa,incontra,visita,conosce,corre,\
             porta,dorme,paga,pesa,festeggia,dirige,colleziona,studia,insegna,usa,si,mi,cade",
-        single: &[
+        attributes: &[
             "vive,vivo,viveva,vivere,abita,abito,abitava,abitare,risiede,trasferito,trasferita,trasferirsi,casa",
             "lavora,lavoro,lavorava,lavorare,impiego,azienda,ditta,assunto,assunta,posto",
             "nome,chiama,chiamo,chiamava",
@@ -182,25 +182,25 @@ const TABLES: &[Table] = &[
     },
 ];
 
-/// The part of one word in a sentence.
+/// The functions of one word.
 #[derive(Debug, Clone, Copy, Default)]
-struct Uses {
+struct WordUses {
     is_verb: bool,
     is_speaker: bool,
-    /// The matter of which one has only one, by its place in the table.
-    single: Option<usize>,
+    /// The attribute of which a person has only one value, by its index in the table.
+    attribute: Option<usize>,
 }
 
 struct Grammar {
     table: &'static Table,
     language: Option<&'static Language>,
-    uses: HashMap<&'static str, Uses>,
-    /// Phrases of several words that announce something and say nothing else.
+    uses: HashMap<&'static str, WordUses>,
+    /// Cues of several words, which are no part of the statement.
     phrases: Vec<&'static str>,
 }
 
-/// Articles, pronouns and prepositions that are written as one word with the next.
-const JOINED: &[&str] = &[
+/// Articles, pronouns and prepositions that are joined to the next word by an apostrophe.
+const ELISIONS: &[&str] = &[
     "j", "l", "d", "n", "m", "s", "c", "t", "qu", "un", "all", "dell", "nell", "dall", "sull",
     "quest", "dov", "com",
 ];
@@ -211,12 +211,12 @@ static GRAMMARS: LazyLock<Vec<Grammar>> = LazyLock::new(|| {
             .map(str::trim)
             .filter(|word| !word.is_empty())
     };
-    let of_one = |table: &'static Table| {
-        let mut uses: HashMap<&'static str, Uses> = HashMap::new();
+    let build = |table: &'static Table| {
+        let mut uses: HashMap<&'static str, WordUses> = HashMap::new();
         words(table.verbs).for_each(|word| uses.entry(word).or_default().is_verb = true);
         words(table.speaker).for_each(|word| uses.entry(word).or_default().is_speaker = true);
-        for (matter, list) in table.single.iter().enumerate() {
-            words(list).for_each(|word| uses.entry(word).or_default().single = Some(matter));
+        for (attribute, list) in table.attributes.iter().enumerate() {
+            words(list).for_each(|word| uses.entry(word).or_default().attribute = Some(attribute));
         }
         let phrases = [table.corrects, table.changes, table.adds]
             .into_iter()
@@ -224,68 +224,68 @@ static GRAMMARS: LazyLock<Vec<Grammar>> = LazyLock::new(|| {
         let phrases = phrases.filter(|phrase| phrase.contains(' ')).collect();
         Grammar {
             table,
-            language: Language::named(table.code),
+            language: Language::from_code(table.code),
             uses,
             phrases,
         }
     };
-    TABLES.iter().map(of_one).collect()
+    TABLES.iter().map(build).collect()
 });
 
-/// The way in which the words of a person announce what they say.
+/// The way in which a text announces its statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Announced {
-    /// Not at all, or as something beside what is known.
-    Nothing,
-    /// As another state of something: "now", "moved".
+pub(crate) enum Cue {
+    /// No cue, or one that the statement holds beside earlier ones.
+    None,
+    /// A change of state: "now", "moved".
     Change,
-    /// As the correction of something: "no", "actually", "not Monday but Tuesday".
+    /// A correction: "no", "actually", "not Monday but Tuesday".
     Correction,
 }
 
-/// Reads how what a person says is announced, in the language of their words; in any of the five if
-/// nothing tells which that is.
-pub(crate) fn announced(said: &str) -> Announced {
+/// Detects the cue of a text in its language; in any of the five if the language is not detected.
+pub(crate) fn detect_cue(said: &str) -> Cue {
     let tokens = tokens(said);
     let text = format!(" {} ", tokens.join(" "));
-    match grammar_of(&tokens) {
-        Some(grammar) => grammar.announced(&text),
+    match detect_grammar(&tokens) {
+        Some(grammar) => grammar.cue(&text),
         None => GRAMMARS
             .iter()
-            .map(|grammar| grammar.announced(&text))
+            .map(|grammar| grammar.cue(&text))
             .max()
-            .unwrap_or(Announced::Nothing),
+            .unwrap_or(Cue::None),
     }
 }
 
-/// A sentence: who it is about, and what it says of them.
+/// A sentence, divided into subject and predicate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Sentence {
-    /// The stems of who or what it is about; empty for the person themselves.
-    pub(crate) about: Vec<String>,
-    /// The stems of what is said, without those of `matters`.
-    pub(crate) says: Vec<String>,
-    /// Matters of which one has only one, such as where one lives.
-    pub(crate) matters: Vec<usize>,
-    /// It has a verb that tells the two apart.
-    pub(crate) is_divided: bool,
+    /// The stems of the subject; empty for the user themselves.
+    pub(crate) subject: Vec<String>,
+    /// The stems of the predicate, without those of attributes.
+    pub(crate) predicate: Vec<String>,
+    /// The attributes of which a person has only one value, such as a home.
+    pub(crate) attributes: Vec<usize>,
+    /// True if it has a verb, which divides subject and predicate.
+    pub(crate) has_verb: bool,
 }
 
-/// Reads two sentences in the language that both seem to be in. `None`: it is none of the five.
-pub(crate) fn sentences(one: &str, other: &str) -> Option<(Sentence, Sentence)> {
+/// Parses two sentences in the language that is detected from both together. `None` if it is none
+/// of the five.
+pub(crate) fn parse_pair(one: &str, other: &str) -> Option<(Sentence, Sentence)> {
     let (one, other) = (tokens(one), tokens(other));
     let both: Vec<String> = one.iter().chain(&other).cloned().collect();
-    let grammar = grammar_of(&both)?;
+    let grammar = detect_grammar(&both)?;
     let language = grammar.language?;
     Some((
-        grammar.sentence(&one, language),
-        grammar.sentence(&other, language),
+        grammar.parse(&one, language),
+        grammar.parse(&other, language),
     ))
 }
 
 impl Grammar {
-    /// `text`: words between single blanks.
-    fn announced(&self, text: &str) -> Announced {
+    /// Detects a cue. `text`: words between single spaces.
+    fn cue(&self, text: &str) -> Cue {
         let has = |list: &str| {
             let mut phrases = list
                 .split(',')
@@ -297,18 +297,19 @@ impl Grammar {
             let rest = text.split_once(&format!(" {first} ")).map(|(_, rest)| rest);
             rest.is_some_and(|rest| format!(" {rest}").contains(&format!(" {second} ")))
         });
+        // "She also moved to …" adds, whatever other cue is in it.
         if has(self.table.adds) {
-            Announced::Nothing
+            Cue::None
         } else if contrasts || has(self.table.corrects) {
-            Announced::Correction
+            Cue::Correction
         } else if has(self.table.changes) {
-            Announced::Change
+            Cue::Change
         } else {
-            Announced::Nothing
+            Cue::None
         }
     }
 
-    fn sentence(&self, tokens: &[String], language: &Language) -> Sentence {
+    fn parse(&self, tokens: &[String], language: &Language) -> Sentence {
         let mut sentence = Sentence::default();
         let fillers = |word: &str| {
             let lists = [self.table.corrects, self.table.changes];
@@ -320,55 +321,55 @@ impl Grammar {
         for phrase in &self.phrases {
             text = text.replace(&format!(" {phrase} "), " ");
         }
-        let mut is_of_speaker = self.table.drops_pronouns;
+        let mut has_speaker = self.table.drops_pronouns;
         for word in text.split_whitespace() {
             let uses = self.uses.get(word).copied().unwrap_or_default();
-            let is_divided = sentence.is_divided;
-            // "Anna lives …" is divided by what she does, "Anna's birthday is …" by the verb behind
-            // it.
-            sentence.is_divided |= uses.is_verb;
-            is_of_speaker |= uses.is_speaker;
-            if let Some(matter) = uses.single {
-                if !sentence.matters.contains(&matter) {
-                    sentence.matters.push(matter);
+            let has_verb = sentence.has_verb;
+            // In "Anna lives …" the verb is the predicate's first word, in "Anna's birthday is …"
+            // it stands behind the attribute.
+            sentence.has_verb |= uses.is_verb;
+            has_speaker |= uses.is_speaker;
+            if let Some(attribute) = uses.attribute {
+                if !sentence.attributes.contains(&attribute) {
+                    sentence.attributes.push(attribute);
                 }
             } else if !uses.is_verb
                 && !uses.is_speaker
                 && !fillers(word)
-                && !is_grammar(word, language)
+                && !is_function_word(word, language)
             {
                 let stem = language.stem(word);
-                if is_divided {
-                    sentence.says.push(stem)
+                if has_verb {
+                    sentence.predicate.push(stem)
                 } else {
-                    sentence.about.push(stem)
+                    sentence.subject.push(stem)
                 }
             }
         }
-        // "Eigentlich arbeitet Anna …": who it is about stands behind the verb.
-        if sentence.about.is_empty() && !is_of_speaker && !sentence.says.is_empty() {
-            sentence.about.push(sentence.says.remove(0));
+        // "Eigentlich arbeitet Anna …": the subject stands behind the verb.
+        if sentence.subject.is_empty() && !has_speaker && !sentence.predicate.is_empty() {
+            sentence.subject.push(sentence.predicate.remove(0));
         }
         sentence
     }
 }
 
-/// Returns whether a word says nothing of its own.
-fn is_grammar(word: &str, language: &Language) -> bool {
+/// Returns true for a word that has no meaning of its own: a stop word or an elision.
+fn is_function_word(word: &str, language: &Language) -> bool {
     word.ends_with('\'') || language.is_stop(word)
 }
 
-/// Returns the words of a text: an address as one, articles and pronouns that are joined to the
-/// next word as words of their own.
+/// Returns the words of a text. An address is one word; an elision is a word of its own.
 fn tokens(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for word in text.split_whitespace() {
+        // The parts of an address say nothing about its subject.
         if word.contains('@') || word.contains("://") {
             found.push(word.trim_end_matches(['.', ',', ';', '!']).to_lowercase());
             continue;
         }
         each_token(word, |token| match token.word.split_once('\'') {
-            Some((joined, rest)) if JOINED.contains(&joined) => {
+            Some((joined, rest)) if ELISIONS.contains(&joined) => {
                 found.push(format!("{joined}'"));
                 found.push(rest.to_owned());
             }
@@ -378,9 +379,9 @@ fn tokens(text: &str) -> Vec<String> {
     found
 }
 
-/// Returns the grammar of the language that most of these words are of. `None`: of none a word is
-/// known.
-fn grammar_of(tokens: &[String]) -> Option<&'static Grammar> {
+/// Detects the grammar of the language that knows most of these words. `None` if none of the five
+/// knows a word, or another language knows more.
+fn detect_grammar(tokens: &[String]) -> Option<&'static Grammar> {
     let known = |grammar: &Grammar| {
         let is_known = |word: &&String| {
             grammar.uses.contains_key(word.as_str())
@@ -390,9 +391,10 @@ fn grammar_of(tokens: &[String]) -> Option<&'static Grammar> {
         };
         tokens.iter().filter(is_known).count()
     };
+    // Reversed, because `max_by_key` returns the last of equals: English, the first, wins ties.
     let best = GRAMMARS.iter().rev().max_by_key(|grammar| known(grammar))?;
-    let general = Language::of(tokens.iter().map(String::as_str));
-    // A language without a grammar that more of its words are of is not one of the five.
+    let general = Language::detect(tokens.iter().map(String::as_str));
+    // A language without a grammar that has more stop words among them is not one of the five.
     let is_other = general.is_some_and(|language| {
         let of_it = tokens.iter().filter(|word| language.is_stop(word)).count();
         of_it > known(best)

@@ -1,71 +1,76 @@
-//! Why a fact is there, and the way back.
+//! The provenance of a fact, and undo.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use adjutant_core::{FactLine, FilePatch, MemoryChange, MemoryEffect, MemoryState};
 use serde::Serialize;
 
-use super::document::{FactsFile, Section, touch, verify};
+use super::document::{FactsFile, Section, touch_modified, verify};
 use super::fact::KeyFact;
-use super::in_file::expected_of;
-use crate::memory::{Place, Shared, blocking};
-use crate::patch::taken_back;
-use crate::vault::{NotePath, Stored};
-use crate::vault_task;
-use crate::{KeyFactStore, Memory, MemoryError, VaultError};
+use super::file_store::{ExpectedFacts, expected_facts};
+use super::planned_change::fact_sides;
+use crate::patch::revert;
+use crate::text::splice;
+use crate::user_memory::Backend;
+use crate::vault::NotePath;
+use crate::vault_memory::VaultMemory;
+use crate::vault_task::undo_task_change;
+use crate::{KeyFactStore, Memory, MemoryError};
 
-/// How far back undo looks.
+/// Number of changes that undo looks back.
 const UNDO_MAX: usize = 1_000;
 
-/// Where a fact comes from.
+/// The provenance of a fact: the conversations and commands that led to it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Why {
-    /// The fact.
+pub struct FactProvenance {
+    /// The fact as it is stored.
     pub fact: KeyFact,
-    /// The changes that led to its words, oldest first; empty for a fact written by hand, or if the
-    /// history was lost.
+    /// The changes that led to its text, oldest first; empty for a fact written by hand, or if the
+    /// ledger was lost.
     pub history: Vec<MemoryChange>,
 }
 
-/// What [`Memory::undo`] took back.
+/// A change that [`Memory::undo`] undid.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Undone {
-    /// The change.
+pub struct UndoneChange {
+    /// The change as the ledger has it now.
     pub change: MemoryChange,
-    /// What was done about it, in words for the person.
-    pub words: String,
+    /// The outcome as a message for the user.
+    pub message: String,
 }
 
 impl KeyFactStore {
-    /// Why a fact is known: its history, through all its corrections.
+    /// Returns the provenance of a fact, through all its corrections.
     ///
     /// # Errors
     /// As [`KeyFactStore::find`]; [`MemoryError::Ledger`].
-    pub async fn why(&self, which: &str) -> Result<Why, MemoryError> {
+    pub async fn provenance(&self, which: &str) -> Result<FactProvenance, MemoryError> {
         let fact = self.find(which).await?;
-        let common = self.0.common();
+        let context = self.0.context();
         let mut found: BTreeMap<_, MemoryChange> = BTreeMap::new();
-        let mut looked = BTreeSet::new();
+        let mut visited = BTreeSet::new();
         let mut texts = vec![fact.content.clone()];
         while let Some(text) = texts.pop() {
-            if !looked.insert(text.clone()) {
+            // A fact may have been corrected back and forth.
+            if !visited.insert(text.clone()) {
                 continue;
             }
-            for change in common.ledger.about(&common.scope, &text).await? {
+            for change in context.ledger.about(&context.scope, &text).await? {
                 if matches!(change.state, MemoryState::Undone | MemoryState::Void) {
                     continue;
                 }
-                let MemoryEffect::Fact { before, after } = &change.effect else {
+                let Some((before, after)) = fact_sides(&change.effect) else {
                     continue;
                 };
-                // Only what led to these words; what they were changed into later is another fact.
-                if after.as_ref().is_some_and(|after| after.text == text) {
-                    texts.extend(before.as_ref().map(|before| before.text.clone()));
+                // Only changes that led to this text: what it was changed into later is another
+                // fact.
+                if after.is_some_and(|after| after.text == text) {
+                    texts.extend(before.map(|before| before.text.clone()));
                     found.insert((change.at, change.id), change);
                 }
             }
         }
-        Ok(Why {
+        Ok(FactProvenance {
             fact,
             history: found.into_values().collect(),
         })
@@ -73,43 +78,39 @@ impl KeyFactStore {
 }
 
 impl Memory {
-    /// Takes back the newest change that was made through this memory: a fact, a note or a task in
-    /// the notes.
+    /// Undoes the newest change that was made through this memory: of a fact, a note or a task.
     ///
     /// # Errors
-    /// [`MemoryError::NothingToUndo`]; [`MemoryError::ChangedSince`] if the owner has changed the
-    /// same words by hand: nothing is touched then, and the next undo takes the change before.
-    pub async fn undo(&self) -> Result<Undone, MemoryError> {
-        let common = self.common();
-        for change in common.ledger.newest(&common.scope, UNDO_MAX).await? {
+    /// [`MemoryError::NothingToUndo`]; [`MemoryError::ChangedSince`] if the same text was edited by
+    /// hand since: nothing is touched then, and the next undo takes the change before.
+    pub async fn undo(&self) -> Result<UndoneChange, MemoryError> {
+        let context = self.context();
+        for change in context.newest(UNDO_MAX).await? {
             if matches!(change.state, MemoryState::Undone | MemoryState::Void) {
                 continue;
             }
-            let done = match self.place() {
-                Place::Vault(shared) => shared.undo(&change).await?,
-                Place::Database(database) => {
-                    let words = undo_words(&change.effect);
-                    if database.undo(&change).await? {
-                        words
-                    } else {
-                        None
-                    }
-                }
+            let message = match self.backend() {
+                Backend::Vault(memory) => memory.undo(&change).await?,
+                Backend::Database(database) => match database.undo(&change).await? {
+                    true => undo_message(&change.effect),
+                    false => None,
+                },
             };
-            let state = if done.is_some() {
-                MemoryState::Undone
-            } else {
-                MemoryState::Void
+            let state = match message {
+                Some(_) => MemoryState::Undone,
+                None => MemoryState::Void,
             };
-            let begun = change.state == MemoryState::Begun;
+            let was_begun = change.state == MemoryState::Begun;
             let change = MemoryChange { state, ..change };
-            common.ledger.put(&common.scope, &change).await?;
-            return match done {
-                Some(words) => Ok(Undone { change, words }),
-                // It was written down and, as the file says, never carried out.
-                None if begun => continue,
+            // Recorded even if it could not be undone, so that the next undo goes on to the change
+            // before.
+            context.record(&change).await?;
+            return match message {
+                Some(message) => Ok(UndoneChange { change, message }),
+                // It was recorded before a crash and, as the file shows, never carried out.
+                None if was_begun => continue,
                 None => Err(MemoryError::ChangedSince {
-                    what: what(&change.effect),
+                    what: subject(&change.effect),
                 }),
             };
         }
@@ -117,7 +118,8 @@ impl Memory {
     }
 }
 
-fn what(effect: &MemoryEffect) -> String {
+/// Returns the fact, note or task that a change is about, as it is shown to the user.
+fn subject(effect: &MemoryEffect) -> String {
     match effect {
         MemoryEffect::Fact { before, after } => after
             .as_ref()
@@ -129,17 +131,17 @@ fn what(effect: &MemoryEffect) -> String {
     }
 }
 
-impl Shared {
-    /// Takes a change back. Words for the person, or nothing if the file no longer reads as the
-    /// change left it.
+impl VaultMemory {
+    /// Undoes a change. Returns the message for the user; `None` if the file is not as the change
+    /// left it.
     async fn undo(&self, change: &MemoryChange) -> Result<Option<String>, MemoryError> {
         match &change.effect {
             MemoryEffect::Fact { before, after } => {
-                let words = undo_words(&change.effect);
+                let patch = change.patch.as_ref();
                 let done = self
-                    .undo_fact(before.as_ref(), after.as_ref(), change.patch.as_ref())
+                    .undo_fact(before.as_ref(), after.as_ref(), patch)
                     .await?;
-                Ok(words.filter(|_| done))
+                Ok(undo_message(&change.effect).filter(|_| done))
             }
             MemoryEffect::Note {
                 path,
@@ -147,7 +149,7 @@ impl Shared {
                 created,
                 ..
             } => self.undo_note(path, inserted, *created).await,
-            MemoryEffect::Task { .. } => vault_task::take_back(self, change).await,
+            MemoryEffect::Task { .. } => undo_task_change(self, change).await,
         }
     }
 
@@ -157,17 +159,18 @@ impl Shared {
         after: Option<&FactLine>,
         patch: Option<&FilePatch>,
     ) -> Result<bool, MemoryError> {
-        self.rewrite(&self.facts, |text| {
-            // Nobody has been there since.
-            if let Some(before) = patch.and_then(|patch| taken_back(text, patch)) {
+        self.rewrite(&self.facts_path, false, |text| {
+            let Some(text) = text else { return Ok(None) };
+            // If nothing else changed the file since, it gets back its old bytes.
+            if let Some(before) = patch.and_then(|patch| revert(text, patch)) {
                 return Ok(Some(before));
             }
             let file = FactsFile::parse(text);
-            let Some((new, mut expected)) = undone_text(&file, before, after) else {
+            let Some((new, mut expected)) = without_change(&file, before, after) else {
                 return Ok(None);
             };
-            let new = touch(&new, &(self.common.clock)());
-            verify(self.facts.as_str(), &new, &mut expected)?;
+            let new = touch_modified(&new, &(self.context.clock)());
+            verify(self.facts_path.as_str(), &new, &mut expected)?;
             Ok(Some(new))
         })
         .await
@@ -179,98 +182,54 @@ impl Shared {
         inserted: &str,
         created: bool,
     ) -> Result<Option<String>, MemoryError> {
-        let path = NotePath::of_owner(path)?;
-        if created {
-            let (vault, at, inserted) = (self.vault.clone(), path.clone(), inserted.to_owned());
-            let lock = self.lock().await?;
-            let removed = blocking(move || {
-                let Some(stored) = vault.read_stored(&at)? else {
-                    return Ok(false);
-                };
-                Ok(stored.text() == inserted && vault.remove(&lock, &at, &stored)?)
-            })
-            .await?;
-            return Ok(removed.then(|| format!("Removed the note {path}.")));
-        }
-        let done = self
-            .rewrite(&path, |text| {
-                Ok(text.rfind(inserted).map(|at| {
-                    let (before, rest) = text.split_at(at);
-                    format!("{before}{}", rest.get(inserted.len()..).unwrap_or_default())
-                }))
-            })
-            .await?;
-        Ok(done.then(|| format!("Took the last entry out of {path} again.")))
-    }
-
-    /// Replaces the text of a file that exists by what `work` makes of it; `false` if it makes
-    /// nothing.
-    async fn rewrite(
-        &self,
-        path: &NotePath,
-        work: impl Fn(&str) -> Result<Option<String>, VaultError>,
-    ) -> Result<bool, MemoryError> {
-        let mut lock = self.lock().await?;
-        for _ in 0..8 {
-            let Some(stored) = self.read(path).await? else {
-                return Ok(false);
-            };
-            let Some(new) = work(Stored::text(&stored))? else {
-                return Ok(false);
-            };
-            let (vault, at) = (self.vault.clone(), path.clone());
-            let (held, done) = blocking(move || {
-                let done = vault.replace(&lock, &at, Some(&stored), &new)?;
-                Ok((lock, done))
-            })
-            .await?;
-            if done {
-                return Ok(true);
-            }
-            lock = held;
-        }
-        Err(VaultError::Busy {
-            name: path.to_string(),
-        }
-        .into())
+        let path = NotePath::from_owner(path)?;
+        // A note that was created is removed only if nothing was written into it since.
+        let without = |text: &str| match created {
+            true => (text == inserted).then(String::new),
+            false => text
+                .rfind(inserted)
+                .map(|at| splice(text, at..at + inserted.len(), "")),
+        };
+        let work = |text: Option<&str>| Ok(text.and_then(without));
+        let done = self.rewrite(&path, created, work).await?;
+        let message = match created {
+            true => format!("Removed the note {path}."),
+            false => format!("Took the last entry out of {path} again."),
+        };
+        Ok(done.then_some(message))
     }
 }
 
-/// Words for the person about a change of a fact that was taken back.
-fn undo_words(effect: &MemoryEffect) -> Option<String> {
-    let MemoryEffect::Fact { before, after } = effect else {
-        return None;
-    };
-    let words = match (before, after) {
+/// Returns the message for the user about an undone change of a fact.
+fn undo_message(effect: &MemoryEffect) -> Option<String> {
+    Some(match fact_sides(effect)? {
         (None, Some(after)) => format!("Forgot “{}” again.", after.text),
         (Some(before), Some(_)) => format!("It reads “{}” again.", before.text),
         (Some(before), None) => format!("Remembered “{}” again.", before.text),
         (None, None) => return None,
-    };
-    Some(words)
+    })
 }
 
-type Expected = Vec<(bool, String)>;
-
-/// The file as it was before the change, with everything else as it is now.
-fn undone_text(
+/// Returns the file as it was before a change of a fact, with everything else as it is now, and the
+/// facts that it has to hold then.
+fn without_change(
     file: &FactsFile,
     before: Option<&FactLine>,
     after: Option<&FactLine>,
-) -> Option<(String, Expected)> {
-    // What the change left must still stand there, byte for byte: whatever was added to it by hand
-    // would be lost.
+) -> Option<(String, ExpectedFacts)> {
+    // The line that the change left must be unchanged, byte for byte: an edit of it by hand would
+    // be lost.
     let now: Option<usize> = match after {
         Some(after) => Some(
-            file.lines()
+            file.items()
                 .iter()
-                .position(|line| line.bytes == after.line)?,
+                .position(|item| item.bytes == after.line)?,
         ),
         None => None,
     };
-    let mut expected = expected_of(file, now);
-    let now = now.and_then(|at| file.lines().get(at));
-    let without = now.map(|line| file.remove(line));
+    let mut expected = expected_facts(file, now);
+    let now = now.and_then(|at| file.items().get(at));
+    let without = now.map(|item| file.remove(item));
     let Some(before) = before else {
         return without.map(|text| (text, expected));
     };
@@ -282,9 +241,8 @@ fn undone_text(
     } else {
         Section::Recent
     };
-    let in_place = now.filter(|line| line.section == section);
-    let text = match in_place {
-        Some(line) => file.put_bytes(line, &before.line),
+    let text = match now.filter(|item| item.section == section) {
+        Some(item) => file.replace_item(item, &before.line),
         None => {
             let rest = without.as_deref().map(FactsFile::parse);
             rest.as_ref()
@@ -292,11 +250,11 @@ fn undone_text(
                 .insert(section, before.place, &before.line)
         }
     };
-    let importance = FactsFile::parse(&text)
+    // The line may carry the tag in a section that does not say so.
+    let is_important = FactsFile::parse(&text)
         .facts()
         .iter()
-        .find(|fact| fact.content == before.text)
-        .is_some_and(|fact| fact.important);
-    expected.push((importance, before.text.clone()));
+        .any(|fact| fact.content == before.text && fact.important);
+    expected.push((is_important, before.text.clone()));
     Some((text, expected))
 }

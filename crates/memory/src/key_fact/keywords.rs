@@ -1,31 +1,29 @@
-//! What a fact is about: its words without stop words, reduced to their stems.
+//! The keywords of a fact: its words without stop words, reduced to their stems.
 //!
 //! Two facts are compared in one language, the one whose stop words their words hold most of
-//! (English if none).
+//! (English if there are none).
 
 use std::collections::BTreeSet;
 
-use crate::words::{Language, each_token, plain};
+use crate::language::{Language, each_token, without_accents};
 
-/// Strictly more than this share of keywords makes a fact a correction of another.
-pub(crate) const OVERLAP_OVER: (usize, usize) = (70, 100);
+/// The share of keywords above which two facts are versions of one, as a fraction.
+const MATCH_OVER: (usize, usize) = (70, 100);
 
-/// The words of a text, before a language is chosen.
+/// The tokens of a fact, before a language is chosen.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Words {
-    /// With spaces between them.
-    spaced: Vec<String>,
-    /// Pairs of characters of scripts without spaces; single characters where one stands alone.
-    pairs: BTreeSet<String>,
+pub(crate) struct FactTokens {
+    words: Vec<String>,
+    /// Bigrams of scripts without spaces between words.
+    bigrams: BTreeSet<String>,
 }
 
-/// Keywords of one text.
-pub(crate) type Keywords = BTreeSet<String>;
+type Keywords = BTreeSet<String>;
 
-impl Words {
-    pub(crate) fn of(text: &str) -> Self {
-        let mut words = Self::default();
-        // Tags say how a fact is filed, not what it says.
+impl FactTokens {
+    pub(crate) fn new(text: &str) -> Self {
+        let mut tokens = Self::default();
+        // A tag is metadata, not a part of the statement.
         let text = text
             .split_whitespace()
             .filter(|word| !is_tag(word))
@@ -33,34 +31,34 @@ impl Words {
             .join(" ");
         each_token(&text, |token| {
             let word = token.word.to_owned();
-            if token.is_pair {
-                words.pairs.insert(word);
+            if token.is_bigram {
+                tokens.bigrams.insert(word);
             } else {
-                words.spaced.push(word);
+                tokens.words.push(word);
             }
         });
-        words
+        tokens
     }
 
-    /// The keywords in the language that `self` and `other` together seem to be in.
-    fn keywords_beside(&self, other: &Self) -> (Keywords, Keywords) {
-        let both = self.spaced.iter().chain(&other.spaced).map(String::as_str);
-        let language = Language::of(both).or_else(Language::usual);
+    /// Returns the keywords of both in the language that is detected from both together.
+    fn keywords_with(&self, other: &Self) -> (Keywords, Keywords) {
+        let both = self.words.iter().chain(&other.words).map(String::as_str);
+        let language = Language::detect(both).or_else(Language::fallback);
         (self.keywords(language), other.keywords(language))
     }
 
     fn keywords(&self, language: Option<&Language>) -> Keywords {
         let keep = |drop_stop: bool| -> Keywords {
-            self.spaced
+            self.words
                 .iter()
                 .filter(|word| {
                     !(drop_stop && language.is_some_and(|language| language.is_stop(word)))
                 })
                 .map(|word| match language {
                     Some(language) => language.stem(word),
-                    None => plain(word).into_owned(),
+                    None => without_accents(word).into_owned(),
                 })
-                .chain(self.pairs.iter().cloned())
+                .chain(self.bigrams.iter().cloned())
                 .collect()
         };
         let keywords = keep(true);
@@ -73,38 +71,37 @@ impl Words {
     }
 }
 
-/// How much two facts are about the same: shared keywords and the keywords of the larger.
+/// The overlap of two facts: their shared keywords, and all keywords of the larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Overlap {
     shared: usize,
-    of: usize,
+    all: usize,
 }
 
 impl Overlap {
-    pub(crate) fn between(one: &Words, other: &Words) -> Self {
-        let (one, other) = one.keywords_beside(other);
+    pub(crate) fn between(one: &FactTokens, other: &FactTokens) -> Self {
+        let (one, other) = one.keywords_with(other);
         Self {
             shared: one.intersection(&other).count(),
-            of: one.len().max(other.len()),
+            all: one.len().max(other.len()),
         }
     }
 
-    /// Strictly over 70 %, in whole numbers.
+    /// Returns true if strictly more than 70 % are shared, computed in integers.
     pub(crate) fn is_match(self) -> bool {
-        self.of > 0 && self.shared * OVERLAP_OVER.1 > self.of * OVERLAP_OVER.0
+        self.all > 0 && self.shared * MATCH_OVER.1 > self.all * MATCH_OVER.0
     }
 
-    /// Whether this is more than the other, exactly.
+    /// Returns true if a larger share is shared than in `other`, computed in integers.
     pub(crate) fn exceeds(self, other: Self) -> bool {
-        self.shared * other.of > other.shared * self.of
+        self.shared * other.all > other.shared * self.all
     }
 }
 
-/// How many keywords of `query` a text holds; `None` if not one.
-pub(crate) fn found_in(query: &Words, text: &Words) -> Option<usize> {
-    let (query, text) = query.keywords_beside(text);
-    let found = query.intersection(&text).count();
-    (found > 0).then_some(found)
+/// Returns the number of keywords of a query that a text holds.
+pub(crate) fn shared_keywords(query: &FactTokens, text: &FactTokens) -> usize {
+    let (query, text) = query.keywords_with(text);
+    query.intersection(&text).count()
 }
 
 fn is_tag(word: &str) -> bool {
@@ -116,8 +113,8 @@ mod tests {
     use super::*;
 
     fn overlap(one: &str, other: &str) -> (usize, usize, bool) {
-        let overlap = Overlap::between(&Words::of(one), &Words::of(other));
-        (overlap.shared, overlap.of, overlap.is_match())
+        let overlap = Overlap::between(&FactTokens::new(one), &FactTokens::new(other));
+        (overlap.shared, overlap.all, overlap.is_match())
     }
 
     #[test]
@@ -150,14 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn another_thing_is_another_fact() {
+    fn another_object_is_another_fact() {
         assert!(!overlap("Josh likes tea", "Josh likes coffee").2);
         assert!(!overlap("The server is 10.0.0.1", "The server is 10.0.0.2").2);
         assert!(!overlap("", "").2);
     }
 
     #[test]
-    fn other_languages_have_their_own_forms_and_stop_words() {
+    fn other_languages_have_their_forms_and_stop_words() {
         // German: "der", "die" go, and cases are one word.
         assert!(
             overlap(
@@ -171,11 +168,11 @@ mod tests {
     }
 
     #[test]
-    fn scripts_without_spaces_are_compared_by_pairs() {
+    fn scripts_without_spaces_are_compared_by_bigrams() {
         assert!(overlap("我喜欢喝绿茶和咖啡", "我很喜欢喝绿茶和咖啡").2);
         assert!(!overlap("我喜欢喝绿茶", "我住在上海").2);
         assert!(overlap("ผมชอบดื่มกาแฟดำตอนเช้า", "ผมชอบดื่มกาแฟดำตอนเช้าๆ").2);
-        // The longer one says more: 13 of 19 pairs is below the bound.
+        // The longer one says more: 13 of 19 bigrams is below the bound.
         assert!(
             !overlap(
                 "ジョシュは紅茶が好きです",

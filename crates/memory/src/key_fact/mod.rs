@@ -1,30 +1,36 @@
-//! What is known about the owner of a memory, one line each: in `memory/facts.md`, or in a
-//! database.
+//! Key facts about the owner of a memory, one line each, in the file `memory/facts.md` of a vault
+//! or in a database.
+//!
+//! [`KeyFactStore`] has the operations. A change is planned over a list of facts
+//! ([`PlannedChange`](planned_change::PlannedChange)), so that both backends have the same rules;
+//! `file_store` and `database_store` carry it out.
 
-mod change; // what became of a fact
-mod correction; // which known fact new words correct
-pub(crate) mod document; // the file, read and changed
-mod fact; // one fact
-mod grammar; // who a sentence is about, and what it says
-mod history; // why, and the way back
-mod in_database; // the facts of a database
-mod in_file; // the facts of a vault
-mod kept; // the facts as they were read last
-mod keywords; // what a fact is about
-mod known; // a fact as it is kept
-mod ledger; // the history in memory
-mod plan; // what is to become of the facts
-mod prompt; // what a model is told
-mod snapshot; // the facts as they were read at once
+mod cache; // the facts of a file, as long as it is the same file
+mod change; // the result of a change
+mod corpus; // the facts read together, and their index
+mod correction; // does a text correct or contradict a fact?
+mod database_store; // facts in a database
+mod document; // the file `facts.md`: parse and edit
+mod fact; // a fact, its id and its line
+mod file_store; // facts in the file
+mod grammar; // subject and predicate of a sentence, cues of corrections
+mod history; // provenance and undo
+mod in_memory_ledger; // a ledger of changes without a database
+mod keywords; // the words that two facts are compared by
+mod lookup; // find a fact by id or text
+mod planned_change; // a change, independent of the backend
+mod prompt; // facts as a model reads them
+mod recall; // the facts that fit a message
+mod record; // a stored fact
+mod snapshot; // facts and withdrawn texts of one moment
 mod store; // the operations
-mod told; // what a model is told with one message
 
-pub(crate) use kept::Kept;
+pub(crate) use cache::FactCache;
 
 pub use change::FactChange;
 pub use fact::{FACT_CHARS_MAX, FactId, KeyFact};
-pub use history::{Undone, Why};
-pub use ledger::InMemoryLedger;
+pub use history::{FactProvenance, UndoneChange};
+pub use in_memory_ledger::InMemoryLedger;
 pub use prompt::{IMPORTANT_TOKENS_MAX, ImportantFacts};
+pub use recall::{RecallLimits, RecalledFact};
 pub use store::{KeyFactStore, NewFact};
-pub use told::{ToldFact, ToldLimits};

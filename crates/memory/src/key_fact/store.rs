@@ -1,53 +1,85 @@
-//! The operations on facts.
+//! The operations on facts, by the same rules in both backends.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::change::FactChange;
+use super::corpus::FactCorpus;
 use super::correction::Relation;
-use super::fact::{KeyFact, line_of};
-use super::kept::Facts;
-use super::keywords::{Overlap, Words, found_in};
-use super::known::{Known, best_match, choose, pick};
-use super::plan::Plan;
-use super::prompt::{self, ImportantFacts, KeptIn};
+use super::fact::{KeyFact, parse_fact};
+use super::keywords::{FactTokens, Overlap, shared_keywords};
+use super::lookup::{best_match, find_fact, find_index};
+use super::planned_change::PlannedChange;
+use super::prompt::{self, ImportantFacts, Storage};
+use super::record::FactRecord;
 use super::snapshot::Snapshot;
 use crate::MemoryError;
-use crate::memory::{Cause, Place};
+use crate::user_memory::{Backend, Cause};
+
+/// Added to the score of a fact that holds a whole query, so that it comes before all that hold
+/// only keywords of it.
+const WHOLE_QUERY_SCORE: usize = 1_000;
 
 /// The facts about the owner of a memory, by the same rules in a vault and in a database. Read
-/// fresh at every operation; what the owner of a vault changes by hand counts at once.
+/// again at every operation, so that an edit of the file by hand counts at once. Returned by
+/// [`Memory::facts`](crate::Memory::facts).
+///
+/// # Examples
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use adjutant_core::UserId;
+/// use adjutant_memory::{Cause, FactChange};
+/// # use adjutant_memory::{InMemoryLedger, Memory, MemoryOptions, Vault};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let (vault, options) = (Vault::open(folder.path())?, MemoryOptions::default());
+/// # let (ledger, clock) = (Arc::new(InMemoryLedger::new()), Arc::new(jiff::Zoned::now));
+/// # let memory = Memory::new(vault, UserId::local(), options, ledger, clock)?;
+/// let facts = memory.facts();
+/// facts.add("Anna lives in Graz", false, &Cause::person()).await?;
+/// // The text announces a change of the same topic, so it takes the place of the fact.
+/// let change = facts.add("Anna now lives in Munich", false, &Cause::person()).await?;
+/// assert!(matches!(change, FactChange::Updated { before, .. } if before == "Anna lives in Graz"));
+/// assert_eq!(facts.list().await?.len(), 1);
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
-pub struct KeyFactStore(pub(crate) Place);
+pub struct KeyFactStore(pub(crate) Backend);
 
-/// A fact to remember.
+/// A fact to remember, for [`KeyFactStore::remember`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NewFact<'a> {
-    /// Its words.
+    /// The text, one sentence that is clear by itself.
     pub words: &'a str,
-    /// True if it is always told.
+    /// True if it belongs into every instruction of the model. `#important` in the text does the
+    /// same.
     pub important: bool,
-    /// The known fact that it corrects: its id, or its words. `None`: as the words say.
+    /// The id or the text of the stored fact that it replaces. `None`: the text decides, if it
+    /// announces a correction.
     pub corrects: Option<&'a str>,
-    /// The person's words that it is made of, which may announce a correction. Empty: its own
-    /// words.
+    /// The user's message that it was made from, which may announce a correction too. Empty: there
+    /// is none.
     pub said: &'a str,
 }
 
 impl KeyFactStore {
-    /// All facts in the order of the file, with what the history knows of them; those of a database
-    /// oldest first.
+    /// Returns all facts in the order of the file, with their times and sources from the ledger;
+    /// those of a database oldest first.
     ///
     /// # Errors
-    /// [`MemoryError::Vault`] if the file cannot be read; a missing file is an empty list. A
-    /// history that does not answer only leaves times and sources out. [`MemoryError::Store`] if
-    /// the database does not answer.
+    /// [`MemoryError::Vault`] if the file cannot be read; a missing file is an empty list.
+    /// [`MemoryError::Store`] if the database does not answer. A ledger that does not answer is no
+    /// error: times and sources are left out then.
     pub async fn list(&self) -> Result<Vec<KeyFact>, MemoryError> {
-        let mut facts = facts_of(&self.read().await?);
-        if let Place::Vault(shared) = &self.0 {
-            let known = shared.known().await;
-            let zone = (shared.common.clock)().time_zone().clone();
+        let mut facts = to_facts(&self.read().await?);
+        if let Backend::Vault(memory) = &self.0 {
+            let origins = memory.origins().await;
+            let zone = (memory.context.clock)().time_zone().clone();
             for fact in &mut facts {
-                if let Some((created, source)) = known.get(&fact.content) {
+                if let Some((created, source)) = origins.get(&fact.content) {
                     fact.created_at = *created;
                     fact.source.clone_from(source);
                     let date = || created.map(|at| at.to_zoned(zone.clone()).date());
@@ -58,20 +90,19 @@ impl KeyFactStore {
         Ok(facts)
     }
 
-    /// The facts tagged `#important` or standing under that heading, in the order of the file.
+    /// Returns the facts tagged `#important` or standing under that heading, in the order of the
+    /// file.
     ///
     /// # Errors
     /// As [`KeyFactStore::list`].
     pub async fn important(&self) -> Result<Vec<KeyFact>, MemoryError> {
-        let file = self.read().await?;
-        Ok(facts_of(&file)
-            .into_iter()
-            .filter(KeyFact::is_important)
-            .collect())
+        let mut facts = to_facts(&self.read().await?);
+        facts.retain(KeyFact::is_important);
+        Ok(facts)
     }
 
-    /// The `n` most recent facts that are not important, newest first: by date, then by place. A
-    /// line without date counts as written on the date above it.
+    /// Returns the `n` most recent facts that are not important, newest first: by date, then by
+    /// position. A line without date counts as written on the date above it.
     ///
     /// # Errors
     /// As [`KeyFactStore::list`].
@@ -79,12 +110,13 @@ impl KeyFactStore {
         let facts = self.read().await?;
         Ok(newest(&facts, |fact| !fact.important)
             .take(n)
-            .map(Known::fact)
+            .map(FactRecord::to_fact)
             .collect())
     }
 
-    /// Returns the important facts as a model's instruction has them, marked as possibly stale and
-    /// as data: the newest first, 250 tokens at most, counted by `count`.
+    /// Returns the important facts as a section of a model's instruction, marked as data that may
+    /// be out of date: the newest first, at most
+    /// [`IMPORTANT_TOKENS_MAX`](crate::IMPORTANT_TOKENS_MAX) tokens, counted by `count`.
     ///
     /// # Errors
     /// As [`KeyFactStore::list`].
@@ -93,132 +125,113 @@ impl KeyFactStore {
         count: &(dyn Fn(&str) -> u32 + Sync),
     ) -> Result<ImportantFacts, MemoryError> {
         let facts = self.read().await?;
-        Ok(self.important_of(&facts, count))
+        Ok(self.important_in(&facts, count))
     }
 
-    pub(crate) fn important_of(
+    pub(crate) fn important_in(
         &self,
-        facts: &Facts,
+        facts: &FactCorpus,
         count: &(dyn Fn(&str) -> u32 + Sync),
     ) -> ImportantFacts {
-        let newest = newest(facts, |fact| fact.important);
-        let kept = match &self.0 {
-            Place::Vault(_) => KeptIn::File,
-            Place::Database(_) => KeptIn::Database,
+        let storage = match &self.0 {
+            Backend::Vault(_) => Storage::File,
+            Backend::Database(_) => Storage::Database,
         };
-        prompt::important(newest, kept, count)
+        prompt::important(newest(facts, |fact| fact.important), storage, count)
     }
 
-    /// The facts that hold a keyword of the query, or the query itself, best first.
+    /// Returns the facts that hold the query, or a keyword of it, best first.
     ///
     /// # Errors
     /// As [`KeyFactStore::list`].
     pub async fn search(&self, query: &str) -> Result<Vec<KeyFact>, MemoryError> {
-        let words = Words::of(query);
+        let tokens = FactTokens::new(query);
         let needle = query.trim().to_lowercase();
-        let mut found: Vec<(usize, KeyFact)> = self
-            .list()
-            .await?
-            .into_iter()
-            .filter_map(|fact| {
-                let whole = !needle.is_empty()
-                    && (fact.content.to_lowercase().contains(&needle)
-                        || fact.tags.contains(&needle));
-                let some = found_in(&words, &Words::of(&fact.content));
-                (whole || some.is_some())
-                    .then_some((some.unwrap_or(0) + if whole { 1_000 } else { 0 }, fact))
-            })
-            .collect();
-        found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+        let score = |fact: KeyFact| {
+            let holds_query = !needle.is_empty()
+                && (fact.content.to_lowercase().contains(&needle) || fact.tags.contains(&needle));
+            let shared = shared_keywords(&tokens, &FactTokens::new(&fact.content));
+            let score = shared + if holds_query { WHOLE_QUERY_SCORE } else { 0 };
+            (score > 0).then_some((score, fact))
+        };
+        let facts = self.list().await?;
+        let mut found: Vec<(usize, KeyFact)> = facts.into_iter().filter_map(score).collect();
+        found.sort_by_key(|(score, _)| Reverse(*score));
         Ok(found.into_iter().map(|(_, fact)| fact).collect())
     }
 
-    /// The one fact that is meant: by its id, its words, a part of its words, or its keywords.
+    /// Returns the one fact that has this id, this text, this part of its text, or these keywords.
     ///
     /// # Errors
     /// [`MemoryError::NoSuchFact`], [`MemoryError::Ambiguous`], and as [`KeyFactStore::list`].
     pub async fn find(&self, which: &str) -> Result<KeyFact, MemoryError> {
-        let facts = self.list().await?;
-        let contents: Vec<&str> = facts.iter().map(|fact| fact.content.as_str()).collect();
-        let at = choose(&contents, which)?;
-        facts
-            .get(at)
-            .cloned()
-            .ok_or_else(|| MemoryError::NoSuchFact {
-                which: which.to_owned(),
-            })
+        let mut facts = self.list().await?;
+        let at = find_index(facts.iter().map(|fact| fact.content.as_str()), which)?;
+        Ok(facts.swap_remove(at))
     }
 
-    /// Remembers a fact. A known one is corrected if the words announce a correction ("no",
-    /// "actually", "moved", "not Monday but Tuesday", in five languages) and are about the same;
-    /// else both are kept. `important` makes it always told; it never takes importance away.
+    /// Remembers a text. It replaces a stored fact if it announces a correction ("no", "actually",
+    /// "moved", "not Monday but Tuesday", in five languages) and is about the same; else both are
+    /// kept. `important` adds importance and never takes it away.
     ///
     /// # Errors
-    /// [`MemoryError::Fact`] for no or too many words; [`MemoryError::Limit`] if it is new and
-    /// there are as many as may be.
+    /// [`MemoryError::Fact`] for a text that is empty or too long; [`MemoryError::Limit`] if it is
+    /// new and the number of facts is at its bound.
     pub async fn add(
         &self,
         words: &str,
         important: bool,
         cause: &Cause,
     ) -> Result<FactChange, MemoryError> {
-        self.remember(
-            &NewFact {
-                words,
-                important,
-                ..NewFact::default()
-            },
-            cause,
-        )
-        .await
+        let new = NewFact {
+            words,
+            important,
+            ..NewFact::default()
+        };
+        self.remember(&new, cause).await
     }
 
-    /// Remembers a fact: see [`NewFact`]. One that corrects a known fact takes its place, and has
-    /// its date if more than 70 % of the keywords are the same.
+    /// Remembers a fact as [`add`](Self::add) does. One that replaces a stored fact takes its
+    /// place, and keeps its date if more than 70 % of the keywords are the same.
     ///
     /// # Errors
-    /// As [`KeyFactStore::add`]; as [`KeyFactStore::find`] for what it corrects.
+    /// As [`KeyFactStore::add`], and as [`KeyFactStore::find`] for [`NewFact::corrects`].
     pub async fn remember(
         &self,
         new: &NewFact<'_>,
         cause: &Cause,
     ) -> Result<FactChange, MemoryError> {
-        let (content, tagged) = line_of(new.words)?;
+        let (content, tagged) = parse_fact(new.words)?;
         let important = new.important || tagged;
-        let max = self.0.common().max_facts;
+        let max = self.0.context().max_facts;
         self.apply(cause, |facts| {
-            if let Some(at) = facts.iter().position(|fact| fact.content == content) {
-                let was_important = facts.get(at).is_some_and(|fact| fact.important);
-                return Ok(if important && !was_important {
-                    Plan::Reword {
-                        at,
-                        content: content.clone(),
-                        important,
-                        is_of_today: false,
-                    }
-                } else {
-                    Plan::Nothing { at }
+            let reword = |at, important, renews_date| PlannedChange::Reword {
+                at,
+                content: content.clone(),
+                important,
+                renews_date,
+            };
+            let mut all = facts.iter().enumerate();
+            if let Some((at, known)) = all.find(|(_, fact)| fact.content == content) {
+                return Ok(match important && !known.important {
+                    true => reword(at, important, false),
+                    false => PlannedChange::Nothing { at },
                 });
             }
             let corrected = match new.corrects {
-                Some(which) => Some(pick(facts, which)?.0),
+                Some(which) => Some(find_fact(facts, which)?.0),
                 None => best_match(facts, &content, new.said, Relation::Corrects),
             };
             if let Some((at, known)) = corrected.and_then(|at| Some((at, facts.get(at)?))) {
-                let is_nearly =
-                    Overlap::between(&Words::of(&known.content), &Words::of(&content)).is_match();
-                return Ok(Plan::Reword {
-                    at,
-                    content: content.clone(),
-                    important: important || known.important,
-                    is_of_today: !is_nearly,
-                });
+                let tokens = (FactTokens::new(&known.content), FactTokens::new(&content));
+                let says_the_same = Overlap::between(&tokens.0, &tokens.1).is_match();
+                return Ok(reword(at, important || known.important, !says_the_same));
             }
             let count = facts.len();
             if count >= max {
                 return Err(MemoryError::Limit { count, max });
             }
-            Ok(Plan::Add {
+            Ok(PlannedChange::Add {
                 content: content.clone(),
                 important,
             })
@@ -226,8 +239,9 @@ impl KeyFactStore {
         .await
     }
 
-    /// Returns the known fact that cannot be true beside new words, as far as can be seen, and that
-    /// they do not say to correct: whoever said them can be asked.
+    /// Returns the stored fact that contradicts a text, as far as the grammar sees, if the text
+    /// does not announce that it corrects it: the user can be asked which is true. `said`: the
+    /// user's message that the text was made from.
     ///
     /// # Errors
     /// As [`KeyFactStore::list`].
@@ -238,16 +252,17 @@ impl KeyFactStore {
     ) -> Result<Option<KeyFact>, MemoryError> {
         let facts = self.read().await?;
         let is_known = facts.iter().any(|fact| fact.content == words);
+        // A fact that the text corrects is replaced, so it contradicts nothing any more.
         let corrects = best_match(&facts, words, said, Relation::Corrects).is_some();
         let found = best_match(&facts, words, said, Relation::Contradicts)
             .filter(|_| !is_known && !corrects);
-        Ok(found.and_then(|at| facts.get(at)).map(Known::fact))
+        Ok(found.and_then(|at| facts.get(at)).map(FactRecord::to_fact))
     }
 
-    /// Gives a fact other words, or importance, or takes it away; `None` leaves that as it is.
+    /// Edits the text of a fact, or its importance; `None` leaves either as it is.
     ///
     /// # Errors
-    /// As [`KeyFactStore::find`]; [`MemoryError::Fact`] if another fact reads the same.
+    /// As [`KeyFactStore::find`]; [`MemoryError::Fact`] if another fact has the same text.
     pub async fn edit(
         &self,
         which: &str,
@@ -255,86 +270,87 @@ impl KeyFactStore {
         important: Option<bool>,
         cause: &Cause,
     ) -> Result<FactChange, MemoryError> {
-        let words = words.map(line_of).transpose()?;
+        let new = words.map(parse_fact).transpose()?;
         self.apply(cause, |facts| {
-            let (at, known) = pick(facts, which)?;
-            let (content, tagged) = words.clone().unwrap_or((known.content.clone(), false));
+            let (at, known) = find_fact(facts, which)?;
+            let (content, tagged) = new.clone().unwrap_or((known.content.clone(), false));
             let important = important.unwrap_or(known.important || tagged);
             if content == known.content && important == known.important {
-                return Ok(Plan::Nothing { at });
+                return Ok(PlannedChange::Nothing { at });
             }
             if content != known.content && facts.iter().any(|other| other.content == content) {
                 return Err(MemoryError::Fact {
                     reason: format!("another fact already reads “{content}”"),
                 });
             }
-            Ok(Plan::Reword {
+            Ok(PlannedChange::Reword {
                 at,
                 content,
                 important,
-                is_of_today: false,
+                renews_date: false,
             })
         })
         .await
     }
 
-    /// Forgets a fact, and in a file whatever hangs below its line.
+    /// Forgets a fact; in a file also the lines that are nested below it.
     ///
     /// # Errors
     /// As [`KeyFactStore::find`].
     pub async fn forget(&self, which: &str, cause: &Cause) -> Result<FactChange, MemoryError> {
         self.apply(cause, |facts| {
-            Ok(Plan::Remove {
-                at: pick(facts, which)?.0,
-            })
+            let (at, _) = find_fact(facts, which)?;
+            Ok(PlannedChange::Remove { at })
         })
         .await
     }
 
-    pub(super) async fn read(&self) -> Result<Arc<Facts>, MemoryError> {
+    pub(super) async fn read(&self) -> Result<Arc<FactCorpus>, MemoryError> {
         match &self.0 {
-            Place::Vault(shared) => shared.facts().await,
-            Place::Database(database) => Ok(database.snapshot().await?.facts),
+            Backend::Vault(memory) => memory.facts().await,
+            Backend::Database(database) => Ok(database.snapshot().await?.facts),
         }
     }
 
-    /// Reads the facts, and those that were withdrawn if they are wanted: in a database by one
-    /// statement.
+    /// Reads the facts, and if asked those that were withdrawn: in a database by one statement,
+    /// which reads them anyway.
     pub(crate) async fn snapshot(&self, with_withdrawn: bool) -> Result<Snapshot, MemoryError> {
         match &self.0 {
-            Place::Vault(shared) => {
-                let facts = shared.facts().await?;
-                let withdrawn = if with_withdrawn {
-                    shared.withdrawn(&facts).await
-                } else {
-                    Arc::default()
+            Backend::Vault(memory) => {
+                let facts = memory.facts().await?;
+                let withdrawn = match with_withdrawn {
+                    true => memory.withdrawn(&facts).await,
+                    false => Arc::default(),
                 };
                 Ok(Snapshot { facts, withdrawn })
             }
-            Place::Database(database) => database.snapshot().await,
+            Backend::Database(database) => database.snapshot().await,
         }
     }
 
     async fn apply(
         &self,
         cause: &Cause,
-        plan: impl Fn(&[Known]) -> Result<Plan, MemoryError>,
+        plan: impl Fn(&[FactRecord]) -> Result<PlannedChange, MemoryError>,
     ) -> Result<FactChange, MemoryError> {
         match &self.0 {
-            Place::Vault(shared) => shared.apply(cause, plan).await,
-            Place::Database(database) => database.apply(cause, plan).await,
+            Backend::Vault(memory) => memory.apply(cause, plan).await,
+            Backend::Database(database) => database.apply(cause, plan).await,
         }
     }
 }
 
-/// Returns facts, the newest first.
-fn newest(facts: &Facts, is_meant: impl Fn(&Known) -> bool) -> impl Iterator<Item = &Known> {
+/// Returns the facts that are wanted, the newest first.
+fn newest(
+    facts: &FactCorpus,
+    is_wanted: impl Fn(&FactRecord) -> bool,
+) -> impl Iterator<Item = &FactRecord> {
     facts
         .newest_first()
         .map(|(_, fact)| fact)
-        .filter(move |fact| is_meant(fact))
+        .filter(move |fact| is_wanted(fact))
 }
 
-fn facts_of(facts: &[Known]) -> Vec<KeyFact> {
-    facts.iter().map(Known::fact).collect()
+fn to_facts(facts: &[FactRecord]) -> Vec<KeyFact> {
+    facts.iter().map(FactRecord::to_fact).collect()
 }

@@ -1,42 +1,37 @@
-//! The words of many short texts, read once: a question then looks up its own and reads none of the
-//! texts.
+//! An inverted index of many short texts: a query looks up its stems and reads none of the texts.
 
 use std::collections::HashMap;
 
-use super::{Counted, Query, language_of};
-use crate::words::{Language, each_token};
+use super::{Query, TermCounts, language_of, stem_of};
+use crate::language::{Language, each_token};
 
-/// For each stem the texts that hold it, and how often.
-type Places = HashMap<String, Vec<(usize, f64)>>;
+/// For each stem the texts that hold it, and its frequency there.
+type Postings = HashMap<String, Vec<(usize, f64)>>;
 
-/// The stems of texts, by their languages.
+/// The stems of texts, by the languages of the texts.
 #[derive(Default)]
 pub(crate) struct Index {
-    /// For each language, by its number, the texts that hold a stem, and how often.
-    stems: HashMap<usize, (&'static Language, Places)>,
-    /// The tokens of each text.
+    /// By the index of each language.
+    postings: HashMap<usize, (&'static Language, Postings)>,
+    /// Length of each text, in tokens.
     lengths: Vec<f64>,
 }
 
 impl Index {
-    /// Reads texts.
-    pub(crate) fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
+    /// Indexes texts, each under its number in their order.
+    pub(crate) fn new<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
         let mut index = Self::default();
         for (at, text) in texts.into_iter().enumerate() {
             let mut length = 0_u32;
             if let Some(language) = language_of(text) {
-                let (_, stems) = index
-                    .stems
-                    .entry(language.number())
+                let (_, postings) = index
+                    .postings
+                    .entry(language.index())
                     .or_insert_with(|| (language, HashMap::new()));
                 each_token(text, |token| {
                     length += 1;
-                    let stem = if token.is_pair {
-                        token.word.to_owned()
-                    } else {
-                        language.stem(token.word)
-                    };
-                    let texts = stems.entry(stem).or_default();
+                    let stem = stem_of(token.word, token.is_bigram, language);
+                    let texts = postings.entry(stem).or_default();
                     match texts.last_mut().filter(|(last, _)| *last == at) {
                         Some((_, count)) => *count += 1.0,
                         None => texts.push((at, 1.0)),
@@ -50,26 +45,27 @@ impl Index {
 }
 
 impl Query {
-    /// Counts its words in the texts of an index: for each the same as reading it would.
-    pub(crate) fn count_in(&self, index: &Index) -> Vec<Counted> {
-        let length = |length: &f64| Counted {
+    /// Counts the terms in the texts of an index; the result is that of [`Query::count`] for each
+    /// text.
+    pub(crate) fn count_in_index(&self, index: &Index) -> Vec<TermCounts> {
+        let length = |length: &f64| TermCounts {
             length: *length,
             counts: Vec::new(),
         };
-        let mut counted: Vec<Counted> = index.lengths.iter().map(length).collect();
-        for (language, known) in index.stems.values() {
+        let mut counts: Vec<TermCounts> = index.lengths.iter().map(length).collect();
+        for (language, postings) in index.postings.values() {
             let Some(stems) = self.stems_in(language) else {
                 continue;
             };
-            for (stem, word) in &stems.places {
-                for (text, count) in known.get(stem).into_iter().flatten() {
-                    if let Some(counted) = counted.get_mut(*text) {
-                        counted.add(*word, *count, self.len());
+            for (stem, term) in &stems.terms {
+                for (text, count) in postings.get(stem).into_iter().flatten() {
+                    if let Some(counts) = counts.get_mut(*text) {
+                        counts.add(*term, *count, self.len());
                     }
                 }
             }
         }
-        counted
+        counts
     }
 }
 
@@ -78,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_index_counts_what_reading_the_texts_does() {
+    fn an_index_gives_the_counts_of_the_texts() {
         let texts = [
             "Anna moved from Graz to Munich, and she likes moving.",
             "Die Katzen von Josh mögen den warmen Ofen nicht, die Katze nie.",
@@ -87,7 +83,7 @@ mod tests {
             "",
             "The children's café was closed; e-mail x@y.z",
         ];
-        let index = Index::of(texts);
+        let index = Index::new(texts);
         for question in [
             "Who moves to Munich with cats?",
             "Welche Katze mag Öfen?",
@@ -95,15 +91,19 @@ mod tests {
             "cafe child",
             "",
         ] {
-            let query = Query::of(&[(question, 1.0), ("Josh and the cats", 0.3)]);
+            let query = Query::new(&[(question, 1.0), ("Josh and the cats", 0.3)]);
             let read: Vec<_> = texts.iter().map(|text| query.count(text)).collect();
-            let shown = |counted: &[Counted]| -> Vec<(f64, Vec<f64>)> {
-                counted
+            let shown = |counts: &[TermCounts]| -> Vec<(f64, Vec<f64>)> {
+                counts
                     .iter()
-                    .map(|counted| (counted.length, counted.counts.clone()))
+                    .map(|text| (text.length, text.counts.clone()))
                     .collect()
             };
-            assert_eq!(shown(&query.count_in(&index)), shown(&read), "{question}");
+            assert_eq!(
+                shown(&query.count_in_index(&index)),
+                shown(&read),
+                "{question}"
+            );
         }
     }
 }

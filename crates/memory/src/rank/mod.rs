@@ -1,141 +1,187 @@
-//! How well texts fit a question: BM25 over the stems of their words.
+//! BM25: scores texts against a query, over the stems of their words.
 //!
 //! Robertson and Zaragoza, *The Probabilistic Relevance Framework: BM25 and Beyond*, 2009. Each
-//! text is read in its own language, and the words of the question are looked for in the stems of
-//! that language.
+//! text is stemmed in its own language, and so is the query for each of these languages: one query
+//! finds texts of several languages.
 
-mod finder; // where a word may stand
-mod index; // the words of many texts
+mod index; // inverted index
+mod prefilter; // pieces of a text that may match
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use self::finder::Finder;
 pub(crate) use self::index::Index;
+use self::prefilter::Prefilter;
 
-use crate::words::{Language, Tally, Token, all_languages, each_token};
+use crate::language::{Language, LanguageTally, Token, all_languages, each_token};
 
-/// The saturation of BM25 (k1): a higher one lets each further occurrence of a word count longer.
+/// Saturation of term frequencies (k1 of BM25): with a higher one further occurrences of a term
+/// count longer.
 const K1: f64 = 1.2;
-/// The weight of a text's length in BM25 (b): 0 none, 1 in proportion.
+/// Normalisation by the length of a text (b of BM25): 0 none, 1 in proportion.
 const B: f64 = 0.75;
-/// Words of one question that are looked for at most: more are no question any more.
-const WORDS_MAX: usize = 200;
-/// Bytes that a word and its stem have in common at most, as far as they are compared before the
-/// stem is made.
-const COMMON_MAX: usize = 4;
-/// Bytes of a text from which its language is told.
+/// Number of terms of a query that are searched for. A longer text is no question any more.
+const TERMS_MAX: usize = 200;
+/// Bytes of a word that are compared with those of its stem, before the stem is computed.
+const PREFIX_BYTES_MAX: usize = 4;
+/// Bytes of a text from which its language is detected.
 const SAMPLE_BYTES: usize = 400;
-/// Bytes of a stem in an index at most: longer ones are compared by their beginnings.
-const INDEX_WORD_BYTES: usize = 64;
+/// Bytes of a term in an index. Longer stems are compared by their first bytes.
+const INDEX_TERM_BYTES: usize = 64;
 
-/// Bytes of text for one token, where they are not counted.
-pub(crate) const TOKEN_BYTES: f64 = 5.5;
+/// Mean bytes of text for each token, where tokens are estimated and not counted.
+pub(crate) const BYTES_PER_TOKEN: f64 = 5.5;
 
-/// A question: the words that texts are ranked by.
+/// A query: the terms that texts are scored by.
 #[derive(Debug)]
 pub(crate) struct Query {
-    /// The words, normalised and without those that say nothing, each once, with its weight.
-    words: Vec<(String, bool, f64)>,
-    /// For each language the stems of the words, with their places in `words`.
-    stems: Vec<OnceLock<Stems>>,
-    finder: OnceLock<Finder>,
+    terms: Vec<QueryTerm>,
+    /// The terms stemmed in each language, computed for the first text in it.
+    stems: Vec<OnceLock<StemTable>>,
+    prefilter: OnceLock<Prefilter>,
 }
 
+/// A word of a query, normalised. Stop words are left out, and each word stands once.
 #[derive(Debug)]
-struct Stems {
-    places: HashMap<String, usize>,
-    /// The first letters of words of ASCII that may be one of them: the others need no stem.
-    beginnings: Vec<Vec<u8>>,
-    /// Their first bytes: a bit for each.
-    firsts: u128,
+struct QueryTerm {
+    text: String,
+    is_bigram: bool,
+    weight: f64,
 }
 
-/// The number of times that each word of a question stands in a text, and the length of that.
+/// The terms of a query stemmed in one language.
+#[derive(Debug)]
+struct StemTable {
+    /// The index of the term of each stem.
+    terms: HashMap<String, usize>,
+    /// The first bytes of the ASCII words that may have one of these stems: others need not be
+    /// stemmed.
+    prefixes: Vec<Vec<u8>>,
+    /// The first byte of each prefix, one bit for each ASCII character.
+    first_bytes: u128,
+}
+
+/// The frequency of each term of a query in a text, and the length of the text.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Counted {
-    /// In tokens.
+pub(crate) struct TermCounts {
+    /// Length of the text, in tokens.
     pub(crate) length: f64,
-    /// For each word of the question; empty if none is there.
+    /// The frequency of each term; empty if the text holds none of them.
     pub(crate) counts: Vec<f64>,
 }
 
-impl Counted {
-    /// Returns whether the text holds no word of the question.
+impl TermCounts {
+    /// Returns true if the text holds no term of the query.
     pub(crate) fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
 
-    /// Counts a word once more, `weight` times.
-    pub(crate) fn add(&mut self, word: usize, weight: f64, words: usize) {
+    /// Adds occurrences of a term of a query with `terms` terms. `weight`: their number, which may
+    /// be a fraction for a term in a title or heading.
+    pub(crate) fn add(&mut self, term: usize, weight: f64, terms: usize) {
         if self.counts.is_empty() {
-            self.counts = vec![0.0; words];
+            self.counts = vec![0.0; terms];
         }
-        if let Some(count) = self.counts.get_mut(word) {
+        if let Some(count) = self.counts.get_mut(term) {
             *count += weight;
         }
     }
 }
 
+/// The texts that scores are relative to: BM25 needs their number, their mean length and, for each
+/// term, how many of them hold it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Corpus<'a> {
+    /// Number of texts, those without a term of the query too.
+    pub(crate) texts: f64,
+    /// Mean length of the texts, in tokens.
+    pub(crate) mean_length: f64,
+    /// Document frequencies: for each term of the query, the number of texts that hold it.
+    pub(crate) frequencies: &'a [f64],
+}
+
+/// The scores of texts.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Scores {
+    /// The score of each text, in the order of the texts.
+    pub(crate) values: Vec<f64>,
+    /// The upper bound, which a text that consists of the query alone would come near.
+    upper_bound: f64,
+}
+
+impl Scores {
+    /// Returns a score as a share of the upper bound. Shares are comparable between corpora of
+    /// different kinds, such as facts and notes.
+    pub(crate) fn share(&self, score: f64) -> f64 {
+        share(score, self.upper_bound)
+    }
+}
+
+/// Returns a score as a share of the most; 0 if the most is 0.
+pub(crate) fn share(score: f64, most: f64) -> f64 {
+    if most > 0.0 { score / most } else { 0.0 }
+}
+
 impl Query {
-    /// Reads a question: texts with their weights, the most important first. A word that stands in
-    /// several has its first weight.
-    pub(crate) fn of(texts: &[(&str, f64)]) -> Self {
-        let mut words: Vec<(String, bool, f64)> = Vec::new();
+    /// Returns the query of texts with their weights, the most important first. A word that stands
+    /// in several has its first weight.
+    pub(crate) fn new(texts: &[(&str, f64)]) -> Self {
+        let mut terms: Vec<QueryTerm> = Vec::new();
         for (text, weight) in texts {
-            let mut read: Vec<(String, bool)> = Vec::new();
+            let mut words: Vec<(String, bool)> = Vec::new();
             each_token(text, |token| {
-                read.push((token.word.to_owned(), token.is_pair))
+                words.push((token.word.to_owned(), token.is_bigram))
             });
-            let language = Language::of(read.iter().map(|(word, _)| word.as_str()));
-            let says_nothing = |word: &str| language.is_some_and(|language| language.is_stop(word));
-            // "To be or not to be" is made of stop words only, and still says something.
-            let has_content = read.iter().any(|(word, _)| !says_nothing(word));
-            for (word, is_pair) in read {
-                let is_new = words.iter().all(|(known, _, _)| *known != word);
-                if is_new && words.len() < WORDS_MAX && !(has_content && says_nothing(&word)) {
-                    words.push((word, is_pair, *weight));
+            let language = Language::detect(words.iter().map(|(word, _)| word.as_str()));
+            let is_stop = |word: &str| language.is_some_and(|language| language.is_stop(word));
+            // "To be or not to be" is made of stop words only, and still a query.
+            let has_content = words.iter().any(|(word, _)| !is_stop(word));
+            for (word, is_bigram) in words {
+                let is_new = terms.iter().all(|known| known.text != word);
+                // The first weight stays: texts come in the order of their importance.
+                if is_new && terms.len() < TERMS_MAX && !(has_content && is_stop(&word)) {
+                    terms.push(QueryTerm {
+                        text: word,
+                        is_bigram,
+                        weight: *weight,
+                    });
                 }
             }
         }
         Self {
-            words,
+            terms,
             stems: all_languages().iter().map(|_| OnceLock::new()).collect(),
-            finder: OnceLock::new(),
+            prefilter: OnceLock::new(),
         }
     }
 
-    /// Returns whether it has no word.
+    /// Returns true if the query has no term.
     pub(crate) fn is_empty(&self) -> bool {
-        self.words.is_empty()
+        self.terms.is_empty()
     }
 
-    /// Returns the number of its words.
+    /// Returns the number of terms.
     pub(crate) fn len(&self) -> usize {
-        self.words.len()
+        self.terms.len()
     }
 
-    /// Counts its words in a text.
-    pub(crate) fn count(&self, text: &str) -> Counted {
-        let mut counted = Counted::default();
-        let length = self.each_match(text, |_, word| counted.add(word, 1.0, self.len()));
-        counted.length = length as f64;
-        counted
+    /// Counts the terms in a text.
+    pub(crate) fn count(&self, text: &str) -> TermCounts {
+        let mut counts = TermCounts::default();
+        let length = self.each_match(text, |_, term| counts.add(term, 1.0, self.len()));
+        counts.length = length as f64;
+        counts
     }
 
-    /// Returns whether more than half of its words stand in a text.
+    /// Returns true if a text holds more than half of the terms.
     pub(crate) fn has_most_in(&self, text: &str) -> bool {
-        let there = self
-            .count(text)
-            .counts
-            .iter()
-            .filter(|count| **count > 0.0)
-            .count();
-        there * 2 > self.len()
+        let counts = self.count(text).counts;
+        let held = counts.iter().filter(|count| **count > 0.0).count();
+        held * 2 > self.len()
     }
 
-    /// Calls `take` with the place of each token that is one of its words and the word's number;
+    /// Calls `take` with the offset of each token that matches a term, and the term's index;
     /// returns the number of all tokens.
     pub(crate) fn each_match(&self, text: &str, mut take: impl FnMut(usize, usize)) -> usize {
         let Some((language, stems)) = self.stems_for(text) else {
@@ -144,19 +190,23 @@ impl Query {
         let mut length = 0;
         each_token(text, |token| {
             length += 1;
-            if let Some(word) = stems.find(token, language) {
-                take(token.at, word);
+            if let Some(term) = stems.find(token, language) {
+                take(token.at, term);
             }
         });
         length
     }
 
-    /// Does the same, and reads only what may hold one of the words; returns an estimate of the
-    /// number of all tokens. For many or long texts.
-    pub(crate) fn each_match_in_part(&self, text: &str, mut take: impl FnMut(usize, usize)) -> f64 {
+    /// Does the same as [`each_match`](Self::each_match), but reads only the pieces of the text
+    /// that may match; returns an estimate of the number of all tokens. For many or long texts.
+    pub(crate) fn each_match_prefiltered(
+        &self,
+        text: &str,
+        mut take: impl FnMut(usize, usize),
+    ) -> f64 {
         let (mut tokens, mut read, mut stems) = (0_u32, 0, None);
-        self.finder().each_piece(text, |piece| {
-            // Of most texts the language need not be known: they hold nothing.
+        self.prefilter().each_piece(text, |piece| {
+            // Detected here, because most texts have no such piece and need no language.
             let Some((language, stems)) = *stems.get_or_insert_with(|| self.stems_for(text)) else {
                 return;
             };
@@ -164,101 +214,93 @@ impl Query {
             read += piece.len() + 1;
             each_token(text.get(piece).unwrap_or_default(), |token| {
                 tokens += 1;
-                if let Some(word) = stems.find(token, language) {
-                    take(start + token.at, word);
+                if let Some(term) = stems.find(token, language) {
+                    take(start + token.at, term);
                 }
             });
         });
-        f64::from(tokens) + text.len().saturating_sub(read) as f64 / TOKEN_BYTES
+        f64::from(tokens) + text.len().saturating_sub(read) as f64 / BYTES_PER_TOKEN
     }
 
-    /// Returns the stems of its words in the language of a text.
-    fn stems_for(&self, text: &str) -> Option<(&'static Language, &Stems)> {
+    /// Returns the language of a text, and the terms stemmed in it.
+    fn stems_for(&self, text: &str) -> Option<(&'static Language, &StemTable)> {
         let language = language_of(text)?;
         Some((language, self.stems_in(language)?))
     }
 
-    fn stems_in(&self, language: &'static Language) -> Option<&Stems> {
-        let stems = self.stems.get(language.number())?;
-        Some(stems.get_or_init(|| Stems::of(&self.words, language)))
+    fn stems_in(&self, language: &'static Language) -> Option<&StemTable> {
+        let stems = self.stems.get(language.index())?;
+        Some(stems.get_or_init(|| StemTable::new(&self.terms, language)))
     }
 
-    fn finder(&self) -> &Finder {
-        self.finder.get_or_init(|| {
+    fn prefilter(&self) -> &Prefilter {
+        self.prefilter.get_or_init(|| {
             let stems = all_languages()
                 .iter()
                 .filter_map(|language| self.stems_in(language));
-            Finder::of(stems.flat_map(|stems| stems.beginnings.iter().cloned()))
+            Prefilter::new(stems.flat_map(|stems| stems.prefixes.iter().cloned()))
         })
     }
 
-    /// Scores texts in which its words were counted.
-    pub(crate) fn scores(&self, texts: &[Counted]) -> Scores {
-        let number = texts.len() as f64;
-        let length: f64 = texts.iter().map(|text| text.length).sum();
-        self.scores_among(
-            texts,
-            number,
-            if number > 0.0 { length / number } else { 0.0 },
-        )
-    }
-
-    /// Returns the words by which an index of texts is searched for it, each with the number of its
-    /// word: the stems of all languages, as [`index_words`] writes them.
-    pub(crate) fn index_words(&self) -> Vec<(String, usize)> {
+    /// Returns the terms as an index of texts has them, each with its index in the query: the
+    /// stems of all languages, as [`index_terms`] writes them.
+    pub(crate) fn index_terms(&self) -> Vec<(String, usize)> {
         let mut found: Vec<(String, usize)> = Vec::new();
         for (language, stems) in all_languages().iter().zip(&self.stems) {
-            let stems = stems.get_or_init(|| Stems::of(&self.words, language));
-            for (stem, place) in &stems.places {
-                let is_pair = self
-                    .words
-                    .get(*place)
-                    .is_some_and(|(_, is_pair, _)| *is_pair);
-                found.push((index_word(stem, language, is_pair), *place));
+            let stems = stems.get_or_init(|| StemTable::new(&self.terms, language));
+            for (stem, at) in &stems.terms {
+                let is_bigram = self.terms.get(*at).is_some_and(|term| term.is_bigram);
+                found.push((index_term(stem, language, is_bigram), *at));
             }
         }
-        // A pair is the same in every language.
+        // A bigram is the same in every language.
         found.sort_unstable();
         found.dedup_by(|one, other| one.0 == other.0);
         found
     }
 
-    /// Scores texts that are some of `number` with this mean length; the others hold none of its
-    /// words.
-    pub(crate) fn scores_among(&self, texts: &[Counted], number: f64, mean_length: f64) -> Scores {
-        self.scores_held(texts, &self.holding(texts), number, mean_length)
+    /// Scores texts that are a corpus by themselves.
+    pub(crate) fn score(&self, texts: &[TermCounts]) -> Scores {
+        let number = texts.len() as f64;
+        let length: f64 = texts.iter().map(|text| text.length).sum();
+        let corpus = Corpus {
+            texts: number,
+            mean_length: share(length, number),
+            frequencies: &self.frequencies(texts),
+        };
+        self.score_in(texts, corpus)
     }
 
-    /// Returns, for each of its words, the number of texts that hold it.
-    pub(crate) fn holding<T: Borrow<Counted>>(&self, texts: &[T]) -> Vec<f64> {
-        let mut holding = vec![0.0; self.len()];
+    /// Returns, for each term, the number of texts that hold it.
+    pub(crate) fn frequencies<T: Borrow<TermCounts>>(&self, texts: &[T]) -> Vec<f64> {
+        let mut frequencies = vec![0.0; self.len()];
         for text in texts {
-            for (held, count) in holding.iter_mut().zip(&text.borrow().counts) {
-                *held += f64::from(*count > 0.0);
+            for (frequency, count) in frequencies.iter_mut().zip(&text.borrow().counts) {
+                *frequency += f64::from(*count > 0.0);
             }
         }
-        holding
+        frequencies
     }
 
-    /// The same where others may hold its words too. `holding`: for each word, the number of all
-    /// texts that do.
-    pub(crate) fn scores_held<T: Borrow<Counted>>(
+    /// Scores some texts of a corpus.
+    pub(crate) fn score_in<T: Borrow<TermCounts>>(
         &self,
         texts: &[T],
-        holding: &[f64],
-        number: f64,
-        mean_length: f64,
+        corpus: Corpus<'_>,
     ) -> Scores {
-        let weights: Vec<f64> = holding
+        // The inverse document frequency, which Lucene too keeps above 0 by the 1 in the logarithm.
+        let weights: Vec<f64> = corpus
+            .frequencies
             .iter()
-            .zip(&self.words)
-            .map(|(held, (_, _, weight))| {
-                weight * (1.0 + (number - held + 0.5) / (held + 0.5)).ln()
+            .zip(&self.terms)
+            .map(|(frequency, term)| {
+                let inverse = (corpus.texts - frequency + 0.5) / (frequency + 0.5);
+                term.weight * (1.0 + inverse).ln()
             })
             .collect();
-        let score = |text: &Counted| {
-            let length = if mean_length > 0.0 {
-                text.length / mean_length
+        let score = |text: &TermCounts| {
+            let length = if corpus.mean_length > 0.0 {
+                text.length / corpus.mean_length
             } else {
                 1.0
             };
@@ -268,132 +310,125 @@ impl Query {
                 .map(|(count, weight)| weight * count * (K1 + 1.0) / (count + saturation))
                 .sum()
         };
-        let most = weights.iter().sum::<f64>() * (K1 + 1.0);
         Scores {
-            each: texts.iter().map(|text| score(text.borrow())).collect(),
-            most,
+            values: texts.iter().map(|text| score(text.borrow())).collect(),
+            upper_bound: weights.iter().sum::<f64>() * (K1 + 1.0),
         }
     }
 }
 
-/// The scores of texts of one kind.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Scores {
-    /// In the order of the texts.
-    pub(crate) each: Vec<f64>,
-    /// A bound that no score reaches: what a text would have that consists of the question. Parts
-    /// of it can be compared between texts of different kinds.
-    pub(crate) most: f64,
-}
-
-impl Stems {
-    fn of(words: &[(String, bool, f64)], language: &Language) -> Self {
-        let mut stems = Self {
-            places: HashMap::new(),
-            beginnings: Vec::new(),
-            firsts: 0,
+impl StemTable {
+    fn new(terms: &[QueryTerm], language: &Language) -> Self {
+        let mut table = Self {
+            terms: HashMap::new(),
+            prefixes: Vec::new(),
+            first_bytes: 0,
         };
-        for (place, (word, is_pair, _)) in words.iter().enumerate() {
-            let stem = if *is_pair {
-                word.clone()
-            } else {
-                language.stem(word)
-            };
-            let forms = language.forms(word).iter().copied();
-            for form in forms.chain([word.as_str(), stem.as_str()]) {
-                stems.may_begin_like(form);
+        for (
+            at,
+            QueryTerm {
+                text, is_bigram, ..
+            },
+        ) in terms.iter().enumerate()
+        {
+            let stem = stem_of(text, *is_bigram, language);
+            let forms = language.forms(text).iter().copied();
+            for form in forms.chain([text.as_str(), stem.as_str()]) {
+                table.add_prefix(form);
             }
-            stems.places.entry(stem).or_insert(place);
+            table.terms.entry(stem).or_insert(at);
         }
-        stems
+        table
     }
 
-    /// A word and its stem have all but their ends in common.
-    fn may_begin_like(&mut self, form: &str) {
+    /// Adds the prefix that a form has in common with all words of its stem: these differ in their
+    /// ends.
+    fn add_prefix(&mut self, form: &str) {
         let common = form
             .len()
             .saturating_sub(1)
-            .clamp(form.len().min(2), COMMON_MAX);
+            .clamp(form.len().min(2), PREFIX_BYTES_MAX);
         if let Some(common) = form.as_bytes().get(..common)
             && let Some(first) = common.first().filter(|first| first.is_ascii())
         {
-            self.firsts |= 1 << first;
-            self.beginnings.push(common.to_vec());
+            self.first_bytes |= 1 << first;
+            self.prefixes.push(common.to_vec());
         }
     }
 
+    /// Returns the index of the term that a token matches. Computes the stem only of tokens that
+    /// have a prefix in common with a term, which few have.
     fn find(&self, token: Token<'_>, language: &Language) -> Option<usize> {
-        if token.is_pair {
-            return self.places.get(token.word).copied();
+        if token.is_bigram {
+            return self.terms.get(token.word).copied();
         }
         let word = token.word.as_bytes();
-        let may_be = word
-            .first()
-            .filter(|first| first.is_ascii())
-            .is_none_or(|first| {
-                self.firsts & (1 << first) != 0
-                    && self
-                        .beginnings
-                        .iter()
-                        .any(|beginning| word.starts_with(beginning))
-            });
-        if may_be {
-            self.places.get(&language.stem(token.word)).copied()
+        let first = word.first().filter(|first| first.is_ascii());
+        let may_match = first.is_none_or(|first| {
+            self.first_bytes & (1 << first) != 0
+                && self.prefixes.iter().any(|prefix| word.starts_with(prefix))
+        });
+        if may_match {
+            self.terms.get(&language.stem(token.word)).copied()
         } else {
             None
         }
     }
 }
 
-/// Returns a text as it is put into an index, in pieces of at most so many words: of each piece its
-/// words, separated by spaces, and their number. A word is its stem behind the code of the text's
-/// language; a pair of characters stands as it is.
-pub(crate) fn index_words(text: &str, words_max: usize) -> Vec<(String, u32)> {
+/// Returns the terms of a text for an index, in pieces of at most `words_max` words: of each piece
+/// its terms, separated by spaces, and their number. A term is a stem behind the code of the text's
+/// language, or a bigram as it is.
+pub(crate) fn index_terms(text: &str, words_max: usize) -> Vec<(String, u32)> {
     let Some(language) = language_of(text) else {
         return Vec::new();
     };
     let mut pieces: Vec<(String, u32)> = Vec::new();
     each_token(text, |token| {
-        let stem = if token.is_pair {
-            token.word.to_owned()
-        } else {
-            language.stem(token.word)
-        };
-        let word = index_word(&stem, language, token.is_pair);
+        let stem = stem_of(token.word, token.is_bigram, language);
+        let term = index_term(&stem, language, token.is_bigram);
         match pieces
             .last_mut()
             .filter(|(_, words)| (*words as usize) < words_max)
         {
             Some((piece, words)) => {
                 piece.push(' ');
-                piece.push_str(&word);
+                piece.push_str(&term);
                 *words += 1;
             }
-            None => pieces.push((word, 1)),
+            None => pieces.push((term, 1)),
         }
     });
     pieces
 }
 
-fn index_word(stem: &str, language: &Language, is_pair: bool) -> String {
+fn index_term(stem: &str, language: &Language, is_bigram: bool) -> String {
     let stem = stem
-        .get(..stem.floor_char_boundary(INDEX_WORD_BYTES))
+        .get(..stem.floor_char_boundary(INDEX_TERM_BYTES))
         .unwrap_or(stem);
-    if is_pair {
+    if is_bigram {
         stem.to_owned()
     } else {
         format!("{}:{stem}", language.code())
     }
 }
 
-/// Returns the language of a text, as its beginning tells.
+fn stem_of(word: &str, is_bigram: bool, language: &Language) -> String {
+    if is_bigram {
+        word.to_owned()
+    } else {
+        language.stem(word)
+    }
+}
+
+/// Detects the language of a text from its beginning.
 fn language_of(text: &str) -> Option<&'static Language> {
-    let mut tally = Tally::default();
+    let mut tally = LanguageTally::default();
     let sample = text
         .get(..text.floor_char_boundary(SAMPLE_BYTES))
         .unwrap_or(text);
-    each_token(sample, |token| tally.see(token.word));
-    tally.language().or_else(Language::usual)
+    each_token(sample, |token| tally.count(token.word));
+    tally.language().or_else(Language::fallback)
 }
 
 #[cfg(test)]
@@ -401,16 +436,16 @@ mod tests {
     use super::*;
 
     fn best(question: &str, texts: &[&str]) -> Vec<usize> {
-        let query = Query::of(&[(question, 1.0)]);
-        let counted: Vec<Counted> = texts.iter().map(|text| query.count(text)).collect();
-        let scores = query.scores(&counted).each;
+        let query = Query::new(&[(question, 1.0)]);
+        let counts: Vec<TermCounts> = texts.iter().map(|text| query.count(text)).collect();
+        let scores = query.score(&counts).values;
         let mut order: Vec<usize> = (0..texts.len()).filter(|at| scores[*at] > 0.0).collect();
         order.sort_by(|one, other| scores[*other].total_cmp(&scores[*one]));
         order
     }
 
     #[test]
-    fn what_fits_best_comes_first() {
+    fn the_best_match_comes_first() {
         let texts = [
             "Anna has a dog and a cat.",
             "Bert went to Munich by train in spring, with all of his friends and with a great deal of luggage.",
@@ -437,15 +472,15 @@ mod tests {
 
     #[test]
     fn words_of_less_weight_decide_where_the_others_do_not() {
-        let query = Query::of(&[("and the car?", 1.0), ("Anna lives in Munich", 0.3)]);
+        let query = Query::new(&[("and the car?", 1.0), ("Anna lives in Munich", 0.3)]);
         let texts = ["Anna has a car", "Bert has a car", "Anna lives in Munich"];
-        let counted: Vec<Counted> = texts.iter().map(|text| query.count(text)).collect();
-        let scores = query.scores(&counted).each;
+        let counts: Vec<TermCounts> = texts.iter().map(|text| query.count(text)).collect();
+        let scores = query.score(&counts).values;
         assert!(scores[0] > scores[1] && scores[2] > 0.0, "{scores:?}");
     }
 
     #[test]
-    fn what_reads_a_text_in_part_finds_what_reads_all_of_it() {
+    fn the_prefilter_loses_no_match() {
         let texts = [
             "The children's café was CLOSED; he went — as always — to the müsli-bar of Łódź, and bought 绿茶 there.",
             "Die Katzen mochten den Öfen nicht, und gingen in die Cafés; der Fußboden war kalt.",
@@ -459,11 +494,11 @@ mod tests {
             "Öfen Cafe Boden",
             "amour breaks",
         ] {
-            let query = Query::of(&[(question, 1.0)]);
+            let query = Query::new(&[(question, 1.0)]);
             for text in texts {
                 let (mut all, mut part) = (Vec::new(), Vec::new());
                 query.each_match(text, |at, word| all.push((at, word)));
-                query.each_match_in_part(text, |at, word| part.push((at, word)));
+                query.each_match_prefiltered(text, |at, word| part.push((at, word)));
                 assert_eq!(all, part, "{question}: {text}");
             }
         }

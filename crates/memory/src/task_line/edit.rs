@@ -1,32 +1,32 @@
-//! Changes of a task's line: other words, another date, completed.
+//! Edits of a task's line: another text, another date, completion.
 
 use std::ops::Range;
 
 use jiff::civil::Date;
 
 use super::field::{Field, Kind, TaskFormat};
-use super::read::{TaskLine, is_space};
-use super::recurrence::{Recurrence, moved};
+use super::parse::{TaskLine, is_space};
+use super::recurrence::{Recurrence, shift};
 
-/// The owner's choices for how the plugin writes tasks.
+/// The owner's settings for how the plugin writes tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Style {
     /// The format for a line that has no field yet.
     pub(crate) format: TaskFormat,
-    /// A text that every task has to have, mostly a tag; empty for none.
+    /// A text that every task must have, mostly a tag; empty for none.
     pub(crate) global_filter: String,
-    /// A completed task gets the day.
+    /// True if a completed task gets its date.
     pub(crate) done_date: bool,
-    /// A new task gets the day.
+    /// True if a new task gets its date.
     pub(crate) created_date: bool,
-    /// The next occurrence of a task stands below the completed one, not above.
+    /// True if the next occurrence of a task is written below the completed one, not above.
     pub(crate) next_below: bool,
-    /// The next occurrence has no scheduled date if it has another.
+    /// True if the next occurrence gets no scheduled date when it has another.
     pub(crate) drop_scheduled: bool,
 }
 
 impl Default for Style {
-    /// As the plugin is without settings.
+    /// Returns the plugin's defaults.
     fn default() -> Self {
         Self {
             format: TaskFormat::Emoji,
@@ -39,10 +39,10 @@ impl Default for Style {
     }
 }
 
-/// The lines that completing makes of one.
+/// The lines that the completion of a task makes of its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Completion {
-    /// The completed line; `None` if the task says that it is deleted when it is done (`🏁 delete`).
+    /// The completed line; `None` if the task is to be deleted when it is done (`🏁 delete`).
     pub(crate) done: Option<String>,
     /// The line of the next occurrence.
     pub(crate) next: Option<String>,
@@ -67,7 +67,7 @@ impl<'a> Draft<'a> {
         self.changes.push((range, with.into()));
     }
 
-    /// Takes something out, with the white space before it.
+    /// Removes a part, with the white space before it.
     fn remove(&mut self, range: &Range<usize>) {
         let before = self.line.text.get(..range.start).unwrap_or_default();
         // The space after the brackets makes the line a task.
@@ -78,23 +78,23 @@ impl<'a> Draft<'a> {
         self.replace(start..range.end, "");
     }
 
-    /// Gives a field a value, in the field's own format; a new field goes to the end.
+    /// Sets the value of a field, in the field's own format; a new field goes to the end.
     fn set(&mut self, kind: Kind, value: &str, style: &Style) {
         match self.line.field(kind) {
             Some(field) => {
                 let value = kind.value_in(field.format, value);
-                if self.line.part(&field.value) != value {
+                if self.line.slice(&field.value) != value {
                     self.replace(field.value.clone(), value);
                 }
             }
             None => {
                 let format = self.line.format().unwrap_or(style.format);
-                self.replace(self.line.end..self.line.end, kind.written(format, value));
+                self.replace(self.line.end..self.line.end, kind.to_text(format, value));
             }
         }
     }
 
-    /// Takes all fields of a kind out.
+    /// Removes all fields of a kind.
     fn clear(&mut self, kind: Kind) {
         for field in self.line.fields.iter().filter(|field| field.kind == kind) {
             self.remove(&field.range);
@@ -102,7 +102,7 @@ impl<'a> Draft<'a> {
     }
 
     fn finish(mut self) -> String {
-        // Stable: what is added at one place stays in the order in which it was added.
+        // The sort is stable: texts that are inserted at one position stay in their order.
         self.changes
             .sort_by_key(|(range, _)| (range.start, range.end));
         let mut text = String::new();
@@ -120,7 +120,7 @@ impl<'a> Draft<'a> {
 /// Completes a task on a day.
 ///
 /// # Errors
-/// Words, if its recurrence is not one that is carried out.
+/// A message for the user, if its recurrence is not supported.
 pub(crate) fn complete(
     line: &TaskLine<'_>,
     today: Date,
@@ -155,7 +155,7 @@ fn next_occurrence(
     today: Date,
     style: &Style,
 ) -> Result<String, String> {
-    let Some(recurrence) = Recurrence::read(rule) else {
+    let Some(recurrence) = Recurrence::parse(rule) else {
         return Err(format!(
             "it recurs \"{rule}\", and only \"every N days|weeks|months|years\" is carried out here, with or without \"when done\"; complete it in Obsidian, or change the rule"
         ));
@@ -178,6 +178,7 @@ fn next_occurrence(
     let next = recurrence.after(from).ok_or_else(too_far)?;
     let mut draft = Draft::new(line);
     draft.replace(line.status_at..line.status_at + line.status.len_utf8(), " ");
+    // The next occurrence is a task of its own: it is open, and an id must stand once in a vault.
     for kind in [Kind::Done, Kind::Cancelled, Kind::Id, Kind::DependsOn] {
         draft.clear(kind);
     }
@@ -193,7 +194,7 @@ fn next_occurrence(
         let date: Date = text.parse().map_err(|_| no_such_day(text))?;
         draft.set(
             kind,
-            &moved(date, reference, next)
+            &shift(date, reference, next)
                 .ok_or_else(too_far)?
                 .to_string(),
             style,
@@ -204,6 +205,7 @@ fn next_occurrence(
     } else {
         draft.clear(Kind::Created);
     }
+    // A block id must stand once in a note.
     if let Some(link) = &line.block_link {
         draft.remove(link);
     }
@@ -217,19 +219,19 @@ fn no_such_day(text: &str) -> String {
     )
 }
 
-/// A change of a task.
+/// A change of a task's text or due date.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TaskEdit<'a> {
-    /// Other words. Tags belong to them; fields that stand at their end are set, others stay.
+    /// The new text. Tags belong to it; fields at its end are set, others stay.
     pub(crate) words: Option<&'a str>,
-    /// Another day on which it is due, or none.
+    /// The new due date, or none.
     pub(crate) due: Option<Option<Date>>,
 }
 
-/// Changes words and dates of a line, and nothing else of it.
+/// Changes the text and dates of a line, and nothing else of it.
 ///
 /// # Errors
-/// Words, if it cannot be said so.
+/// A message for the user, if the text cannot be that of a task.
 pub(crate) fn edit(
     line: &TaskLine<'_>,
     change: &TaskEdit<'_>,
@@ -241,16 +243,16 @@ pub(crate) fn edit(
         .map(|words| format!("- [ ] {}", words.trim_matches(is_space)));
     let fields;
     if let Some(said) = &said {
-        let new = NewWords::of(said)?;
+        let new = NewText::parse(said)?;
         fields = new
             .fields
             .iter()
-            .map(|field| (field.kind, new.part(&field.value).to_owned()))
+            .map(|field| (field.kind, new.slice(&field.value).to_owned()))
             .collect::<Vec<_>>();
         if let Some(link) = &new.block_link {
-            let text = new.part(link);
+            let text = new.slice(link);
             match &line.block_link {
-                Some(old) if line.part(old) == text => {}
+                Some(old) if line.slice(old) == text => {}
                 Some(old) => draft.replace(old.clone(), text),
                 None => draft.replace(line.end..line.end, format!(" {text}")),
             }
@@ -276,8 +278,8 @@ pub(crate) fn edit(
     Ok(draft.finish())
 }
 
-/// Words that a person or a model gives, with the fields at their end.
-struct NewWords<'a> {
+/// A new text of a task, with the fields at its end.
+struct NewText<'a> {
     line: &'a str,
     words: Range<usize>,
     tags: Vec<Range<usize>>,
@@ -285,13 +287,13 @@ struct NewWords<'a> {
     block_link: Option<Range<usize>>,
 }
 
-impl<'a> NewWords<'a> {
+impl<'a> NewText<'a> {
     /// # Errors
-    /// Words, if they say nothing, or that the task was completed or cancelled.
-    fn of(line: &'a str) -> Result<Self, String> {
-        // Only a date, say: what has no words is no task by itself, but is a change of one.
+    /// A message for the user, if the text is empty, or contains a completion date.
+    fn parse(line: &'a str) -> Result<Self, String> {
+        // Fields alone, such as a date, are no task, but they are a change of one.
         let with_words;
-        let read = match TaskLine::read(line) {
+        let read = match TaskLine::parse(line) {
             Some(read) => Self {
                 line,
                 words: read.words,
@@ -302,7 +304,7 @@ impl<'a> NewWords<'a> {
             None => {
                 let (head, tail) = line.split_at("- [ ] ".len().min(line.len()));
                 with_words = format!("{head}x {tail}");
-                let read = TaskLine::read(&with_words).filter(|read| !read.fields.is_empty());
+                let read = TaskLine::parse(&with_words).filter(|read| !read.fields.is_empty());
                 let read = read.ok_or_else(|| "a task needs words".to_owned())?;
                 let moved = |range: Range<usize>| range.start - 2..range.end - 2;
                 let fields = read.fields.into_iter().map(|field| Field {
@@ -329,7 +331,7 @@ impl<'a> NewWords<'a> {
         Ok(read)
     }
 
-    fn part(&self, range: &Range<usize>) -> &'a str {
+    fn slice(&self, range: &Range<usize>) -> &'a str {
         self.line.get(range.clone()).unwrap_or_default()
     }
 
@@ -338,28 +340,28 @@ impl<'a> NewWords<'a> {
     }
 }
 
-/// Replaces words and tags. A tag that is said again stays where it is.
-fn reword(draft: &mut Draft<'_>, new: &NewWords<'_>, style: &Style) {
+/// Replaces text and tags. A tag that the new text repeats stays in its position.
+fn reword(draft: &mut Draft<'_>, new: &NewText<'_>, style: &Style) {
     let line = draft.line;
-    let mut tags: Vec<&str> = new.tags.iter().map(|tag| new.part(tag)).collect();
+    let mut tags: Vec<&str> = new.tags.iter().map(|tag| new.slice(tag)).collect();
     let mut begins_with_removed = false;
     for old in line.tags.iter().rev() {
-        if tags.last() == Some(&line.part(old)) {
+        if tags.last() == Some(&line.slice(old)) {
             tags.pop();
-        } else if line.part(old) != style.global_filter {
+        } else if line.slice(old) != style.global_filter {
             draft.remove(old);
             begins_with_removed |= old.start == line.words.start;
         }
     }
-    let words = std::iter::once(new.part(&new.words)).filter(|words| !words.is_empty());
+    let words = std::iter::once(new.slice(&new.words)).filter(|words| !words.is_empty());
     let mut words = words.chain(tags).collect::<Vec<_>>().join(" ");
     let filter = style.global_filter.as_str();
-    let had = line.part(&line.words).contains(filter);
+    let had = line.slice(&line.words).contains(filter);
     // Without it the line would be no task any more.
     if !filter.is_empty() && had && !words.contains(filter) {
         words = format!("{filter} {words}").trim_end().to_owned();
     }
-    if words != line.part(&line.words) {
+    if words != line.slice(&line.words) {
         let joins = line.words.is_empty() && !begins_with_removed && !words.is_empty();
         let gap = if joins { " " } else { "" };
         draft.replace(line.words.clone(), format!("{words}{gap}"));
@@ -369,7 +371,7 @@ fn reword(draft: &mut Draft<'_>, new: &NewWords<'_>, style: &Style) {
 /// Returns the line of a new task.
 ///
 /// # Errors
-/// Words, if nothing is said to be done.
+/// A message for the user, if the task has no text.
 pub(crate) fn new_line(description: &str, today: Date, style: &Style) -> Result<String, String> {
     let description = description.trim_matches(is_space);
     if description.is_empty() {
@@ -381,10 +383,10 @@ pub(crate) fn new_line(description: &str, today: Date, style: &Style) -> Result<
     } else {
         format!("- [ ] {filter} {description}")
     };
-    if !NewWords::of(&words)?.has_words() {
+    if !NewText::parse(&words)?.has_words() {
         return Err("a task needs words".to_owned());
     }
-    let line = TaskLine::read(&words).ok_or_else(|| "a task needs words".to_owned())?;
+    let line = TaskLine::parse(&words).ok_or_else(|| "a task needs words".to_owned())?;
     let mut draft = Draft::new(&line);
     if style.created_date && line.field(Kind::Created).is_none() {
         draft.set(Kind::Created, &today.to_string(), style);
@@ -392,14 +394,14 @@ pub(crate) fn new_line(description: &str, today: Date, style: &Style) -> Result<
     Ok(draft.finish())
 }
 
-/// Returns what a list says of a task: its words, tags and fields, without when it was done or
-/// cancelled.
-pub(crate) fn undated(line: &TaskLine<'_>) -> String {
+/// Returns the text of a task with its tags and fields, without the dates of completion and
+/// cancellation.
+pub(crate) fn without_closing_dates(line: &TaskLine<'_>) -> String {
     let mut draft = Draft::new(line);
     draft.clear(Kind::Done);
     draft.clear(Kind::Cancelled);
     let text = draft.finish();
-    TaskLine::read(&text)
+    TaskLine::parse(&text)
         .and_then(|line| line.text.get(line.words.start..line.end).map(str::to_owned))
         .unwrap_or_else(|| line.description())
 }

@@ -12,7 +12,7 @@ pub(crate) enum TaskFormat {
     Dataview,
 }
 
-/// The meaning of a field.
+/// The kind of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Priority,
@@ -28,14 +28,14 @@ pub(crate) enum Kind {
     DependsOn,
 }
 
-/// A field and its places in the line.
+/// A field and its ranges in the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Field {
     pub(crate) kind: Kind,
     pub(crate) format: TaskFormat,
-    /// From its symbol or bracket to its end.
+    /// The whole field, from its symbol or bracket to its end.
     pub(crate) range: Range<usize>,
-    /// Its value; the symbol itself for a priority in emoji.
+    /// The value; the symbol itself for a priority in emoji.
     pub(crate) value: Range<usize>,
 }
 
@@ -48,12 +48,12 @@ const PRIORITIES: [(&str, char); 5] = [
     ("lowest", '⏬'),
 ];
 
-/// A mark that asks for the coloured form of the character before it.
+/// The character that selects the coloured form of an emoji before it.
 const VARIATION_SELECTOR: char = '\u{FE0F}';
 
 impl Kind {
-    /// Returns the emoji it may begin with, the one that is written first. Empty for priorities,
-    /// which have one each.
+    /// Returns the emoji that a field of this kind may begin with; the first is the one that is
+    /// written. Empty for priorities, which have one each.
     fn symbols(self) -> &'static [char] {
         match self {
             Self::Priority => &[],
@@ -70,7 +70,7 @@ impl Kind {
         }
     }
 
-    /// Returns its name in Dataview's format.
+    /// Returns the key in Dataview's format.
     fn key(self) -> &'static str {
         match self {
             Self::Priority => "priority",
@@ -87,7 +87,7 @@ impl Kind {
         }
     }
 
-    /// Returns whether a character can stand in its value or before it.
+    /// Returns true if a character can stand in a value or before it.
     fn may_hold(self, char: char) -> bool {
         let other = match self {
             Self::Priority => return false,
@@ -107,7 +107,7 @@ impl Kind {
         char.is_ascii_alphanumeric() || other.contains(char)
     }
 
-    /// Returns whether a text can be its value.
+    /// Returns true if a text can be a value.
     fn accepts(self, value: &str) -> bool {
         let id = |text: &str| {
             !text.is_empty()
@@ -137,7 +137,7 @@ impl Kind {
         }
     }
 
-    /// Returns the field of this kind that a text ends with.
+    /// Returns the field of this kind at the end of a text.
     pub(crate) fn at_end(self, text: &str) -> Option<Field> {
         let emoji = || {
             self.emoji_at_end(text)
@@ -164,7 +164,7 @@ impl Kind {
             let at = before.len() - symbol.len_utf8();
             return Some((at..text.len(), at..before.len()));
         }
-        // The symbol stands right before whatever a value can be made of.
+        // The symbol stands directly before the longest text that a value can be made of.
         let before = text.trim_end_matches(|char: char| self.may_hold(char));
         let value = text.get(before.len()..)?.trim_start_matches(' ');
         let before = before.strip_suffix(VARIATION_SELECTOR).unwrap_or(before);
@@ -198,8 +198,8 @@ impl Kind {
             .then(|| (at..text.len(), end - value.len()..end))
     }
 
-    /// Returns the field as it is written, with what stands before it.
-    pub(crate) fn written(self, format: TaskFormat, value: &str) -> String {
+    /// Returns the field as it is written, with the space before it.
+    pub(crate) fn to_text(self, format: TaskFormat, value: &str) -> String {
         match (format, self.symbols().first()) {
             (TaskFormat::Emoji, Some(symbol)) => format!(" {symbol} {value}"),
             (TaskFormat::Emoji, None) => format!(" {}", self.value_in(format, value)),
@@ -210,7 +210,7 @@ impl Kind {
         }
     }
 
-    /// Returns a value in the words of a format: only those of priorities differ.
+    /// Returns a value as a format writes it: only priorities differ.
     pub(crate) fn value_in(self, format: TaskFormat, value: &str) -> String {
         let priority = PRIORITIES
             .iter()
@@ -225,7 +225,7 @@ impl Kind {
     }
 }
 
-/// Returns whether a text has the form `2026-11-30`; it need not be a day that exists.
+/// Returns true if a text has the form `2026-11-30`; the day need not exist.
 fn is_date(text: &str) -> bool {
     text.len() == 10
         && text.bytes().enumerate().all(|(at, byte)| match at {

@@ -1,14 +1,14 @@
-//! `every 2 weeks when done`: the rules that are carried out, and the days they lead to.
+//! The supported rules of recurrence, `every 2 weeks when done`, and the days they lead to.
 
 use jiff::civil::Date;
 use jiff::{Span, ToSpan};
 
-/// A rule that is carried out: every so many days, weeks, months or years.
+/// A supported rule: every so many days, weeks, months or years.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Recurrence {
     count: u32,
     unit: Unit,
-    /// It counts from the day of completion, not from the task's own date.
+    /// True if it counts from the day of completion, not from the task's own date.
     pub(crate) when_done: bool,
 }
 
@@ -21,8 +21,8 @@ enum Unit {
 }
 
 impl Recurrence {
-    /// Reads a rule; `None` for every other than `every [N] day|week|month|year[s] [when done]`.
-    pub(crate) fn read(text: &str) -> Option<Self> {
+    /// Parses a rule; `None` for every other than `every [N] day|week|month|year[s] [when done]`.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.to_ascii_lowercase();
         let mut words: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
         let when_done = words.ends_with(&["when", "done"]);
@@ -48,8 +48,8 @@ impl Recurrence {
         })
     }
 
-    /// Returns the day after so many units. A month or year in which that day does not exist gives
-    /// its last day. `None` beyond the year 9999.
+    /// Returns the day after one period. In a month or year in which that day does not exist it is
+    /// the last day. `None` beyond the year 9999.
     pub(crate) fn after(self, day: Date) -> Option<Date> {
         let count = i32::try_from(self.count).ok()?;
         let span: Option<Span> = match self.unit {
@@ -62,8 +62,8 @@ impl Recurrence {
     }
 }
 
-/// Returns a day that stands as far from `next` as `date` does from `reference`.
-pub(crate) fn moved(date: Date, reference: Date, next: Date) -> Option<Date> {
+/// Returns the day that is as far from `next` as `date` is from `reference`.
+pub(crate) fn shift(date: Date, reference: Date, next: Date) -> Option<Date> {
     let days = reference.until(date).ok()?.get_days();
     next.checked_add(days.days()).ok()
 }

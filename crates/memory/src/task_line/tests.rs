@@ -9,23 +9,23 @@ fn style() -> Style {
 
 /// Words, tags and fields of a line, as `words|tag tag|kind=value kind=value|^link`.
 fn read(line: &str) -> String {
-    let Some(line) = TaskLine::read(line) else {
+    let Some(line) = TaskLine::parse(line) else {
         return "none".to_owned();
     };
-    let tags: Vec<&str> = line.tags.iter().map(|tag| line.part(tag)).collect();
+    let tags: Vec<&str> = line.tags.iter().map(|tag| line.slice(tag)).collect();
     let fields: Vec<String> = line
         .fields
         .iter()
-        .map(|field| format!("{:?}={}", field.kind, line.part(&field.value)))
+        .map(|field| format!("{:?}={}", field.kind, line.slice(&field.value)))
         .collect();
     let link = line
         .block_link
         .as_ref()
-        .map(|link| line.part(link))
+        .map(|link| line.slice(link))
         .unwrap_or_default();
     format!(
         "{}|{}|{}|{link}",
-        line.part(&line.words),
+        line.slice(&line.words),
         tags.join(" "),
         fields.join(" ")
     )
@@ -177,14 +177,18 @@ fn a_line_of_marks_is_read_in_bounded_time() {
         ">",
     ] {
         let line = format!("- [ ] {}", mark.repeat(1_000_000 / mark.len()));
-        let _ = TaskLine::read(&line);
-        let _ = TaskLine::read(&mark.repeat(1_000_000 / mark.len()));
+        let _ = TaskLine::parse(&line);
+        let _ = TaskLine::parse(&mark.repeat(1_000_000 / mark.len()));
     }
 }
 
 fn done(line: &str) -> (String, Option<String>) {
-    let Completion { done, next } =
-        complete(&TaskLine::read(line).unwrap(), date(2026, 11, 27), &style()).unwrap();
+    let Completion { done, next } = complete(
+        &TaskLine::parse(line).unwrap(),
+        date(2026, 11, 27),
+        &style(),
+    )
+    .unwrap();
     (done.unwrap_or_else(|| "gone".to_owned()), next)
 }
 
@@ -225,7 +229,7 @@ fn completing_changes_the_status_and_adds_the_day_in_the_lines_own_format() {
         format: TaskFormat::Dataview,
         ..style()
     };
-    let line = TaskLine::read("- [ ] a").unwrap();
+    let line = TaskLine::parse("- [ ] a").unwrap();
     assert_eq!(
         complete(&line, date(2026, 11, 27), &undated)
             .unwrap()
@@ -304,7 +308,7 @@ fn a_recurring_task_has_a_next_one_with_its_dates_moved() {
             Some("- [ ] a 🔁 every day 🏁 delete".to_owned())
         )
     );
-    let line = TaskLine::read("- [ ] a 🔁 every day ⏳ 2026-11-28 📅 2026-11-30").unwrap();
+    let line = TaskLine::parse("- [ ] a 🔁 every day ⏳ 2026-11-28 📅 2026-11-30").unwrap();
     let other = Style {
         drop_scheduled: true,
         created_date: true,
@@ -340,14 +344,14 @@ fn another_recurrence_is_refused_with_words() {
     ] {
         let line = format!("- [ ] a 🔁 {rule} 📅 2026-11-30");
         let refusal = complete(
-            &TaskLine::read(&line).unwrap(),
+            &TaskLine::parse(&line).unwrap(),
             date(2026, 11, 27),
             &style(),
         )
         .unwrap_err();
         assert!(refusal.contains(rule), "{rule}: {refusal}");
     }
-    let line = TaskLine::read("- [ ] a 🔁 every day 📅 2026-02-31").unwrap();
+    let line = TaskLine::parse("- [ ] a 🔁 every day 📅 2026-02-31").unwrap();
     assert!(
         complete(&line, date(2026, 11, 27), &style())
             .unwrap_err()
@@ -360,7 +364,7 @@ fn reworded(line: &str, words: &str) -> String {
         words: Some(words),
         due: None,
     };
-    edit(&TaskLine::read(line).unwrap(), &change, &style()).unwrap_or_else(|refusal| refusal)
+    edit(&TaskLine::parse(line).unwrap(), &change, &style()).unwrap_or_else(|refusal| refusal)
 }
 
 #[test]
@@ -436,7 +440,7 @@ fn other_words_leave_the_fields_alone() {
             due: None,
         };
         assert_eq!(
-            edit(&TaskLine::read(line).unwrap(), &change, &filtered).unwrap(),
+            edit(&TaskLine::parse(line).unwrap(), &change, &filtered).unwrap(),
             expected
         );
     }
@@ -470,7 +474,7 @@ fn the_due_day_is_set_changed_and_taken_out() {
             due: Some(due),
         };
         assert_eq!(
-            edit(&TaskLine::read(line).unwrap(), &change, &style()).unwrap(),
+            edit(&TaskLine::parse(line).unwrap(), &change, &style()).unwrap(),
             expected,
             "{line:?}"
         );
@@ -502,7 +506,7 @@ fn a_new_task_is_written_as_the_owner_writes_them() {
         assert!(new_line(words, today, &style()).is_err(), "{words:?}");
     }
     assert_eq!(
-        TaskLine::read("- [ ] a 📅 2026-02-31")
+        TaskLine::parse("- [ ] a 📅 2026-02-31")
             .unwrap()
             .date(Kind::Due),
         None

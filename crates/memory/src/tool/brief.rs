@@ -1,140 +1,83 @@
-//! The tools for a model that cannot be trusted with free tool calls: few, each with one argument,
-//! which is what the person said.
+//! The tools for a model that cannot be trusted with free tool calls: few of them, each with one
+//! argument, which holds the user's own words.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use adjutant_core::{
-    Annotations, Arguments, BoxFuture, Prepared, Probe, Tool, ToolContext, ToolDefinition,
-    ToolError,
-};
+use adjutant_core::{Annotations, Tool, ToolContext, ToolDefinition, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{definition, forget, read, reads, remember, write_daily_note, writes};
+use super::operation::{Operation, brief_tool, definition, deletes, reads, tool, writes};
+use super::{forget, remember, write_daily_note};
 use crate::rank::Query;
-use crate::{KeyFact, Memories, Memory, MemoryError, Place, Recollection};
+use crate::{KeyFact, Memories, Memory, MemoryError, RecallHit, RecallSource};
 
-/// The most that is shown as the answer to a question.
+/// Number of results that a question is answered with.
 const FOUND_MAX: usize = 5;
-/// Words that ask for something, and not for what.
-const ASKS: &str = "about do everything is know me remember tell what who you";
-/// The part of the best score that anything else has to have to be shown beside it.
-const BESIDE: f64 = 0.5;
-/// Characters that are shown of each at most.
+/// Words of a question that do not name what is asked for. A question of these and the user's name
+/// alone asks for all facts.
+const QUESTION_WORDS: &str = "about do everything is know me remember tell what who you";
+/// Share of the best score from which another result is shown beside the best.
+const SCORE_SHARE_MIN: f64 = 0.5;
+/// Characters of one result.
 const TEXT_CHARS_MAX: usize = 400;
-/// Facts that are shown of all.
+/// Number of facts that are shown if all are asked for.
 const LISTED_MAX: usize = 20;
 
 /// Returns `remember`, `recall`, `write_daily_note` and `forget` over one memory, for a model that
-/// cannot be trusted with free tool calls: their words are the person's own, and their results are
-/// said to the person as they are. `owner`: what the person is called; a question about them is
-/// about all facts. They refuse every user but the memory's owner.
+/// cannot be trusted with free tool calls. Their arguments are the user's own words, and their
+/// results are shown to the user as they are. `owner`: the user's name; a question about them alone
+/// asks for all facts. They refuse every user but the memory's owner.
 #[must_use]
 pub fn brief_tools(memory: &Memory, owner: Option<&str>) -> Vec<Arc<dyn Tool>> {
-    let destroys = Annotations {
-        destructive: true,
-        ..writes()
-    };
-    let one =
-        |tool: Arc<dyn Tool>, name, description, argument: &str, annotations| -> Arc<dyn Tool> {
-            let properties = json!({ argument: { "type": "string", "minLength": 1 } });
-            let definition = definition(name, description, properties, &[argument], annotations);
-            Arc::new(Brief { tool, definition })
-        };
-    let memories = Memories::of_one(memory.clone());
+    let memories = || Memories::single(memory.clone());
     let mut tools = vec![
-        one(
-            Arc::new(remember::Remember::new(&memories)),
-            "remember",
-            "Keep a fact that the user states about themselves or wants kept",
-            "fact",
-            writes(),
+        brief_tool(
+            remember::Remember(memories()),
+            one_argument(
+                "remember",
+                "Keep a fact that the user states about themselves or wants kept",
+                "fact",
+                writes(),
+            ),
         ),
-        Arc::new(Recall::new(memory, owner)),
+        tool(Recall {
+            memory: memory.clone(),
+            owner: owner.map(str::to_lowercase),
+        }),
     ];
     if let Some(notes) = memory.notes() {
-        tools.push(one(
-            Arc::new(write_daily_note::WriteDailyNote::new(&notes)),
-            "write_daily_note",
-            "Write an entry into the user's diary of today",
-            "activity",
-            writes(),
+        tools.push(brief_tool(
+            write_daily_note::WriteDailyNote(notes),
+            one_argument(
+                "write_daily_note",
+                "Write an entry into the user's diary of today",
+                "activity",
+                writes(),
+            ),
         ));
     }
-    tools.push(one(
-        Arc::new(forget::Forget::new(&memories)),
-        "forget",
-        "Forget a fact",
-        "fact",
-        destroys,
+    tools.push(brief_tool(
+        forget::Forget(memories()),
+        one_argument("forget", "Forget a fact", "fact", deletes()),
     ));
     tools
 }
 
-/// A tool with a definition of its own, which takes less than the tool does.
-struct Brief {
-    tool: Arc<dyn Tool>,
-    definition: ToolDefinition,
+fn one_argument(
+    name: &str,
+    description: &str,
+    argument: &str,
+    annotations: Annotations,
+) -> ToolDefinition {
+    let properties = json!({ argument: { "type": "string", "minLength": 1 } });
+    definition(name, description, properties, &[argument], annotations)
 }
 
-impl Tool for Brief {
-    fn definition(&self) -> &ToolDefinition {
-        &self.definition
-    }
-
-    fn title(&self) -> Option<&str> {
-        self.tool.title()
-    }
-
-    fn prepare<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Arguments,
-    ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
-        self.tool.prepare(context, arguments)
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Arguments,
-    ) -> BoxFuture<'a, Result<Value, ToolError>> {
-        self.tool.call(context, arguments)
-    }
-
-    /// Also what the model would be told to ask: this one is not asked again.
-    fn describe(&self, arguments: &Arguments, data: &Value) -> Option<String> {
-        let words = self.tool.describe(arguments, data)?;
-        let beside = data
-            .get("beside")
-            .and_then(|beside| beside.get("fact"))
-            .and_then(Value::as_str);
-        Some(match beside {
-            Some(beside) => format!(
-                "{words}\nI know “{beside}” too, and both can hardly be true: forget the one that is wrong."
-            ),
-            None => words,
-        })
-    }
-
-    fn probe<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: &'a Arguments,
-    ) -> BoxFuture<'a, Probe> {
-        self.tool.probe(context, arguments)
-    }
-
-    fn timeout(&self) -> Option<Duration> {
-        self.tool.timeout()
-    }
-}
-
-/// Says what is known that fits a question best.
+/// Answers a question with the facts, notes and conversations that fit it best.
 struct Recall {
-    definition: ToolDefinition,
     memory: Memory,
+    /// The user's name, in lower case.
     owner: Option<String>,
 }
 
@@ -146,22 +89,7 @@ struct Args {
 }
 
 impl Recall {
-    fn new(memory: &Memory, owner: Option<&str>) -> Self {
-        let definition = definition(
-            "recall",
-            "Look up what the user told before or has in notes; without a query, all facts",
-            json!({ "query": { "type": "string", "minLength": 1 } }),
-            &[],
-            reads(),
-        );
-        Self {
-            definition,
-            memory: memory.clone(),
-            owner: owner.map(str::to_lowercase),
-        }
-    }
-
-    /// Returns whether nothing but the person is asked for.
+    /// Returns true if a question asks for the user and nothing else.
     fn is_about_owner(&self, query: &str) -> bool {
         let words = query.to_lowercase();
         let words = words
@@ -170,17 +98,18 @@ impl Recall {
         self.owner.as_deref().is_some_and(|owner| {
             let mut others = words.clone().filter(|word| *word != owner);
             words.clone().any(|word| word == owner)
-                && others.all(|word| ASKS.split_whitespace().any(|asks| asks == word))
+                && others.all(|word| QUESTION_WORDS.split(' ').any(|known| known == word))
         })
     }
 
-    async fn all(&self) -> Result<Value, MemoryError> {
+    async fn all_facts(&self) -> Result<Value, MemoryError> {
         let mut facts = self.memory.facts().list().await?;
         let known = facts.len();
+        // Of one day the last is the newest; the sort is stable.
         facts.reverse();
         facts.sort_by_key(|fact| std::cmp::Reverse(fact.created));
         facts.truncate(LISTED_MAX);
-        let facts: Vec<String> = facts.iter().map(line_of_fact).collect();
+        let facts: Vec<String> = facts.iter().map(fact_line).collect();
         let message = match (known, facts.len()) {
             (0, _) => "Nothing is kept yet. Tell me what to remember.".to_owned(),
             (known, shown) if known > shown => {
@@ -191,88 +120,77 @@ impl Recall {
         Ok(json!({ "message": message, "facts": known }))
     }
 
-    async fn fitting(&self, query: &str, context: &ToolContext) -> Result<Value, MemoryError> {
-        let mut found = self
-            .memory
-            .recall(query, None, Some(context.conversation))
-            .await?;
-        // What was said in conversations has the question itself in it, more often than the answer.
-        if found.iter().any(|found| found.from != Place::Conversations) {
-            found.retain(|found| found.from != Place::Conversations);
+    async fn best_hits(&self, query: &str, context: &ToolContext) -> Result<Value, MemoryError> {
+        let current = Some(context.conversation);
+        let mut found = self.memory.recall(query, None, current).await?;
+        // Past conversations contain the question itself more often than its answer.
+        if (found.iter()).any(|hit| hit.from != RecallSource::Conversations) {
+            found.retain(|hit| hit.from != RecallSource::Conversations);
         }
         let best = found.first().map_or(0.0, |best| best.score);
-        found.retain(|other| other.score >= best * BESIDE);
+        found.retain(|other| other.score >= best * SCORE_SHARE_MIN);
         found.truncate(FOUND_MAX);
-        let asked = Query::of(&[(query, 1.0)]);
-        let answers = found.iter().any(|found| asked.has_most_in(&found.text));
-        let lines: Vec<String> = found.iter().map(line).collect();
-        let message = match (lines.is_empty(), answers) {
+        let asked = Query::new(&[(query, 1.0)]);
+        let is_answered = found.iter().any(|hit| asked.has_most_in(&hit.text));
+        let lines: Vec<String> = found.iter().map(hit_line).collect();
+        let lines = lines.join("\n");
+        let message = match (found.is_empty(), is_answered) {
             (true, _) => "I do not know that: nothing was told to me, and no note fits.".to_owned(),
-            (false, true) => lines.join("\n"),
-            (false, false) => format!(
-                "I do not know exactly that. What fits best:\n{}",
-                lines.join("\n")
-            ),
+            (false, true) => lines,
+            (false, false) => format!("I do not know exactly that. What fits best:\n{lines}"),
         };
         Ok(json!({ "message": message, "found": found }))
     }
 }
 
-impl Tool for Recall {
-    fn definition(&self) -> &ToolDefinition {
-        &self.definition
+impl Operation for Recall {
+    type Args = Args;
+
+    fn definition(&self) -> ToolDefinition {
+        definition(
+            "recall",
+            "Look up what the user told before or has in notes; without a query, all facts",
+            json!({ "query": { "type": "string", "minLength": 1 } }),
+            &[],
+            reads(),
+        )
     }
 
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Arguments,
-    ) -> BoxFuture<'a, Result<Value, ToolError>> {
-        Box::pin(async move {
-            let args: Args = read(arguments)?;
-            if context.user != *self.memory.owner() {
-                return Err(MemoryError::NotYours.into());
-            }
-            let query = args.query.unwrap_or_default();
-            let asked = Query::of(&[(&*query, 1.0)]);
-            Ok(if asked.is_empty() || self.is_about_owner(&query) {
-                self.all().await?
-            } else {
-                self.fitting(&query, context).await?
-            })
+    async fn call(&self, context: &ToolContext, args: Args) -> Result<Value, ToolError> {
+        if context.user != *self.memory.owner() {
+            return Err(MemoryError::NotYours.into());
+        }
+        let query = args.query.unwrap_or_default();
+        let asks_for_all = Query::new(&[(&*query, 1.0)]).is_empty() || self.is_about_owner(&query);
+        Ok(match asks_for_all {
+            true => self.all_facts().await?,
+            false => self.best_hits(&query, context).await?,
         })
-    }
-
-    fn describe(&self, _arguments: &Arguments, data: &Value) -> Option<String> {
-        super::message(data)
     }
 }
 
-fn line_of_fact(fact: &KeyFact) -> String {
+fn fact_line(fact: &KeyFact) -> String {
     match fact.created {
         Some(date) => format!("- {} ({date})", fact.content),
         None => format!("- {}", fact.content),
     }
 }
 
-/// Returns what was found, and where it is from.
-fn line(found: &Recollection) -> String {
-    let line = found.text.split_whitespace().collect::<Vec<_>>().join(" ");
+/// Returns a result on one line, with its source.
+fn hit_line(hit: &RecallHit) -> String {
+    let line = hit.text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut text: String = line.chars().take(TEXT_CHARS_MAX).collect();
     if text.len() < line.len() {
         text.push('…');
     }
-    let heading = found
-        .heading
-        .as_deref()
-        .map(|heading| format!("#{heading}"))
-        .unwrap_or_default();
-    let source = match (found.from, found.date) {
-        (Place::Facts, Some(date)) => date.to_string(),
-        (Place::Facts, None) => return format!("- {text}"),
-        (Place::Notes, _) => format!("note {}{heading}", found.source),
-        (Place::Conversations, Some(date)) => format!("said on {date}"),
-        (Place::Conversations, None) => "said before".to_owned(),
+    let heading = hit.heading.as_deref();
+    let heading = heading.map_or(String::new(), |heading| format!("#{heading}"));
+    let source = match (hit.from, hit.date) {
+        (RecallSource::Facts, Some(date)) => date.to_string(),
+        (RecallSource::Facts, None) => return format!("- {text}"),
+        (RecallSource::Notes, _) => format!("note {}{heading}", hit.source),
+        (RecallSource::Conversations, Some(date)) => format!("said on {date}"),
+        (RecallSource::Conversations, None) => "said before".to_owned(),
     };
     format!("- {text} ({source})")
 }

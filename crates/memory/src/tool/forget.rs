@@ -1,33 +1,26 @@
-//! `forget`.
+//! The tool `forget`.
 
-use adjutant_core::{
-    Annotations, Arguments, BoxFuture, Prepared, Tool, ToolContext, ToolDefinition, ToolError,
-};
+use adjutant_core::{Arguments, Prepared, ToolContext, ToolDefinition, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{definition, message, read, with_message, writes};
+use super::operation::{Operation, definition, deletes, parse, with_message};
 use crate::{Cause, Memories, MemoryError};
 
-/// Forgets a fact, after the person said yes.
-pub(super) struct Forget {
-    definition: ToolDefinition,
-    memories: Memories,
-}
+/// Forgets a fact, after confirmation.
+pub(super) struct Forget(pub(super) Memories);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Args {
+pub(super) struct Args {
     fact: String,
 }
 
-impl Forget {
-    pub(super) fn new(memories: &Memories) -> Self {
-        let annotations = Annotations {
-            destructive: true,
-            ..writes()
-        };
-        let definition = definition(
+impl Operation for Forget {
+    type Args = Args;
+
+    fn definition(&self) -> ToolDefinition {
+        definition(
             "forget",
             "Forget one fact about the user that you were told. Use when the user asks to forget it. The user is asked first.",
             json!({
@@ -38,70 +31,38 @@ impl Forget {
                 },
             }),
             &["fact"],
-            annotations,
-        );
-        Self {
-            definition,
-            memories: memories.clone(),
-        }
-    }
-}
-
-impl Tool for Forget {
-    fn definition(&self) -> &ToolDefinition {
-        &self.definition
+            deletes(),
+        )
     }
 
-    fn prepare<'a>(
-        &'a self,
-        context: &'a ToolContext,
+    async fn prepare(
+        &self,
+        context: &ToolContext,
         arguments: Arguments,
-    ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
-        Box::pin(async move {
-            let args: Args = read(arguments)?;
-            let memory = self
-                .memories
-                .of(&context.user)
-                .ok_or(MemoryError::NotYours)?;
-            // What is asked is what is done, whatever is remembered meanwhile.
-            let facts = memory.facts();
-            let fact = match facts.find(&args.fact).await {
-                // The person says whether it is the one.
-                Err(error @ MemoryError::NoSuchFact { .. }) => {
-                    facts.nearest(&args.fact).await?.ok_or(error)?
-                }
-                found => found?,
-            };
-            let preview = Some(format!("Forget “{}”?", fact.content));
-            let arguments = json!({ "fact": fact.content })
-                .as_object()
-                .cloned()
-                .unwrap_or_default();
-            Ok(Prepared::Ready { arguments, preview })
-        })
+    ) -> Result<Prepared, ToolError> {
+        let args: Args = parse(arguments)?;
+        let facts = self.0.require(&context.user)?.facts();
+        let fact = match facts.find(&args.fact).await {
+            // A near match is safe: the user sees it in the confirmation.
+            Err(error @ MemoryError::NoSuchFact { .. }) => {
+                facts.nearest(&args.fact).await?.ok_or(error)?
+            }
+            found => found?,
+        };
+        let preview = Some(format!("Forget “{}”?", fact.content));
+        // The call gets the whole text: the fact that was confirmed is the one that is forgotten,
+        // even if another that matches is remembered meanwhile.
+        let arguments = json!({ "fact": fact.content })
+            .as_object()
+            .cloned()
+            .unwrap_or_default();
+        Ok(Prepared::Ready { arguments, preview })
     }
 
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Arguments,
-    ) -> BoxFuture<'a, Result<Value, ToolError>> {
-        Box::pin(async move {
-            let args: Args = read(arguments)?;
-            let memory = self
-                .memories
-                .of(&context.user)
-                .ok_or(MemoryError::NotYours)?;
-            let change = memory
-                .facts()
-                .forget(&args.fact, &Cause::call(context))
-                .await?;
-            let words = change.words();
-            Ok(with_message(change, words))
-        })
-    }
-
-    fn describe(&self, _arguments: &Arguments, data: &Value) -> Option<String> {
-        message(data)
+    async fn call(&self, context: &ToolContext, args: Args) -> Result<Value, ToolError> {
+        let facts = self.0.require(&context.user)?.facts();
+        let change = facts.forget(&args.fact, &Cause::call(context)).await?;
+        let message = change.message();
+        Ok(with_message(change, message))
     }
 }

@@ -1,21 +1,19 @@
-//! `list_notes`.
+//! The tool `list_notes`.
 
-use adjutant_core::{Arguments, BoxFuture, Tool, ToolContext, ToolDefinition, ToolError};
+use adjutant_core::{ToolContext, ToolDefinition, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{LIMIT, definition, folder_property, limit_property, read, reads, tag_property};
-use crate::{Filter, Notes};
+use super::operation::{Operation, definition, reads};
+use super::{NOTES_SHOWN, folder_property, limit_property, tag_property, with_remark};
+use crate::{NoteFilter, Notes};
 
-/// Lists notes.
-pub(super) struct ListNotes {
-    definition: ToolDefinition,
-    notes: Notes,
-}
+/// Lists the notes of a folder or with a tag.
+pub(super) struct ListNotes(pub(super) Notes);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Args {
+pub(super) struct Args {
     #[serde(default)]
     folder: String,
     #[serde(default)]
@@ -24,60 +22,38 @@ struct Args {
     limit: Option<usize>,
 }
 
-impl ListNotes {
-    pub(super) fn new(notes: &Notes) -> Self {
-        let definition = definition(
+impl Operation for ListNotes {
+    type Args = Args;
+
+    fn definition(&self) -> ToolDefinition {
+        definition(
             "list_notes",
             "List the notes of the user's vault, of a folder or with a tag, by path.",
             json!({ "folder": folder_property(), "tag": tag_property(), "limit": limit_property() }),
             &[],
             reads(),
-        );
-        Self {
-            definition,
-            notes: notes.clone(),
-        }
-    }
-}
-
-impl Tool for ListNotes {
-    fn definition(&self) -> &ToolDefinition {
-        &self.definition
+        )
     }
 
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Arguments,
-    ) -> BoxFuture<'a, Result<Value, ToolError>> {
-        Box::pin(async move {
-            let args: Args = read(arguments)?;
-            let notes = self.notes.of(&context.user)?;
-            let limit = args.limit.unwrap_or(LIMIT);
-            let filter = Filter {
-                folder: args.folder,
-                tag: args.tag,
-                limit,
-                ..Filter::default()
-            };
-            Ok(json!(notes.list(&filter).await?))
-        })
+    async fn call(&self, context: &ToolContext, args: Args) -> Result<Value, ToolError> {
+        let notes = self.0.for_owner(&context.user)?;
+        let filter = NoteFilter {
+            folder: args.folder,
+            tag: args.tag,
+            limit: args.limit.unwrap_or(NOTES_SHOWN),
+            ..NoteFilter::default()
+        };
+        Ok(json!(notes.list(&filter).await?))
     }
 
-    fn describe(&self, _arguments: &Arguments, data: &Value) -> Option<String> {
+    fn describe(data: &Value) -> Option<String> {
         let notes = data.get("notes")?.as_array()?;
         if notes.is_empty() {
             return Some("There are no notes.".to_owned());
         }
-        let mut words: Vec<String> = notes
+        let lines = notes
             .iter()
-            .filter_map(|note| Some(format!("- {}", note.get("path")?.as_str()?)))
-            .collect();
-        words.extend(
-            data.get("cut")
-                .and_then(Value::as_str)
-                .map(|cut| format!("({cut})")),
-        );
-        Some(words.join("\n"))
+            .filter_map(|note| Some(format!("- {}", note.get("path")?.as_str()?)));
+        Some(with_remark(lines.collect(), data))
     }
 }

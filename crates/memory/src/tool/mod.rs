@@ -1,11 +1,12 @@
-//! What a model may do with a memory: one file per tool.
+//! The tools over a memory, one file each.
 //!
-//! A model can add and read, and forget a fact after the person said yes. It cannot overwrite or
-//! delete notes, or leave the vault.
+//! A model can remember, read and search, add to notes, and forget a fact after confirmation. It
+//! cannot overwrite or delete notes, or leave the vault.
 
-mod brief;
+mod brief; // fewer and shorter tools, for weak models
 mod forget;
 mod list_notes;
+mod operation; // the parts of `Tool` that all of them share
 mod read_note;
 mod recall;
 mod remember;
@@ -15,131 +16,89 @@ mod write_note;
 
 use std::sync::Arc;
 
-use adjutant_core::{Annotations, Arguments, Tool, ToolDefinition, ToolError};
-use serde::de::DeserializeOwned;
+use adjutant_core::Tool;
 use serde_json::{Value, json};
 
+use self::operation::tool;
+use self::recall::Sources;
 use crate::{DatabaseMemory, Memories, Memory};
-use recall::LooksIn;
 
 pub use brief::brief_tools;
 
-/// All tools over one memory, in the order models see them: those over notes only if it has any.
-/// They refuse every user but the memory's owner.
+/// Number of notes that are shown by default.
+const NOTES_SHOWN: usize = 20;
+
+/// Returns all tools over one memory, in the order models see them; those over notes only if it has
+/// a vault. They refuse every user but the memory's owner.
+///
+/// # Examples
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use adjutant_core::UserId;
+/// use adjutant_memory::memory_tools;
+/// # use adjutant_memory::{InMemoryLedger, Memory, MemoryOptions, Vault};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let (vault, options) = (Vault::open(folder.path())?, MemoryOptions::default());
+/// # let (ledger, clock) = (Arc::new(InMemoryLedger::new()), Arc::new(jiff::Zoned::now));
+/// # let memory = Memory::new(vault, UserId::local(), options, ledger, clock)?;
+/// let tools = memory_tools(&memory);
+/// let names: Vec<&str> = tools.iter().map(|tool| tool.definition().name.as_str()).collect();
+/// assert_eq!(names[..4], ["remember", "recall", "forget", "write_daily_note"]);
+/// # Ok(()) }
+/// ```
 #[must_use]
 pub fn memory_tools(memory: &Memory) -> Vec<Arc<dyn Tool>> {
     let notes = memory.notes();
-    let looks_in = LooksIn {
+    let sources = Sources {
         notes: notes.is_some(),
-        conversations: memory.past().is_some(),
+        conversations: memory.conversations().is_some(),
     };
-    let mut tools = over_facts(&Memories::of_one(memory.clone()), looks_in);
-    if let Some(notes) = &notes {
-        tools.push(Arc::new(write_daily_note::WriteDailyNote::new(notes)));
-        tools.push(Arc::new(write_note::WriteNote::new(notes)));
-        tools.push(Arc::new(read_note::ReadNote::new(notes)));
-        tools.push(Arc::new(search_notes::SearchNotes::new(notes)));
-        tools.push(Arc::new(list_notes::ListNotes::new(notes)));
+    let mut tools = tools_over_facts(&Memories::single(memory.clone()), sources);
+    if let Some(notes) = notes {
+        tools.push(tool(write_daily_note::WriteDailyNote(notes.clone())));
+        tools.push(tool(write_note::WriteNote(notes.clone())));
+        tools.push(tool(read_note::ReadNote(notes.clone())));
+        tools.push(tool(search_notes::SearchNotes(notes.clone())));
+        tools.push(tool(list_notes::ListNotes(notes)));
     }
     tools
 }
 
-/// The tools over the facts of a database. Each works in the memory of whoever asks, whatever a
-/// model says.
+/// Returns the tools over the facts of a database. Each works in the memory of the user whose turn
+/// runs; no argument of a model can name another.
 #[must_use]
 pub fn fact_tools(memory: &DatabaseMemory) -> Vec<Arc<dyn Tool>> {
-    let looks_in = LooksIn {
+    let sources = Sources {
         notes: false,
         conversations: memory.has_conversations(),
     };
-    over_facts(&Memories::default().with_others(memory.clone()), looks_in)
+    tools_over_facts(&Memories::default().with_others(memory.clone()), sources)
 }
 
-fn over_facts(memories: &Memories, looks_in: LooksIn) -> Vec<Arc<dyn Tool>> {
+fn tools_over_facts(memories: &Memories, sources: Sources) -> Vec<Arc<dyn Tool>> {
+    let memories = || memories.clone();
     vec![
-        Arc::new(remember::Remember::new(memories)),
-        Arc::new(recall::Recall::new(memories, looks_in)),
-        Arc::new(forget::Forget::new(memories)),
+        tool(remember::Remember(memories())),
+        tool(recall::Recall {
+            memories: memories(),
+            sources,
+        }),
+        tool(forget::Forget(memories())),
     ]
 }
 
-/// Those of [`memory_tools`] that change nothing: for a conversation that is to leave no trace.
+/// Returns those of [`memory_tools`] that change nothing: for a conversation that must leave no
+/// trace.
 #[must_use]
 pub fn reading_tools(memory: &Memory) -> Vec<Arc<dyn Tool>> {
-    memory_tools(memory)
-        .into_iter()
-        .filter(|tool| tool.definition().annotations.read_only)
-        .collect()
+    let mut tools = memory_tools(memory);
+    tools.retain(|tool| tool.definition().annotations.read_only);
+    tools
 }
 
-/// Changes something in the vault and nowhere else, and absorbs a repeat of the same call.
-fn writes() -> Annotations {
-    Annotations {
-        keyed: true,
-        closed_world: true,
-        ..Annotations::default()
-    }
-}
-
-/// Changes nothing.
-fn reads() -> Annotations {
-    Annotations {
-        read_only: true,
-        idempotent: true,
-        closed_world: true,
-        ..Annotations::default()
-    }
-}
-
-fn definition(
-    name: &str,
-    description: &str,
-    properties: Value,
-    required: &[&str],
-    annotations: Annotations,
-) -> ToolDefinition {
-    let mut parameters = json!({ "type": "object", "properties": properties });
-    if !required.is_empty() {
-        parameters["required"] = json!(required);
-    }
-    parameters["additionalProperties"] = json!(false);
-    #[expect(
-        clippy::expect_used,
-        reason = "names and descriptions are constants of this folder, tested"
-    )]
-    let definition =
-        ToolDefinition::new(name, description, parameters).expect("a valid definition");
-    definition.annotated(annotations)
-}
-
-/// Reads the arguments; the error names the place that does not fit.
-fn read<T: DeserializeOwned>(arguments: Arguments) -> Result<T, ToolError> {
-    serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
-        let path = error.path().to_string();
-        let place = if path == "." {
-            "the arguments"
-        } else {
-            path.as_str()
-        };
-        ToolError::invalid(format!("{place}: {}", error.inner()))
-    })
-}
-
-/// The data of a write, with its words for the person.
-fn with_message(data: impl serde::Serialize, message: String) -> Value {
-    let mut data = json!(data);
-    data["message"] = json!(message);
-    data
-}
-
-/// The words of [`with_message`].
-fn message(data: &Value) -> Option<String> {
-    data.get("message")
-        .and_then(Value::as_str)
-        .map(str::to_owned)
-}
-
-/// How many notes are shown, as the models' schemas have it.
 fn limit_property() -> Value {
     json!({ "type": "integer", "minimum": 1, "maximum": 100, "description": "How many at most (default 20)" })
 }
@@ -152,5 +111,9 @@ fn tag_property() -> Value {
     json!({ "type": "string", "description": "Only notes with this tag or one below it, such as project or project/x" })
 }
 
-/// How many notes are shown if nobody says.
-const LIMIT: usize = 20;
+/// Adds the remark on what a list leaves out, if it leaves out anything.
+fn with_remark(mut lines: Vec<String>, data: &Value) -> String {
+    let remark = data.get("cut").and_then(Value::as_str);
+    lines.extend(remark.map(|remark| format!("({remark})")));
+    lines.join("\n")
+}

@@ -1,21 +1,18 @@
-//! `remember`.
+//! The tool `remember`.
 
-use adjutant_core::{Arguments, BoxFuture, Prepared, Tool, ToolContext, ToolDefinition, ToolError};
+use adjutant_core::{ToolContext, ToolDefinition, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{definition, message, read, with_message, writes};
-use crate::{Cause, FACT_CHARS_MAX, Memories, MemoryError, NewFact};
+use super::operation::{Operation, definition, with_message, writes};
+use crate::{Cause, FACT_CHARS_MAX, Memories, NewFact};
 
-/// Remembers a fact about the person.
-pub(super) struct Remember {
-    definition: ToolDefinition,
-    memories: Memories,
-}
+/// Remembers a fact about the user, or corrects one.
+pub(super) struct Remember(pub(super) Memories);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Args {
+pub(super) struct Args {
     fact: String,
     #[serde(default)]
     important: bool,
@@ -23,9 +20,13 @@ struct Args {
     corrects: Option<String>,
 }
 
-impl Remember {
-    pub(super) fn new(memories: &Memories) -> Self {
-        let definition = definition(
+impl Operation for Remember {
+    type Args = Args;
+
+    const PREVIEW: Option<fn(&Args) -> String> = Some(|args| format!("Remember “{}”", args.fact));
+
+    fn definition(&self) -> ToolDefinition {
+        definition(
             "remember",
             "Remember one lasting fact about the user for later conversations, or correct one that you were told. Use when \
              the user says something about themselves that will still matter, or asks to remember it. One fact per call.",
@@ -47,74 +48,36 @@ impl Remember {
             }),
             &["fact"],
             writes(),
-        );
-        Self {
-            definition,
-            memories: memories.clone(),
+        )
+    }
+
+    async fn call(&self, context: &ToolContext, args: Args) -> Result<Value, ToolError> {
+        let facts = self.0.require(&context.user)?.facts();
+        // Models send an empty string for an argument that they mean to leave out.
+        let corrects = args
+            .corrects
+            .as_deref()
+            .filter(|which| !which.trim().is_empty());
+        let said = &*context.message;
+        let new = NewFact {
+            words: &args.fact,
+            important: args.important,
+            corrects,
+            said,
+        };
+        let contradicted = match corrects {
+            Some(_) => None,
+            None => facts.contradicted_by(&args.fact, said).await?,
+        };
+        let change = facts.remember(&new, &Cause::call(context)).await?;
+        let message = change.message();
+        let mut data = with_message(change, message);
+        if let Some(contradicted) = contradicted {
+            data["beside"] = json!({ "id": contradicted.id, "fact": contradicted.content });
+            data["note"] = json!(
+                "Both are kept. Ask the user which is true, unless they said so; then call remember with corrects."
+            );
         }
-    }
-}
-
-impl Tool for Remember {
-    fn definition(&self) -> &ToolDefinition {
-        &self.definition
-    }
-
-    fn prepare<'a>(
-        &'a self,
-        _context: &'a ToolContext,
-        arguments: Arguments,
-    ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
-        Box::pin(async move {
-            let args: Args = read(arguments.clone())?;
-            Ok(Prepared::Ready {
-                arguments,
-                preview: Some(format!("Remember “{}”", args.fact)),
-            })
-        })
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Arguments,
-    ) -> BoxFuture<'a, Result<Value, ToolError>> {
-        Box::pin(async move {
-            let args: Args = read(arguments)?;
-            let memory = self
-                .memories
-                .of(&context.user)
-                .ok_or(MemoryError::NotYours)?;
-            let facts = memory.facts();
-            let corrects = args
-                .corrects
-                .as_deref()
-                .filter(|which| !which.trim().is_empty());
-            let said = &*context.message;
-            let new = NewFact {
-                words: &args.fact,
-                important: args.important,
-                corrects,
-                said,
-            };
-            let near = match corrects {
-                Some(_) => None,
-                None => facts.contradicted_by(&args.fact, said).await?,
-            };
-            let change = facts.remember(&new, &Cause::call(context)).await?;
-            let words = change.words();
-            let mut data = with_message(change, words);
-            if let Some(near) = near {
-                data["beside"] = json!({ "id": near.id, "fact": near.content });
-                data["note"] = json!(
-                    "Both are kept. Ask the user which is true, unless they said so; then call remember with corrects."
-                );
-            }
-            Ok(data)
-        })
-    }
-
-    fn describe(&self, _arguments: &Arguments, data: &Value) -> Option<String> {
-        message(data)
+        Ok(data)
     }
 }

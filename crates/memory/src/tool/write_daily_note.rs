@@ -1,29 +1,31 @@
-//! `write_daily_note`.
+//! The tool `write_daily_note`.
 
-use adjutant_core::{Arguments, BoxFuture, Prepared, Tool, ToolContext, ToolDefinition, ToolError};
+use adjutant_core::{ToolContext, ToolDefinition, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{definition, message, read, with_message, writes};
+use super::operation::{Operation, definition, with_message, writes};
 use crate::{Cause, Notes};
 
 /// Adds an entry to today's daily note.
-pub(super) struct WriteDailyNote {
-    definition: ToolDefinition,
-    notes: Notes,
-}
+pub(super) struct WriteDailyNote(pub(super) Notes);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Args {
+pub(super) struct Args {
     activity: String,
     #[serde(default)]
     title: Option<String>,
 }
 
-impl WriteDailyNote {
-    pub(super) fn new(notes: &Notes) -> Self {
-        let definition = definition(
+impl Operation for WriteDailyNote {
+    type Args = Args;
+
+    const PREVIEW: Option<fn(&Args) -> String> =
+        Some(|args| format!("Note today: “{}”", args.activity));
+
+    fn definition(&self) -> ToolDefinition {
+        definition(
             "write_daily_note",
             "Write an entry to today's daily log in Obsidian. The time is added by itself.",
             json!({
@@ -32,50 +34,14 @@ impl WriteDailyNote {
             }),
             &["activity"],
             writes(),
-        );
-        Self {
-            definition,
-            notes: notes.clone(),
-        }
-    }
-}
-
-impl Tool for WriteDailyNote {
-    fn definition(&self) -> &ToolDefinition {
-        &self.definition
+        )
     }
 
-    fn prepare<'a>(
-        &'a self,
-        _context: &'a ToolContext,
-        arguments: Arguments,
-    ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
-        Box::pin(async move {
-            let args: Args = read(arguments.clone())?;
-            Ok(Prepared::Ready {
-                arguments,
-                preview: Some(format!("Note today: “{}”", args.activity)),
-            })
-        })
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Arguments,
-    ) -> BoxFuture<'a, Result<Value, ToolError>> {
-        Box::pin(async move {
-            let args: Args = read(arguments)?;
-            let notes = self.notes.of(&context.user)?;
-            let written = notes
-                .write_daily(&args.activity, args.title.as_deref(), &Cause::call(context))
-                .await?;
-            let words = written.words();
-            Ok(with_message(written, words))
-        })
-    }
-
-    fn describe(&self, _arguments: &Arguments, data: &Value) -> Option<String> {
-        message(data)
+    async fn call(&self, context: &ToolContext, args: Args) -> Result<Value, ToolError> {
+        let notes = self.0.for_owner(&context.user)?;
+        let (title, cause) = (args.title.as_deref(), Cause::call(context));
+        let change = notes.write_daily(&args.activity, title, &cause).await?;
+        let message = change.message();
+        Ok(with_message(change, message))
     }
 }

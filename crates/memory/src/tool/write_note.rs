@@ -1,30 +1,34 @@
-//! `write_note`.
+//! The tool `write_note`.
 
-use adjutant_core::{Arguments, BoxFuture, Prepared, Tool, ToolContext, ToolDefinition, ToolError};
+use adjutant_core::{ToolContext, ToolDefinition, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{definition, message, read, with_message, writes};
+use super::operation::{Operation, definition, with_message, writes};
 use crate::{Cause, Notes, WRITE_CHARS_MAX};
 
-/// Writes a new note, or adds to one.
-pub(super) struct WriteNote {
-    definition: ToolDefinition,
-    notes: Notes,
-}
+/// Writes a new note, or adds to the end of one.
+pub(super) struct WriteNote(pub(super) Notes);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Args {
+pub(super) struct Args {
     note: String,
     content: String,
     #[serde(default)]
     append: bool,
 }
 
-impl WriteNote {
-    pub(super) fn new(notes: &Notes) -> Self {
-        let definition = definition(
+impl Operation for WriteNote {
+    type Args = Args;
+
+    const PREVIEW: Option<fn(&Args) -> String> = Some(|args| {
+        let verb = if args.append { "Add to" } else { "Write" };
+        format!("{verb} the note “{}”", args.note)
+    });
+
+    fn definition(&self) -> ToolDefinition {
+        definition(
             "write_note",
             "Write a new note into the user's vault, or add to the end of a note that exists. Existing text is never \
              changed. For what happened today use write_daily_note.",
@@ -47,56 +51,16 @@ impl WriteNote {
             }),
             &["note", "content"],
             writes(),
-        );
-        Self {
-            definition,
-            notes: notes.clone(),
-        }
-    }
-}
-
-impl Tool for WriteNote {
-    fn definition(&self) -> &ToolDefinition {
-        &self.definition
+        )
     }
 
-    fn prepare<'a>(
-        &'a self,
-        _context: &'a ToolContext,
-        arguments: Arguments,
-    ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
-        Box::pin(async move {
-            let args: Args = read(arguments.clone())?;
-            let what = if args.append { "Add to" } else { "Write" };
-            Ok(Prepared::Ready {
-                arguments,
-                preview: Some(format!("{what} the note “{}”", args.note)),
-            })
-        })
-    }
-
-    fn call<'a>(
-        &'a self,
-        context: &'a ToolContext,
-        arguments: Arguments,
-    ) -> BoxFuture<'a, Result<Value, ToolError>> {
-        Box::pin(async move {
-            let args: Args = read(arguments)?;
-            let notes = self.notes.of(&context.user)?;
-            let written = notes
-                .write(
-                    &args.note,
-                    &args.content,
-                    args.append,
-                    &Cause::call(context),
-                )
-                .await?;
-            let words = written.words();
-            Ok(with_message(written, words))
-        })
-    }
-
-    fn describe(&self, _arguments: &Arguments, data: &Value) -> Option<String> {
-        message(data)
+    async fn call(&self, context: &ToolContext, args: Args) -> Result<Value, ToolError> {
+        let notes = self.0.for_owner(&context.user)?;
+        let cause = Cause::call(context);
+        let change = notes
+            .write(&args.note, &args.content, args.append, &cause)
+            .await?;
+        let message = change.message();
+        Ok(with_message(change, message))
     }
 }

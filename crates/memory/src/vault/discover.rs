@@ -1,4 +1,4 @@
-//! Places of vaults: in Obsidian's own list, in iCloud, and below the home folder.
+//! Discovery of Obsidian vaults: in Obsidian's own list, in iCloud, and below the home folder.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-/// How deep below the home folder is looked.
+/// Levels of folders below the home folder that are searched.
 const DEPTH_MAX: usize = 4;
-/// How many folders are opened at most.
+/// Number of folders that are opened below the home folder.
 const FOLDERS_MAX: usize = 5_000;
-/// How many vaults are told at most.
+/// Number of vaults that are returned.
 const VAULTS_MAX: usize = 20;
-/// Bytes of Obsidian's list that are read at most.
+/// Bytes of Obsidian's list that are read. Obsidian's own is a few kilobytes.
 const LIST_BYTES_MAX: u64 = 1024 * 1024;
-/// Folders with a lot in them that is nobody's notes.
+/// Names of large folders of programs, which hold no notes.
 const SKIPPED: &[&str] = &[
     "node_modules",
     "target",
@@ -26,22 +26,22 @@ const SKIPPED: &[&str] = &[
     "__pycache__",
 ];
 
-/// A system that keeps the settings of programs in its own places.
+/// The operating system, which decides where programs keep their settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum System {
-    /// Linux and everything that follows the XDG directories.
+    /// Linux, and every other system that follows the XDG directories.
     Linux,
-    /// macOS.
+    /// macOS, with `~/Library` and iCloud Drive below it.
     MacOs,
-    /// Windows.
+    /// Windows, with `%APPDATA%` and `iCloudDrive` in the home folder.
     Windows,
 }
 
 impl System {
-    /// The one that this program was built for.
+    /// Returns the system that this program was built for.
     #[must_use]
-    pub fn here() -> Self {
+    pub fn current() -> Self {
         if cfg!(windows) {
             Self::Windows
         } else if cfg!(target_os = "macos") {
@@ -52,19 +52,20 @@ impl System {
     }
 }
 
-/// A person's folders, in which vaults are looked for.
+/// The folders of a user below which vaults are searched for.
 #[derive(Debug, Clone)]
 pub struct UserFolders {
-    /// Whose places are looked at.
+    /// The system whose conventions the folders follow.
     pub system: System,
-    /// The home folder.
+    /// The user's home folder.
     pub home: PathBuf,
-    /// `$XDG_CONFIG_HOME` of Linux or `%APPDATA%` of Windows, if it is set.
+    /// The folder of settings: `$XDG_CONFIG_HOME` on Linux, `%APPDATA%` on Windows. `None` if it is
+    /// not set; then its default below `home` is used.
     pub config: Option<PathBuf>,
 }
 
 impl UserFolders {
-    /// Files in which Obsidian may keep its list of vaults.
+    /// Returns the files in which Obsidian may keep its list of vaults.
     fn lists(&self) -> Vec<PathBuf> {
         let below = |path: &str| self.home.join(path);
         let config = |usual: &str| self.config.clone().unwrap_or_else(|| below(usual));
@@ -79,7 +80,7 @@ impl UserFolders {
         }
     }
 
-    /// Folder of the vaults that Obsidian keeps in iCloud.
+    /// Returns the folder of the vaults that Obsidian keeps in iCloud.
     fn icloud(&self) -> Option<PathBuf> {
         match self.system {
             System::MacOs => Some(
@@ -92,26 +93,44 @@ impl UserFolders {
     }
 }
 
-/// Finds a person's vaults: those of Obsidian's own list, the open ones first, then the one opened
+/// Finds a user's vaults: those of Obsidian's own list, the open ones first, then the one opened
 /// last; then those of iCloud; then folders below the home folder with a `.obsidian` folder,
 /// nearest first, then by name. At most 20.
 ///
-/// Below the home folder it looks 4 levels deep, into 5,000 folders at most. Hidden folders,
-/// folders of programs and symbolic links are left out there, and so is what cannot be read; a
-/// vault is not searched for vaults. A list that cannot be read is passed over, and so is what is
-/// in it and no longer there.
+/// Below the home folder 4 levels are searched, 5,000 folders at most. Hidden folders, folders of
+/// programs, symbolic links and folders that cannot be read are skipped there, and a vault is not
+/// searched for vaults. A list that cannot be read is skipped, and so are its entries that do not
+/// exist any more.
+///
+/// # Examples
+///
+/// ```no_run
+/// use std::path::PathBuf;
+///
+/// use adjutant_memory::{System, UserFolders, find_vaults};
+///
+/// let folders = UserFolders {
+///     system: System::current(),
+///     home: PathBuf::from("/srv/anna"),
+///     config: None,
+/// };
+/// for vault in find_vaults(&folders) {
+///     println!("{}", vault.display());
+/// }
+/// ```
 #[must_use]
 pub fn find_vaults(folders: &UserFolders) -> Vec<PathBuf> {
     let mut vaults = Vec::new();
-    let listed = folders.lists().into_iter().flat_map(|list| listed(&list));
-    let icloud = folders
-        .icloud()
-        .map(|folder| below(&folder))
-        .unwrap_or_default();
-    let icloud = icloud
+    let listed = folders
+        .lists()
         .into_iter()
+        .flat_map(|list| listed_vaults(&list));
+    let icloud = folders.icloud().into_iter();
+    let icloud = icloud
+        .flat_map(|folder| subfolders(&folder))
         .filter(|folder| folder.join(".obsidian").is_dir());
-    for vault in listed.chain(icloud).chain(search(&folders.home)) {
+    let found = search_below_home(&folders.home);
+    for vault in listed.chain(icloud).chain(found) {
         if vaults.len() == VAULTS_MAX {
             break;
         }
@@ -127,10 +146,12 @@ pub fn find_vaults(folders: &UserFolders) -> Vec<PathBuf> {
     vaults
 }
 
-/// Folders of Obsidian's list that are there:
-/// `{"vaults": {"id": {"path": ..., "ts": ..., "open": true}}}`.
-fn listed(list: &Path) -> Vec<PathBuf> {
-    if !fs::metadata(list).is_ok_and(|about| about.is_file() && about.len() <= LIST_BYTES_MAX) {
+/// Returns the existing folders of Obsidian's list: `{"vaults": {"id": {"path": ..., "ts": ...,
+/// "open": true}}}`.
+fn listed_vaults(list: &Path) -> Vec<PathBuf> {
+    if !fs::metadata(list)
+        .is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LIST_BYTES_MAX)
+    {
         return Vec::new();
     }
     let text = fs::read_to_string(list).unwrap_or_default();
@@ -155,7 +176,7 @@ fn listed(list: &Path) -> Vec<PathBuf> {
     vaults.into_iter().map(|(_, _, path)| path).collect()
 }
 
-fn search(home: &Path) -> Vec<PathBuf> {
+fn search_below_home(home: &Path) -> Vec<PathBuf> {
     let mut vaults = Vec::new();
     let mut queue = VecDeque::from([(home.to_owned(), 0)]);
     let mut opened = 0;
@@ -171,13 +192,17 @@ fn search(home: &Path) -> Vec<PathBuf> {
         if depth == DEPTH_MAX {
             continue;
         }
-        queue.extend(below(&folder).into_iter().map(|folder| (folder, depth + 1)));
+        queue.extend(
+            subfolders(&folder)
+                .into_iter()
+                .map(|folder| (folder, depth + 1)),
+        );
     }
     vaults
 }
 
-/// Folders in a folder, by name, without hidden ones and those of programs.
-fn below(folder: &Path) -> Vec<PathBuf> {
+/// Returns the folders in a folder, by name, without hidden ones and those of programs.
+fn subfolders(folder: &Path) -> Vec<PathBuf> {
     let mut below: Vec<PathBuf> = fs::read_dir(folder)
         .into_iter()
         .flatten()

@@ -1,5 +1,5 @@
-//! One file: read whole, replaced whole. After a crash at any instant there is the old file or the
-//! new one.
+//! One file, read whole and replaced whole. After a crash at any moment the file holds the old text
+//! or the new one, never a part.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -9,35 +9,39 @@ use uuid::Uuid;
 
 use crate::VaultError;
 
-/// Bytes of one note that are read or written at most: 4 MiB. Larger files are left alone.
+/// Bound of a note that is read or written, in bytes: 4 MiB. Larger files are left alone.
 pub const NOTE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// What a file held when it was read: UTF-8 text, a byte order mark included.
+/// The text of a file as it was read, a byte order mark included.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stored(String);
+pub(crate) struct StoredText(String);
 
-impl Stored {
-    pub(crate) fn text(&self) -> &str {
+impl StoredText {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Where a replacement is prepared, and what the file is called in errors.
-pub(super) struct Place<'a> {
+/// The place where a replacement is prepared before it is moved into the vault.
+pub(super) struct StagingArea<'a> {
+    /// The folder for temporary files. `None`: they are written beside their targets.
     pub(super) work: Option<&'a Path>,
+    /// The name of the vault in the work folder, which several vaults may share.
     pub(super) tag: &'a str,
+    /// The path of the note, for errors.
     pub(super) name: &'a str,
 }
 
-/// Reads it, at most [`NOTE_BYTES_MAX`].
-pub(super) fn read(path: &Path, name: &str) -> Result<Stored, VaultError> {
-    let failed = |error: io::Error| VaultError::of_file(name, "read", &error);
+/// Reads a file, at most [`NOTE_BYTES_MAX`].
+pub(super) fn read_text(path: &Path, name: &str) -> Result<StoredText, VaultError> {
+    let failed = |error: io::Error| VaultError::from_file(name, "read", error);
     let too_large = |bytes| VaultError::TooLarge {
         name: name.to_owned(),
         bytes,
         max: NOTE_BYTES_MAX,
     };
-    // Of a file that says how large it is nothing is read.
+    // A file that is too large by its size is not opened; one that has no size is checked after
+    // reading.
     let size = fs::metadata(path).map_err(failed)?.len();
     if size > NOTE_BYTES_MAX {
         return Err(too_large(size));
@@ -47,10 +51,11 @@ pub(super) fn read(path: &Path, name: &str) -> Result<Stored, VaultError> {
         return Err(too_large(bytes.len() as u64));
     }
     String::from_utf8(bytes)
-        .map(Stored)
+        .map(StoredText)
         .map_err(|error| VaultError::NotText {
             name: name.to_owned(),
             at: error.utf8_error().valid_up_to(),
+            source: error.utf8_error(),
         })
 }
 
@@ -62,45 +67,54 @@ fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes `after` to a temporary file, makes it durable, looks once more whether the target is what
-/// `before` read, and moves it there. Mode and owner are kept. `false` if somebody else wrote in
-/// between.
+/// Writes `after` to a temporary file, makes it durable, checks again that the target is what
+/// `before` read, and moves it there. Mode and owner are kept. Returns false if another program
+/// wrote in between.
 ///
-/// A write of another program between the last look and the move is put back where the system can
-/// exchange two files (Linux, macOS). Lost is what a program writes later than that into a file
-/// that it opened before; where two files cannot be exchanged, what it writes in that instant.
+/// A write of another program between that check and the move is put back where the system can
+/// exchange two files (Linux, macOS). Lost is only what a program writes later than that into a
+/// file that it opened before; where two files cannot be exchanged, what it writes in that moment.
 pub(super) fn replace(
     target: &Path,
-    before: Option<&Stored>,
+    before: Option<&StoredText>,
     after: &[u8],
-    place: &Place<'_>,
+    staging: &StagingArea<'_>,
 ) -> Result<bool, VaultError> {
-    let failed = |error: io::Error| VaultError::of_file(place.name, "write", &error);
+    let failed = |error: io::Error| VaultError::from_file(staging.name, "write", error);
     let folder = target
         .parent()
         .ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
     if before.is_some() {
-        // A rename would replace it all the same: only the folder's permission counts for that.
-        let about = fs::metadata(target).map_err(failed)?;
-        if about.permissions().readonly() {
+        // A rename needs only the permission of the folder, so it would replace a read-only file
+        // too.
+        let metadata = fs::metadata(target).map_err(failed)?;
+        if metadata.permissions().readonly() {
             return Err(VaultError::ReadOnly {
-                name: place.name.to_owned(),
+                name: staging.name.to_owned(),
+                source: None,
             });
         }
     } else {
         fs::create_dir_all(folder).map_err(failed)?;
     }
-    if let Some(work) = place.work.filter(|work| may_be_same_device(work, folder)) {
-        match attempt(target, before, after, &in_work_folder(work, place.tag)) {
-            Err(error) if is_elsewhere(&error) => {}
+    // A watcher of the vault, such as a synchronisation, sees no half-written file in the work
+    // folder.
+    if let Some(work) = staging.work.filter(|work| may_be_same_device(work, folder)) {
+        match write_and_move(
+            target,
+            before,
+            after,
+            &path_in_work_folder(work, staging.tag),
+        ) {
+            Err(error) if is_unusable(&error) => {}
             done => return done.map_err(failed),
         }
     }
-    attempt(target, before, after, &beside(folder)).map_err(failed)
+    write_and_move(target, before, after, &path_beside(folder)).map_err(failed)
 }
 
-/// Whether a rename from `work` to `folder` may work. It may still fail: one device can be mounted
-/// twice.
+/// Returns true if a rename from `work` to `folder` may work. It may still fail: one device can be
+/// mounted twice.
 #[cfg(unix)]
 fn may_be_same_device(work: &Path, folder: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -116,21 +130,21 @@ fn may_be_same_device(_work: &Path, _folder: &Path) -> bool {
     true
 }
 
-/// A name in the work folder. Whatever else has this vault's name there was left by a process that
-/// died: the lock is held.
-fn in_work_folder(work: &Path, tag: &str) -> PathBuf {
+/// Returns a new name in the work folder. Other files with this vault's tag there were left by a
+/// process that died: the vault's lock is held, so no other process is writing.
+fn path_in_work_folder(work: &Path, tag: &str) -> PathBuf {
     let _ = fs::create_dir_all(work);
-    clear(work, &format!("{tag}-"));
+    remove_leftovers(work, &format!("{tag}-"));
     work.join(format!("{tag}-{}.tmp", Uuid::now_v7().simple()))
 }
 
-/// A hidden name beside the target.
-fn beside(folder: &Path) -> PathBuf {
-    clear(folder, ".adjutant-");
+/// Returns a new hidden name in the folder of the target.
+fn path_beside(folder: &Path) -> PathBuf {
+    remove_leftovers(folder, ".adjutant-");
     folder.join(format!(".adjutant-{}.tmp", Uuid::now_v7().simple()))
 }
 
-fn clear(folder: &Path, prefix: &str) {
+fn remove_leftovers(folder: &Path, prefix: &str) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let left = name
@@ -142,21 +156,22 @@ fn clear(folder: &Path, prefix: &str) {
     }
 }
 
-/// The work folder is of no use for this vault: on another file system, or not usable at all.
-fn is_elsewhere(error: &io::Error) -> bool {
+/// Returns true if the work folder is of no use for this vault: it is on another file system, or
+/// cannot be written.
+fn is_unusable(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::CrossesDevices)
         || error
             .get_ref()
-            .is_some_and(|inner| inner.is::<NoWorkFolder>())
+            .is_some_and(|inner| inner.is::<WorkFolderUnusable>())
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error("the work folder cannot be used")]
-struct NoWorkFolder;
+struct WorkFolderUnusable;
 
-fn attempt(
+fn write_and_move(
     target: &Path,
-    before: Option<&Stored>,
+    before: Option<&StoredText>,
     after: &[u8],
     temporary: &Path,
 ) -> io::Result<bool> {
@@ -165,50 +180,60 @@ fn attempt(
         .create_new(true)
         .open(temporary)
         .map_err(|error| {
-            // Beside the target this is the error; in the work folder it is a reason to go beside.
+            // In the folder of the target this is the error; in the work folder it is a reason to
+            // write beside the target instead.
             if temporary.parent() == target.parent() {
                 error
             } else {
-                io::Error::other(NoWorkFolder)
+                io::Error::other(WorkFolderUnusable)
             }
         })?;
-    let done = fill(&mut file, target, before, after).and_then(|()| {
+    let done = fill_temporary(&mut file, target, before, after).and_then(|()| {
         drop(file);
-        if !unchanged(target, before)? {
+        if !is_unchanged(target, before)? {
             return Ok(false);
         }
         match before {
-            Some(before) => swap(temporary, target, before, after),
-            None => put_new(temporary, target),
+            Some(before) => swap_in(temporary, target, before, after),
+            None => move_to_free_name(temporary, target),
         }
     });
-    // After a rename there is nothing left to remove.
+    // After an exchange this is the old text, after an error the new one; after a rename there is
+    // nothing to remove.
     let _ = fs::remove_file(temporary);
     done
 }
 
-fn fill(file: &mut File, target: &Path, before: Option<&Stored>, after: &[u8]) -> io::Result<()> {
+fn fill_temporary(
+    file: &mut File,
+    target: &Path,
+    before: Option<&StoredText>,
+    after: &[u8],
+) -> io::Result<()> {
     file.write_all(after)?;
     if before.is_some() {
-        let about = fs::metadata(target)?;
-        keep_owner(file, &about);
-        file.set_permissions(about.permissions())?;
+        let metadata = fs::metadata(target)?;
+        // The owner first: a change of the owner clears some mode bits.
+        keep_owner(file, &metadata);
+        file.set_permissions(metadata.permissions())?;
     }
+    // Durable before the move: after a crash a name without its content would be worse than the old
+    // file.
     file.sync_all()
 }
 
-/// The owner matters when an administrator's process writes to somebody's vault. Without the right
-/// to give files away there is nothing to do: then the owner is who runs this.
+/// Gives the new file the owner of the old one. That matters when an administrator's process writes
+/// to a user's vault. Without the right to give files away the owner is that of this process.
 #[cfg(unix)]
-fn keep_owner(file: &File, about: &fs::Metadata) {
+fn keep_owner(file: &File, metadata: &fs::Metadata) {
     use std::os::unix::fs::{MetadataExt, fchown};
-    let _ = fchown(file, Some(about.uid()), Some(about.gid()));
+    let _ = fchown(file, Some(metadata.uid()), Some(metadata.gid()));
 }
 
 #[cfg(not(unix))]
 fn keep_owner(_file: &File, _about: &fs::Metadata) {}
 
-fn unchanged(target: &Path, before: Option<&Stored>) -> io::Result<bool> {
+fn is_unchanged(target: &Path, before: Option<&StoredText>) -> io::Result<bool> {
     match (before, read_bytes(target)) {
         (Some(before), Ok(now)) => Ok(before.0.as_bytes() == now),
         (None, Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(true),
@@ -218,8 +243,9 @@ fn unchanged(target: &Path, before: Option<&Stored>) -> io::Result<bool> {
     }
 }
 
-/// Puts a file in the place of `before`. `false` if it was another by then: that one is put back.
-fn swap(temporary: &Path, target: &Path, before: &Stored, after: &[u8]) -> io::Result<bool> {
+/// Puts a file in the place of `before`. Returns false if the target was another file by then; that
+/// one is put back.
+fn swap_in(temporary: &Path, target: &Path, before: &StoredText, after: &[u8]) -> io::Result<bool> {
     match exchange(temporary, target) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -230,16 +256,18 @@ fn swap(temporary: &Path, target: &Path, before: &Stored, after: &[u8]) -> io::R
         }
         Err(error) => return Err(error),
     }
-    // Takes a while, in which a program that had opened the file before may still write into it.
+    // The content is compared only after this: it takes a while, in which a program that had opened
+    // the file before may still write into it.
     sync_folder(target);
     let mut out = match read_bytes(temporary) {
         Ok(out) if out == before.0.as_bytes() => return Ok(true),
         other => other.unwrap_or_default(),
     };
-    // Somebody's write came out: back with it. What comes out then has to be what was put there;
-    // else it is a newer write.
+    // Another program's write came out, so it goes back. What comes out of the target then has to
+    // be what was put there; else it is a newer write, and goes back in turn.
     let mut put = after.to_vec();
     loop {
+        // The target was removed in between, so the file that came out is moved back.
         if exchange(temporary, target).is_err() {
             fs::rename(temporary, target)?;
             return Ok(false);
@@ -253,10 +281,11 @@ fn swap(temporary: &Path, target: &Path, before: &Stored, after: &[u8]) -> io::R
     }
 }
 
-/// Puts a file where there is none. `false` if there is one by now.
-fn put_new(temporary: &Path, target: &Path) -> io::Result<bool> {
-    // A link is made only if the name is free, so that a note somebody creates at this instant is
-    // not lost. Some file systems have no links; there the name was free a moment ago.
+/// Puts a file where there is none. Returns false if there is one by now.
+fn move_to_free_name(temporary: &Path, target: &Path) -> io::Result<bool> {
+    // A hard link is made only if the name is free, so that a note that another program creates at
+    // this moment is not lost. Some file systems have no links; there the name was free a moment
+    // ago.
     match fs::hard_link(temporary, target) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
@@ -278,7 +307,7 @@ fn exchange(_one: &Path, _other: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Returns whether two files cannot be exchanged here, be it for the system or for the file system.
+/// Returns true if two files cannot be exchanged here, because of the system or of the file system.
 fn is_unsupported(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -300,16 +329,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_since_the_last_look_is_put_back() {
+    fn a_write_since_the_last_check_is_put_back() {
         let folder = tempfile::tempdir().unwrap();
         let (ours, target) = (folder.path().join("ours"), folder.path().join("note.md"));
         let text = |path: &Path| fs::read_to_string(path).unwrap();
-        let before = Stored("before".to_owned());
-        for (there, done) in [("before", true), ("an editor's", false), ("", false)] {
+        let before = StoredText("before".to_owned());
+        for (there, done) in [("before", true), ("another", false), ("", false)] {
             fs::write(&ours, "after").unwrap();
             fs::write(&target, there).unwrap();
             assert_eq!(
-                swap(&ours, &target, &before, b"after").unwrap(),
+                swap_in(&ours, &target, &before, b"after").unwrap(),
                 done,
                 "{there:?}"
             );
@@ -318,7 +347,7 @@ mod tests {
         }
         // It was removed since.
         fs::remove_file(&target).unwrap();
-        assert!(!swap(&ours, &target, &before, b"after").unwrap());
+        assert!(!swap_in(&ours, &target, &before, b"after").unwrap());
         assert!(!target.exists());
     }
 }

@@ -1,4 +1,4 @@
-//! One writer at a time, over all processes.
+//! The lock of a vault, which lets one writer at a time in, over all processes.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -7,33 +7,32 @@ use std::time::{Duration, Instant};
 use super::Inner;
 use crate::VaultError;
 
-/// How long another writer is waited for.
+/// Time that another writer is waited for.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// Held while a file is read, changed and replaced. Given back when dropped, and by the system when
-/// the process dies.
+/// The exclusive right to write in a vault, held while a file is read, changed and replaced.
+/// Released when dropped, and by the system when the process dies.
 #[derive(Debug)]
 pub(crate) struct VaultLock {
     _file: File,
 }
 
 /// Locks the vault's own folder, which leaves no file anywhere and is the same for every process
-/// whatever its settings. Where a folder cannot be locked (Windows, some network file systems), a
-/// file in the system's temporary folder.
+/// whatever its settings. Where a folder cannot be locked (Windows, some network file systems),
+/// locks a file in the system's temporary folder.
 pub(super) fn acquire(vault: &Inner) -> Result<VaultLock, VaultError> {
     let name = || vault.root.display().to_string();
-    let root = File::open(&vault.root);
-    if let Err(error) = &root
-        && error.kind() == io::ErrorKind::NotFound
-    {
-        return Err(VaultError::Missing {
-            path: vault.root.clone(),
-        });
-    }
-    if let Ok(file) = root
-        && let Some(lock) = wait(file, &name)?
-    {
-        return Ok(lock);
+    match File::open(&vault.root) {
+        Ok(file) => {
+            if let Some(lock) = wait(file, &name)? {
+                return Ok(lock);
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(VaultError::from_root(&vault.root, error));
+        }
+        // Windows cannot open a folder as a file.
+        Err(_) => {}
     }
     let path = std::env::temp_dir().join(format!("adjutant-vault-{}.lock", vault.tag));
     let file = fs::OpenOptions::new()
@@ -41,14 +40,17 @@ pub(super) fn acquire(vault: &Inner) -> Result<VaultLock, VaultError> {
         .truncate(false)
         .write(true)
         .open(&path)
-        .map_err(|error| VaultError::of_file(&path.display().to_string(), "open", &error))?;
+        .map_err(|error| VaultError::from_file(&path.display().to_string(), "open", error))?;
     wait(file, &name)?.ok_or_else(|| VaultError::Io {
         name: name(),
-        reason: "this system cannot lock files, so two writers could not be kept apart".to_owned(),
+        source: io::Error::new(
+            io::ErrorKind::Unsupported,
+            "this system cannot lock files, so two writers could not be kept apart",
+        ),
     })
 }
 
-/// `None` if this file cannot be locked at all.
+/// Waits for the lock of a file. `None` if this file cannot be locked at all.
 fn wait(file: File, name: &dyn Fn() -> String) -> Result<Option<VaultLock>, VaultError> {
     let begun = Instant::now();
     let mut pause = Duration::from_millis(1);
@@ -59,6 +61,7 @@ fn wait(file: File, name: &dyn Fn() -> String) -> Result<Option<VaultLock>, Vaul
                 return Err(VaultError::Busy { name: name() });
             }
             Err(TryLockError::WouldBlock) => {
+                // The system has no lock with a time-out, so it is tried again with growing pauses.
                 std::thread::sleep(pause);
                 pause = (pause * 2).min(Duration::from_millis(20));
             }

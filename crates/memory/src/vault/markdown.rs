@@ -1,11 +1,14 @@
-//! A note as blocks with their places in the text. CommonMark as `pulldown-cmark` reads it, plus
-//! what Obsidian adds and what matters for where to write: front matter and `%%` comments.
+//! The outline of a note: its blocks with their byte ranges. CommonMark as `pulldown-cmark` reads
+//! it, and the front matter and `%%` comments that Obsidian adds.
 //!
-//! Only places are taken from here; text is never written back from a parse.
+//! Only ranges are taken from the parser; text is never written back from it, so what is not edited
+//! keeps its bytes.
 
 use std::ops::Range;
 
-use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+
+use crate::text::bom_len;
 
 /// A block at the top level of a note. Ranges are bytes of the whole text and end after the last
 /// line that belongs to the block, its line ending included; blank lines between blocks belong to
@@ -18,61 +21,61 @@ pub(crate) struct Block {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BlockKind {
-    /// `level` 1 to 6, and its words.
+    /// A heading of level 1 to 6, and its text.
     Heading { level: u8, title: String },
-    /// Items of a list with `-`, `*` or `+`.
+    /// The items of a list with `-`, `*` or `+`.
     Bullets(Vec<Item>),
     /// A fenced code block; `closed` by its own fence, not by the end of the note.
     Fence { closed: bool },
-    /// Anything else, and whatever stands inside a comment.
+    /// Any other block, and every block inside a comment.
     Other,
 }
 
-/// One item of a list.
+/// An item of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Item {
-    /// The whole item, from the start of its line, with all that hangs below it.
+    /// The whole item, from the start of its line, with all that is nested below it.
     pub(crate) range: Range<usize>,
-    /// The words of its first paragraph, as they stand in the text.
-    pub(crate) words: Range<usize>,
+    /// The text of its first paragraph, as it is in the note.
+    pub(crate) text: Range<usize>,
 }
 
-/// A note's text, divided.
+/// A note's text, divided into blocks.
 #[derive(Debug)]
 pub(crate) struct Outline {
-    /// Where the body begins: after a byte order mark and the front matter.
+    /// The beginning of the body: after a byte order mark and the front matter.
     pub(crate) body: usize,
-    /// What stands between the lines `---`, if there is front matter.
+    /// The range between the lines `---`, if there is front matter.
     pub(crate) front: Option<Range<usize>>,
     pub(crate) blocks: Vec<Block>,
-    /// Code and comments: no tag, no link, no heading is read there. In order, without overlap.
-    pub(crate) dead: Vec<Range<usize>>,
-    /// A `%%` comment is not closed: what comes after it is not shown.
+    /// Code and comments, in which no tag, link or heading is read. In order, without overlap.
+    pub(crate) opaque: Vec<Range<usize>>,
+    /// True if a `%%` comment is not closed: Obsidian does not show what follows it.
     pub(crate) open_comment: bool,
 }
 
 impl Block {
-    /// Whether it gives a note its shape: a heading, a list or a code block.
+    /// Returns true for a heading, a list or a code block, which give a note its structure.
     pub(crate) fn is_structure(&self) -> bool {
         self.kind != BlockKind::Other
     }
 }
 
 impl Outline {
-    pub(crate) fn of(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let (front, body) = front_matter(text);
         let mut outline = Self {
             body,
             front,
             blocks: Vec::new(),
-            dead: Vec::new(),
+            opaque: Vec::new(),
             open_comment: false,
         };
-        outline.read(text);
+        outline.scan(text);
         outline
     }
 
-    fn read(&mut self, text: &str) {
+    fn scan(&mut self, text: &str) {
         let body = self.body;
         let source = text.get(body..).unwrap_or_default();
         let options = Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES | Options::ENABLE_MATH;
@@ -84,10 +87,10 @@ impl Outline {
         for (event, range) in Parser::new_ext(source, options).into_offset_iter() {
             let range = range.start + body..range.end + body;
             match &event {
-                Event::Code(_) => self.dead.push(range.clone()),
+                Event::Code(_) => self.opaque.push(range.clone()),
                 Event::Start(Tag::CodeBlock(kind)) => {
                     fenced = matches!(kind, CodeBlockKind::Fenced(_));
-                    self.dead.push(range.clone());
+                    self.opaque.push(range.clone());
                 }
                 Event::Start(Tag::Heading { .. }) if depth == 0 => {
                     heading_words = Some(String::new())
@@ -105,7 +108,7 @@ impl Outline {
                 && is_nested_block(&event)
             {
                 // The first paragraph of the item ends where the first block below it begins.
-                item.words.end = item.words.end.min(range.start);
+                item.text.end = item.text.end.min(range.start);
             }
             match event {
                 Event::Start(tag) => {
@@ -116,7 +119,7 @@ impl Outline {
                         && matches!(tag, Tag::Paragraph)
                         && let Some(item) = &mut item
                     {
-                        item.words.end = item.words.end.min(range.end);
+                        item.text.end = item.text.end.min(range.end);
                     }
                     depth += 1;
                 }
@@ -131,7 +134,7 @@ impl Outline {
                         let range = whole_lines(text, range);
                         let kind = match event {
                             Event::End(TagEnd::Heading(level)) => BlockKind::Heading {
-                                level: level_number(level),
+                                level: level as u8,
                                 title: heading_words.take().unwrap_or_default().trim().to_owned(),
                             },
                             Event::End(TagEnd::List(false)) => {
@@ -155,16 +158,17 @@ impl Outline {
                 _ => {}
             }
         }
-        self.leave_out_comments(text);
+        self.mark_comments(text);
     }
 
-    /// `%%` opens and closes a comment of Obsidian, over any number of blocks. Not inside code.
-    fn leave_out_comments(&mut self, text: &str) {
+    /// Finds Obsidian's comments, which `%%` opens and closes, over any number of blocks, but not
+    /// inside code.
+    fn mark_comments(&mut self, text: &str) {
         let mut marks = Vec::new();
         let mut at = self.body;
         while let Some(found) = text.get(at..).and_then(|rest| rest.find("%%")) {
             let mark = at + found;
-            if !holds(&self.dead, mark) {
+            if !contains_offset(&self.opaque, mark) {
                 marks.push(mark);
             }
             at = mark + 2;
@@ -181,23 +185,24 @@ impl Outline {
             }
         }
         for block in &mut self.blocks {
-            if holds(&comments, block.range.start) {
+            if contains_offset(&comments, block.range.start) {
                 block.kind = BlockKind::Other;
             }
         }
-        // Code in a comment is part of the comment.
-        self.dead.retain(|code| !holds(&comments, code.start));
-        self.dead.extend(comments);
-        self.dead.sort_by_key(|range| range.start);
+        // Code in a comment is a part of the comment: the ranges must not overlap.
+        self.opaque
+            .retain(|code| !contains_offset(&comments, code.start));
+        self.opaque.extend(comments);
+        self.opaque.sort_by_key(|range| range.start);
     }
 
-    /// Whether the byte stands in code or in a comment.
-    pub(crate) fn is_dead(&self, at: usize) -> bool {
-        holds(&self.dead, at)
+    /// Returns true if a byte is in code or in a comment.
+    pub(crate) fn is_opaque(&self, at: usize) -> bool {
+        contains_offset(&self.opaque, at)
     }
 
-    /// The places of the blocks of the section under a heading: after the heading at `at`, before
-    /// the next of the same or a higher level.
+    /// Returns the indexes of the blocks of the section under a heading: after the heading at `at`,
+    /// before the next of the same or a higher level.
     pub(crate) fn section(&self, at: usize) -> Range<usize> {
         let level = match self.blocks.get(at).map(|block| &block.kind) {
             Some(BlockKind::Heading { level, .. }) => *level,
@@ -210,8 +215,9 @@ impl Outline {
     }
 }
 
-/// Whether one of the ranges contains a place. They are in order, and none begins within another.
-pub(crate) fn holds(ranges: &[Range<usize>], at: usize) -> bool {
+/// Returns true if one of the ranges contains a byte. The ranges are in order, and none begins
+/// within another.
+pub(crate) fn contains_offset(ranges: &[Range<usize>], at: usize) -> bool {
     let after = ranges.partition_point(|range| range.start <= at);
     after
         .checked_sub(1)
@@ -234,18 +240,7 @@ fn is_nested_block(event: &Event<'_>) -> bool {
     )
 }
 
-fn level_number(level: HeadingLevel) -> u8 {
-    match level {
-        HeadingLevel::H1 => 1,
-        HeadingLevel::H2 => 2,
-        HeadingLevel::H3 => 3,
-        HeadingLevel::H4 => 4,
-        HeadingLevel::H5 => 5,
-        HeadingLevel::H6 => 6,
-    }
-}
-
-/// The item with its words beginning after its mark. Where they end is found out by what comes
+/// Returns an item whose text begins after its mark. The end of the text is found by the blocks
 /// below.
 fn item_at(text: &str, range: &Range<usize>) -> Item {
     let start = line_start(text, range.start);
@@ -256,30 +251,31 @@ fn item_at(text: &str, range: &Range<usize>) -> Item {
     let words = (range.start + 1 + spaces).min(range.end);
     Item {
         range: start..range.end,
-        words: words..range.end,
+        text: words..range.end,
     }
 }
 
-/// Without blank lines at its end; the words without white space around them.
+/// Returns an item without blank lines at its end, its text without white space around it.
 fn trimmed(text: &str, item: Item) -> Item {
     let range = whole_lines(text, item.range);
-    let words = text.get(item.words.clone()).unwrap_or_default();
-    // A first child that is no paragraph (`- # words`): its line is what it says.
+    let words = text.get(item.text.clone()).unwrap_or_default();
+    // The first child is no paragraph (`- # Title`): its line is the text.
     let words = if words.trim().is_empty() {
-        let rest = text.get(item.words.start..range.end).unwrap_or_default();
+        let rest = text.get(item.text.start..range.end).unwrap_or_default();
         rest.lines().next().unwrap_or_default()
     } else {
         words
     };
-    let start = item.words.start + (words.len() - words.trim_start().len());
+    let start = item.text.start + (words.len() - words.trim_start().len());
     let end = start + words.trim().len();
     Item {
         range,
-        words: start..end.max(start),
+        text: start..end.max(start),
     }
 }
 
-/// From the start of the first line to the end of the last that is not blank, line ending included.
+/// Returns the range from the start of its first line to the end of its last that is not blank,
+/// line ending included.
 fn whole_lines(text: &str, range: Range<usize>) -> Range<usize> {
     let start = line_start(text, range.start);
     let inside = text.get(range.start..range.end).unwrap_or_default();
@@ -287,29 +283,21 @@ fn whole_lines(text: &str, range: Range<usize>) -> Range<usize> {
     start..line_end(text, last.max(range.start))
 }
 
+/// Returns the start of the line that `at` is in, after a byte order mark.
 pub(crate) fn line_start(text: &str, at: usize) -> usize {
     text.get(..at)
         .and_then(|before| before.rfind('\n'))
-        .map_or_else(
-            || {
-                if text.starts_with('\u{FEFF}') && at >= 3 {
-                    3
-                } else {
-                    0
-                }
-            },
-            |found| found + 1,
-        )
+        .map_or(bom_len(text).min(at), |found| found + 1)
 }
 
-/// After the line ending of the line that `at` is in, or the end of the text.
+/// Returns the offset after the line ending of the line that `at` is in, or the end of the text.
 pub(crate) fn line_end(text: &str, at: usize) -> usize {
     text.get(at..)
         .and_then(|rest| rest.find('\n'))
         .map_or(text.len(), |found| at + found + 1)
 }
 
-/// Whether a fenced block ends with its own fence.
+/// Returns true if a fenced block ends with its own fence.
 fn is_closed(block: &str) -> bool {
     let mut lines = block.lines();
     let Some(first) = lines.next() else {
@@ -326,10 +314,10 @@ fn is_closed(block: &str) -> bool {
     })
 }
 
-/// What stands between the first two lines `---`, if the text begins with one, and where the body
-/// begins.
+/// Returns the range between the first two lines `---`, if the text begins with one, and the
+/// beginning of the body.
 pub(crate) fn front_matter(text: &str) -> (Option<Range<usize>>, usize) {
-    let begin = if text.starts_with('\u{FEFF}') { 3 } else { 0 };
+    let begin = bom_len(text);
     let is_rule = |line: &str| line.trim_end_matches(['\r', '\n', ' ', '\t']) == "---";
     let mut at = begin;
     for (number, line) in text
@@ -350,11 +338,12 @@ pub(crate) fn front_matter(text: &str) -> (Option<Range<usize>>, usize) {
     (None, begin)
 }
 
-/// Whether what is written after the text would not stand there by itself: in a fence, an HTML
-/// block or a `%%` comment that is not closed.
+/// Returns true if text that is appended to a note would not be a block of its own: the note ends
+/// in a fence, an HTML block or a `%%` comment that is not closed.
 pub(crate) fn ends_open(text: &str) -> bool {
+    // Parsed with a paragraph behind it: the parser knows best what becomes of it.
     let probe = format!("{text}\n\nx\n");
-    let outline = Outline::of(&probe);
+    let outline = Outline::parse(&probe);
     let stands = outline
         .blocks
         .last()
@@ -362,7 +351,7 @@ pub(crate) fn ends_open(text: &str) -> bool {
     outline.open_comment || !stands
 }
 
-/// The line ending to write: the one most lines have, `\n` if there is none.
+/// Returns the line ending to write: the one of most lines, `\n` if there is none.
 pub(crate) fn line_ending(text: &str) -> &'static str {
     let all = text.matches('\n').count();
     let with_return = text.matches("\r\n").count();

@@ -1,40 +1,50 @@
-//! A folder of markdown that belongs to its owner: opened, looked through, read and written.
+//! A vault: a folder of Markdown that belongs to its owner, such as Obsidian's. Opens it, finds
+//! notes by name and content, reads and replaces them.
 
-mod discover; // where vaults are
-mod file; // one file, read and replaced
+mod discover; // find vaults on this machine
+mod file; // read and replace one file
 mod lock; // one writer at a time
 pub(crate) mod markdown; // blocks, headings, code, comments
 pub(crate) mod note; // front matter, tags, aliases, links
-mod obsidian; // links that open there
-mod passage; // a note in pieces
-pub(crate) mod path; // names
-mod ranking; // how well notes fit a question
-mod search; // which notes
-pub(crate) mod walk; // all notes
+mod obsidian; // addresses that open in Obsidian
+mod passage; // division of a note into passages
+pub(crate) mod path; // names and paths of notes
+mod ranking; // BM25 over notes and passages
+mod search; // search and lists
+pub(crate) mod walk; // all notes of a folder
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
 use crate::VaultError;
+use crate::text::sha256_hex;
 
 pub use discover::{System, UserFolders, find_vaults};
 pub use file::NOTE_BYTES_MAX;
-pub(crate) use file::Stored;
+pub(crate) use file::StoredText;
 pub(crate) use lock::VaultLock;
 pub use note::{Note, NoteText};
 pub use path::NotePath;
-pub use search::{Filter, Found, Hit, Listed};
-pub(crate) use search::{Term, meets, terms_of};
+pub(crate) use search::{Condition, parse_query};
+pub use search::{NoteFilter, NoteHit, NoteList, NoteSearchResults};
 
-/// An open vault. Cheap to clone; nothing of its content is kept in memory.
+/// An open vault. Cheap to clone; no content is kept in memory.
 ///
-/// ```no_run
-/// # fn main() -> Result<(), adjutant_memory::VaultError> {
-/// let vault = adjutant_memory::Vault::open("Notes")?.with_work_folder("state/vault");
+/// # Examples
+///
+/// ```
+/// use adjutant_memory::{NoteFilter, Vault};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # std::fs::write(folder.path().join("Roses.md"), "Cut them in March. #garden")?;
+/// let vault = Vault::open(folder.path())?;
+/// let garden = NoteFilter { tag: Some("garden".to_owned()), limit: 10, ..NoteFilter::default() };
+/// assert_eq!(vault.list(&garden)?.notes[0].path, "Roses.md");
+/// assert_eq!(vault.search("when to cut roses", &NoteFilter::default())?.total, 1);
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone)]
@@ -47,36 +57,34 @@ struct Inner {
     tag: String,
 }
 
-/// A note's place on the disk.
+/// The place of a note on the disk.
 #[derive(Debug)]
 pub(crate) struct Located {
-    /// Symbolic links resolved: what is read and replaced.
+    /// The path with symbolic links resolved: the file that is read and replaced.
     pub(crate) real: PathBuf,
     pub(crate) exists: bool,
 }
 
 impl Vault {
-    /// Opens the folder; it need not have a `.obsidian` folder.
+    /// Opens a folder as a vault; it need not have a `.obsidian` folder.
     ///
     /// # Errors
     /// [`VaultError::Missing`], [`VaultError::NotAFolder`], or [`VaultError::Denied`] if it cannot
     /// be listed.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, VaultError> {
         let path = path.as_ref();
-        let root = fs::canonicalize(path).map_err(|error| VaultError::of_root(path, &error))?;
-        let about = fs::metadata(&root).map_err(|error| VaultError::of_root(path, &error))?;
-        if !about.is_dir() {
+        // Resolved once: later checks compare with it, and a link to the vault may be changed
+        // meanwhile.
+        let root = fs::canonicalize(path).map_err(|error| VaultError::from_root(path, error))?;
+        let metadata = fs::metadata(&root).map_err(|error| VaultError::from_root(path, error))?;
+        if !metadata.is_dir() {
             return Err(VaultError::NotAFolder {
                 path: path.to_owned(),
             });
         }
-        fs::read_dir(&root).map_err(|error| VaultError::of_root(path, &error))?;
-        let digest = Sha256::digest(root.as_os_str().as_encoded_bytes());
-        let tag = digest
-            .iter()
-            .take(8)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        // A folder that may be entered and not listed would look like a vault without notes.
+        fs::read_dir(&root).map_err(|error| VaultError::from_root(path, error))?;
+        let tag = sha256_hex(root.as_os_str().as_encoded_bytes(), 8);
         Ok(Self(Arc::new(Inner {
             root,
             work: None,
@@ -84,9 +92,9 @@ impl Vault {
         })))
     }
 
-    /// Where files are prepared before they are moved into the vault, so that no watcher and no
-    /// synchronisation sees half a file. Best a folder on the same file system as the vault; it is
-    /// created when needed.
+    /// Sets the folder in which files are prepared before they are moved into the vault, so that no
+    /// watcher and no synchronisation sees half a file. Best a folder on the same file system as
+    /// the vault; it is created when needed.
     ///
     /// Without it, or if it is on another file system (a rename cannot cross that), a file is
     /// prepared beside its target under a hidden name, `.adjutant-….tmp`, which Obsidian does not
@@ -99,13 +107,13 @@ impl Vault {
         }))
     }
 
-    /// The folder, symbolic links resolved.
+    /// Returns the folder of the vault, with symbolic links resolved.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.0.root
     }
 
-    /// What the vault is called: its folder's name.
+    /// Returns the name of the vault: that of its folder.
     #[must_use]
     pub fn name(&self) -> String {
         self.0
@@ -121,11 +129,12 @@ impl Vault {
         lock::acquire(&self.0)
     }
 
-    /// Fails with the right words if the folder itself is gone.
+    /// Fails with [`VaultError::Missing`] if the folder itself is gone, instead of reporting every
+    /// note as missing.
     fn check_root(&self) -> Result<(), VaultError> {
-        let about = fs::metadata(&self.0.root)
-            .map_err(|error| VaultError::of_root(&self.0.root, &error))?;
-        if about.is_dir() {
+        let metadata = fs::metadata(&self.0.root)
+            .map_err(|error| VaultError::from_root(&self.0.root, error))?;
+        if metadata.is_dir() {
             Ok(())
         } else {
             Err(VaultError::NotAFolder {
@@ -134,11 +143,11 @@ impl Vault {
         }
     }
 
-    /// Where the note is, or would be. Every symbolic link on the way has to stay inside the vault
-    /// and lead to nothing hidden.
+    /// Returns the place where the note is, or would be. Every symbolic link on the way has to stay
+    /// inside the vault and lead to nothing hidden.
     ///
-    /// The check and the use are two steps: somebody with write access to the vault who swaps a
-    /// folder for a link between them is not kept out. Such a person can change the notes anyway.
+    /// The check and the use are two steps: a user with write access to the vault who swaps a
+    /// folder for a link between them is not kept out. Such a user can change the notes anyway.
     pub(crate) fn locate(&self, path: &NotePath) -> Result<Located, VaultError> {
         self.check_root()?;
         let mut at = self.0.root.clone();
@@ -148,7 +157,7 @@ impl Vault {
                 match self.entry(&at, part) {
                     Some(found) => {
                         at = fs::canonicalize(found)
-                            .map_err(|error| VaultError::of_file(path.as_str(), "open", &error))?;
+                            .map_err(|error| VaultError::from_file(path.as_str(), "open", error))?;
                         self.check_inside(&at, path)?;
                         continue;
                     }
@@ -158,9 +167,9 @@ impl Vault {
             at.push(part);
         }
         if !missing {
-            let about = fs::metadata(&at)
-                .map_err(|error| VaultError::of_file(path.as_str(), "open", &error))?;
-            if !about.is_file() {
+            let metadata = fs::metadata(&at)
+                .map_err(|error| VaultError::from_file(path.as_str(), "open", error))?;
+            if !metadata.is_file() {
                 return Err(VaultError::Name {
                     name: path.to_string(),
                     reason: "it is not a file",
@@ -173,15 +182,15 @@ impl Vault {
         })
     }
 
-    /// The entry of this name, in whatever encoding of Unicode it stands on the disk.
+    /// Returns the entry of this name, in any Unicode encoding of the name on the disk.
     fn entry(&self, folder: &Path, part: &str) -> Option<PathBuf> {
         let exact = folder.join(part);
-        // A link that leads nowhere is an entry too: it must not be taken for a free name.
+        // A link that leads nowhere is an entry too: its name is not free.
         if fs::symlink_metadata(&exact).is_ok() {
             return Some(exact);
         }
-        // `part` is composed; a file made elsewhere may be decomposed. Only names beyond ASCII can
-        // differ.
+        // `part` is composed; the name of a file made on another system may be decomposed. Only
+        // names beyond ASCII can differ.
         if part.is_ascii() {
             return None;
         }
@@ -192,26 +201,26 @@ impl Vault {
         })
     }
 
-    /// The same path with its folders and its name as they stand on the disk, if they differ in
-    /// capitals only: two notes that differ so are one note on many systems.
+    /// Returns a path with its folders and its name as they are on the disk, if they differ only in
+    /// case: two notes that differ so are one note on many systems.
     pub(crate) fn settle(&self, path: &NotePath) -> Result<NotePath, VaultError> {
         self.check_root()?;
         let mut at = self.0.root.clone();
         let mut parts = Vec::new();
         for part in path.as_str().split('/') {
             let found = self.entry(&at, part).is_none().then(|| {
-                let wanted = path::folded(part);
+                let wanted = path::case_folded(part);
                 fs::read_dir(&at).ok()?.flatten().find_map(|entry| {
                     let name = entry.file_name();
                     let name = name.to_str()?;
-                    (path::folded(name) == wanted).then(|| name.to_owned())
+                    (path::case_folded(name) == wanted).then(|| name.to_owned())
                 })
             });
             let part = found.flatten().unwrap_or_else(|| part.to_owned());
             at.push(&part);
             parts.push(part);
         }
-        NotePath::of_owner(&parts.join("/"))
+        NotePath::from_owner(&parts.join("/"))
     }
 
     fn check_inside(&self, real: &Path, path: &NotePath) -> Result<(), VaultError> {
@@ -233,27 +242,28 @@ impl Vault {
         Ok(())
     }
 
-    /// Reads a note's bytes; `None` if it does not exist.
-    pub(crate) fn read_stored(&self, path: &NotePath) -> Result<Option<Stored>, VaultError> {
+    /// Reads a note. `None` if it does not exist.
+    pub(crate) fn read_stored(&self, path: &NotePath) -> Result<Option<StoredText>, VaultError> {
         let located = self.locate(path)?;
         if located.exists {
-            file::read(&located.real, path.as_str()).map(Some)
+            file::read_text(&located.real, path.as_str()).map(Some)
         } else {
             Ok(None)
         }
     }
 
-    /// Replaces what `before` read with `after`, or creates the note if there was nothing. `false`
-    /// if the file is no longer what was read: nothing was changed, read again. Only under the
-    /// lock.
+    /// Replaces the text that `before` read with `after`, or creates the note if there was none.
+    /// Returns false if the file is no longer what was read: nothing was changed, read it again.
+    /// The lock has to be held.
     pub(crate) fn replace(
         &self,
         _lock: &VaultLock,
         path: &NotePath,
-        before: Option<&Stored>,
+        before: Option<&StoredText>,
         after: &str,
     ) -> Result<bool, VaultError> {
         let located = self.locate(path)?;
+        // The file was created or removed since it was read.
         if located.exists != before.is_some() {
             return Ok(false);
         }
@@ -261,37 +271,38 @@ impl Vault {
             return Err(VaultError::TooLarge {
                 name: path.to_string(),
                 bytes: after.len() as u64,
+                // It could be written, and never be read again.
                 max: NOTE_BYTES_MAX,
             });
         }
-        let place = file::Place {
+        let staging = file::StagingArea {
             work: self.0.work.as_deref(),
             tag: &self.0.tag,
             name: path.as_str(),
         };
-        let done = file::replace(&located.real, before, after.as_bytes(), &place);
-        // A vault that vanished in between says so, not that the note is missing.
+        let done = file::replace(&located.real, before, after.as_bytes(), &staging);
+        // If the vault vanished in between, say so, and not that the note is missing.
         done.map_err(|error| self.check_root().err().unwrap_or(error))
     }
 
-    /// Removes a file if it still holds exactly `before`. Only under the lock.
+    /// Removes a file if it still holds exactly `before`. The lock has to be held.
     pub(crate) fn remove(
         &self,
         _lock: &VaultLock,
         path: &NotePath,
-        before: &Stored,
+        before: &StoredText,
     ) -> Result<bool, VaultError> {
         let located = self.locate(path)?;
-        if !located.exists || file::read(&located.real, path.as_str())? != *before {
+        if !located.exists || file::read_text(&located.real, path.as_str())? != *before {
             return Ok(false);
         }
         fs::remove_file(&located.real)
-            .map_err(|error| VaultError::of_file(path.as_str(), "write", &error))?;
+            .map_err(|error| VaultError::from_file(path.as_str(), "write", error))?;
         Ok(true)
     }
 
-    /// A folder of the vault as it stands on the disk, in whatever encoding of Unicode; `None` if a
-    /// link leads it out.
+    /// Returns a folder of the vault as it is on the disk, in any Unicode encoding of its name.
+    /// `None` if it does not exist, or a link leads it out of the vault.
     pub(crate) fn folder(&self, name: &str) -> Option<PathBuf> {
         let parts = name.split('/').filter(|part| !part.is_empty());
         let found = parts
@@ -302,16 +313,16 @@ impl Vault {
             .filter(|real| real.starts_with(&self.0.root))
     }
 
-    /// Returns whether there is such a settings file, readable or not.
+    /// Returns true if a settings file below `.obsidian` exists, readable or not.
     pub(crate) fn has_obsidian_setting(&self, name: &str) -> bool {
         fs::symlink_metadata(self.0.root.join(".obsidian").join(name)).is_ok()
     }
 
-    /// A small settings file below `.obsidian`; `None` if it is missing or cannot be read as text.
+    /// Reads a settings file below `.obsidian`. `None` if it is missing or cannot be read as text.
     pub(crate) fn obsidian_setting(&self, name: &str) -> Option<String> {
         let path = self.0.root.join(".obsidian").join(name);
-        let about = fs::metadata(&path).ok()?;
-        if !about.is_file() || about.len() > NOTE_BYTES_MAX {
+        let metadata = fs::metadata(&path).ok()?;
+        if !metadata.is_file() || metadata.len() > NOTE_BYTES_MAX {
             return None;
         }
         fs::read_to_string(path).ok()

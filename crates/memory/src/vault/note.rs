@@ -1,53 +1,53 @@
-//! What a note says about itself: tags, aliases, links.
+//! The metadata of a note: tags, aliases and links.
 
 use saphyr::{LoadableYamlNode, Yaml};
 use saphyr_parser::{Event, Parser};
 use serde::Serialize;
 
 use super::markdown::Outline;
-use super::path::{folded, link_target};
+use super::path::{case_folded, link_target};
 
-/// Front matter longer than this is not read for aliases and tags.
+/// Bytes of front matter that is parsed. Longer front matter has no aliases and tags.
 const FRONT_BYTES_MAX: usize = 64 * 1024;
-/// Nor is one that is nested deeper: its lists are read, and freed, one within the other on the
-/// stack.
+/// Depth of front matter that is parsed. The parser reads and frees nested lists on the stack, so
+/// deeper ones could overflow it.
 const FRONT_DEPTH_MAX: usize = 64;
-/// Nor is a longer link one: names of files are shorter, and what nothing closes is not searched to
-/// the end each time.
+/// Bytes of a link. File names are shorter, and without a bound each `[[` that is never closed
+/// would be searched to the end of the note.
 const LINK_BYTES_MAX: usize = 2_000;
 
-/// A note as a list shows it.
+/// A note as a list shows it: its path, size and time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Note {
-    /// Relative to the vault, with `/` and `.md`.
+    /// The path relative to the vault, with `/` and `.md`.
     pub path: String,
-    /// Its size in bytes.
+    /// The size of the file, in bytes.
     pub bytes: u64,
-    /// When it was last changed, RFC 3339, if the system says.
+    /// The time of the last change, RFC 3339, if the system has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modified: Option<String>,
 }
 
-/// A note's text, or a part of it.
+/// The text of a note, or a part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NoteText {
-    /// Relative to the vault, with `/` and `.md`.
+    /// The path relative to the vault, with `/` and `.md`.
     pub path: String,
     /// The lines from `first_line` to `last_line`.
     pub text: String,
-    /// The first line given, from 1.
+    /// The number of the first line in `text`, from 1.
     pub first_line: usize,
-    /// The last line given.
+    /// The number of the last line in `text`, from 1.
     pub last_line: usize,
-    /// How many lines the note has.
+    /// Number of lines of the whole note.
     pub lines: usize,
-    /// What was left out and how to get it, if something was.
+    /// A remark on the lines that are left out and how to read them, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<String>,
 }
 
-/// The tag that a word begins with, without `#`: letters, digits, `_`, `-` and `/`, not digits
-/// alone.
+/// Returns the tag that a word begins with, without `#`: letters, digits, `_`, `-` and `/`, not
+/// digits alone.
 pub(crate) fn tag_at_start(word: &str) -> Option<&str> {
     let rest = word.strip_prefix('#')?;
     let end = rest
@@ -62,24 +62,25 @@ pub(crate) fn tag_at_start(word: &str) -> Option<&str> {
     (valid && !tag.is_empty()).then_some(tag)
 }
 
-/// Obsidian takes emoji in tags; combining marks belong to the letter before.
+/// Returns true for emoji, which Obsidian accepts in tags, and for combining marks, which belong to
+/// the letter before.
 fn is_part_of_emoji(char: char) -> bool {
     matches!(u32::from(char), 0x300..=0x36F | 0x200D | 0xFE0F | 0x2600..=0x27BF | 0x1F300..=0x1FAFF)
 }
 
-/// Whether `tag` is `wanted` or stands below it (`project/x` below `project`). Case does not count.
+/// Returns true if `tag` is `wanted` or stands below it (`project/x` below `project`), in any case.
 pub(crate) fn is_below(tag: &str, wanted: &str) -> bool {
-    let (tag, wanted) = (folded(tag), folded(wanted));
+    let (tag, wanted) = (case_folded(tag), case_folded(wanted));
     tag == wanted
         || tag
             .strip_prefix(&wanted)
             .is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// The tags of a note, without `#`: those of its front matter and those in its text outside code
-/// and comments.
+/// Returns the tags of a note, without `#`: those of its front matter and those in its text outside
+/// code and comments.
 pub(crate) fn tags(text: &str) -> Vec<String> {
-    let outline = Outline::of(text);
+    let outline = Outline::parse(text);
     let mut tags = outline
         .front
         .clone()
@@ -99,8 +100,8 @@ pub(crate) fn tags(text: &str) -> Vec<String> {
         });
     let mut before = ' ';
     for (at, char) in text.char_indices().skip_while(|(at, _)| *at < outline.body) {
-        // A tag begins at white space; `a#b` and `[[Note#Part]]` are none.
-        if char == '#' && before.is_whitespace() && !outline.is_dead(at) {
+        // A tag begins after white space; `a#b` and `[[Note#Part]]` hold none.
+        if char == '#' && before.is_whitespace() && !outline.is_opaque(at) {
             tags.extend(text.get(at..).and_then(tag_at_start).map(str::to_owned));
         }
         before = char;
@@ -108,10 +109,10 @@ pub(crate) fn tags(text: &str) -> Vec<String> {
     tags
 }
 
-/// The other names of a note.
+/// Returns the aliases of a note, its other names.
 pub(crate) fn aliases(text: &str) -> Vec<String> {
     let begin = text.trim_start_matches('\u{FEFF}');
-    // Most notes have none: without the word there is nothing to parse.
+    // Most notes have none: without the word there is nothing to parse, which is slow.
     if !begin.starts_with("---")
         || !begin
             .get(..begin.len().min(FRONT_BYTES_MAX))
@@ -133,7 +134,7 @@ pub(crate) fn aliases(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The targets of the wiki links in a text, without heading and shown words.
+/// Returns the targets of the wiki links in a text, without heading and display text.
 pub(crate) fn links(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices("[[").filter_map(|(at, _)| {
         let rest = text.get(at..text.floor_char_boundary(at + LINK_BYTES_MAX))?;
@@ -143,8 +144,8 @@ pub(crate) fn links(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The text or the list of texts under the first of these keys; nothing if the front matter is not
-/// YAML.
+/// Returns the texts of the first of these keys, a text or a list of them; none if the front matter
+/// is not YAML.
 fn front_list(front: &str, keys: &[&str]) -> Vec<String> {
     if front.len() > FRONT_BYTES_MAX || is_too_deep(front) {
         return Vec::new();
@@ -166,15 +167,15 @@ fn front_list(front: &str, keys: &[&str]) -> Vec<String> {
     };
     match value.as_sequence() {
         Some(list) => list.iter().filter_map(text).collect(),
-        // One text may hold several, divided by commas.
+        // Obsidian also accepts several in one text, divided by commas.
         None => text(value)
             .map(|text| text.split(',').map(str::to_owned).collect())
             .unwrap_or_default(),
     }
 }
 
-/// Returns whether a list or mapping stands in more others than are read. Finds that without going
-/// into them.
+/// Returns true if lists and mappings are nested deeper than is parsed. The events of the parser
+/// tell that without recursion.
 fn is_too_deep(front: &str) -> bool {
     let mut depth: usize = 0;
     for event in Parser::new_from_str(front).map_while(Result::ok) {
@@ -234,7 +235,7 @@ mod tests {
         }
     }
 
-    /// Each of these takes minutes if every mark is looked for from the beginning, or to the end.
+    /// Each of these takes minutes if every mark is searched for from the beginning, or to the end.
     #[test]
     fn large_notes_of_marks_are_read_in_one_pass() {
         let filled = |mark: &str| mark.repeat(1024 * 1024 / mark.len());

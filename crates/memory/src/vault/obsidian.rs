@@ -1,4 +1,4 @@
-//! The addresses at which Obsidian opens notes.
+//! Obsidian's addresses of notes, `obsidian://open?…`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -6,61 +6,59 @@ use std::path::Path;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::note::aliases;
-use super::path::folded;
-use super::walk::{Walked, read_heads};
+use super::path::{case_folded, path_suffixes, without_md};
+use super::walk::{NoteFile, read_heads};
 use super::{NotePath, Vault};
 use crate::VaultError;
 
-/// All but what may stand in an address as it is: Obsidian wants slashes and spaces encoded too.
+/// The characters that are percent-encoded: Obsidian wants slashes and spaces encoded too.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
-/// Bytes of a link that is looked up at most.
+/// Bytes of a link that is resolved; a longer one has no note.
 const LINK_BYTES_MAX: usize = 1_000;
 
 impl Vault {
     /// Returns, for each link, the address at which Obsidian opens its note:
-    /// `obsidian://open?vault=Notes&file=Plans%2FHouse%23Roof`. A link is what stands in `[[…]]`
-    /// before the `|`: the note's path, the end of its path or an alias, and maybe `#` and a
-    /// heading. `None` for a link to anything that is no note of this vault. Of several notes with
-    /// a name the one in the fewest folders is meant, as in Obsidian.
+    /// `obsidian://open?vault=Notes&file=Plans%2FHouse%23Roof`. A link is the text in `[[…]]`
+    /// before the `|`: the note's path, the end of its path or an alias, and optionally `#` and a
+    /// heading. `None` for a link that leads to no note of this vault. Of several notes with a name
+    /// the one in the fewest folders is taken, as in Obsidian.
     ///
     /// # Errors
     /// [`VaultError::Missing`] or [`VaultError::NotAFolder`] if the vault is gone.
     pub fn obsidian_addresses(&self, links: &[String]) -> Result<Vec<Option<String>>, VaultError> {
-        let wanted: Vec<Option<(String, &str)>> = links.iter().map(|link| wanted(link)).collect();
+        let wanted: Vec<Option<(String, &str)>> =
+            links.iter().map(|link| parse_link(link)).collect();
         if wanted.iter().all(Option::is_none) {
             return Ok(vec![None; links.len()]);
         }
         let mut notes = self.walk(None)?.notes;
-        // Of those that are told first, the first counts.
+        // Of notes with the same name the first in this order is taken.
         notes.sort_by_cached_key(|note| (note.path.matches('/').count(), note.path.clone()));
-        let names = Names::of(&notes);
-        let found: Vec<Option<&Walked>> = wanted
+        let by_path = NotesByPath::new(&notes);
+        let found: Vec<Option<&NoteFile>> = wanted
             .iter()
-            .map(|wanted| names.find(&wanted.as_ref()?.0))
+            .map(|wanted| by_path.find(&wanted.as_ref()?.0))
             .collect();
         let is_left = wanted
             .iter()
             .zip(&found)
             .any(|(wanted, found)| wanted.is_some() && found.is_none());
+        // The aliases are in the notes, which have to be read for them: only if a link is left.
         let by_alias = if is_left {
-            by_alias(&notes)
+            paths_by_alias(&notes)
         } else {
             HashMap::new()
         };
-        let (name, before) = self.in_obsidian();
-        let address = |(wanted, found): (&Option<(String, &str)>, &Option<&Walked>)| {
+        let (name, before) = self.name_in_obsidian();
+        let address = |(wanted, found): (&Option<(String, &str)>, &Option<&NoteFile>)| {
             let (path, heading) = wanted.as_ref()?;
-            let alias = || {
-                by_alias
-                    .get(path.strip_suffix(".md").unwrap_or(path))
-                    .map(String::as_str)
-            };
+            let alias = || by_alias.get(without_md(path)).map(String::as_str);
             let path = found.map(|note| note.path.as_str()).or_else(alias)?;
-            let file = format!("{before}{}{heading}", path.get(..path.len() - ".md".len())?);
+            let file = format!("{before}{}{heading}", without_md(path));
             Some(format!(
                 "obsidian://open?vault={}&file={}",
                 utf8_percent_encode(&name, ENCODED),
@@ -70,9 +68,9 @@ impl Vault {
         Ok(wanted.iter().zip(&found).map(address).collect())
     }
 
-    /// Returns the name of the vault that Obsidian has, and the folder in it that this one is, with
-    /// a slash behind it: the vault may be a part of Obsidian's.
-    fn in_obsidian(&self) -> (String, String) {
+    /// Returns the name of the vault that Obsidian has opened, and the folder of this one in it,
+    /// with a slash behind it: this vault may be a subfolder of Obsidian's.
+    fn name_in_obsidian(&self) -> (String, String) {
         let has_settings = |folder: &&Path| folder.join(".obsidian").is_dir();
         let root = self
             .root()
@@ -94,50 +92,48 @@ impl Vault {
     }
 }
 
-/// Returns the folded path that a link names and the heading behind it, with its `#`. `None`: it
-/// names no note.
-fn wanted(link: &str) -> Option<(String, &str)> {
+/// Returns the case-folded path that a link names and the heading behind it, with its `#`. `None`
+/// if no note can have the name.
+fn parse_link(link: &str) -> Option<(String, &str)> {
     let link = link.trim().trim_end_matches('\\');
     if link.len() > LINK_BYTES_MAX || link.chars().any(char::is_control) {
         return None;
     }
     let at = link.find('#').unwrap_or(link.len());
     let (name, heading) = link.split_at(at);
-    let path = NotePath::of_owner(name).ok()?;
-    Some((folded(path.as_str()), heading.trim_end()))
+    let path = NotePath::from_owner(name).ok()?;
+    Some((case_folded(path.as_str()), heading.trim_end()))
 }
 
-/// Notes by the ends of their paths.
-struct Names<'a>(HashMap<String, &'a Walked>);
+/// Notes by their paths and the ends of their paths.
+struct NotesByPath<'a>(HashMap<String, &'a NoteFile>);
 
-impl<'a> Names<'a> {
-    /// Of notes with the same end the first counts.
-    fn of(notes: &'a [Walked]) -> Self {
+impl<'a> NotesByPath<'a> {
+    /// Returns the notes by path; of several with the same end the first is taken.
+    fn new(notes: &'a [NoteFile]) -> Self {
         let mut names = HashMap::new();
         for note in notes {
-            let path = folded(&note.path);
-            let ends = path
-                .match_indices('/')
-                .filter_map(|(at, _)| path.get(at + 1..));
-            for end in std::iter::once(path.as_str()).chain(ends) {
-                names.entry(end.to_owned()).or_insert(note);
+            for suffix in path_suffixes(&case_folded(&note.path)) {
+                names.entry(suffix.to_owned()).or_insert(note);
             }
         }
         Self(names)
     }
 
-    fn find(&self, path: &str) -> Option<&'a Walked> {
+    fn find(&self, path: &str) -> Option<&'a NoteFile> {
         self.0.get(path).copied()
     }
 }
 
-/// Returns the paths of notes by their other names, folded.
-fn by_alias(notes: &[Walked]) -> HashMap<String, String> {
+/// Returns the paths of notes by their aliases, case-folded.
+fn paths_by_alias(notes: &[NoteFile]) -> HashMap<String, String> {
     let named = read_heads(notes, |note, text| Some((note.path.clone(), aliases(text))));
     let mut found = HashMap::new();
     for (path, names) in named {
         for name in names {
-            found.entry(folded(&name)).or_insert_with(|| path.clone());
+            found
+                .entry(case_folded(&name))
+                .or_insert_with(|| path.clone());
         }
     }
     found

@@ -1,4 +1,4 @@
-//! A note in passages: what stands under one heading, in pieces of some hundred characters.
+//! The passages of a note: the text under one heading, in pieces of some hundred characters.
 
 use std::ops::Range;
 
@@ -6,20 +6,21 @@ use super::markdown::front_matter;
 
 /// Bytes after which a passage ends with its paragraph.
 const PASSAGE_BYTES: usize = 400;
-/// Bytes after which it ends with its line: not everybody writes paragraphs.
+/// Bytes after which a passage ends with its line, for notes without paragraphs.
 const PASSAGE_BYTES_MAX: usize = 1_600;
 
-/// A piece of a note.
+/// A piece of a note under one heading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Passage {
-    /// Its bytes, whole lines, the heading's not among them.
+    /// Its bytes: whole lines, without the line of the heading.
     pub(crate) range: Range<usize>,
-    /// The words of the heading that it stands under.
+    /// The bytes of the text of the heading above it.
     pub(crate) heading: Option<Range<usize>>,
 }
 
-/// Divides the body of a note. Lines are read, no Markdown: a `#` at the beginning of a line in an
-/// indented code block is a heading here, which moves the end of a passage and nothing else.
+/// Divides the body of a note into passages. Only lines are read, not Markdown, which is faster: a
+/// `#` at the beginning of a line in an indented code block is a heading here, which moves the end
+/// of a passage and nothing else.
 pub(crate) fn passages(text: &str) -> Vec<Passage> {
     let (_, body) = front_matter(text);
     let mut passages: Vec<Passage> = Vec::new();
@@ -40,6 +41,7 @@ pub(crate) fn passages(text: &str) -> Vec<Passage> {
     for line in text.get(body..).unwrap_or_default().split_inclusive('\n') {
         let next = at + line.len();
         let words = line.trim();
+        // A comment line of a shell script in a fence is no heading.
         if words.starts_with("```") || words.starts_with("~~~") {
             in_fence = !in_fence;
         } else if !in_fence && is_heading(line) {

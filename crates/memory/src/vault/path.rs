@@ -1,4 +1,4 @@
-//! The name of a note: which ones there can be, and what a title becomes.
+//! The path of a note: validation of names, and the name that a title becomes.
 
 use std::fmt;
 
@@ -6,66 +6,75 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::VaultError;
 
-/// Bytes of one folder's or file's name: the limit of ext4, APFS and NTFS alike is 255; 12 are left
-/// for temporary names.
+/// Bytes of the name of one folder or file: the limit of ext4, APFS and NTFS alike is 255, and 12
+/// are left for temporary names.
 const COMPONENT_BYTES_MAX: usize = 243;
-/// Folders in folders.
+/// Levels of folders in a path.
 const DEPTH_MAX: usize = 32;
-/// What no file name may hold: Obsidian refuses them, because some system or its links cannot have
-/// them.
+/// Characters that no new name may hold: Obsidian refuses them, because some system or its links
+/// cannot have them.
 const ILLEGAL: &[char] = &['*', '"', '<', '>', ':', '|', '?', '#', '^', '[', ']', '\\'];
 
-/// Where a note is, relative to its vault: parts joined by `/`, ending in `.md`, in Unicode's
+/// The path of a note relative to its vault: parts joined by `/`, ending in `.md`, in Unicode's
 /// composed form (NFC).
 ///
-/// A value that exists stays inside the vault by its words and names nothing hidden. Whether a
-/// symbolic link on the way leads outside is checked when the file is touched.
+/// A value that exists cannot name a file outside the vault or a hidden one. Symbolic links that
+/// lead outside are checked when the file is opened.
+///
+/// # Examples
+///
+/// ```
+/// use adjutant_memory::NotePath;
+///
+/// let path = NotePath::parse("[[Plans/House#Roof]]").unwrap();
+/// assert_eq!((path.as_str(), path.title()), ("Plans/House.md", "House"));
+/// assert!(NotePath::parse("../secrets").is_err());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NotePath(String);
 
 impl NotePath {
-    /// The path of a note that may exist, as a person or a model names it: with or without `.md`,
-    /// or as a wiki link with its heading and its shown words (`[[Note#Part|words]]`), which are
-    /// dropped.
+    /// Parses the path of a note that may exist, as a user or a model gives it: with or without
+    /// `.md`, or as a wiki link, whose heading and display text (`[[Note#Part|text]]`) are dropped.
     ///
     /// # Errors
-    /// [`VaultError::Name`] for what leads out of the vault (absolute, `..`, `~`, drives, UNC), for
-    /// hidden names, and for what no file can be called.
+    /// [`VaultError::Name`] for a name that leads out of the vault (absolute, `..`, `~`, drives,
+    /// UNC), for hidden names, and for names that no file can have.
     pub fn parse(name: &str) -> Result<Self, VaultError> {
-        Self::named(name, false)
+        Self::from_name(name, false)
     }
 
-    /// The path of a note that its owner or their settings have named. Days and months may end in a
-    /// dot (`22 So.`, `nov./22`), as names from elsewhere may not: Windows drops that dot.
+    /// Parses the path of a note that its owner or their settings have named. Days and months may
+    /// end in a dot (`22 So.`, `nov./22`), as names from elsewhere may not: Windows drops that dot.
     ///
     /// # Errors
     /// [`VaultError::Name`] as [`NotePath::parse`].
-    pub(crate) fn of_owner(name: &str) -> Result<Self, VaultError> {
-        Self::named(name, !cfg!(windows))
+    pub(crate) fn from_owner(name: &str) -> Result<Self, VaultError> {
+        Self::from_name(name, !cfg!(windows))
     }
 
-    fn named(name: &str, dots: bool) -> Result<Self, VaultError> {
+    fn from_name(name: &str, allows_dots: bool) -> Result<Self, VaultError> {
         let text = link_target(name);
-        check(text, name)?;
+        check_characters(text, name)?;
         // On Windows a colon leads to another drive (`C:file`) or into a stream of a file.
         if cfg!(windows) && text.contains(':') {
             return Err(refused(name, "it has a colon"));
         }
-        Self::build(text.split('/').map(str::to_owned), name, dots)
+        Self::build(text.split('/').map(str::to_owned), name, allows_dots)
     }
 
-    /// The path of a note to be written. Characters that Obsidian does not allow in a name become
-    /// spaces.
+    /// Returns the path of a note to be created. Characters that Obsidian does not allow in a name
+    /// become spaces.
     ///
     /// # Errors
-    /// [`VaultError::Name`] as [`NotePath::parse`], and if nothing is left of a part.
+    /// [`VaultError::Name`] as [`NotePath::parse`], and if a part has no other characters.
     pub fn for_new(name: &str) -> Result<Self, VaultError> {
         let text = name.trim();
         let text = text
             .strip_prefix("[[")
             .and_then(|text| text.strip_suffix("]]"))
             .unwrap_or(text);
-        check(text, name)?;
+        check_characters(text, name)?;
         let parts = text.split('/').map(|part| {
             let allowed: String = part
                 .chars()
@@ -83,15 +92,15 @@ impl NotePath {
         Ok(path)
     }
 
-    /// `dots`: whether a name may end in a dot.
+    /// Joins the parts of a path. `allows_dots`: a part may end in a dot.
     fn build(
         parts: impl Iterator<Item = String>,
         name: &str,
-        dots: bool,
+        allows_dots: bool,
     ) -> Result<Self, VaultError> {
-        let ends_badly = |part: &str| part.ends_with(' ') || (!dots && part.ends_with('.'));
+        let ends_badly = |part: &str| part.ends_with(' ') || (!allows_dots && part.ends_with('.'));
         let mut parts: Vec<String> = parts.filter(|part| part != ".").collect();
-        // One slash at the end is a slip of the pen; nothing between two slashes is too.
+        // A slash at the end, or a doubled one, is a slip of the pen.
         parts.retain(|part| !part.is_empty());
         let Some(last) = parts.last_mut() else {
             return Err(refused(name, "it is empty"));
@@ -99,7 +108,7 @@ impl NotePath {
         if !has_md(last) {
             last.push_str(".md");
         }
-        let stem = last.get(..last.len() - 3).unwrap_or_default();
+        let stem = without_md(last);
         if stem.is_empty() {
             return Err(refused(name, "it is empty"));
         }
@@ -126,17 +135,16 @@ impl NotePath {
         Ok(Self(parts.join("/").nfc().collect()))
     }
 
-    /// The path, with `/` and `.md`.
+    /// Returns the path, with `/` and `.md`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What the note is called: its file name without `.md`.
+    /// Returns the title of the note: its file name without `.md`.
     #[must_use]
     pub fn title(&self) -> &str {
-        let name = self.0.rsplit('/').next().unwrap_or(&self.0);
-        name.get(..name.len().saturating_sub(3)).unwrap_or(name)
+        without_md(self.0.rsplit('/').next().unwrap_or(&self.0))
     }
 }
 
@@ -146,7 +154,7 @@ impl fmt::Display for NotePath {
     }
 }
 
-/// The folder a list or a search keeps to: `None` is the whole vault.
+/// Parses the folder that a list or a search is restricted to. `None` is the whole vault.
 ///
 /// # Errors
 /// [`VaultError::Name`] as [`NotePath::parse`].
@@ -155,7 +163,7 @@ pub(crate) fn folder(name: &str) -> Result<Option<String>, VaultError> {
         return Ok(None);
     }
     let name = name.trim().trim_end_matches('/');
-    check(name, name)?;
+    check_characters(name, name)?;
     let parts: Vec<&str> = name
         .split('/')
         .filter(|part| !part.is_empty() && *part != ".")
@@ -166,7 +174,7 @@ pub(crate) fn folder(name: &str) -> Result<Option<String>, VaultError> {
     Ok((!parts.is_empty()).then(|| parts.join("/").nfc().collect()))
 }
 
-/// `[[target#heading|words]]` without brackets, heading and words; other text as it is.
+/// Returns the target of `[[target#heading|text]]`; other text as it is.
 pub(crate) fn link_target(name: &str) -> &str {
     let name = name.trim();
     let name = name.strip_prefix('!').unwrap_or(name);
@@ -179,12 +187,39 @@ pub(crate) fn link_target(name: &str) -> &str {
     inner.split(['|', '#']).next().unwrap_or(inner).trim()
 }
 
-/// Names of one note in two encodings, or with other capitals, fold to the same text.
-pub(crate) fn folded(name: &str) -> String {
+/// Returns true if a path ends with another one, at the beginning of a folder or of the file name.
+pub(crate) fn is_path_suffix(path: &str, suffix: &str) -> bool {
+    path.strip_suffix(suffix)
+        .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+}
+
+/// Returns a path and all that it ends with, the whole first: `a/b/c`, `b/c`, `c`.
+pub(crate) fn path_suffixes(path: &str) -> impl Iterator<Item = &str> {
+    let ends = path
+        .match_indices('/')
+        .filter_map(|(at, _)| path.get(at + 1..));
+    std::iter::once(path).chain(ends)
+}
+
+/// Returns a path without `.md`, in any case.
+pub(crate) fn without_md(path: &str) -> &str {
+    match path
+        .len()
+        .checked_sub(3)
+        .and_then(|end| path.split_at_checked(end))
+    {
+        Some((stem, end)) if end.eq_ignore_ascii_case(".md") => stem,
+        _ => path,
+    }
+}
+
+/// Returns a name in lower case and composed form (NFC): the names of one note in two encodings, or
+/// with other capitals, fold to the same text.
+pub(crate) fn case_folded(name: &str) -> String {
     name.nfc().flat_map(char::to_lowercase).nfc().collect()
 }
 
-fn check(text: &str, name: &str) -> Result<(), VaultError> {
+fn check_characters(text: &str, name: &str) -> Result<(), VaultError> {
     if text.is_empty() {
         return Err(refused(name, "it is empty"));
     }
@@ -230,18 +265,15 @@ fn check(text: &str, name: &str) -> Result<(), VaultError> {
 }
 
 fn has_md(name: &str) -> bool {
-    name.len() >= 3
-        && name
-            .get(name.len() - 3..)
-            .is_some_and(|end| end.eq_ignore_ascii_case(".md"))
+    without_md(name).len() < name.len()
 }
 
-/// Whether the file name belongs to a note.
+/// Returns true for the file name of a note.
 pub(crate) fn is_note_name(name: &str) -> bool {
     has_md(name) && name.len() > 3
 }
 
-/// Names that Windows keeps for devices, with any extension.
+/// Returns true for names that Windows reserves for devices, with any extension.
 fn is_reserved(part: &str) -> bool {
     let stem = part
         .split('.')
@@ -256,7 +288,7 @@ fn is_reserved(part: &str) -> bool {
 }
 
 fn refused(name: &str, reason: &'static str) -> VaultError {
-    // A name without end helps nobody.
+    // The name goes into an error message.
     let name = if name.chars().count() > 120 {
         format!("{}…", name.chars().take(120).collect::<String>())
     } else {

@@ -1,5 +1,5 @@
-//! Notes by how well they fit a question: as a whole, by their best passage, and a little by what
-//! they have to do with the others.
+//! The ranking of notes for a query: by BM25 over whole notes and over their best passages, and a
+//! little by their links, their age and whether they are attached.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,277 +9,285 @@ use jiff::Timestamp;
 
 use super::note::{aliases, links};
 use super::passage::{Passage, passages};
-use super::path::folded;
-use crate::rank::{Counted, Query, TOKEN_BYTES};
+use super::path::{case_folded, path_suffixes, without_md};
+use crate::rank::{BYTES_PER_TOKEN, Corpus, Query, TermCounts, share};
 
-/// A word in a note's name counts as often in its text.
+/// Number of occurrences in the text that a term in a note's name counts for.
 const NAME: f64 = 3.0;
-/// A word in another name of a note counts so often beside its place in the front matter.
+/// The same for a term in an alias, beside its occurrence in the front matter.
 const ALIAS: f64 = 2.0;
-/// A word in a heading counts so often in each passage below it.
+/// The same for a term in a heading, in each passage below it.
 const HEADING: f64 = 1.0;
-/// Bytes of a passage of notes whose passages are not counted.
-const USUAL_PASSAGE_BYTES: usize = 450;
-/// Notes that are looked at by passage: the best as a whole.
+/// Mean bytes of a passage, for notes that are not divided into passages.
+const MEAN_PASSAGE_BYTES: usize = 450;
+/// Number of notes that are scored by passage too: the best as a whole.
 pub(crate) const BY_PASSAGE_MAX: usize = 200;
 
-// What follows decides between notes that fit nearly as well, so each is a small part of a note's
-// score.
-/// For a note that links to the best note, or is linked from it; for other notes in proportion.
+// The signals below decide between notes that match nearly as well, so each is a small part of a
+// note's score.
+/// Boost of a note that links to the best note, or is linked from it; for links with other notes in
+/// proportion to their scores.
 const LINKED: f64 = 0.03;
-/// For the note that was changed last; half of it for each `RECENT_DAYS` that another one is older.
+/// Boost of the note that was modified last; half of it for each `RECENT_DAYS` that another note is
+/// older.
 const RECENT: f64 = 0.02;
 const RECENT_DAYS: f64 = 30.0;
-/// For a note that is attached in the conversation.
+/// Boost of a note that is attached in the conversation.
 const ATTACHED: f64 = 0.1;
-/// Links of one note that are looked at.
+/// Number of links of one note that are followed.
 const LINKS_MAX: usize = 200;
 
-/// A note in which words of the question were found.
+/// A note as a whole that matches a query.
 #[derive(Debug)]
-pub(crate) struct Whole {
-    counted: Counted,
+pub(crate) struct NoteCounts {
+    counts: TermCounts,
     bytes: usize,
 }
 
-/// The parts of a note that are looked at if it is among the best.
+/// The passages of a note that match a query, and the signals beside its text.
 #[derive(Debug)]
-pub(crate) struct Closer {
-    /// Passages with words of the question.
-    passages: Vec<(Passage, Counted)>,
-    /// The number of all passages.
+pub(crate) struct PassageCounts {
+    matching: Vec<(Passage, TermCounts)>,
+    /// Number of all passages.
     number: usize,
-    /// The notes it links to, folded.
+    /// The names of the notes that it links to, case-folded.
     links: Vec<String>,
-    /// The other facts about it.
-    pub(crate) about: About,
+    pub(crate) signals: Signals,
 }
 
-/// The facts about a note beside its text.
+/// The signals of a note beside its text.
 #[derive(Debug, Default)]
-pub(crate) struct About {
+pub(crate) struct Signals {
     pub(crate) path: String,
     pub(crate) modified: Option<Timestamp>,
     pub(crate) is_attached: bool,
 }
 
-/// The sizes of all notes that were looked at, those without a word of the question too.
+/// A note that is scored by passage.
+pub(crate) struct Candidate {
+    /// Its index among all notes that match.
+    pub(crate) at: usize,
+    /// Its score as a whole.
+    pub(crate) score: f64,
+    pub(crate) passages: PassageCounts,
+}
+
+/// Totals over all notes that were read, those that do not match too. Counted by several threads.
 #[derive(Debug, Default)]
-pub(crate) struct Sizes {
+pub(crate) struct Totals {
     notes: AtomicU64,
     tokens: AtomicU64,
     passages: AtomicU64,
 }
 
-/// A note's score and the passage of it that fits best.
+/// The score of a note, and its best passage.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Fit {
-    /// A part of what a note would have that says just what was asked.
+pub(crate) struct NoteScore {
+    /// A share of the most that a note can score for the query.
     pub(crate) score: f64,
     pub(crate) passage: Option<Passage>,
 }
 
-/// Looks for the words of a question in a note. `None`: not one of them is there.
-pub(crate) fn whole(title: &str, text: &str, query: &Query, sizes: &Sizes) -> Option<Whole> {
-    let mut counted = Counted::default();
-    counted.length = query.each_match_in_part(text, |_, word| counted.add(word, 1.0, query.len()));
-    sizes.notes.fetch_add(1, Ordering::Relaxed);
-    sizes
-        .tokens
-        .fetch_add(counted.length as u64, Ordering::Relaxed);
-    sizes
-        .passages
-        .fetch_add(usual_passages(text.len()) as u64, Ordering::Relaxed);
-    query.each_match_in_part(title, |_, word| counted.add(word, NAME, query.len()));
-    if counted.is_empty() {
+/// Counts the terms of a query in a note. `None` if it holds none of them.
+pub(crate) fn count_note(
+    title: &str,
+    text: &str,
+    query: &Query,
+    totals: &Totals,
+) -> Option<NoteCounts> {
+    let mut counts = TermCounts::default();
+    let terms = query.len();
+    counts.length = query.each_match_prefiltered(text, |_, term| counts.add(term, 1.0, terms));
+    let add = |total: &AtomicU64, number: u64| total.fetch_add(number, Ordering::Relaxed);
+    add(&totals.notes, 1);
+    add(&totals.tokens, counts.length as u64);
+    add(&totals.passages, estimated_passages(text.len()) as u64);
+    // After the totals were counted: a title is no part of the note's length.
+    query.each_match_prefiltered(title, |_, term| counts.add(term, NAME, terms));
+    if counts.is_empty() {
         return None;
     }
     for alias in aliases(text) {
-        query.each_match(&alias, |_, word| counted.add(word, ALIAS, query.len()));
+        query.each_match(&alias, |_, term| counts.add(term, ALIAS, terms));
     }
-    Some(Whole {
-        counted,
+    Some(NoteCounts {
+        counts,
         bytes: text.len(),
     })
 }
 
-fn usual_passages(bytes: usize) -> usize {
-    (bytes / USUAL_PASSAGE_BYTES).max(1)
+fn estimated_passages(bytes: usize) -> usize {
+    (bytes / MEAN_PASSAGE_BYTES).max(1)
 }
 
-/// Looks for the words of a question in the passages of a note.
-pub(crate) fn closer(text: &str, query: &Query, about: About) -> Closer {
-    let mut places: Vec<(usize, usize)> = Vec::new();
-    query.each_match_in_part(text, |at, word| places.push((at, word)));
+/// Counts the terms of a query in the passages of a note.
+pub(crate) fn count_passages(text: &str, query: &Query, signals: Signals) -> PassageCounts {
+    let mut matches: Vec<(usize, usize)> = Vec::new();
+    query.each_match_prefiltered(text, |at, term| matches.push((at, term)));
     let divided = passages(text);
     let number = divided.len();
-    let mut places = places.into_iter().peekable();
-    let mut found = Vec::new();
+    let mut matches = matches.into_iter().peekable();
+    let mut matching = Vec::new();
     let mut above: (Option<Range<usize>>, Vec<usize>) = (None, Vec::new());
     for passage in divided {
-        let mut counted = Counted::default();
-        while let Some((_, word)) = places.next_if(|(at, _)| *at < passage.range.end) {
-            counted.add(word, 1.0, query.len());
+        let mut counts = TermCounts::default();
+        while let Some((_, term)) = matches.next_if(|(at, _)| *at < passage.range.end) {
+            counts.add(term, 1.0, query.len());
         }
         if passage.heading != above.0 {
             above = (passage.heading.clone(), Vec::new());
-            let words = passage
-                .heading
-                .clone()
-                .and_then(|heading| text.get(heading));
-            query.each_match(words.unwrap_or_default(), |_, word| above.1.push(word));
+            let heading = passage.heading.clone().and_then(|range| text.get(range));
+            query.each_match(heading.unwrap_or_default(), |_, term| above.1.push(term));
         }
-        above
-            .1
-            .iter()
-            .for_each(|word| counted.add(*word, HEADING, query.len()));
-        counted.length = passage.range.len() as f64 / TOKEN_BYTES;
-        if !counted.is_empty() {
-            found.push((passage, counted));
+        for term in &above.1 {
+            counts.add(*term, HEADING, query.len());
+        }
+        counts.length = passage.range.len() as f64 / BYTES_PER_TOKEN;
+        if !counts.is_empty() {
+            matching.push((passage, counts));
         }
     }
-    let links = links(text).take(LINKS_MAX).map(name_of).collect();
-    Closer {
-        passages: found,
+    PassageCounts {
+        matching,
         number,
-        links,
-        about,
+        links: links(text).take(LINKS_MAX).map(link_name).collect(),
+        signals,
     }
 }
 
-/// Returns the scores of notes as a whole: parts of what one would have that says just what was
-/// asked.
-pub(crate) fn by_whole(notes: &[Whole], query: &Query, sizes: &Sizes) -> Vec<f64> {
-    let (all, tokens) = (number(&sizes.notes), number(&sizes.tokens));
-    let counted: Vec<&Counted> = notes.iter().map(|note| &note.counted).collect();
-    let scores = query.scores_held(&counted, &query.holding(&counted), all, tokens / all);
+/// Returns the scores of notes as a whole, as shares of the most that a note can score.
+pub(crate) fn score_notes(notes: &[NoteCounts], query: &Query, totals: &Totals) -> Vec<f64> {
+    let (all, tokens) = (load(&totals.notes), load(&totals.tokens));
+    let counts: Vec<&TermCounts> = notes.iter().map(|note| &note.counts).collect();
+    let corpus = Corpus {
+        texts: all,
+        mean_length: tokens / all,
+        frequencies: &query.frequencies(&counts),
+    };
+    let scores = query.score_in(&counts, corpus);
     scores
-        .each
+        .values
         .iter()
-        .map(|score| part(*score, scores.most))
+        .map(|score| scores.share(*score))
         .collect()
 }
 
-/// Scores the best notes: half by the whole of each, half by its best passage, and a little by what
-/// it has to do with the others. `all`: all notes that were found, the best among them; `best`:
-/// their places there, their scores as a whole, and what they hold.
-pub(crate) fn rank(
-    all: &[Whole],
-    best: &[(usize, f64, Closer)],
+/// Scores the best notes again: half by the whole of each, half by its best passage, with a boost
+/// for its signals. `all`: all notes that match, the candidates among them.
+pub(crate) fn score_candidates(
+    all: &[NoteCounts],
+    candidates: &[Candidate],
     query: &Query,
-    sizes: &Sizes,
-) -> Vec<Fit> {
-    let wholes: Vec<&Counted> = best
+    totals: &Totals,
+) -> Vec<NoteScore> {
+    let wholes: Vec<&NoteCounts> = candidates
         .iter()
-        .filter_map(|(at, ..)| Some(&all.get(*at)?.counted))
+        .filter_map(|candidate| all.get(candidate.at))
         .collect();
-    let pieces: Vec<&Counted> = best
+    let of_notes = |notes: &[&NoteCounts]| {
+        let counts: Vec<&TermCounts> = notes.iter().map(|note| &note.counts).collect();
+        query.frequencies(&counts)
+    };
+    let parts: Vec<&TermCounts> = candidates
         .iter()
-        .flat_map(|(_, _, note)| note.passages.iter().map(|(_, counted)| counted))
+        .flat_map(|candidate| candidate.passages.matching.iter())
+        .map(|(_, counts)| counts)
         .collect();
-    // Passages of the others were not looked at: as many hold a word for each note that does.
-    let every: Vec<&Counted> = all.iter().map(|note| &note.counted).collect();
-    let in_notes = query
-        .holding(&every)
+    // The passages of the other notes were not counted. Their number is estimated: as many passages
+    // hold a term in each note that holds it.
+    let in_all = of_notes(&all.iter().collect::<Vec<_>>());
+    let in_candidates = of_notes(&wholes);
+    let frequencies: Vec<f64> = in_all
         .into_iter()
-        .zip(query.holding(&wholes));
-    let holding: Vec<f64> = in_notes
-        .zip(query.holding(&pieces))
-        .map(|((all, best), pieces)| if best > 0.0 { pieces * all / best } else { all })
+        .zip(in_candidates)
+        .zip(query.frequencies(&parts))
+        .map(|((all, here), parts)| if here > 0.0 { parts * all / here } else { all })
         .collect();
-    let guessed: usize = best
+    let estimated: usize = wholes
         .iter()
-        .filter_map(|(at, ..)| Some(usual_passages(all.get(*at)?.bytes)))
+        .map(|note| estimated_passages(note.bytes))
         .sum();
-    let counted: usize = best.iter().map(|(_, _, note)| note.number).sum();
-    let most = holding.iter().copied().fold(1.0, f64::max);
-    let passages = (number(&sizes.passages) - guessed as f64 + counted as f64).max(most);
-    let scores = query.scores_held(
-        &pieces,
-        &holding,
-        passages,
-        number(&sizes.tokens) / passages,
-    );
-    let mut each = scores.each.iter();
-    let mut fits = Vec::new();
-    for (_, whole, note) in best {
-        let mut found: Option<(f64, &Passage)> = None;
-        for ((passage, _), score) in note.passages.iter().zip(&mut each) {
-            if found.is_none_or(|(most, _)| *score > most) {
-                found = Some((*score, passage));
+    let counted: usize = candidates
+        .iter()
+        .map(|candidate| candidate.passages.number)
+        .sum();
+    // More passages than there are cannot hold a term.
+    let most = frequencies.iter().copied().fold(1.0, f64::max);
+    let passages = (load(&totals.passages) - estimated as f64 + counted as f64).max(most);
+    let corpus = Corpus {
+        texts: passages,
+        mean_length: load(&totals.tokens) / passages,
+        frequencies: &frequencies,
+    };
+    let scores = query.score_in(&parts, corpus);
+    let mut values = scores.values.iter();
+    let mut scored = Vec::new();
+    for candidate in candidates {
+        let mut best: Option<(f64, &Passage)> = None;
+        for ((passage, _), score) in candidate.passages.matching.iter().zip(&mut values) {
+            if best.is_none_or(|(most, _)| *score > most) {
+                best = Some((*score, passage));
             }
         }
-        let best_part = found.map_or(0.0, |(score, _)| part(score, scores.most));
-        let score = f64::midpoint(*whole, best_part);
-        fits.push(Fit {
-            score,
-            passage: found.map(|(_, passage)| passage.clone()),
+        let best_part = best.map_or(0.0, |(score, _)| scores.share(score));
+        scored.push(NoteScore {
+            score: f64::midpoint(candidate.score, best_part),
+            passage: best.map(|(_, passage)| passage.clone()),
         });
     }
-    let notes: Vec<&Closer> = best.iter().map(|(_, _, note)| note).collect();
-    let scores: Vec<f64> = fits.iter().map(|fit| fit.score).collect();
-    for (fit, more) in fits.iter_mut().zip(raises(&notes, &scores)) {
-        fit.score *= 1.0 + more;
+    let notes: Vec<&PassageCounts> = candidates
+        .iter()
+        .map(|candidate| &candidate.passages)
+        .collect();
+    let before: Vec<f64> = scored.iter().map(|note| note.score).collect();
+    for (note, boost) in scored.iter_mut().zip(boosts(&notes, &before)) {
+        note.score *= 1.0 + boost;
     }
-    fits
+    scored
 }
 
-/// Returns the part by which the score of each note is raised.
-fn raises(notes: &[&Closer], scores: &[f64]) -> Vec<f64> {
+/// Returns the share by which the signals of each note raise its score.
+fn boosts(notes: &[&PassageCounts], scores: &[f64]) -> Vec<f64> {
     let most = scores.iter().copied().fold(0.0, f64::max);
     let mut names: HashMap<String, usize> = HashMap::new();
     for (at, note) in notes.iter().enumerate() {
-        let path = name_of(&note.about.path);
-        let ends = path
-            .match_indices('/')
-            .filter_map(|(slash, _)| path.get(slash + 1..));
-        for name in std::iter::once(path.as_str()).chain(ends) {
+        // A link may name a note by its whole path, or by the end of it.
+        let path = link_name(&note.signals.path);
+        for name in path_suffixes(&path) {
             names.entry(name.to_owned()).or_insert(at);
         }
     }
     let mut linked = vec![0.0_f64; notes.len()];
     for (from, note) in notes.iter().enumerate() {
-        for to in note
-            .links
-            .iter()
-            .filter_map(|link| names.get(link))
-            .filter(|to| **to != from)
-        {
-            // From the one to the other and back.
+        let targets = note.links.iter().filter_map(|link| names.get(link));
+        for to in targets.filter(|to| **to != from) {
+            // A link counts for both of its ends.
             for (note, other) in [(from, *to), (*to, from)] {
-                let score = scores.get(other).map_or(0.0, |score| part(*score, most));
+                let score = scores.get(other).map_or(0.0, |score| share(*score, most));
                 if let Some(linked) = linked.get_mut(note) {
                     *linked = linked.max(score);
                 }
             }
         }
     }
-    let newest = notes.iter().filter_map(|note| note.about.modified).max();
-    let age =
-        |note: &Closer| Some(newest?.duration_since(note.about.modified?).as_secs_f64() / 86_400.0);
-    let raise = |(note, linked): (&&Closer, f64)| {
-        let recent = age(note).map_or(0.0, |days| RECENT * (-days / RECENT_DAYS).exp2());
-        LINKED * linked
-            + recent
-            + if note.about.is_attached {
-                ATTACHED
-            } else {
-                0.0
-            }
+    let newest = notes.iter().filter_map(|note| note.signals.modified).max();
+    let days_older = |signals: &Signals| {
+        Some(newest?.duration_since(signals.modified?).as_secs_f64() / 86_400.0)
     };
-    notes.iter().zip(linked).map(raise).collect()
+    let boost = |(note, linked): (&&PassageCounts, f64)| {
+        let signals = &note.signals;
+        let recent = days_older(signals).map_or(0.0, |days| RECENT * (-days / RECENT_DAYS).exp2());
+        let attached = if signals.is_attached { ATTACHED } else { 0.0 };
+        LINKED * linked + recent + attached
+    };
+    notes.iter().zip(linked).map(boost).collect()
 }
 
-/// Returns the name of a note as links have it, folded.
-fn name_of(path: &str) -> String {
-    let path = folded(path);
-    path.strip_suffix(".md").map(str::to_owned).unwrap_or(path)
+/// Returns a path as links have it: case-folded, without `.md`.
+fn link_name(path: &str) -> String {
+    without_md(&case_folded(path)).to_owned()
 }
 
-fn part(score: f64, most: f64) -> f64 {
-    if most > 0.0 { score / most } else { 0.0 }
-}
-
-fn number(size: &AtomicU64) -> f64 {
-    (size.load(Ordering::Relaxed) as f64).max(1.0)
+fn load(total: &AtomicU64) -> f64 {
+    (total.load(Ordering::Relaxed) as f64).max(1.0)
 }

@@ -1,4 +1,4 @@
-//! Finding notes: by name, by words, by tag, by link.
+//! Search and lists of notes: by name, by words, by tag, by link.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -11,133 +11,155 @@ use unicode_normalization::{UnicodeNormalization, is_nfc};
 
 use super::note::{aliases, is_below, links, tags};
 use super::passage::Passage;
-use super::path::{folded, folder, link_target};
-use super::ranking::{self, About, BY_PASSAGE_MAX, Closer, Fit, Sizes, Whole};
-use super::walk::{Walked, read_all};
+use super::path::{case_folded, folder, is_path_suffix, link_target, without_md};
+use super::ranking::{self, BY_PASSAGE_MAX, Candidate, NoteCounts, NoteScore, Signals, Totals};
+use super::walk::{NoteFile, read_all};
 use super::{Note, NotePath, Vault};
 use crate::VaultError;
 use crate::rank::Query;
 
-/// Lines shown of one note.
+/// Number of lines that are shown of one note.
 const LINES_MAX: usize = 3;
-/// Characters shown of one line.
+/// Characters that are shown of one line.
 const LINE_CHARS_MAX: usize = 200;
-/// Notes told at most.
+/// Number of notes that a list or a search returns.
 const LIMIT_MAX: usize = 100;
-/// Names told when a note is not found, or may be any of several.
+/// Number of names in an error, if a note is not found or may be any of several.
 const CANDIDATES_MAX: usize = 5;
 
-/// Which notes.
+/// The notes that a list or a search is restricted to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filter {
-    /// Only below this folder; empty is the whole vault.
+pub struct NoteFilter {
+    /// Only notes below this folder; empty is the whole vault.
     pub folder: String,
-    /// Only with this tag, or one below it; with or without `#`.
+    /// Only notes with this tag, or one below it; with or without `#`.
     pub tag: Option<String>,
-    /// How many at most, 1 to 100. What is beyond is counted.
+    /// Number of notes that are returned, 1 to 100; a number beyond is taken as the nearest of
+    /// these.
     pub limit: usize,
-    /// The paths of notes that are searched for a little more: those that are attached in the
-    /// conversation.
+    /// The paths of notes that rank a little higher: those that are attached in the conversation.
     pub attached: Vec<String>,
 }
 
-/// Notes, and how many there are.
+/// Notes of a folder or with a tag.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Listed {
+pub struct NoteList {
     /// In the order of their paths.
     pub notes: Vec<Note>,
-    /// How many there are in all.
+    /// Number of notes that pass the filter, those beyond the limit too.
     pub total: usize,
-    /// What was left out, if something was.
+    /// A remark on the notes beyond the limit, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<String>,
 }
 
-/// Notes that were searched for, best first, and how many there are.
+/// Notes that match a query.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Found {
-    /// The best.
-    pub notes: Vec<Hit>,
-    /// How many there are in all.
+pub struct NoteSearchResults {
+    /// The best notes, best first.
+    pub notes: Vec<NoteHit>,
+    /// Number of notes that match, those beyond the limit too.
     pub total: usize,
-    /// What was left out, if something was.
+    /// A remark on the notes beyond the limit, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<String>,
 }
 
-/// One note that fits what was searched for.
+/// A note that matches a query.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Hit {
-    /// Relative to the vault, with `/` and `.md`.
+pub struct NoteHit {
+    /// The path relative to the vault, with `/` and `.md`.
     pub path: String,
-    /// The heading above the passage that fits best, if there is one.
+    /// The heading above the best passage, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heading: Option<String>,
-    /// The first lines of that passage that hold a word of the query, with their numbers from 1: at
-    /// most 3 of at most 200 characters.
+    /// The first lines of the best passage that match, with their numbers from 1: at most 3, of at
+    /// most 200 characters.
     pub lines: Vec<(usize, String)>,
 }
 
-/// One condition of a query; a note has to meet all.
+/// A passage of a note that matches a query.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PassageHit {
+    pub(crate) path: String,
+    pub(crate) heading: Option<String>,
+    pub(crate) text: String,
+    pub(crate) score: f64,
+}
+
+/// A condition of a query. A note has to meet all of them.
 #[derive(Debug)]
-pub(crate) enum Term {
-    /// Words that were quoted, as they stand, folded.
+pub(crate) enum Condition {
+    /// The note holds quoted words as they are, in any case.
     Text(String),
-    /// A tag or one below it.
+    /// The note has a tag or one below it.
     Tag(String),
-    /// A link to a note, folded.
+    /// The note links to a note, case-folded.
     Link(String),
 }
 
+/// The notes that match a query, best first.
+struct RankedNotes {
+    notes: Vec<(NoteFile, NoteScore)>,
+    query: Query,
+    conditions: Vec<Condition>,
+    /// True if the vault has more notes than are read.
+    is_truncated: bool,
+}
+
 impl Vault {
-    /// The note that a name means: its path, the end of its path, its file name, or an alias; with
-    /// or without `.md`; as a wiki link or not. Capitals and the encoding of accents do not count
+    /// Finds the note that a name means: its path, the end of its path, its file name, or an alias;
+    /// with or without `.md`; as a wiki link or not. Case and the encoding of accents do not count
     /// if no note has the exact name.
     ///
     /// # Errors
     /// [`VaultError::NoSuchNote`] with similar names, [`VaultError::Ambiguous`] with the
     /// candidates, and as [`NotePath::parse`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # std::fs::create_dir(folder.path().join("Plans"))?;
+    /// # std::fs::write(folder.path().join("Plans/House.md"), "")?;
+    /// let vault = adjutant_memory::Vault::open(folder.path())?;
+    /// assert_eq!(vault.resolve("[[house]]")?.as_str(), "Plans/House.md");
+    /// # Ok(()) }
+    /// ```
     pub fn resolve(&self, name: &str) -> Result<NotePath, VaultError> {
-        let path = NotePath::of_owner(name)?;
+        let path = NotePath::from_owner(name)?;
         match self.locate(&path) {
             Ok(located) if located.exists => return Ok(path),
             Ok(_) | Err(VaultError::NoSuchNote { .. }) => {}
             Err(error) => return Err(error),
         }
         let notes = self.walk(None)?.notes;
-        let below = |path: &str, wanted: &str| {
-            path == wanted
-                || path
-                    .strip_suffix(wanted)
-                    .is_some_and(|rest| rest.ends_with('/'))
-        };
+        let paths = || notes.iter().map(|note| note.path.as_str());
         let wanted = path.as_str();
-        let mut found: Vec<&str> = notes
-            .iter()
-            .map(|note| note.path.as_str())
-            .filter(|path| below(path, wanted))
+        // An exact name wins, so that `Note` and `note` can be told apart where both exist.
+        let mut found: Vec<&str> = paths()
+            .filter(|path| is_path_suffix(path, wanted))
             .collect();
-        let folded_name = folded(wanted);
         if found.is_empty() {
-            found = notes
-                .iter()
-                .map(|note| note.path.as_str())
-                .filter(|path| below(&folded(path), &folded_name))
+            let folded = case_folded(wanted);
+            found = paths()
+                .filter(|path| is_path_suffix(&case_folded(path), &folded))
                 .collect();
         }
         let by_alias: Vec<String>;
         if found.is_empty() {
-            let alias = folded(link_target(name));
+            let alias = case_folded(link_target(name));
             by_alias = read_all(&notes, |note, text| {
                 aliases(text)
                     .iter()
-                    .any(|known| folded(known) == alias)
+                    .any(|known| case_folded(known) == alias)
                     .then(|| note.path.clone())
             });
             found = by_alias.iter().map(String::as_str).collect();
         }
         match found.as_slice() {
-            [one] => NotePath::of_owner(one),
+            [one] => NotePath::from_owner(one),
             [] => Err(VaultError::NoSuchNote {
                 name: name.trim().to_owned(),
                 nearest: similar(&path, &notes),
@@ -153,12 +175,24 @@ impl Vault {
         }
     }
 
-    /// The notes of a folder, or with a tag, in the order of their paths.
+    /// Finds the note that a name means, or returns the path of a new note of that name.
     ///
     /// # Errors
-    /// [`VaultError::NoSuchNote`] if there is no such folder, [`VaultError::Name`] if it cannot be
-    /// one.
-    pub fn list(&self, filter: &Filter) -> Result<Listed, VaultError> {
+    /// As [`Vault::resolve`] and [`NotePath::for_new`].
+    pub(crate) fn resolve_or_new(&self, name: &str) -> Result<NotePath, VaultError> {
+        match self.resolve(name) {
+            Ok(path) => self.settle(&path),
+            Err(VaultError::NoSuchNote { .. }) => self.settle(&NotePath::for_new(name)?),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Lists the notes of a folder, or with a tag, in the order of their paths.
+    ///
+    /// # Errors
+    /// [`VaultError::NoSuchNote`] if there is no such folder, [`VaultError::Name`] if no folder can
+    /// have the name.
+    pub fn list(&self, filter: &NoteFilter) -> Result<NoteList, VaultError> {
         let walk = self.walk(folder(&filter.folder)?.as_deref())?;
         let notes = match &filter.tag {
             None => walk.notes,
@@ -170,224 +204,207 @@ impl Vault {
             }
         };
         let total = notes.len();
-        let shown: Vec<Note> = notes
-            .iter()
-            .take(bounded(filter.limit))
-            .map(about)
-            .collect();
-        Ok(Listed {
-            cut: cut(shown.len(), total, walk.more),
+        let shown: Vec<Note> = notes.iter().take(limit(filter)).map(note_info).collect();
+        Ok(NoteList {
+            cut: truncation(shown.len(), total, walk.is_truncated),
             notes: shown,
             total,
         })
     }
 
-    /// The notes that fit a query best, best first. Words are ranked by, in any of their forms;
-    /// `"several words"` have to stand there as they are, `#tag` is a tag and `[[Note]]` a link to
-    /// that note that a note has to have. Names and other names count more than text. Of notes that
-    /// fit nearly as well those come first that are attached, that link to a better one or are
-    /// linked from it, and that were changed last. Every file is read afresh.
+    /// Returns the notes that match a query best, best first. Words match in any of their forms;
+    /// `"several words"` have to stand in the note as they are, and it has to have each `#tag` and a
+    /// link to each `[[Note]]`. Names and aliases count more than text. Of notes that match nearly
+    /// as well those come first that are attached, that link to a better one or are linked from it,
+    /// and that were modified last. Every file is read again.
     ///
     /// # Errors
     /// [`VaultError::Name`] for a query without words, and as [`Vault::list`].
-    pub fn search(&self, query: &str, filter: &Filter) -> Result<Found, VaultError> {
-        let Search {
-            mut found,
-            query,
-            terms,
-            more,
-        } = self.fitting(query, filter)?;
-        let total = found.len();
-        found.truncate(bounded(filter.limit));
-        // Only of what is shown: reading these few files again is cheaper than taking lines out of
-        // all.
-        let notes = read_again(&found, |note, fit, text| {
-            hit(note, text, fit.passage.as_ref(), &query, &terms)
+    pub fn search(
+        &self,
+        query: &str,
+        filter: &NoteFilter,
+    ) -> Result<NoteSearchResults, VaultError> {
+        let mut ranked = self.rank_notes(query, filter)?;
+        let total = ranked.notes.len();
+        ranked.notes.truncate(limit(filter));
+        // Reading the few notes that are shown again is cheaper than extracting lines of all.
+        let notes = read_again(&ranked.notes, |note, score, text| {
+            hit(
+                note,
+                text,
+                score.passage.as_ref(),
+                &ranked.query,
+                &ranked.conditions,
+            )
         });
-        Ok(Found {
-            cut: cut(notes.len(), total, more),
+        Ok(NoteSearchResults {
+            cut: truncation(notes.len(), total, ranked.is_truncated),
             notes,
             total,
         })
     }
 
-    /// Returns the best passages of the notes that fit a query best, each whole, best first.
+    /// Returns the best passage of each of the notes that match a query best, best first.
     ///
     /// # Errors
     /// As [`Vault::search`].
     pub(crate) fn passages(
         &self,
         query: &str,
-        filter: &Filter,
-    ) -> Result<Vec<FoundPassage>, VaultError> {
-        let Search { mut found, .. } = self.fitting(query, filter)?;
-        found.truncate(bounded(filter.limit));
-        let passages = read_again(&found, |note, fit, text| {
-            let heading = fit
-                .passage
-                .as_ref()
-                .and_then(|passage| text.get(passage.heading.clone()?));
-            let piece = fit
-                .passage
-                .as_ref()
-                .and_then(|passage| text.get(passage.range.clone()));
-            FoundPassage {
+        filter: &NoteFilter,
+    ) -> Result<Vec<PassageHit>, VaultError> {
+        let mut ranked = self.rank_notes(query, filter)?;
+        ranked.notes.truncate(limit(filter));
+        Ok(read_again(&ranked.notes, |note, score, text| {
+            let passage = score.passage.as_ref();
+            let content = passage.and_then(|passage| text.get(passage.range.clone()));
+            PassageHit {
                 path: note.path.clone(),
-                heading: heading.filter(|words| !words.is_empty()).map(str::to_owned),
-                text: piece.unwrap_or_default().trim().to_owned(),
-                score: fit.score,
+                heading: heading(passage, text),
+                text: content.unwrap_or_default().trim().to_owned(),
+                score: score.score,
             }
-        });
-        Ok(passages)
+        }))
     }
 
-    /// Returns the notes that fit a query, best first.
-    fn fitting(&self, query: &str, filter: &Filter) -> Result<Search, VaultError> {
-        let (words, mut terms) = terms_of(query);
-        if let Some(tag) = filter
-            .tag
-            .as_deref()
-            .map(|tag| tag.trim().trim_start_matches('#'))
-            && !tag.is_empty()
-        {
-            terms.push(Term::Tag(tag.to_owned()));
+    fn rank_notes(&self, query: &str, filter: &NoteFilter) -> Result<RankedNotes, VaultError> {
+        let (words, mut conditions) = parse_query(query);
+        let tag = filter.tag.as_deref().unwrap_or_default().trim();
+        let tag = tag.trim_start_matches('#');
+        if !tag.is_empty() {
+            conditions.push(Condition::Tag(tag.to_owned()));
         }
-        let ranked = Query::of(&[(&words, 1.0)]);
-        if terms.is_empty() && ranked.is_empty() {
+        let ranked = Query::new(&[(&words, 1.0)]);
+        if conditions.is_empty() && ranked.is_empty() {
             return Err(VaultError::Name {
                 name: query.to_owned(),
                 reason: "a search needs a word",
             });
         }
         let walk = self.walk(folder(&filter.folder)?.as_deref())?;
-        let sizes = Sizes::default();
-        let (mut notes, mut fitting) = (Vec::new(), Vec::new());
-        for (note, fits) in read_all(&walk.notes, |note, text| {
-            let fits = ranking::whole(title(&note.path), text, &ranked, &sizes);
-            let wanted =
-                (ranked.is_empty() || fits.is_some()) && terms.iter().all(|term| meets(text, term));
-            wanted.then(|| (note.clone(), fits))
+        let totals = Totals::default();
+        let (mut notes, mut all_counts) = (Vec::new(), Vec::new());
+        // Every note is read for each query: an index would be a second copy of the owner's text,
+        // and out of date after each edit.
+        for (note, counts) in read_all(&walk.notes, |note, text| {
+            let counts = ranking::count_note(title(&note.path), text, &ranked, &totals);
+            let matches = (ranked.is_empty() || counts.is_some())
+                && conditions.iter().all(|condition| condition.is_met(text));
+            matches.then(|| (note.clone(), counts))
         }) {
             notes.push(note);
-            fitting.extend(fits);
+            all_counts.extend(counts);
         }
-        let mut found = by_fit(notes, &fitting, &filter.attached, (&ranked, &sizes));
-        found.sort_by(|(_, fit), (_, other)| other.score.total_cmp(&fit.score));
-        // The system is asked for the times of those alone that fit equally well.
-        let equal = |(_, fit): &(Walked, Fit), (_, other): &(Walked, Fit)| fit.score == other.score;
-        for notes in found.chunk_by_mut(equal).filter(|notes| notes.len() > 1) {
+        let mut found = score_notes(notes, &all_counts, &filter.attached, &ranked, &totals);
+        found.sort_by(|(_, score), (_, other)| other.score.total_cmp(&score.score));
+        // Only notes with the same score are ordered by time: asking the system for the time of
+        // every note would be slow.
+        let is_equal = |(_, score): &(NoteFile, NoteScore), (_, other): &(NoteFile, NoteScore)| {
+            score.score == other.score
+        };
+        for notes in found.chunk_by_mut(is_equal).filter(|notes| notes.len() > 1) {
             notes.sort_by_cached_key(|(note, _)| (Reverse(modified(note)), note.path.clone()));
         }
-        Ok(Search {
-            found,
+        Ok(RankedNotes {
+            notes: found,
             query: ranked,
-            terms,
-            more: walk.more,
+            conditions,
+            is_truncated: walk.is_truncated,
         })
     }
 }
 
-/// Returns notes with how well they fit. All are scored as a whole, which leaves half of a score;
-/// the best of them also by passage.
-fn by_fit(
-    notes: Vec<Walked>,
-    fitting: &[Whole],
+/// Scores the notes that match. All are scored as a whole, which makes up half of a score; the best
+/// of them also by passage.
+fn score_notes(
+    notes: Vec<NoteFile>,
+    counts: &[NoteCounts],
     attached: &[String],
-    (query, sizes): (&Query, &Sizes),
-) -> Vec<(Walked, Fit)> {
-    // Without words there is nothing to rank by.
-    let wholes = ranking::by_whole(fitting, query, sizes);
+    query: &Query,
+    totals: &Totals,
+) -> Vec<(NoteFile, NoteScore)> {
+    // Empty for a query of conditions alone, which ranks by time.
+    let wholes = ranking::score_notes(counts, query, totals);
     let mut order: Vec<usize> = (0..wholes.len()).collect();
     let score = |at: usize| wholes.get(at).copied().unwrap_or_default();
     order.sort_by(|one, other| score(*other).total_cmp(&score(*one)));
     order.truncate(BY_PASSAGE_MAX);
-    let looked_at: Vec<Walked> = order
+    let best: Vec<NoteFile> = order
         .iter()
         .filter_map(|at| notes.get(*at).cloned())
         .collect();
-    let closer = read_all(&looked_at, |note, text| {
-        let is_attached = attached.contains(&note.path);
-        let about = About {
+    let passages = read_all(&best, |note, text| {
+        let signals = Signals {
             path: note.path.clone(),
             modified: modified(note),
-            is_attached,
+            is_attached: attached.contains(&note.path),
         };
-        Some(ranking::closer(text, query, about))
+        Some(ranking::count_passages(text, query, signals))
     });
-    // A note that vanished in between is told as it was found.
-    let places: HashMap<&str, usize> = looked_at
+    // A note that vanished since it was counted is missing here, and keeps its score as a whole.
+    let indexes: HashMap<&str, usize> = best
         .iter()
         .zip(&order)
         .map(|(note, at)| (note.path.as_str(), *at))
         .collect();
-    let best: Vec<(usize, f64, Closer)> = closer
+    let candidates: Vec<Candidate> = passages
         .into_iter()
-        .filter_map(|closer| {
-            let at = *places.get(closer.about.path.as_str())?;
-            Some((at, score(at), closer))
+        .filter_map(|passages| {
+            let at = *indexes.get(passages.signals.path.as_str())?;
+            let score = score(at);
+            Some(Candidate {
+                at,
+                score,
+                passages,
+            })
         })
         .collect();
-    let fits = ranking::rank(fitting, &best, query, sizes);
-    let mut fits: HashMap<usize, Fit> = best.iter().map(|(at, ..)| *at).zip(fits).collect();
-    let fit = |at: usize| Fit {
+    let scored = ranking::score_candidates(counts, &candidates, query, totals);
+    let indexes = candidates.iter().map(|candidate| candidate.at);
+    let mut scored: HashMap<usize, NoteScore> = indexes.zip(scored).collect();
+    let as_whole = |at: usize| NoteScore {
         score: f64::midpoint(score(at), 0.0),
         passage: None,
     };
     let notes = notes.into_iter().enumerate();
     notes
-        .map(|(at, note)| (note, fits.remove(&at).unwrap_or_else(|| fit(at))))
+        // The notes beyond the best are not read by passage.
+        .map(|(at, note)| (note, scored.remove(&at).unwrap_or_else(|| as_whole(at))))
         .collect()
-}
-
-/// The results of a search, best first, and the words it looked for.
-struct Search {
-    found: Vec<(Walked, Fit)>,
-    query: Query,
-    terms: Vec<Term>,
-    more: bool,
-}
-
-/// A passage of a note that fits what was searched for.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct FoundPassage {
-    pub(crate) path: String,
-    pub(crate) heading: Option<String>,
-    pub(crate) text: String,
-    pub(crate) score: f64,
 }
 
 /// Reads notes that were found once more, in their order.
 fn read_again<T: Send>(
-    found: &[(Walked, Fit)],
-    look: impl Fn(&Walked, &Fit, &str) -> T + Sync,
+    found: &[(NoteFile, NoteScore)],
+    visit: impl Fn(&NoteFile, &NoteScore, &str) -> T + Sync,
 ) -> Vec<T> {
-    let notes: Vec<Walked> = found.iter().map(|(note, _)| note.clone()).collect();
-    let fits: HashMap<&str, &Fit> = found
+    let notes: Vec<NoteFile> = found.iter().map(|(note, _)| note.clone()).collect();
+    let scores: HashMap<&str, &NoteScore> = found
         .iter()
-        .map(|(note, fit)| (note.path.as_str(), fit))
+        .map(|(note, score)| (note.path.as_str(), score))
         .collect();
     read_all(&notes, |note, text| {
-        fits.get(note.path.as_str())
-            .map(|fit| look(note, fit, text))
+        scores
+            .get(note.path.as_str())
+            .map(|score| visit(note, score, text))
     })
 }
 
-fn bounded(limit: usize) -> usize {
-    limit.clamp(1, LIMIT_MAX)
+fn limit(filter: &NoteFilter) -> usize {
+    filter.limit.clamp(1, LIMIT_MAX)
 }
 
-fn cut(shown: usize, total: usize, more: bool) -> Option<String> {
-    if more {
-        return Some(format!(
-            "{shown} of more than {total} notes are shown; narrow it by folder, tag or words"
-        ));
-    }
-    (shown < total)
-        .then(|| format!("{shown} of {total} notes are shown; narrow it by folder, tag or words"))
+/// Returns a remark for the model on the notes that are not shown.
+fn truncation(shown: usize, total: usize, is_truncated: bool) -> Option<String> {
+    let more = if is_truncated { "more than " } else { "" };
+    (is_truncated || shown < total).then(|| {
+        format!("{shown} of {more}{total} notes are shown; narrow it by folder, tag or words")
+    })
 }
 
-fn about(note: &Walked) -> Note {
-    let bytes = fs::metadata(&note.real).map_or(0, |about| about.len());
+fn note_info(note: &NoteFile) -> Note {
+    let bytes = fs::metadata(&note.real).map_or(0, |metadata| metadata.len());
     let modified = modified(note).map(|at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
     Note {
         path: note.path.clone(),
@@ -396,19 +413,15 @@ fn about(note: &Walked) -> Note {
     }
 }
 
-fn modified(note: &Walked) -> Option<Timestamp> {
-    fs::metadata(&note.real)
-        .ok()?
-        .modified()
-        .ok()?
-        .try_into()
-        .ok()
+fn modified(note: &NoteFile) -> Option<Timestamp> {
+    let metadata = fs::metadata(&note.real).ok()?;
+    metadata.modified().ok()?.try_into().ok()
 }
 
-/// Divides a query into the words to rank by and what a note has to meet: quoted words, tags and
-/// links.
-pub(crate) fn terms_of(query: &str) -> (String, Vec<Term>) {
-    let (mut words, mut terms) = (Vec::new(), Vec::new());
+/// Divides a query into the words to rank by and the conditions that a note has to meet: quoted
+/// words, tags and links. Quoted words are both.
+pub(crate) fn parse_query(query: &str) -> (String, Vec<Condition>) {
+    let (mut words, mut conditions) = (Vec::new(), Vec::new());
     let mut rest = query.trim();
     while !rest.is_empty() {
         let quoted = rest
@@ -418,113 +431,121 @@ pub(crate) fn terms_of(query: &str) -> (String, Vec<Term>) {
             .strip_prefix("[[")
             .and_then(|inner| inner.find("]]").map(|end| inner.split_at(end)));
         if let Some((quoted, after)) = quoted {
-            let text = lowered(quoted.trim());
+            let text = lowercase(quoted.trim());
             if !text.is_empty() {
                 words.push(quoted);
-                terms.push(Term::Text(text));
+                conditions.push(Condition::Text(text));
             }
             rest = after.get(1..).unwrap_or_default();
         } else if let Some((target, after)) = link {
             let target = target.split(['|', '#']).next().unwrap_or(target);
-            terms.push(Term::Link(without_md(&folded(target.trim())).to_owned()));
+            let target = case_folded(target.trim());
+            conditions.push(Condition::Link(without_md(&target).to_owned()));
             rest = after.get(2..).unwrap_or_default();
         } else {
             let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
             let (word, after) = rest.split_at(end);
             match super::note::tag_at_start(word) {
-                Some(tag) => terms.push(Term::Tag(tag.to_owned())),
+                Some(tag) => conditions.push(Condition::Tag(tag.to_owned())),
                 None => words.push(word),
             }
             rest = after;
         }
         rest = rest.trim_start();
     }
-    (words.join(" "), terms)
+    (words.join(" "), conditions)
 }
 
-/// Returns whether a note meets a condition.
-pub(crate) fn meets(text: &str, term: &Term) -> bool {
-    match term {
-        Term::Text(words) => lowered(text).contains(words.as_str()),
-        Term::Tag(tag) => has_tag(text, tag),
-        Term::Link(target) => links(text).any(|link| {
-            let link = folded(link);
-            let link = without_md(&link);
-            link == target
-                || link
-                    .strip_suffix(target.as_str())
-                    .is_some_and(|rest| rest.ends_with('/'))
-        }),
+impl Condition {
+    /// Returns true if a text meets the condition.
+    pub(crate) fn is_met(&self, text: &str) -> bool {
+        match self {
+            Self::Text(words) => lowercase(text).contains(words.as_str()),
+            Self::Tag(tag) => has_tag(text, tag),
+            Self::Link(target) => {
+                links(text).any(|link| is_path_suffix(without_md(&case_folded(link)), target))
+            }
+        }
+    }
+
+    /// Returns the offset in a line of the text, the tag or the link.
+    fn position_in(&self, line: &str) -> Option<usize> {
+        match self {
+            Self::Text(words) => lowercase(line).find(words.as_str()),
+            Self::Tag(tag) => {
+                let mut known = line
+                    .split_whitespace()
+                    .filter_map(super::note::tag_at_start);
+                known.any(|known| is_below(known, tag)).then_some(0)
+            }
+            Self::Link(target) => links(line)
+                .any(|link| without_md(&case_folded(link)).ends_with(target.as_str()))
+                .then_some(0),
+        }
     }
 }
 
-/// The tag is looked for as text first: reading where tags count is dearer.
+/// Returns true if a note has a tag or one below it. Searches the text for it first, because
+/// parsing the note for tags is slower.
 fn has_tag(text: &str, tag: &str) -> bool {
-    let holds = lowered(text).contains(&lowered(tag));
+    let holds = lowercase(text).contains(&lowercase(tag));
     holds && tags(text).iter().any(|known| is_below(known, tag))
 }
 
-/// Returns a note as it is shown: its best passage's heading, and the first lines there that hold
-/// something of the query; where that has none, the first such lines of the note.
-fn hit(note: &Walked, text: &str, passage: Option<&Passage>, query: &Query, terms: &[Term]) -> Hit {
-    let heading = passage
-        .and_then(|passage| text.get(passage.heading.clone()?))
-        .map(str::to_owned);
-    let within = passage
-        .map(|passage| lines(text, &passage.range, query, terms))
-        .unwrap_or_default();
-    let lines = if within.is_empty() {
-        lines(text, &(0..text.len()), query, terms)
-    } else {
-        within
-    };
-    Hit {
+/// Returns a note with the heading of its best passage, and the first lines of the passage that
+/// match; if there are none, the first such lines of the note.
+fn hit(
+    note: &NoteFile,
+    text: &str,
+    passage: Option<&Passage>,
+    query: &Query,
+    conditions: &[Condition],
+) -> NoteHit {
+    let mut lines = passage.map_or(Vec::new(), |passage| {
+        matching_lines(text, &passage.range, query, conditions)
+    });
+    if lines.is_empty() {
+        lines = matching_lines(text, &(0..text.len()), query, conditions);
+    }
+    NoteHit {
         path: note.path.clone(),
-        heading: heading.filter(|words| !words.is_empty()),
+        heading: heading(passage, text),
         lines,
     }
 }
 
-/// Returns the first lines of a part that hold something of the query.
-fn lines(text: &str, part: &Range<usize>, query: &Query, terms: &[Term]) -> Vec<(usize, String)> {
+fn heading(passage: Option<&Passage>, text: &str) -> Option<String> {
+    let heading = text.get(passage?.heading.clone()?)?;
+    (!heading.is_empty()).then(|| heading.to_owned())
+}
+
+/// Returns the first lines of a part of a text that match, with their numbers.
+fn matching_lines(
+    text: &str,
+    part: &Range<usize>,
+    query: &Query,
+    conditions: &[Condition],
+) -> Vec<(usize, String)> {
     let first = text
         .get(..part.start)
         .map_or(0, |before| before.lines().count());
-    let place = |line: &str| {
-        let mut place = None;
-        query.each_match(line, |at, _| place = place.or(Some(at)));
-        place.or_else(|| terms.iter().find_map(|term| place_of(line, term)))
+    let position = |line: &str| {
+        let mut position = None;
+        query.each_match(line, |at, _| position = position.or(Some(at)));
+        let mut conditions = conditions.iter();
+        position.or_else(|| conditions.find_map(|condition| condition.position_in(line)))
     };
-    let shown = text
-        .get(part.clone())
-        .unwrap_or_default()
-        .lines()
-        .enumerate();
-    shown
+    let lines = text.get(part.clone()).unwrap_or_default().lines();
+    lines
+        .enumerate()
         .filter_map(|(number, line)| {
-            place(line).map(|at| (first + number + 1, shortened(line, at)))
+            position(line).map(|at| (first + number + 1, shortened(line, at)))
         })
         .take(LINES_MAX)
         .collect()
 }
 
-/// Returns where a line holds what a term asks for.
-fn place_of(line: &str, term: &Term) -> Option<usize> {
-    match term {
-        Term::Text(words) => lowered(line).find(words.as_str()),
-        Term::Tag(tag) => {
-            let mut known = line
-                .split_whitespace()
-                .filter_map(super::note::tag_at_start);
-            known.any(|known| is_below(known, tag)).then_some(0)
-        }
-        Term::Link(target) => links(line)
-            .any(|link| without_md(&folded(link)).ends_with(target.as_str()))
-            .then_some(0),
-    }
-}
-
-/// Returns a line, a long one around a place in it.
+/// Returns a line, or the part of a long one around an offset.
 fn shortened(line: &str, at: usize) -> String {
     if line.trim().chars().count() <= LINE_CHARS_MAX {
         return line.trim().to_owned();
@@ -545,14 +566,14 @@ fn title(path: &str) -> &str {
     without_md(path.rsplit('/').next().unwrap_or(path))
 }
 
-/// One form of letters, without capitals.
-fn lowered(text: &str) -> String {
+/// Returns a text in lower case and composed form (NFC).
+fn lowercase(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }
     let lower = text.to_lowercase();
-    // Below U+0300, whose first byte is 0xCC, nothing can be decomposed: most European text is done
-    // here.
+    // Characters below U+0300, whose first byte is 0xCC, cannot be decomposed: most European text
+    // needs no further check.
     let is_composed = lower.bytes().all(|byte| byte < 0xCC) || is_nfc(&lower);
     if is_composed {
         lower
@@ -561,35 +582,21 @@ fn lowered(text: &str) -> String {
     }
 }
 
-fn without_md(path: &str) -> &str {
-    let stem = path
-        .len()
-        .checked_sub(3)
-        .and_then(|end| path.split_at_checked(end));
-    match stem {
-        Some((stem, end)) if end.eq_ignore_ascii_case(".md") => stem,
-        _ => path,
-    }
-}
-
-/// Notes whose names are near to what was asked for.
-fn similar(path: &NotePath, notes: &[Walked]) -> Vec<String> {
-    let wanted = folded(path.title());
-    let title = |note: &Walked| {
-        let path = folded(&note.path);
-        without_md(path.rsplit('/').next().unwrap_or(&path)).to_owned()
-    };
+/// Returns notes whose names are similar to one that does not exist.
+fn similar(path: &NotePath, notes: &[NoteFile]) -> Vec<String> {
+    let wanted = case_folded(path.title());
+    let folded_title = |note: &NoteFile| case_folded(title(&note.path));
     let mut found: Vec<String> = notes
         .iter()
         .filter(|note| {
-            let title = title(note);
+            let title = folded_title(note);
             title.contains(&wanted) || (title.chars().count() > 2 && wanted.contains(&title))
         })
         .take(CANDIDATES_MAX)
         .map(|note| note.path.clone())
         .collect();
     if found.is_empty() {
-        let titles: Vec<String> = notes.iter().map(title).collect();
+        let titles: Vec<String> = notes.iter().map(folded_title).collect();
         let nearest = adjutant_core::nearest(&wanted, titles.iter().map(String::as_str));
         let at = nearest.and_then(|nearest| titles.iter().position(|title| title == nearest));
         found.extend(

@@ -1,4 +1,4 @@
-//! All notes of a vault.
+//! A walk over all notes of a vault, and reading them in parallel.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -12,88 +12,80 @@ use super::path::is_note_name;
 use super::{NOTE_BYTES_MAX, Vault};
 use crate::VaultError;
 
-/// Notes that are looked at, at most.
+/// Number of notes that a walk returns.
 pub(crate) const NOTES_MAX: usize = 100_000;
-/// Folders in folders.
+/// Levels of folders that a walk descends.
 const DEPTH_MAX: usize = 32;
-/// Bytes in which a note's front matter is looked for.
+/// Bytes at the beginning of a note in which its front matter is read.
 const HEAD_BYTES: u64 = 16 * 1024;
-/// Threads that read files side by side.
+/// Number of threads that read files in parallel.
 const THREADS_MAX: usize = 8;
 
-/// A note that was come upon.
+/// A note that a walk found.
 #[derive(Debug, Clone)]
-pub(crate) struct Walked {
-    /// Relative to the vault, composed, with `/`.
+pub(crate) struct NoteFile {
+    /// The path relative to the vault, composed, with `/`.
     pub(crate) path: String,
     pub(crate) real: PathBuf,
 }
 
-/// What a walk found.
-#[derive(Debug)]
+/// The result of a walk.
+#[derive(Debug, Default)]
 pub(crate) struct Walk {
     /// In the order of their paths.
-    pub(crate) notes: Vec<Walked>,
-    /// There are more than [`NOTES_MAX`].
-    pub(crate) more: bool,
+    pub(crate) notes: Vec<NoteFile>,
+    /// True if there are more than [`NOTES_MAX`].
+    pub(crate) is_truncated: bool,
 }
 
 impl Vault {
-    /// All notes below a folder. Hidden folders and files are no notes; symbolic links are not
-    /// followed, so nothing is found twice and nothing outside.
+    /// Returns all notes below a folder. Hidden folders and files are skipped; symbolic links are
+    /// not followed, so no note is found twice and none outside the vault.
     pub(crate) fn walk(&self, folder: Option<&str>) -> Result<Walk, VaultError> {
         self.check_root()?;
-        let mut walk = Walk {
-            notes: Vec::new(),
-            more: false,
-        };
+        let mut walk = Walk::default();
         let mut start = self.root().to_owned();
+        let is_dir =
+            |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
         for part in folder.into_iter().flat_map(|folder| folder.split('/')) {
-            match self
-                .entry(&start, part)
-                .filter(|found| fs::symlink_metadata(found).is_ok_and(|about| about.is_dir()))
-            {
-                Some(found) => start = found,
-                None => {
-                    return Err(VaultError::NoSuchNote {
+            start =
+                self.entry(&start, part)
+                    .filter(is_dir)
+                    .ok_or_else(|| VaultError::NoSuchNote {
                         name: format!("{}/", folder.unwrap_or_default()),
                         nearest: Vec::new(),
-                    });
-                }
-            }
+                    })?;
         }
         let prefix = folder
             .map(|folder| format!("{folder}/"))
             .unwrap_or_default();
-        descend(&start, &prefix, 0, &mut walk);
+        visit_folder(&start, &prefix, 0, &mut walk);
         walk.notes.sort_by(|one, other| one.path.cmp(&other.path));
         Ok(walk)
     }
 }
 
-/// All notes below a folder that is known to be inside the vault.
-pub(crate) fn below(folder: &Path, name: &str) -> Vec<Walked> {
-    let mut walk = Walk {
-        notes: Vec::new(),
-        more: false,
-    };
+/// Returns all notes below a folder that is known to be inside the vault.
+pub(crate) fn below(folder: &Path, name: &str) -> Vec<NoteFile> {
+    let mut walk = Walk::default();
     let prefix = if name.is_empty() {
         String::new()
     } else {
         format!("{name}/")
     };
-    descend(folder, &prefix, 0, &mut walk);
+    visit_folder(folder, &prefix, 0, &mut walk);
     walk.notes.sort_by(|one, other| one.path.cmp(&other.path));
     walk.notes
 }
 
-fn descend(folder: &Path, prefix: &str, depth: usize, walk: &mut Walk) {
+fn visit_folder(folder: &Path, prefix: &str, depth: usize, walk: &mut Walk) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;
     };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let Some(name) = name.to_str() else { continue };
+        // Obsidian's settings, its trash and our own temporary files are hidden.
         if name.starts_with('.') {
             continue;
         }
@@ -103,14 +95,14 @@ fn descend(folder: &Path, prefix: &str, depth: usize, walk: &mut Walk) {
         if kind.is_dir() {
             if depth < DEPTH_MAX {
                 let prefix = format!("{prefix}{}/", composed(name));
-                descend(&entry.path(), &prefix, depth + 1, walk);
+                visit_folder(&entry.path(), &prefix, depth + 1, walk);
             }
         } else if kind.is_file() && is_note_name(name) {
             if walk.notes.len() == NOTES_MAX {
-                walk.more = true;
+                walk.is_truncated = true;
                 return;
             }
-            walk.notes.push(Walked {
+            walk.notes.push(NoteFile {
                 path: format!("{prefix}{}", composed(name)),
                 real: entry.path(),
             });
@@ -126,33 +118,33 @@ fn composed(name: &str) -> String {
     }
 }
 
-/// Reads the notes side by side and keeps what `look` makes of each, in the order of the notes. A
-/// note that is too large, or that vanishes in between, is left out; one that is not UTF-8 is read
-/// with its broken bytes replaced.
+/// Reads the notes in parallel and returns the results of `visit`, in the order of the notes. A
+/// note that is too large, or that vanishes in between, is skipped; one that is not UTF-8 is read
+/// with its invalid bytes replaced.
 pub(crate) fn read_all<T: Send>(
-    notes: &[Walked],
-    look: impl Fn(&Walked, &str) -> Option<T> + Sync,
+    notes: &[NoteFile],
+    visit: impl Fn(&NoteFile, &str) -> Option<T> + Sync,
 ) -> Vec<T> {
     let part = Part {
         bytes_max: NOTE_BYTES_MAX,
         is_whole: true,
     };
     read_with(notes, part, |note, bytes| {
-        look(note, &String::from_utf8_lossy(bytes))
+        visit(note, &String::from_utf8_lossy(bytes))
     })
 }
 
-/// The same for the beginnings of the notes, where their front matter is: 16 KiB of each.
+/// Does the same for the beginnings of the notes, where their front matter is: 16 KiB of each.
 pub(crate) fn read_heads<T: Send>(
-    notes: &[Walked],
-    look: impl Fn(&Walked, &str) -> Option<T> + Sync,
+    notes: &[NoteFile],
+    visit: impl Fn(&NoteFile, &str) -> Option<T> + Sync,
 ) -> Vec<T> {
     let part = Part {
         bytes_max: HEAD_BYTES,
         is_whole: false,
     };
     read_with(notes, part, |note, bytes| {
-        look(note, &String::from_utf8_lossy(bytes))
+        visit(note, &String::from_utf8_lossy(bytes))
     })
 }
 
@@ -160,11 +152,11 @@ pub(crate) fn read_heads<T: Send>(
 #[derive(Clone, Copy)]
 struct Part {
     bytes_max: u64,
-    /// A file that has more is not read at all.
+    /// True if a longer file is not read at all.
     is_whole: bool,
 }
 
-/// Reads a part of a file into `bytes`. `false`: it has more than is read.
+/// Reads a part of a file into `bytes`. Returns false if the file has more than is read.
 fn read_part(path: &Path, part: Part, bytes: &mut Vec<u8>) -> io::Result<bool> {
     bytes.clear();
     let file = fs::File::open(path)?;
@@ -172,7 +164,7 @@ fn read_part(path: &Path, part: Part, bytes: &mut Vec<u8>) -> io::Result<bool> {
     if part.is_whole && size > part.bytes_max {
         return Ok(false);
     }
-    // It may grow in between, and some files say nothing of their size.
+    // The file may grow in between, and some files (pipes, `/proc`) report no size.
     let room = if part.is_whole {
         part.bytes_max + 1
     } else {
@@ -183,39 +175,42 @@ fn read_part(path: &Path, part: Part, bytes: &mut Vec<u8>) -> io::Result<bool> {
     Ok(bytes.len() as u64 <= part.bytes_max)
 }
 
-/// Reads a part of each. A thread reads all of its files into the same memory.
+/// Reads a part of each file. Each thread reads all of its files into the same buffer.
 fn read_with<T: Send>(
-    notes: &[Walked],
+    notes: &[NoteFile],
     part: Part,
-    look: impl Fn(&Walked, &[u8]) -> Option<T> + Sync,
+    visit: impl Fn(&NoteFile, &[u8]) -> Option<T> + Sync,
 ) -> Vec<T> {
     let threads =
         std::thread::available_parallelism().map_or(1, |count| count.get().min(THREADS_MAX));
+    // Threads take the next note from a counter, so that one with large notes does not hold up the
+    // others.
     let next = AtomicUsize::new(0);
     let found = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                let (mut mine, mut bytes) = (Vec::new(), Vec::new());
+                let (mut own, mut bytes) = (Vec::new(), Vec::new());
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(note) = notes.get(at) else { break };
                     if read_part(&note.real, part, &mut bytes).is_ok_and(|is_read| is_read)
-                        && let Some(seen) = look(note, &bytes)
+                        && let Some(result) = visit(note, &bytes)
                     {
-                        mine.push((at, seen));
+                        own.push((at, result));
                     }
                 }
                 found
                     .lock()
                     .unwrap_or_else(std::sync::PoisonError::into_inner)
-                    .append(&mut mine);
+                    .append(&mut own);
             });
         }
     });
     let mut found = found
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
+    // The threads finish in any order.
     found.sort_by_key(|(at, _)| *at);
-    found.into_iter().map(|(_, seen)| seen).collect()
+    found.into_iter().map(|(_, result)| result).collect()
 }

@@ -1,10 +1,11 @@
-//! The numbers of tasks, kept in memory: gone with the process.
+//! The numbers of tasks in memory: they are lost with the process.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use adjutant_core::port::{NumbersChange, StoreError, TaskIndex, TaskNumber};
-use adjutant_core::{BoxFuture, IdempotencyKey, MemoryScope, TaskChanged, TaskId, UserId};
+use adjutant_core::port::StoreError;
+use adjutant_core::{BoxFuture, IdempotencyKey, MemoryScope, UserId};
+use adjutant_tools::{NumbersChange, TaskChanged, TaskId, TaskIndex, TaskNumber};
 
 /// A [`TaskIndex`] without a database: the next process gives new numbers.
 #[derive(Debug, Default)]
@@ -18,7 +19,7 @@ struct State {
 }
 
 impl InMemoryTaskIndex {
-    /// Empty.
+    /// Returns an index without numbers.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

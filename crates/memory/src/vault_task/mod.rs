@@ -1,96 +1,121 @@
-//! The tasks in the notes of a vault: the lines of the plugin Tasks of Obsidian, found in all notes
-//! and changed one at a time.
+//! The tasks in the notes of a vault: lines in the format of Obsidian's plugin Tasks, found in all
+//! notes and changed one at a time.
 //!
-//! A change touches the line that it is about and no other byte. If that line is not surely found
-//! again, nothing is changed.
+//! A change touches the line of the task and no other byte. If that line cannot be found again with
+//! certainty, nothing is changed.
 
-mod index; // numbers, without a database
-mod note; // one note with its tasks
-mod numbers; // which number stands for which line
-mod place; // where a task stands, and finding it again
-mod settings; // what the plugin is told by its owner
-mod store; // the task store of an assistant
-mod undo; // the way back
-mod write; // add, complete, edit, move, delete
+mod index; // numbers of tasks, in memory
+mod locate; // find a task by its address
+mod note; // a note with its tasks, and edits of its text
+mod numbers; // match numbers with lines
+mod settings; // the plugin's settings
+mod store; // `TaskStore` over the notes
+mod undo; // undo of a change
+mod write; // add, complete, edit, delete, move
 
 use std::sync::Arc;
 
-use adjutant_core::{DELETED_TASK_DAYS, MemoryChange, MemoryEffect, MemoryState};
+use adjutant_core::{MemoryChange, MemoryEffect, MemoryState};
+use adjutant_tools::DELETED_TASK_DAYS;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::memory::{Cause, Shared, blocking};
-use crate::vault::path::folded;
+use crate::vault::path::case_folded;
 use crate::vault::walk::read_all;
+use crate::vault_memory::{VaultMemory, blocking};
 use crate::{Memory, MemoryError};
 
 pub use index::InMemoryTaskIndex;
+pub use locate::TaskAddress;
 use note::NoteTasks;
 pub use note::VaultTask;
-pub use place::TaskAddress;
 use settings::PluginSettings;
 pub use settings::TaskStatus;
 pub use store::VaultTaskStore;
-pub(crate) use undo::take_back;
+pub(crate) use undo::undo_task_change;
 
-/// Changes that are looked through for deleted tasks.
-const LOOKED_THROUGH: usize = 10_000;
+/// Number of changes of the ledger that are searched for deleted tasks.
+const CHANGES_READ: usize = 10_000;
 
-/// The tasks in the notes of a vault. Files are read fresh at every operation.
+/// The tasks in the notes of a vault. Files are read again at every operation. Returned by
+/// [`Memory::tasks`].
+///
+/// # Examples
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use adjutant_core::UserId;
+/// use adjutant_memory::Cause;
+/// # use adjutant_memory::{InMemoryLedger, Memory, MemoryOptions, Vault};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let (vault, options) = (Vault::open(folder.path())?, MemoryOptions::default());
+/// # let (ledger, clock) = (Arc::new(InMemoryLedger::new()), Arc::new(jiff::Zoned::now));
+/// # let memory = Memory::new(vault, UserId::local(), options, ledger, clock)?;
+/// let tasks = memory.tasks().ok_or("the memory has a vault")?;
+/// tasks.add("Call mom 📅 2026-11-30", "Tasks", &Cause::person()).await?;
+/// let task = &tasks.list().await?.tasks[0];
+/// assert_eq!(task.words, "Call mom");
+/// assert_eq!(task.due, Some(jiff::civil::date(2026, 11, 30)));
+/// tasks.complete(&task.address, &Cause::person()).await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
-pub struct VaultTasks(Arc<Shared>);
+pub struct VaultTasks(Arc<VaultMemory>);
 
-/// The tasks of a vault.
+/// The tasks of all notes of a vault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TaskList {
     /// In the order of the paths of their notes, then of their lines.
     pub tasks: Vec<VaultTask>,
-    /// There are more notes than are looked at.
+    /// True if the vault has more notes than are read.
     pub more: bool,
 }
 
-/// A change of a task.
+/// A change of the text or the due date of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskEdit {
-    /// Other words. Tags belong to them: those that are not said again go. Fields at their end
-    /// (`📅 2026-11-30`) are set, other fields of the line stay.
+    /// The new text. Tags belong to it: those that it does not repeat are removed. Fields at its
+    /// end (`📅 2026-11-30`) are set, other fields of the line stay. `None`: the text stays.
     pub words: Option<String>,
-    /// Another day on which it is due; `Some(None)` takes it out.
+    /// The new due date; `Some(None)` removes it, `None` leaves it.
     pub due: Option<Option<Date>>,
 }
 
-/// The outcome of a change of a task.
+/// The result of a change of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskWritten {
-    /// As it is now; as it was, if it is gone.
+    /// The task as it is now; as it was before, if its line is gone.
     pub task: VaultTask,
-    /// As it was, if it was changed.
+    /// The task as it was before, if it was changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<VaultTask>,
-    /// The task that comes next, if the one that was completed recurs.
+    /// The next occurrence, if the completed task recurs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<VaultTask>,
-    /// It was so already; nothing was changed.
+    /// True if the task was in that state already; nothing was changed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub already: bool,
-    /// The line is gone: deleted, or done and to be deleted then.
+    /// True if the line is gone: deleted, or completed by a task that is deleted when it is done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
 }
 
-/// A task that was deleted and can be brought back.
+/// A deleted task that can be restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeletedTask {
-    /// The name of the change, for [`VaultTasks::restore`].
+    /// The id of the change, for [`VaultTasks::restore`].
     pub change: Uuid,
     /// The time at which it was deleted.
     pub at: jiff::Timestamp,
-    /// The note it stood in.
+    /// The path of the note in which it stood.
     pub path: String,
-    /// Its line.
+    /// The whole line of the task.
     pub line: String,
-    /// The words of the task.
+    /// The text of the task, with its tags.
     pub words: String,
 }
 
@@ -109,110 +134,86 @@ impl VaultTasks {
     /// # Errors
     /// [`VaultError`](crate::VaultError) if the vault cannot be read.
     pub async fn list(&self) -> Result<TaskList, MemoryError> {
-        let (vault, facts) = (self.0.vault.clone(), self.0.facts.clone());
+        let (vault, facts) = (self.0.vault.clone(), self.0.facts_path.clone());
         blocking(move || {
-            let settings = PluginSettings::of(&vault);
+            let settings = PluginSettings::load(&vault);
             let mut walk = vault.walk(None)?;
             walk.notes
-                .retain(|note| folded(&note.path) != folded(facts.as_str()));
+                .retain(|note| case_folded(&note.path) != case_folded(facts.as_str()));
             let found = read_all(&walk.notes, |note, text| {
-                let tasks = NoteTasks::read(&note.path, text, &settings).all();
+                let tasks = NoteTasks::parse(&note.path, text, &settings).tasks();
                 (!tasks.is_empty()).then_some(tasks)
             });
             Ok(TaskList {
                 tasks: found.into_iter().flatten().collect(),
-                more: walk.more,
+                more: walk.is_truncated,
             })
         })
         .await
     }
 
-    /// Lists the tasks that were deleted here in the last 30 days and not brought back, the last
-    /// first.
+    /// Lists the tasks that were deleted here in the last 30 days and not restored, the last first.
     ///
     /// # Errors
     /// [`MemoryError::Ledger`].
     pub async fn deleted(&self) -> Result<Vec<DeletedTask>, MemoryError> {
-        let changes = self
-            .0
-            .common
-            .ledger
-            .newest(&self.0.common.scope, LOOKED_THROUGH)
-            .await?;
-        let now = (self.0.common.clock)().timestamp();
-        let kept = |change: &MemoryChange| {
+        let changes = self.0.context.newest(CHANGES_READ).await?;
+        let now = (self.0.context.clock)().timestamp();
+        let is_recent = |change: &MemoryChange| {
             now.duration_since(change.at).as_hours() < DELETED_TASK_DAYS * 24
         };
-        Ok(changes
-            .into_iter()
-            .filter(kept)
-            .filter_map(deleted)
-            .collect())
+        let recent = changes.into_iter().filter(is_recent);
+        Ok(recent.filter_map(|change| deleted_task(&change)).collect())
     }
 
-    /// Brings a deleted task back: to where it stood, or where that is not found, to the end of its
+    /// Restores a deleted task: to its old position, or if that is not found, to the end of its
     /// note.
     ///
     /// # Errors
     /// [`MemoryError::Task`] if there is no such deleted task.
     pub async fn restore(&self, change: Uuid) -> Result<DeletedTask, MemoryError> {
-        let found = self
-            .0
-            .common
-            .ledger
-            .newest(&self.0.common.scope, LOOKED_THROUGH)
-            .await?;
-        let found = found
+        let changes = self.0.context.newest(CHANGES_READ).await?;
+        let found = changes
             .into_iter()
-            .find(|known| known.id == change && deleted(known.clone()).is_some());
-        let Some(found) = found else {
-            return Err(note::refused(
+            .find(|known| known.id == change)
+            .and_then(|change| Some((deleted_task(&change)?, change)));
+        let Some((task, change)) = found else {
+            return Err(note::task_error(
                 "there is no such deleted task; they are kept for 30 days".to_owned(),
             ));
         };
-        take_back(&self.0, &found).await?;
+        undo_task_change(&self.0, &change).await?;
         let undone = MemoryChange {
             state: MemoryState::Undone,
-            ..found
+            ..change
         };
-        self.0
-            .common
-            .ledger
-            .put(&self.0.common.scope, &undone)
-            .await?;
-        deleted(MemoryChange {
-            state: MemoryState::Done,
-            ..undone
-        })
-        .ok_or_else(|| note::refused("there is no such deleted task".to_owned()))
+        self.0.context.record(&undone).await?;
+        Ok(task)
     }
 }
 
-/// Returns a change as a deleted task, if it is one that was not taken back.
-fn deleted(change: MemoryChange) -> Option<DeletedTask> {
-    let (
-        MemoryEffect::Task {
-            words,
-            before: Some(before),
-            after: None,
-            ..
-        },
-        MemoryState::Done,
-    ) = (change.effect, change.state)
+/// Returns the task that a change deleted, unless the change was undone.
+fn deleted_task(change: &MemoryChange) -> Option<DeletedTask> {
+    let MemoryEffect::Task {
+        words,
+        before: Some(before),
+        after: None,
+        ..
+    } = &change.effect
     else {
         return None;
     };
-    Some(DeletedTask {
+    (change.state == MemoryState::Done).then(|| DeletedTask {
         change: change.id,
         at: change.at,
-        path: before.path,
-        line: before.text,
-        words,
+        path: before.path.clone(),
+        line: before.text.clone(),
+        words: words.clone(),
     })
 }
 
 impl TaskWritten {
-    fn of(task: VaultTask) -> Self {
+    fn new(task: VaultTask) -> Self {
         Self {
             task,
             before: None,
@@ -220,35 +221,5 @@ impl TaskWritten {
             already: false,
             gone: false,
         }
-    }
-}
-
-/// A call, as far as the history knows it.
-enum Earlier {
-    None,
-    Begun(Box<MemoryChange>),
-    Answered(Box<TaskWritten>),
-}
-
-impl Shared {
-    async fn earlier_task(&self, cause: &Cause) -> Result<Earlier, MemoryError> {
-        let Some(key) = &cause.key else {
-            return Ok(Earlier::None);
-        };
-        let Some(change) = self.common.ledger.by_key(&self.common.scope, key).await? else {
-            return Ok(Earlier::None);
-        };
-        let MemoryEffect::Task { answer, .. } = &change.effect else {
-            return Ok(Earlier::None);
-        };
-        Ok(match change.state {
-            MemoryState::Done | MemoryState::Undone => match serde_json::from_value(answer.clone())
-            {
-                Ok(written) => Earlier::Answered(Box::new(written)),
-                Err(_) => Earlier::None,
-            },
-            MemoryState::Begun => Earlier::Begun(Box::new(change)),
-            MemoryState::Void => Earlier::None,
-        })
     }
 }

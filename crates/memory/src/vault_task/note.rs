@@ -1,74 +1,76 @@
-//! One note with its tasks: what a change of one line makes of its text.
+//! A note with its tasks, and the edits of its text that change one line.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use adjutant_core::TaskLines;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
-use super::place::{self, Lost, Placed, TaskAddress, placed};
+use super::locate::{self, LocateError, LocatedTask, TaskAddress, find_tasks};
 use super::settings::{PluginSettings, TaskStatus};
-use crate::key_fact::document::{insertion, splice};
-use crate::task_line::{Kind, TaskLine, undated};
+use crate::task_line::{Kind, TaskLine, without_closing_dates};
+use crate::text::{insertion, line_below, splice};
 use crate::vault::markdown::{Outline, line_ending};
 use crate::{MemoryError, VaultError};
 
-/// A task in a note.
+/// A task in a note, as it was when the note was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VaultTask {
-    /// By which it is found again.
+    /// The address by which the task is found again.
     #[serde(flatten)]
     pub address: TaskAddress,
-    /// Its line in the note, from 1, when it was read.
+    /// The number of its line in the note, from 1.
     pub line_number: usize,
-    /// The words of the task, with its tags.
+    /// The text of the task, with its tags.
     pub words: String,
-    /// The same with its dates, priority and recurrence, as they stand in the line.
+    /// The text with its dates, priority and recurrence, as they stand in the line.
     pub text: String,
-    /// Its status.
+    /// The status, from the character between its brackets.
     pub status: TaskStatus,
-    /// The day it is due, if it has one that exists.
+    /// The due date, if the task has one that exists in the calendar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Date>,
-    /// The day it was done.
+    /// The day on which it was completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<Date>,
-    /// The day it was written down.
+    /// The day on which it was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created: Option<Date>,
 }
 
-/// A note's text, read.
+/// The parsed text of a note.
 pub(crate) struct NoteTasks<'a> {
     path: &'a str,
     text: &'a str,
-    tasks: Vec<Placed<'a>>,
-    /// For each task, its place among those that read the same.
+    tasks: Vec<LocatedTask<'a>>,
+    /// For each task, its index among those with the same line.
     nths: Vec<usize>,
-    /// The number of tasks that read the same, by their line.
+    /// The number of tasks with each line.
     counts: HashMap<&'a str, usize>,
     settings: &'a PluginSettings,
     digest: String,
 }
 
-/// A text after a change of one line.
+/// The text of a note after a change of one line, and the change as the ledger records it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Changed {
+pub(crate) struct EditedNote {
     pub(crate) text: String,
     pub(crate) before: Option<TaskLines>,
     pub(crate) after: Option<TaskLines>,
 }
 
 impl<'a> NoteTasks<'a> {
-    pub(crate) fn read(path: &'a str, text: &'a str, settings: &'a PluginSettings) -> Self {
-        let tasks = placed(text, &settings.style.global_filter);
+    pub(crate) fn parse(path: &'a str, text: &'a str, settings: &'a PluginSettings) -> Self {
+        // Only tasks need the digest, which reads the whole note.
+        let tasks = find_tasks(text, &settings.style.global_filter);
         let digest = if tasks.is_empty() {
             String::new()
         } else {
-            place::digest(text)
+            locate::digest(text)
         };
         let mut counts: HashMap<&str, usize> = HashMap::new();
-        let mut next = |task: &Placed<'a>| {
+        let mut next = |task: &LocatedTask<'a>| {
             let count = counts.entry(task.line.text).or_default();
             *count += 1;
             *count - 1
@@ -86,7 +88,7 @@ impl<'a> NoteTasks<'a> {
     }
 
     /// Returns all tasks of the note, in their order.
-    pub(crate) fn all(&self) -> Vec<VaultTask> {
+    pub(crate) fn tasks(&self) -> Vec<VaultTask> {
         (0..self.tasks.len())
             .filter_map(|index| self.task(index))
             .collect()
@@ -100,12 +102,12 @@ impl<'a> NoteTasks<'a> {
                 line: task.line.text.to_owned(),
                 nth: self.nths.get(index).copied().unwrap_or_default(),
                 of: self.counts.get(task.line.text).copied().unwrap_or_default(),
-                around: place::around(self.text, &task.range),
+                around: locate::around(self.text, &task.range),
                 note: self.digest.clone(),
             },
             line_number: task.number,
             words: task.line.description(),
-            text: undated(&task.line),
+            text: without_closing_dates(&task.line),
             status: self.settings.status(task.line.status),
             due: task.line.date(Kind::Due),
             done: task.line.date(Kind::Done),
@@ -117,47 +119,44 @@ impl<'a> NoteTasks<'a> {
         self.tasks.get(index).map(|task| &task.line)
     }
 
-    /// Finds a task again.
+    /// Finds a task again, by its address.
     ///
     /// # Errors
-    /// [`MemoryError::Task`] if no line is surely the one that was meant.
+    /// [`MemoryError::Task`] if no line is certainly the one that is meant.
     pub(crate) fn find(&self, address: &TaskAddress) -> Result<usize, MemoryError> {
-        place::find(self.text, &self.tasks, address).map_err(|lost| {
+        locate::locate(self.text, &self.tasks, address).map_err(|lost| {
             let path = self.path;
-            refused(match lost {
-                Lost::Gone => format!(
+            task_error(match lost {
+                LocateError::Gone => format!(
                     "{path:?} was changed since: the task's line no longer reads as it did, so nothing was changed; look at the list again"
                 ),
-                Lost::Unclear => format!(
+                LocateError::Ambiguous => format!(
                     "{path:?} was changed since and has several tasks that read the same, so it is not clear which is meant; nothing was changed. Make them differ, or change it in the note"
                 ),
             })
         })
     }
 
-    /// Replaces the line of a task by others, or takes it out.
+    /// Replaces the line of a task by other lines, or removes it.
     ///
     /// # Errors
-    /// [`VaultError::Shape`] if another task would no longer be one.
-    pub(crate) fn replaced(&self, index: usize, lines: &[String]) -> Result<Changed, MemoryError> {
+    /// [`VaultError::Shape`] if another task of the note would no longer be one.
+    pub(crate) fn replace_line(
+        &self,
+        index: usize,
+        lines: &[String],
+    ) -> Result<EditedNote, MemoryError> {
         let Some(task) = self.tasks.get(index) else {
-            return Err(refused(format!("{:?} has no such task", self.path)));
+            return Err(task_error(format!("{:?} has no such task", self.path)));
         };
-        let ending = ending_at(self.text, task.range.end);
-        let divider = if ending.is_empty() {
-            line_ending(self.text)
+        let end = task.range.end;
+        let text = if lines.is_empty() {
+            let end = end + line_ending_at(self.text, end).len();
+            splice(self.text, task.range.start..end, "")
         } else {
-            ending
+            let with = lines.join(line_divider(self.text, end));
+            splice(self.text, task.range.clone(), &with)
         };
-        let (range, with) = if lines.is_empty() {
-            (
-                task.range.start..task.range.end + ending.len(),
-                String::new(),
-            )
-        } else {
-            (task.range.clone(), lines.join(divider))
-        };
-        let text = splice(self.text, range, &with);
         let mut expected: Vec<&str> = self.tasks.iter().map(|task| task.line.text).collect();
         expected.splice(index..=index, lines.iter().map(String::as_str));
         let hint = if lines.is_empty() {
@@ -165,21 +164,20 @@ impl<'a> NoteTasks<'a> {
         } else {
             "written so, it or another task of the note would no longer be read as one"
         };
-        self.check(&text, &expected, hint)?;
-        let around =
-            |lines: String, text: &str| self.lines(lines, text, task.range.start, task.range.end);
-        Ok(Changed {
+        self.verify(&text, &expected, hint)?;
+        let recorded = |lines: String| self.ledger_lines(lines, self.text, &task.range);
+        Ok(EditedNote {
             text,
-            before: Some(around(task.line.text.to_owned(), self.text)),
-            after: (!lines.is_empty()).then(|| around(lines.join("\n"), self.text)),
+            before: Some(recorded(task.line.text.to_owned())),
+            after: (!lines.is_empty()).then(|| recorded(lines.join("\n"))),
         })
     }
 
-    /// Writes the line of a task at the end of the note.
+    /// Appends the line of a task to the note.
     ///
     /// # Errors
     /// [`VaultError::Shape`] if it would not be read as a task there.
-    pub(crate) fn appended(&self, line: &str) -> Result<Changed, MemoryError> {
+    pub(crate) fn append_line(&self, line: &str) -> Result<EditedNote, MemoryError> {
         let mut expected: Vec<&str> = self.tasks.iter().map(|task| task.line.text).collect();
         expected.push(line);
         let last = self
@@ -189,13 +187,9 @@ impl<'a> NoteTasks<'a> {
             .next()
             .unwrap_or_default()
             .trim_start();
-        let ending = line_ending(self.text);
         let blank = || insertion(self.text, self.text.len(), line);
-        let direct = if self.text.ends_with('\n') {
-            format!("{line}{ending}")
-        } else {
-            format!("{ending}{line}")
-        };
+        let direct = line_below(self.text, self.text.len(), line);
+        // A task joins a list at the end of the note; else it gets a blank line before it.
         let in_list = last.starts_with(['-', '*', '+'])
             && !self.text.ends_with("\n\n")
             && !self.text.ends_with("\n\r\n");
@@ -206,18 +200,20 @@ impl<'a> NoteTasks<'a> {
             vec![blank()]
         };
         let mut refusal = None;
+        // Which of the two is a task depends on Markdown that only the parser knows, so both are
+        // tried.
         for inserted in tries {
             let text = format!("{}{inserted}", self.text);
-            match self.check(&text, &expected, hint) {
+            match self.verify(&text, &expected, hint) {
                 Ok(()) => {
                     let start = text.trim_end_matches(['\r', '\n']).len() - line.len();
-                    let found_before = place::occurrences(self.text, line).len();
-                    let after = self.lines(line.to_owned(), &text, start, start + line.len());
+                    let found_before = locate::occurrences(self.text, line).len();
+                    let range = start..start + line.len();
                     let after = Some(TaskLines {
                         found_before,
-                        ..after
+                        ..self.ledger_lines(line.to_owned(), &text, &range)
                     });
-                    return Ok(Changed {
+                    return Ok(EditedNote {
                         text,
                         before: None,
                         after,
@@ -226,24 +222,24 @@ impl<'a> NoteTasks<'a> {
                 Err(error) => refusal = Some(error),
             }
         }
-        Err(refusal.unwrap_or_else(|| refused(hint.to_owned())))
+        Err(refusal.unwrap_or_else(|| task_error(hint.to_owned())))
     }
 
-    fn lines(&self, lines: String, text: &str, start: usize, end: usize) -> TaskLines {
+    fn ledger_lines(&self, lines: String, text: &str, at: &Range<usize>) -> TaskLines {
         TaskLines {
             path: self.path.to_owned(),
-            above: place::line_above(text, start).map(str::to_owned),
-            below: place::line_below(text, end).map(str::to_owned),
-            found_before: place::occurrences(text, &lines).len(),
+            above: locate::line_above(text, at.start).map(str::to_owned),
+            below: locate::line_below(text, at.end).map(str::to_owned),
+            found_before: locate::occurrences(text, &lines).len(),
             text: lines,
         }
     }
 
-    /// Checks that the note has exactly these tasks after a change, and that what stands below is
-    /// as visible as before.
-    fn check(&self, text: &str, expected: &[&str], hint: &str) -> Result<(), MemoryError> {
-        let now = placed(text, &self.settings.style.global_filter);
-        let hides = |text: &str| text.contains("%%") && Outline::of(text).open_comment;
+    /// Checks that a changed text has exactly the expected tasks, and that no comment hides what
+    /// was visible.
+    fn verify(&self, text: &str, expected: &[&str], hint: &str) -> Result<(), MemoryError> {
+        let now = find_tasks(text, &self.settings.style.global_filter);
+        let hides = |text: &str| text.contains("%%") && Outline::parse(text).open_comment;
         if now
             .iter()
             .map(|task| task.line.text)
@@ -260,8 +256,8 @@ impl<'a> NoteTasks<'a> {
     }
 }
 
-/// Returns what ends the line that ends at a place.
-pub(crate) fn ending_at(text: &str, end: usize) -> &str {
+/// Returns the line ending at an offset, the end of a line.
+pub(crate) fn line_ending_at(text: &str, end: usize) -> &str {
     let after = text.get(end..).unwrap_or_default();
     let length = if after.starts_with("\r\n") {
         2
@@ -271,6 +267,15 @@ pub(crate) fn ending_at(text: &str, end: usize) -> &str {
     after.get(..length).unwrap_or_default()
 }
 
-pub(crate) fn refused(reason: String) -> MemoryError {
+/// Returns the line ending to write between lines that take the place of one that ends at an
+/// offset: its own, or that of the text if it is the last.
+pub(crate) fn line_divider(text: &str, end: usize) -> &str {
+    match line_ending_at(text, end) {
+        "" => line_ending(text),
+        ending => ending,
+    }
+}
+
+pub(crate) fn task_error(reason: String) -> MemoryError {
     MemoryError::Task { reason }
 }

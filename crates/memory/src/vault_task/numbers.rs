@@ -1,47 +1,47 @@
-//! The numbers of lines: matched anew whenever the notes are read, because their owner changes them
-//! too.
+//! The numbers of tasks, by which users and models name them. They are matched with the lines
+//! whenever the notes are read, because the owner edits these too.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use adjutant_core::TaskId;
+use adjutant_tools::TaskId;
 use jiff::{Timestamp, Zoned};
 use serde::{Deserialize, Serialize};
 
+use super::locate::TaskAddress;
 use super::note::VaultTask;
-use super::place::TaskAddress;
 
-/// The task that a number stands for.
+/// The line that a number stands for, and its times. Stored as JSON by the index.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Known {
+pub(super) struct TaskRecord {
     pub(super) path: String,
     pub(super) line: String,
-    /// The words of the task.
+    /// The text of the task, with its tags.
     words: String,
     nth: usize,
     around: String,
     pub(super) created_at: Timestamp,
     pub(super) updated_at: Timestamp,
     pub(super) completed_at: Option<Timestamp>,
-    /// Since when no line is it.
+    /// The time since which no line matches the number.
     pub(super) gone_at: Option<Timestamp>,
 }
 
-/// A number and what it stands for.
+/// A number and the line that it stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Numbered {
+pub(super) struct NumberedTask {
     pub(super) id: TaskId,
-    pub(super) known: Known,
+    pub(super) record: TaskRecord,
 }
 
-impl Known {
-    /// Returns what a new number stands for.
+impl TaskRecord {
+    /// Returns the record of a task that gets a number now.
     pub(super) fn new(task: &VaultTask, now: &Zoned) -> Self {
         let created_at = task
             .created
             .and_then(|date| date.to_zoned(now.time_zone().clone()).ok());
         let created_at = created_at.map_or_else(|| now.timestamp(), |at| at.timestamp());
-        let known = Self {
+        let record = Self {
             path: String::new(),
             line: String::new(),
             words: String::new(),
@@ -52,11 +52,11 @@ impl Known {
             completed_at: None,
             gone_at: None,
         };
-        known.of(task, now)
+        record.updated_from(task, now)
     }
 
-    /// Returns the same as it reads now.
-    pub(super) fn of(&self, task: &VaultTask, now: &Zoned) -> Self {
+    /// Returns the record with the current state of its task.
+    pub(super) fn updated_from(&self, task: &VaultTask, now: &Zoned) -> Self {
         let is_other = self.line != task.address.line;
         let done_at = || {
             let day = task
@@ -74,20 +74,20 @@ impl Known {
             } else {
                 self.updated_at
             },
-            ..self.at(&task.address, &task.words)
+            ..self.moved_to(&task.address, &task.words)
         }
     }
 
-    /// Returns the same as a line that is not there any more.
-    pub(super) fn gone(&self, now: &Zoned) -> Self {
+    /// Returns the record of a task whose line is not found any more.
+    pub(super) fn marked_gone(&self, now: &Zoned) -> Self {
         Self {
             gone_at: Some(now.timestamp()),
             ..self.clone()
         }
     }
 
-    /// Returns the same at another place.
-    pub(super) fn at(&self, address: &TaskAddress, words: &str) -> Self {
+    /// Returns the record with another address.
+    pub(super) fn moved_to(&self, address: &TaskAddress, words: &str) -> Self {
         Self {
             path: address.path.clone(),
             line: address.line.clone(),
@@ -99,13 +99,13 @@ impl Known {
         }
     }
 
-    /// Returns whether it is the line of an address.
-    pub(super) fn stands_at(&self, address: &TaskAddress) -> bool {
+    /// Returns true if the record is of the line at an address.
+    pub(super) fn is_at(&self, address: &TaskAddress) -> bool {
         self.gone_at.is_none()
             && (&self.path, &self.line, self.nth) == (&address.path, &address.line, address.nth)
     }
 
-    /// Returns the address of the line as it was when it was last seen.
+    /// Returns the address of the line as it was read last.
     pub(super) fn address(&self) -> TaskAddress {
         TaskAddress {
             path: self.path.clone(),
@@ -118,36 +118,38 @@ impl Known {
     }
 }
 
-/// Returns for each task the place of the number that stands for it, if that is sure. Numbers of
-/// lines that are gone stand for them again if they come back.
+/// Returns, for each task, the index of the number that stands for it, if that is certain. The
+/// number of a line that was gone stands for it again if it comes back.
 ///
-/// A line with other words is another task: whoever has its old number in mind does not mean it.
-pub(super) fn matched(tasks: &[VaultTask], numbers: &[Numbered]) -> Vec<Option<usize>> {
+/// A line with another text is another task: a user who has its old number in mind does not mean
+/// it.
+pub(super) fn match_tasks(tasks: &[VaultTask], numbers: &[NumberedTask]) -> Vec<Option<usize>> {
     let mut matching = Matching {
         tasks,
         numbers,
         found: vec![None; tasks.len()],
         taken: vec![false; numbers.len()],
     };
-    matching.same_lines(false);
-    matching.same_lines(true);
-    matching.only(
+    matching.match_same_lines(false);
+    matching.match_same_lines(true);
+    matching.match_unique(
         |task| (task.address.path.as_str(), task.words.as_str()),
-        |known| (&known.path, &known.words),
+        |record| (&record.path, &record.words),
     );
-    matching.only(|task| task.address.line.as_str(), |known| &known.line);
-    matching.only(|task| task.words.as_str(), |known| &known.words);
+    matching.match_unique(|task| task.address.line.as_str(), |record| &record.line);
+    matching.match_unique(|task| task.words.as_str(), |record| &record.words);
     matching.found
 }
 
+/// A matching of tasks and numbers, made in several passes from the most to the least certain.
 struct Matching<'a> {
     tasks: &'a [VaultTask],
-    numbers: &'a [Numbered],
+    numbers: &'a [NumberedTask],
     found: Vec<Option<usize>>,
     taken: Vec<bool>,
 }
 
-/// Tasks and numbers that have something in common.
+/// Tasks and numbers that have a key in common, by their indexes.
 type Groups<K> = HashMap<K, (Vec<usize>, Vec<usize>)>;
 
 impl<'a> Matching<'a> {
@@ -155,7 +157,7 @@ impl<'a> Matching<'a> {
         &self,
         gone: bool,
         of_task: impl Fn(&'a VaultTask) -> K,
-        of_known: impl Fn(&'a Known) -> K,
+        of_record: impl Fn(&'a TaskRecord) -> K,
     ) -> Groups<K> {
         let mut groups: Groups<K> = HashMap::new();
         for (at, task) in self
@@ -172,9 +174,9 @@ impl<'a> Matching<'a> {
             .enumerate()
             .filter(|(at, _)| self.taken.get(*at) == Some(&false))
         {
-            if number.known.gone_at.is_some() == gone {
+            if number.record.gone_at.is_some() == gone {
                 groups
-                    .entry(of_known(&number.known))
+                    .entry(of_record(&number.record))
                     .or_default()
                     .1
                     .push(at);
@@ -183,26 +185,26 @@ impl<'a> Matching<'a> {
         groups
     }
 
-    fn take(&mut self, task: usize, number: usize) {
+    fn pair(&mut self, task: usize, number: usize) {
         if let (Some(found), Some(taken)) = (self.found.get_mut(task), self.taken.get_mut(number)) {
             *found = Some(number);
             *taken = true;
         }
     }
 
-    /// Lines of a note that read the same: in their order if there are as many as before, else by
-    /// their neighbours.
-    fn same_lines(&mut self, gone: bool) {
+    /// Matches lines of a note with the same text: in their order if there are as many as before,
+    /// else by their neighbours.
+    fn match_same_lines(&mut self, gone: bool) {
         let groups = self.groups(
             gone,
             |task| (task.address.path.as_str(), task.address.line.as_str()),
-            |known| (known.path.as_str(), known.line.as_str()),
+            |record| (record.path.as_str(), record.line.as_str()),
         );
         for (tasks, mut numbers) in groups.into_values() {
             if tasks.len() == numbers.len() {
-                numbers.sort_by_key(|at| self.numbers.get(*at).map(|number| number.known.nth));
+                numbers.sort_by_key(|at| self.numbers.get(*at).map(|number| number.record.nth));
                 for (task, number) in tasks.into_iter().zip(numbers) {
-                    self.take(task, number);
+                    self.pair(task, number);
                 }
                 continue;
             }
@@ -211,7 +213,7 @@ impl<'a> Matching<'a> {
             let around_number = |at: &usize| {
                 self.numbers
                     .get(*at)
-                    .map(|number| number.known.around.as_str())
+                    .map(|number| number.record.around.as_str())
             };
             let pairs: Vec<(usize, usize)> = tasks
                 .iter()
@@ -232,20 +234,20 @@ impl<'a> Matching<'a> {
                 })
                 .collect();
             for (task, number) in pairs {
-                self.take(task, number);
+                self.pair(task, number);
             }
         }
     }
 
-    /// Those that are the only ones on both sides.
-    fn only<K: Eq + Hash>(
+    /// Matches a task and a number that are the only ones with their key.
+    fn match_unique<K: Eq + Hash>(
         &mut self,
         of_task: impl Fn(&'a VaultTask) -> K,
-        of_known: impl Fn(&'a Known) -> K,
+        of_record: impl Fn(&'a TaskRecord) -> K,
     ) {
-        for (tasks, numbers) in self.groups(false, of_task, of_known).into_values() {
+        for (tasks, numbers) in self.groups(false, of_task, of_record).into_values() {
             if let ([task], [number]) = (tasks.as_slice(), numbers.as_slice()) {
-                self.take(*task, *number);
+                self.pair(*task, *number);
             }
         }
     }

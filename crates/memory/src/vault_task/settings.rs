@@ -1,31 +1,31 @@
-//! The plugin's own settings, as far as they say how tasks are read and written.
+//! The settings of Obsidian's plugin Tasks that decide how tasks are read and written.
 
 use serde_json::Value;
 
 use crate::task_line::{Style, TaskFormat};
 use crate::vault::Vault;
 
-/// Their file, below `.obsidian`.
+/// The plugin's settings file, below `.obsidian`.
 const FILE: &str = "plugins/obsidian-tasks-plugin/data.json";
 
 /// The status of a task, by the character between its brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
-    /// To be done.
+    /// The task is open: `[ ]`, and any character that has no other meaning.
     Todo,
-    /// Begun.
+    /// The task is begun and not finished: `[/]`.
     InProgress,
-    /// Done.
+    /// The task is completed: `[x]` or `[X]`.
     Done,
-    /// Given up.
+    /// The task was given up: `[-]`.
     Cancelled,
-    /// A checkbox that is no task, as the owner has set it.
+    /// The line is a checkbox and no task, by the owner's settings.
     NonTask,
 }
 
 impl TaskStatus {
-    /// Returns whether nothing is left to be done.
+    /// Returns true if nothing is left to be done.
     #[must_use]
     pub fn is_closed(self) -> bool {
         match self {
@@ -35,7 +35,7 @@ impl TaskStatus {
     }
 }
 
-/// The plugin's settings, or its defaults.
+/// The settings of the plugin, or its defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PluginSettings {
     pub(crate) style: Style,
@@ -44,8 +44,9 @@ pub(crate) struct PluginSettings {
 }
 
 impl PluginSettings {
-    /// Reads them. What is missing, or of another kind, has its default, as in the plugin.
-    pub(crate) fn of(vault: &Vault) -> Self {
+    /// Loads the settings. One that is missing, or of another type, has its default, as in the
+    /// plugin.
+    pub(crate) fn load(vault: &Vault) -> Self {
         let text = vault.obsidian_setting(FILE);
         let keys = text
             .and_then(|text| serde_json::from_str::<Value>(&text).ok())
@@ -83,8 +84,8 @@ impl PluginSettings {
         Self { style, statuses }
     }
 
-    /// Returns the meaning of a character between brackets. One that nobody gave a meaning is to be
-    /// done.
+    /// Returns the status for a character between brackets. A character without a meaning is that
+    /// of an open task.
     pub(crate) fn status(&self, symbol: char) -> TaskStatus {
         let known = self
             .statuses

@@ -3,22 +3,23 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use adjutant_core::port::{NumbersChange, StoreError, TaskIndex, TaskNumber, TaskStore};
-use adjutant_core::{
-    BoxFuture, DELETED_TASK_DAYS, DESCRIPTION_CHARS_MAX, IdempotencyKey, Task, TaskChange,
-    TaskChanged, TaskDescription, TaskFilter, TaskId, UserId,
+use adjutant_core::port::StoreError;
+use adjutant_core::{BoxFuture, IdempotencyKey, UserId};
+use adjutant_tools::{
+    DELETED_TASK_DAYS, DESCRIPTION_CHARS_MAX, NumbersChange, Task, TaskChange, TaskChanged,
+    TaskDescription, TaskFilter, TaskId, TaskIndex, TaskNumber, TaskStore,
 };
 use jiff::Zoned;
 
 use super::note::VaultTask;
-use super::numbers::{Known, Numbered, matched};
+use super::numbers::{NumberedTask, TaskRecord, match_tasks};
 use super::{TaskAddress, TaskEdit, TaskStatus, TaskWritten, VaultTasks};
-use crate::memory::Cause;
+use crate::user_memory::Cause;
 use crate::{MemoryError, VaultError};
 
-/// A [`TaskStore`] over the notes of a vault. The lines are the truth; a database has the numbers
-/// by which people and models name them, and what was carried out under which key. Whoever is not
-/// the vault's owner has their tasks elsewhere.
+/// A [`TaskStore`] over the notes of a vault. The lines hold the tasks; a database has the numbers
+/// by which users and models name them, and the calls that were carried out. Every user but the
+/// vault's owner has their tasks in another store.
 pub struct VaultTaskStore {
     tasks: VaultTasks,
     index: Arc<dyn TaskIndex>,
@@ -29,13 +30,13 @@ pub struct VaultTaskStore {
 /// A task in a note, with its number.
 struct Row {
     id: TaskId,
-    known: Known,
+    record: TaskRecord,
     task: VaultTask,
 }
 
 impl VaultTaskStore {
-    /// Over the tasks of a vault. New tasks go to the end of `note`; the tasks of everybody but the
-    /// owner are in `others`.
+    /// Returns a store over the tasks of a vault. New tasks go to the end of `note`; the tasks of
+    /// every other user are in `others`.
     #[must_use]
     pub fn new(
         tasks: VaultTasks,
@@ -52,40 +53,40 @@ impl VaultTaskStore {
     }
 
     fn owner(&self) -> &UserId {
-        &self.tasks.0.common.scope.user
+        &self.tasks.0.context.scope.user
     }
 
     fn is_owner(&self, user: &UserId) -> bool {
         self.owner() == user
     }
 
-    /// Reads the tasks and their numbers, and writes what changed in these. `moved`: the line that
-    /// a number stands for by now.
+    /// Reads the tasks and their numbers, and writes the numbers that changed. `moved`: the line
+    /// that a number stands for from now on.
     async fn rows(&self, moved: Option<(TaskId, &VaultTask)>) -> Result<Vec<Row>, StoreError> {
-        let (rows, change) = self.look(moved).await?;
+        let (rows, change) = self.read_and_match(moved).await?;
         if change.is_empty() {
             return Ok(rows);
         }
-        // Two processes would give two numbers to one line.
-        let _lock = self.tasks.0.lock().await.map_err(refused)?;
-        let (mut rows, change) = self.look(moved).await?;
+        // Without the lock two processes could give two numbers to one line.
+        let _lock = self.tasks.0.lock().await.map_err(store_error)?;
+        let (mut rows, change) = self.read_and_match(moved).await?;
         let ids = self
             .index
             .new_numbers(self.owner(), change.new.len())
             .await?;
         let mut put = change.put;
-        for (id, (known, task)) in ids.into_iter().zip(change.new) {
-            put.push(Numbered {
+        for (id, (record, task)) in ids.into_iter().zip(change.new) {
+            put.push(NumberedTask {
                 id,
-                known: known.clone(),
+                record: record.clone(),
             });
-            rows.push(Row { id, known, task });
+            rows.push(Row { id, record, task });
         }
-        let at = (self.tasks.0.common.clock)().timestamp();
+        let at = (self.tasks.0.context.clock)().timestamp();
         let put: Vec<TaskNumber> = put
             .into_iter()
             .map(|number| {
-                let body = serde_json::to_string(&number.known).map_err(unreadable)?;
+                let body = serde_json::to_string(&number.record).map_err(unreadable)?;
                 Ok(TaskNumber {
                     id: number.id,
                     at,
@@ -93,7 +94,7 @@ impl VaultTaskStore {
                 })
             })
             .collect::<Result<_, StoreError>>()?;
-        let scope = &self.tasks.0.common.scope;
+        let scope = &self.tasks.0.context.scope;
         self.index
             .put_numbers(
                 scope,
@@ -108,69 +109,72 @@ impl VaultTaskStore {
         Ok(rows)
     }
 
-    /// Reads the tasks and their numbers, and what is to be changed in these.
-    async fn look(
+    /// Reads the tasks and their numbers, and returns the changes of numbers that are to be
+    /// written.
+    async fn read_and_match(
         &self,
         moved: Option<(TaskId, &VaultTask)>,
-    ) -> Result<(Vec<Row>, Change), StoreError> {
-        let mut tasks = self.tasks.list().await.map_err(refused)?.tasks;
+    ) -> Result<(Vec<Row>, NumberChanges), StoreError> {
+        let mut tasks = self.tasks.list().await.map_err(store_error)?.tasks;
+        // The owner has set that such a checkbox is no task.
         tasks.retain(|task| task.status != TaskStatus::NonTask);
         let mut numbers = self.numbers().await?;
-        let now = (self.tasks.0.common.clock)();
-        let mut change = Change::default();
+        let now = (self.tasks.0.context.clock)();
+        let mut change = NumberChanges::default();
         if let Some((id, task)) = moved {
             for number in &mut numbers {
                 if number.id == id {
-                    number.known = number.known.at(&task.address, &task.words);
-                } else if number.known.stands_at(&task.address) {
-                    // Given to the line while nobody knew that it is this task's.
-                    number.known = number.known.gone(&now);
+                    number.record = number.record.moved_to(&task.address, &task.words);
+                } else if number.record.is_at(&task.address) {
+                    // A number that was given to the line while it was not known to be that of this
+                    // task.
+                    number.record = number.record.marked_gone(&now);
                     change.put.push(number.clone());
                 }
             }
         }
-        let found = matched(&tasks, &numbers);
-        change.lose(&numbers, &found, &now);
+        let found = match_tasks(&tasks, &numbers);
+        change.track_missing(&numbers, &found, &now);
         let mut rows = Vec::new();
         for (task, number) in tasks.into_iter().zip(found) {
             match number.and_then(|at| numbers.get(at)) {
                 Some(number) => {
-                    let known = number.known.of(&task, &now);
+                    let record = number.record.updated_from(&task, &now);
                     // Compared with what is written, which does not know yet where it moved to.
-                    if known != number.known || moved.is_some_and(|(id, _)| id == number.id) {
-                        change.put.push(Numbered {
+                    if record != number.record || moved.is_some_and(|(id, _)| id == number.id) {
+                        change.put.push(NumberedTask {
                             id: number.id,
-                            known: known.clone(),
+                            record: record.clone(),
                         });
                     }
                     rows.push(Row {
                         id: number.id,
-                        known,
+                        record,
                         task,
                     });
                 }
-                None => change.new.push((Known::new(&task, &now), task)),
+                None => change.new.push((TaskRecord::new(&task, &now), task)),
             }
         }
         rows.sort_by_key(|row| row.id);
         Ok((rows, change))
     }
 
-    async fn numbers(&self) -> Result<Vec<Numbered>, StoreError> {
-        let numbers = self.index.numbers(&self.tasks.0.common.scope).await?;
+    async fn numbers(&self) -> Result<Vec<NumberedTask>, StoreError> {
+        let numbers = self.index.numbers(&self.tasks.0.context.scope).await?;
         numbers
             .into_iter()
             .map(|number| {
-                let known = serde_json::from_str(&number.body).map_err(unreadable)?;
-                Ok(Numbered {
+                let record = serde_json::from_str(&number.body).map_err(unreadable)?;
+                Ok(NumberedTask {
                     id: number.id,
-                    known,
+                    record,
                 })
             })
             .collect()
     }
 
-    /// Carries out a change that is not recorded under its key.
+    /// Carries out a change that was not carried out under its key before.
     async fn change(
         &self,
         change: &TaskChange,
@@ -186,7 +190,7 @@ impl VaultTaskStore {
                 let written = tasks
                     .add(description.as_str(), &self.note, &cause)
                     .await
-                    .map_err(refused)?;
+                    .map_err(store_error)?;
                 let rows = self.rows(None).await?;
                 let address = &written.task.address;
                 let is_it = |row: &&Row| {
@@ -211,7 +215,7 @@ impl VaultTaskStore {
             | TaskChange::Complete { id }
             | TaskChange::Delete { id } => *id,
         };
-        let Some((address, known)) = self.address(id, &cause).await? else {
+        let Some((address, record)) = self.address(id, &cause).await? else {
             return Ok(TaskChanged::NoSuchTask { id });
         };
         let written = match change {
@@ -228,25 +232,26 @@ impl VaultTaskStore {
                 return Ok(TaskChanged::NoSuchTask { id });
             }
         };
-        self.outcome(change, (id, &known), written.map_err(refused)?)
+        self.outcome(change, id, &record, written.map_err(store_error)?)
             .await
     }
 
-    /// Says what was done to a task, and lets its number stand for its line as it is now.
+    /// Returns the result of a change of a task, and moves its number to the line as it is now.
     async fn outcome(
         &self,
         change: &TaskChange,
-        (id, known): (TaskId, &Known),
+        id: TaskId,
+        record: &TaskRecord,
         written: TaskWritten,
     ) -> Result<TaskChanged, StoreError> {
         let moved = (!written.gone).then_some((id, &written.task));
         let rows = self.rows(moved).await?;
-        let now = (self.tasks.0.common.clock)();
+        let now = (self.tasks.0.context.clock)();
         let task = match rows.iter().find(|row| row.id == id) {
             Some(row) => self.task(row)?,
             None => self.task(&Row {
                 id,
-                known: known.of(&written.task, &now),
+                record: record.updated_from(&written.task, &now),
                 task: written.task.clone(),
             })?,
         };
@@ -276,31 +281,26 @@ impl VaultTaskStore {
         })
     }
 
-    /// Finds the line of a number. A call that was begun before finds the line as it was then: it
-    /// may have been done.
+    /// Finds the line of a number. A call that was begun before finds the line as it was then: the
+    /// change may have been carried out.
     async fn address(
         &self,
         id: TaskId,
         cause: &Cause,
-    ) -> Result<Option<(TaskAddress, Known)>, StoreError> {
-        let shared = &self.tasks.0;
+    ) -> Result<Option<(TaskAddress, TaskRecord)>, StoreError> {
+        let context = &self.tasks.0.context;
         if let Some(key) = &cause.key
-            && shared
-                .common
-                .ledger
-                .by_key(&shared.common.scope, key)
-                .await?
-                .is_some()
+            && context.ledger.by_key(&context.scope, key).await?.is_some()
         {
-            let known = self
+            let record = self
                 .numbers()
                 .await?
                 .into_iter()
                 .find(|number| number.id == id);
-            return Ok(known.map(|number| (number.known.address(), number.known)));
+            return Ok(record.map(|number| (number.record.address(), number.record)));
         }
         let row = self.rows(None).await?.into_iter().find(|row| row.id == id);
-        Ok(row.map(|row| (row.task.address, row.known)))
+        Ok(row.map(|row| (row.task.address, row.record)))
     }
 
     async fn restore(&self, id: TaskId) -> Result<TaskChanged, StoreError> {
@@ -316,16 +316,19 @@ impl VaultTaskStore {
             .await?
             .into_iter()
             .find(|number| number.id == id);
-        let deleted = self.tasks.deleted().await.map_err(refused)?;
-        let is_it = |known: &Known| {
+        let deleted = self.tasks.deleted().await.map_err(store_error)?;
+        let is_it = |record: &TaskRecord| {
             deleted
                 .iter()
-                .find(|deleted| deleted.path == known.path && deleted.line == known.line)
+                .find(|deleted| deleted.path == record.path && deleted.line == record.line)
         };
-        let Some(deleted) = number.as_ref().and_then(|number| is_it(&number.known)) else {
+        let Some(deleted) = number.as_ref().and_then(|number| is_it(&number.record)) else {
             return Ok(none);
         };
-        self.tasks.restore(deleted.change).await.map_err(refused)?;
+        self.tasks
+            .restore(deleted.change)
+            .await
+            .map_err(store_error)?;
         match self.rows(None).await?.iter().find(|row| row.id == id) {
             Some(row) => Ok(TaskChanged::Restored {
                 task: self.task(row)?,
@@ -335,45 +338,46 @@ impl VaultTaskStore {
         }
     }
 
-    fn task(&self, Row { id, known, task }: &Row) -> Result<Task, StoreError> {
+    fn task(&self, Row { id, record, task }: &Row) -> Result<Task, StoreError> {
         Ok(Task {
             id: *id,
             user_id: self.owner().clone(),
             description: description(task)?,
             completed: task.status.is_closed(),
-            created_at: known.created_at,
-            updated_at: known.updated_at,
-            completed_at: known.completed_at,
+            created_at: record.created_at,
+            updated_at: record.updated_at,
+            completed_at: record.completed_at,
         })
     }
 }
 
 /// Changes of numbers that are to be written.
 #[derive(Default)]
-struct Change {
-    put: Vec<Numbered>,
-    new: Vec<(Known, VaultTask)>,
+struct NumberChanges {
+    put: Vec<NumberedTask>,
+    new: Vec<(TaskRecord, VaultTask)>,
     removed: Vec<TaskId>,
 }
 
-impl Change {
+impl NumberChanges {
     fn is_empty(&self) -> bool {
         self.put.is_empty() && self.new.is_empty() && self.removed.is_empty()
     }
 
-    /// Numbers whose line is gone are kept as long as a deleted task is.
-    fn lose(&mut self, numbers: &[Numbered], found: &[Option<usize>], now: &Zoned) {
+    /// Records the numbers whose line is gone. They are kept as long as a deleted task can be
+    /// restored.
+    fn track_missing(&mut self, numbers: &[NumberedTask], found: &[Option<usize>], now: &Zoned) {
         let live: HashSet<usize> = found.iter().flatten().copied().collect();
         for (_, number) in numbers
             .iter()
             .enumerate()
             .filter(|(at, _)| !live.contains(at))
         {
-            match number.known.gone_at {
+            match number.record.gone_at {
                 None => {
-                    self.put.push(Numbered {
+                    self.put.push(NumberedTask {
                         id: number.id,
-                        known: number.known.gone(now),
+                        record: number.record.marked_gone(now),
                     });
                 }
                 Some(gone)
@@ -387,7 +391,8 @@ impl Change {
     }
 }
 
-/// Returns the words of a task with its dates: the store's tasks have their dates in their words.
+/// Returns the text of a task with its dates: tasks of a store have their dates in their
+/// descriptions.
 fn description(task: &VaultTask) -> Result<TaskDescription, StoreError> {
     TaskDescription::new(&task.text).or_else(|_| {
         let short: String = task
@@ -396,23 +401,19 @@ fn description(task: &VaultTask) -> Result<TaskDescription, StoreError> {
             .take(DESCRIPTION_CHARS_MAX - 1)
             .chain(['…'])
             .collect();
-        TaskDescription::new(&short).map_err(|error| StoreError::Unreadable {
-            message: error.to_string(),
-        })
+        TaskDescription::new(&short).map_err(|error| StoreError::unreadable(error.to_string()))
     })
 }
 
 fn unreadable(error: serde_json::Error) -> StoreError {
-    StoreError::Unreadable {
-        message: format!("the number of a task in notes: {error}"),
-    }
+    StoreError::unreadable(format!("the number of a task in notes: {error}")).with_source(error)
 }
 
-fn refused(error: MemoryError) -> StoreError {
+fn store_error(error: MemoryError) -> StoreError {
     match error {
-        MemoryError::Ledger { reason } => StoreError::Unavailable { message: reason },
-        MemoryError::Vault(VaultError::Busy { .. }) => StoreError::Unavailable { message: error.to_string() },
-        // Where on the disk the vault is, is the person's business.
+        MemoryError::Ledger { source } => StoreError::unavailable(source.to_string()),
+        MemoryError::Vault(VaultError::Busy { .. }) => StoreError::unavailable(error.to_string()),
+        // A model must not learn where on the disk the vault is.
         MemoryError::Vault(VaultError::Missing { .. } | VaultError::NotAFolder { .. }) => StoreError::Refused {
             reason: "The vault's folder is not there at the moment, and the tasks are in its notes; nothing was changed."
                 .to_owned(),
@@ -435,8 +436,8 @@ impl TaskStore for VaultTaskStore {
             let Some(key) = key else {
                 return self.change(change, None).await;
             };
-            if let Some(known) = self.index.applied(user, key).await? {
-                return Ok(known);
+            if let Some(record) = self.index.applied(user, key).await? {
+                return Ok(record);
             }
             let changed = self.change(change, Some(key)).await?;
             let applied = NumbersChange {
@@ -444,7 +445,7 @@ impl TaskStore for VaultTaskStore {
                 ..NumbersChange::default()
             };
             self.index
-                .put_numbers(&self.tasks.0.common.scope, applied)
+                .put_numbers(&self.tasks.0.context.scope, applied)
                 .await?;
             Ok(changed)
         })
@@ -482,6 +483,7 @@ impl TaskStore for VaultTaskStore {
             return self.others.list_last(user, filter, before, limit);
         }
         Box::pin(async move {
+            // The notes have no order by number: all are read to take the last.
             let mut tasks = self.list(user, filter).await?;
             tasks.retain(|task| before.is_none_or(|before| task.id < before));
             let left_out = tasks

@@ -1,39 +1,61 @@
-//! Adding, completing, editing, moving and deleting.
+//! Changes of tasks: add, complete, edit, delete, move.
 
 use adjutant_core::{MemoryChange, MemoryEffect, MemoryState, TaskLines};
 use jiff::civil::Date;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::note::{Changed, NoteTasks, refused};
-use super::place::{TaskAddress, occurrences};
+use super::locate::{TaskAddress, occurrences};
+use super::note::{EditedNote, NoteTasks, task_error};
 use super::settings::{PluginSettings, TaskStatus};
-use super::{Earlier, TaskEdit, TaskWritten, VaultTask, VaultTasks};
-use crate::memory::{ATTEMPTS_MAX, Cause, Planned, Shared, blocking};
-use crate::task_line::{TaskEdit as LineEdit, complete, edit, new_line};
-use crate::vault::path::folded;
-use crate::vault::{NotePath, Stored};
+use super::{TaskEdit, TaskWritten, VaultTask, VaultTasks};
+use crate::task_line::{TaskEdit as LineEdit, TaskLine, complete, edit, new_line};
+use crate::user_memory::Cause;
+use crate::vault::path::case_folded;
+use crate::vault::{NotePath, StoredText};
+use crate::vault_memory::{ATTEMPTS_MAX, PlannedWrite, PriorAttempt, blocking, busy};
 use crate::{MemoryError, VaultError};
 
-/// A plan for a note: nothing, because it is so already, or another text.
-enum Plan {
+/// A planned change of a note, or the answer if it needs none.
+enum NotePlan {
     Already(TaskWritten),
-    Write(Box<Changed>, TaskWritten),
+    Write(Box<EditedNote>, TaskWritten),
 }
 
-/// The one who changes a task, and what is known of the attempt before.
-struct Call<'a> {
+/// A call that changes a task, and its unfinished earlier attempt.
+struct TaskCall<'a> {
     cause: &'a Cause,
-    begun: Option<MemoryChange>,
+    unfinished: Option<MemoryChange>,
     settings: PluginSettings,
-    /// The day on which it is done; that of the first attempt.
+    /// The day on which the change is made; that of the first attempt.
     today: Date,
 }
 
+/// A task that was found in its note, with the call that changes it.
+struct FoundTask<'n, 'a> {
+    call: &'n TaskCall<'n>,
+    path: &'n NotePath,
+    note: &'n NoteTasks<'a>,
+    index: usize,
+    line: &'n TaskLine<'a>,
+    task: VaultTask,
+}
+
+impl<'n> FoundTask<'n, '_> {
+    /// Parses the note after a change.
+    fn parse<'t>(&self, text: &'t str) -> NoteTasks<'t>
+    where
+        'n: 't,
+    {
+        NoteTasks::parse(self.path.as_str(), text, &self.call.settings)
+    }
+}
+
 impl VaultTasks {
-    /// Adds a task at the end of a note, which is made if there is none. `note` is its whole path.
+    /// Adds a task at the end of a note, which is created if it does not exist. `note` is its whole
+    /// path.
     ///
     /// # Errors
-    /// [`MemoryError::Task`] without words; [`VaultError`] for the note.
+    /// [`MemoryError::Task`] for a task without text; [`VaultError`] for the note.
     pub async fn add(
         &self,
         words: &str,
@@ -41,187 +63,145 @@ impl VaultTasks {
         cause: &Cause,
     ) -> Result<TaskWritten, MemoryError> {
         let call = match self.begin(cause).await? {
-            Begun::Answered(written) => return Ok(*written),
-            Begun::Call(call) => *call,
+            Start::Answered(written) => return Ok(written),
+            Start::Call(call) => call,
         };
         let (vault, name) = (self.0.vault.clone(), note.to_owned());
         let path = blocking(move || {
-            let path = vault.settle(&NotePath::of_owner(&name)?)?;
+            let path = vault.settle(&NotePath::from_owner(&name)?)?;
             if vault.locate(&path)?.exists {
                 Ok(path)
             } else {
                 vault.settle(&NotePath::for_new(&name)?)
             }
         });
-        let path = self.guard(path.await?)?;
-        let line = new_line(words, call.today, &call.settings.style).map_err(refused)?;
+        let path = self.refuse_facts_file(path.await?)?;
+        let line = new_line(words, call.today, &call.settings.style).map_err(task_error)?;
         self.change(&path, &call, |text| {
-            let note = NoteTasks::read(path.as_str(), text.unwrap_or_default(), &call.settings);
-            let changed = note.appended(&line)?;
-            let task = last_of(&path, &changed.text, &call.settings)?;
-            Ok(Plan::Write(Box::new(changed), TaskWritten::of(task)))
+            let note = NoteTasks::parse(path.as_str(), text.unwrap_or_default(), &call.settings);
+            let changed = note.append_line(&line)?;
+            let task = last_task(&path, &changed.text, &call.settings)?;
+            Ok(NotePlan::Write(Box::new(changed), TaskWritten::new(task)))
         })
         .await
     }
 
-    /// Completes a task: its status is `x`, the day is written at its end. If it recurs, its next
-    /// occurrence is written beside it. Completing a completed task succeeds and says so.
+    /// Completes a task: its status becomes `x`, and the day is written at its end. If it recurs,
+    /// its next occurrence is written beside it. Completing a completed task succeeds, with
+    /// [`TaskWritten::already`].
     ///
     /// # Errors
-    /// [`MemoryError::Task`] if the line is not surely found, or recurs by another rule than
-    /// `every N days|weeks|months|years [when done]`.
+    /// [`MemoryError::Task`] if the line is not found with certainty, or recurs by another rule
+    /// than `every N days|weeks|months|years [when done]`.
     pub async fn complete(
         &self,
         task: &TaskAddress,
         cause: &Cause,
     ) -> Result<TaskWritten, MemoryError> {
-        let call = match self.begin(cause).await? {
-            Begun::Answered(written) => return Ok(*written),
-            Begun::Call(call) => *call,
-        };
-        let path = self.note(&task.path)?;
-        self.change(&path, &call, |text| {
-            let note = NoteTasks::read(
-                path.as_str(),
-                text.ok_or_else(|| gone(&path))?,
-                &call.settings,
-            );
-            let index = note.find(task)?;
-            let (line, before) = found(&note, index, &path)?;
-            match before.status {
+        self.change_task(task, cause, |found| {
+            match found.task.status {
                 TaskStatus::Done => {
-                    return Ok(Plan::Already(TaskWritten {
+                    return Ok(NotePlan::Already(TaskWritten {
                         already: true,
-                        ..TaskWritten::of(before)
+                        ..TaskWritten::new(found.task)
                     }));
                 }
                 TaskStatus::NonTask => {
-                    return Err(refused(
+                    return Err(task_error(
                         "its checkbox is set not to be a task in the plugin's settings".to_owned(),
                     ));
                 }
                 TaskStatus::Todo | TaskStatus::InProgress | TaskStatus::Cancelled => {}
             }
-            let made = complete(line, call.today, &call.settings.style).map_err(refused)?;
+            let style = &found.call.settings.style;
+            let made = complete(found.line, found.call.today, style).map_err(task_error)?;
             let mut lines: Vec<String> = made.next.iter().chain(&made.done).cloned().collect();
-            let mut places = (
+            // The offsets of the next occurrence and of the completed line.
+            let mut offsets = (
                 made.next.as_ref().map(|_| 0),
                 made.done.as_ref().map(|_| lines.len() - 1),
             );
-            if call.settings.style.next_below && lines.len() == 2 {
+            if style.next_below && lines.len() == 2 {
                 lines.reverse();
-                places = (Some(1), Some(0));
+                offsets = (Some(1), Some(0));
             }
-            let changed = note.replaced(index, &lines)?;
-            let now = NoteTasks::read(path.as_str(), &changed.text, &call.settings);
-            let at = |place: Option<usize>| place.and_then(|place| now.task(index + place));
+            let changed = found.note.replace_line(found.index, &lines)?;
+            let now = found.parse(&changed.text);
+            let at = |offset: Option<usize>| offset.and_then(|at| now.task(found.index + at));
             let written = TaskWritten {
-                task: at(places.1).unwrap_or_else(|| before.clone()),
-                next: at(places.0),
+                task: at(offsets.1).unwrap_or_else(|| found.task.clone()),
+                next: at(offsets.0),
                 gone: made.done.is_none(),
-                before: Some(before),
+                before: Some(found.task.clone()),
                 already: false,
             };
-            Ok(Plan::Write(Box::new(changed), written))
+            Ok(NotePlan::Write(Box::new(changed), written))
         })
         .await
     }
 
-    /// Gives a task other words or another day.
+    /// Changes the text or the due date of a task.
     ///
     /// # Errors
-    /// [`MemoryError::Task`] if the line is not surely found, or for words that cannot be a task's.
+    /// [`MemoryError::Task`] if the line is not found with certainty, or for a text that no task
+    /// can have.
     pub async fn edit(
         &self,
         task: &TaskAddress,
         change: &TaskEdit,
         cause: &Cause,
     ) -> Result<TaskWritten, MemoryError> {
-        let call = match self.begin(cause).await? {
-            Begun::Answered(written) => return Ok(*written),
-            Begun::Call(call) => *call,
-        };
-        let path = self.note(&task.path)?;
         let words = change.words.as_deref();
-        if words.is_some_and(|words| {
-            words
-                .chars()
-                .any(|char| char.is_control() || matches!(char, '\u{2028}' | '\u{2029}'))
-        }) {
-            return Err(refused("a task is one line".to_owned()));
-        }
-        let line_edit = LineEdit {
-            words,
-            due: change.due,
-        };
-        self.change(&path, &call, |text| {
-            let note = NoteTasks::read(
-                path.as_str(),
-                text.ok_or_else(|| gone(&path))?,
-                &call.settings,
-            );
-            let index = note.find(task)?;
-            let (line, before) = found(&note, index, &path)?;
-            let new = edit(line, &line_edit, &call.settings.style).map_err(refused)?;
-            if new == line.text {
-                let same = TaskWritten {
-                    before: Some(before.clone()),
-                    already: true,
-                    ..TaskWritten::of(before)
-                };
-                return Ok(Plan::Already(same));
+        let ends_line = |char: char| char.is_control() || matches!(char, '\u{2028}' | '\u{2029}');
+        self.change_task(task, cause, |found| {
+            if words.is_some_and(|words| words.contains(ends_line)) {
+                return Err(task_error("a task is one line".to_owned()));
             }
-            let changed = note.replaced(index, &[new])?;
-            let now = NoteTasks::read(path.as_str(), &changed.text, &call.settings);
-            let (_, task) = found(&now, index, &path)?;
-            Ok(Plan::Write(
-                Box::new(changed),
-                TaskWritten {
-                    before: Some(before),
-                    ..TaskWritten::of(task)
-                },
-            ))
+            let due = change.due;
+            let style = &found.call.settings.style;
+            let new = edit(found.line, &LineEdit { words, due }, style).map_err(task_error)?;
+            if new == found.line.text {
+                let same = TaskWritten {
+                    before: Some(found.task.clone()),
+                    already: true,
+                    ..TaskWritten::new(found.task)
+                };
+                return Ok(NotePlan::Already(same));
+            }
+            let changed = found.note.replace_line(found.index, &[new])?;
+            let now = found.parse(&changed.text).task(found.index);
+            let written = TaskWritten {
+                before: Some(found.task),
+                ..TaskWritten::new(now.ok_or_else(|| gone(found.path))?)
+            };
+            Ok(NotePlan::Write(Box::new(changed), written))
         })
         .await
     }
 
-    /// Deletes a task: its line, and no other. It can be brought back for 30 days.
+    /// Deletes a task: its line, and no other. It can be restored for 30 days.
     ///
     /// # Errors
-    /// [`MemoryError::Task`] if the line is not surely found; [`VaultError::Shape`] if tasks below
-    /// it would be none without it.
+    /// [`MemoryError::Task`] if the line is not found with certainty; [`VaultError::Shape`] if
+    /// tasks nested below it would be none without it.
     pub async fn delete(
         &self,
         task: &TaskAddress,
         cause: &Cause,
     ) -> Result<TaskWritten, MemoryError> {
-        let call = match self.begin(cause).await? {
-            Begun::Answered(written) => return Ok(*written),
-            Begun::Call(call) => *call,
-        };
-        let path = self.note(&task.path)?;
-        self.change(&path, &call, |text| {
-            let note = NoteTasks::read(
-                path.as_str(),
-                text.ok_or_else(|| gone(&path))?,
-                &call.settings,
-            );
-            let index = note.find(task)?;
-            let (_, before) = found(&note, index, &path)?;
-            let changed = note.replaced(index, &[])?;
-            Ok(Plan::Write(
-                Box::new(changed),
-                TaskWritten {
-                    gone: true,
-                    ..TaskWritten::of(before)
-                },
-            ))
+        self.change_task(task, cause, |found| {
+            let changed = found.note.replace_line(found.index, &[])?;
+            let written = TaskWritten {
+                gone: true,
+                ..TaskWritten::new(found.task)
+            };
+            Ok(NotePlan::Write(Box::new(changed), written))
         })
         .await
     }
 
-    /// Moves a task to the end of another note: its line, from the mark of the list on. Between the
-    /// two writes it stands in both notes, never in none.
+    /// Moves a task to the end of another note: its line, from the list mark on. Between the two
+    /// writes it stands in both notes, never in none.
     ///
     /// # Errors
     /// As [`VaultTasks::delete`], and [`VaultError`] for the other note.
@@ -232,51 +212,51 @@ impl VaultTasks {
         cause: &Cause,
     ) -> Result<TaskWritten, MemoryError> {
         let call = match self.begin(cause).await? {
-            Begun::Answered(written) => return Ok(*written),
-            Begun::Call(call) => *call,
+            Start::Answered(written) => return Ok(written),
+            Start::Call(call) => call,
         };
-        let from = self.note(&task.path)?;
+        let from = self.task_note(&task.path)?;
         let to = self.destination(note).await?;
-        if folded(from.as_str()) == folded(to.as_str()) {
-            return Err(refused(format!("it stands in {to} already")));
+        if case_folded(from.as_str()) == case_folded(to.as_str()) {
+            return Err(task_error(format!("it stands in {to} already")));
         }
-        let shared = &self.0;
-        let mut lock = shared.lock().await?;
-        let mut begun = call.begun.clone();
+        let memory = &self.0;
+        // One lock over both notes, so that no other process of ours changes the task between the
+        // two writes.
+        let mut lock = memory.lock().await?;
+        let mut begun = call.unfinished.clone();
         for _ in 0..ATTEMPTS_MAX {
-            let (source, target) = (shared.read(&from).await?, shared.read(&to).await?);
+            let (source, target) = (memory.read(&from).await?, memory.read(&to).await?);
             let (source_text, target_text) = (
-                source.as_ref().map(Stored::text),
-                target.as_ref().map(Stored::text),
+                source.as_ref().map(StoredText::as_str),
+                target.as_ref().map(StoredText::as_str),
             );
-            let there = begun.as_ref().is_some_and(|change| {
-                after_of(change).is_some_and(|after| stands_more_often(after, target_text))
-            });
-            if there
-                && let Some(change) = begun.as_ref()
-                && before_of(change).is_some_and(|before| stands_less_often(before, source_text))
-                && let Some(answer) = answer_of(change)
+            let (before, after) = begun.as_ref().map_or((None, None), task_sides);
+            let is_there = after.is_some_and(|after| occurs_more_often(after, target_text));
+            if is_there
+                && before.is_some_and(|before| occurs_less_often(before, source_text))
+                && let Some(answer) = begun.as_ref().and_then(recorded_task)
             {
-                shared.finish(begun).await;
+                memory.context.settle(begun, MemoryState::Done).await;
                 return Ok(answer);
             }
-            let note = NoteTasks::read(
+            let note = NoteTasks::parse(
                 from.as_str(),
                 source_text.ok_or_else(|| gone(&from))?,
                 &call.settings,
             );
             let index = note.find(task)?;
-            let (line, before) = found(&note, index, &from)?;
-            let taken = note.replaced(index, &[])?;
-            if !there {
+            let (line, before) = line_and_task(&note, index, &from)?;
+            let taken = note.replace_line(index, &[])?;
+            if !is_there {
                 let line = line.text.get(line.mark..).unwrap_or_default();
                 let other =
-                    NoteTasks::read(to.as_str(), target_text.unwrap_or_default(), &call.settings);
-                let put = other.appended(line)?;
-                let task = last_of(&to, &put.text, &call.settings)?;
+                    NoteTasks::parse(to.as_str(), target_text.unwrap_or_default(), &call.settings);
+                let put = other.append_line(line)?;
+                let task = last_task(&to, &put.text, &call.settings)?;
                 let answer = TaskWritten {
                     before: Some(before),
-                    ..TaskWritten::of(task)
+                    ..TaskWritten::new(task)
                 };
                 let effect = MemoryEffect::Task {
                     words: answer.task.words.clone(),
@@ -285,128 +265,126 @@ impl VaultTasks {
                     created: target.is_none(),
                     answer: json!(answer),
                 };
-                let change = match begun.take() {
-                    Some(change) => MemoryChange {
-                        effect,
-                        state: MemoryState::Begun,
-                        ..change
-                    },
-                    None => shared.common.new_change(call.cause, effect),
-                };
-                shared
-                    .common
-                    .ledger
-                    .put(&shared.common.scope, &change)
-                    .await?;
+                let change = memory
+                    .context
+                    .begin_change(call.cause, begun.take(), effect);
+                memory.context.record(&change).await?;
                 begun = Some(change.clone());
-                match shared.replace(lock, &to, target, put.text).await {
+                match memory.replace(lock, &to, target, put.text).await {
                     Ok((held, true)) => lock = held,
                     Ok((held, false)) => {
                         lock = held;
                         continue;
                     }
                     Err(error) => {
-                        shared.void(Some(change)).await;
+                        memory.context.settle(Some(change), MemoryState::Void).await;
                         return Err(error);
                     }
                 }
             }
-            match shared.replace(lock, &from, source, taken.text).await? {
+            match memory.replace(lock, &from, source, taken.text).await? {
                 (_, true) => {
-                    let answer = begun.as_ref().and_then(answer_of);
-                    shared.finish(begun).await;
+                    let answer = begun.as_ref().and_then(recorded_task);
+                    memory.context.settle(begun, MemoryState::Done).await;
                     return answer
-                        .ok_or_else(|| refused("its new line could not be told".to_owned()));
+                        .ok_or_else(|| task_error("its new line could not be told".to_owned()));
                 }
                 (held, false) => lock = held,
             }
         }
-        Err(VaultError::Busy {
-            name: from.to_string(),
-        }
-        .into())
+        Err(busy(&from))
     }
 
-    /// Begins a change, or gives the answer of an earlier one with the same key.
-    async fn begin<'a>(&self, cause: &'a Cause) -> Result<Begun<'a>, MemoryError> {
-        let begun = match self.0.earlier_task(cause).await? {
-            Earlier::Answered(written) => return Ok(Begun::Answered(written)),
-            Earlier::Begun(change) => Some(*change),
-            Earlier::None => None,
+    /// Begins a change, or returns the answer of an earlier attempt with the same key.
+    async fn begin<'a>(&self, cause: &'a Cause) -> Result<Start<'a>, MemoryError> {
+        let attempt = self.0.context.prior_attempt(cause, recorded_answer).await?;
+        let unfinished = match attempt {
+            PriorAttempt::Answered(written) => return Ok(Start::Answered(written)),
+            PriorAttempt::Open(change) => change.map(|change| *change),
         };
         let vault = self.0.vault.clone();
-        let settings = blocking(move || Ok(PluginSettings::of(&vault))).await?;
-        let now = (self.0.common.clock)();
-        let at = begun
+        let settings = blocking(move || Ok(PluginSettings::load(&vault))).await?;
+        let now = (self.0.context.clock)();
+        let at = unfinished
             .as_ref()
             .map(|change| change.at.to_zoned(now.time_zone().clone()));
-        let today = at.unwrap_or(now).date();
-        Ok(Begun::Call(Box::new(Call {
+        Ok(Start::Call(TaskCall {
             cause,
-            begun,
+            unfinished,
             settings,
-            today,
-        })))
+            today: at.unwrap_or(now).date(),
+        }))
     }
 
     /// Returns the path of a task's note.
-    fn note(&self, path: &str) -> Result<NotePath, MemoryError> {
-        let path = NotePath::of_owner(path)?;
-        self.guard(path)
+    fn task_note(&self, path: &str) -> Result<NotePath, MemoryError> {
+        let path = NotePath::from_owner(path)?;
+        self.refuse_facts_file(path)
     }
 
-    /// Returns the path of the note that a task is moved to: one that answers to the name, or a new
-    /// one.
+    /// Returns the path of the note that a task is moved to: an existing note of that name, or a
+    /// new one.
     async fn destination(&self, name: &str) -> Result<NotePath, MemoryError> {
         let (vault, name) = (self.0.vault.clone(), name.to_owned());
-        let path = blocking(move || match vault.resolve(&name) {
-            Ok(path) => vault.settle(&path),
-            Err(VaultError::NoSuchNote { .. }) => vault.settle(&NotePath::for_new(&name)?),
-            Err(error) => Err(error),
-        })
-        .await?;
-        self.guard(path)
+        self.refuse_facts_file(blocking(move || vault.resolve_or_new(&name)).await?)
     }
 
-    /// Refuses the file of the facts, which has a form of its own.
-    fn guard(&self, path: NotePath) -> Result<NotePath, MemoryError> {
-        let facts = &self.0.facts;
-        let same_file = || match (self.0.vault.locate(&path), self.0.vault.locate(facts)) {
-            (Ok(one), Ok(other)) => one.exists && other.exists && one.real == other.real,
-            _ => false,
-        };
-        if folded(path.as_str()) == folded(facts.as_str()) || same_file() {
-            let reason = "the facts are kept there, no tasks";
-            return Err(VaultError::Name {
-                name: path.to_string(),
-                reason,
-            }
-            .into());
-        }
+    /// Refuses the file of the facts: a task in it would be read as text of the owner.
+    fn refuse_facts_file(&self, path: NotePath) -> Result<NotePath, MemoryError> {
+        let reason = "the facts are kept there, no tasks";
+        self.0.refuse_facts_file(&path, reason)?;
         Ok(path)
+    }
+
+    /// Changes one task: finds its line, plans the change, and writes its note.
+    async fn change_task(
+        &self,
+        task: &TaskAddress,
+        cause: &Cause,
+        plan: impl Fn(FoundTask<'_, '_>) -> Result<NotePlan, MemoryError>,
+    ) -> Result<TaskWritten, MemoryError> {
+        let call = match self.begin(cause).await? {
+            Start::Answered(written) => return Ok(written),
+            Start::Call(call) => call,
+        };
+        let path = self.task_note(&task.path)?;
+        self.change(&path, &call, |text| {
+            let text = text.ok_or_else(|| gone(&path))?;
+            let note = NoteTasks::parse(path.as_str(), text, &call.settings);
+            let index = note.find(task)?;
+            let (line, task) = line_and_task(&note, index, &path)?;
+            plan(FoundTask {
+                call: &call,
+                path: &path,
+                note: &note,
+                index,
+                line,
+                task,
+            })
+        })
+        .await
     }
 
     /// Changes one note.
     async fn change(
         &self,
         path: &NotePath,
-        call: &Call<'_>,
-        plan: impl Fn(Option<&str>) -> Result<Plan, MemoryError>,
+        call: &TaskCall<'_>,
+        plan: impl Fn(Option<&str>) -> Result<NotePlan, MemoryError>,
     ) -> Result<TaskWritten, MemoryError> {
-        let shared: &Shared = &self.0;
-        shared
-            .change(path, call.cause, call.begun.as_ref(), |text| {
+        self.0
+            .change(path, call.cause, call.unfinished.as_ref(), |text| {
                 // What an attempt before a crash has written is not written again.
                 if let Some(answer) = call
-                    .begun
+                    .unfinished
                     .as_ref()
-                    .and_then(|change| done_before(change, text))
+                    .and_then(|change| finished_answer(change, text))
                 {
-                    return Ok(Planned::Nothing(answer));
+                    return Ok(PlannedWrite::Nothing(answer));
                 }
                 Ok(match plan(text)? {
-                    Plan::Already(written) => Planned::Nothing(written),
-                    Plan::Write(changed, answer) => {
+                    NotePlan::Already(written) => PlannedWrite::Nothing(written),
+                    NotePlan::Write(changed, answer) => {
                         let effect = MemoryEffect::Task {
                             words: answer.task.words.clone(),
                             before: changed.before,
@@ -414,7 +392,7 @@ impl VaultTasks {
                             created: text.is_none(),
                             answer: json!(answer),
                         };
-                        Planned::Write {
+                        PlannedWrite::Write {
                             text: changed.text,
                             effect: Box::new(effect),
                             answer,
@@ -426,68 +404,67 @@ impl VaultTasks {
     }
 }
 
-enum Begun<'a> {
-    Answered(Box<TaskWritten>),
-    Call(Box<Call<'a>>),
+/// A call that may begin, or the answer of an earlier attempt.
+enum Start<'a> {
+    Answered(TaskWritten),
+    Call(TaskCall<'a>),
 }
 
-/// Returns the answer of a call that was begun before a crash, if its lines stand in the note as it
-/// would have left them.
-fn done_before(change: &MemoryChange, text: Option<&str>) -> Option<TaskWritten> {
-    let done = match (before_of(change), after_of(change)) {
-        (_, Some(after)) => stands_more_often(after, text),
-        (Some(before), None) => stands_less_often(before, text),
+/// Returns the answer of an attempt that crashed after it wrote the note: its lines stand there as
+/// it would have left them.
+fn finished_answer(change: &MemoryChange, text: Option<&str>) -> Option<TaskWritten> {
+    let done = match task_sides(change) {
+        (_, Some(after)) => occurs_more_often(after, text),
+        (Some(before), None) => occurs_less_often(before, text),
         (None, None) => false,
     };
-    if done { answer_of(change) } else { None }
+    if done { recorded_task(change) } else { None }
 }
 
-fn stands_more_often(lines: &TaskLines, text: Option<&str>) -> bool {
+fn occurs_more_often(lines: &TaskLines, text: Option<&str>) -> bool {
     text.is_some_and(|text| occurrences(text, &lines.text).len() > lines.found_before)
 }
 
-fn stands_less_often(lines: &TaskLines, text: Option<&str>) -> bool {
+fn occurs_less_often(lines: &TaskLines, text: Option<&str>) -> bool {
     text.is_none_or(|text| occurrences(text, &lines.text).len() < lines.found_before)
 }
 
-fn before_of(change: &MemoryChange) -> Option<&TaskLines> {
-    let MemoryEffect::Task { before, .. } = &change.effect else {
-        return None;
-    };
-    before.as_ref()
+/// Returns the lines that a change of a task replaced, and those that took their place.
+fn task_sides(change: &MemoryChange) -> (Option<&TaskLines>, Option<&TaskLines>) {
+    match &change.effect {
+        MemoryEffect::Task { before, after, .. } => (before.as_ref(), after.as_ref()),
+        MemoryEffect::Fact { .. } | MemoryEffect::Note { .. } => (None, None),
+    }
 }
 
-fn after_of(change: &MemoryChange) -> Option<&TaskLines> {
-    let MemoryEffect::Task { after, .. } = &change.effect else {
-        return None;
-    };
-    after.as_ref()
+fn recorded_answer(effect: &MemoryEffect) -> Option<&Value> {
+    match effect {
+        MemoryEffect::Task { answer, .. } => Some(answer),
+        MemoryEffect::Fact { .. } | MemoryEffect::Note { .. } => None,
+    }
 }
 
-fn answer_of(change: &MemoryChange) -> Option<TaskWritten> {
-    let MemoryEffect::Task { answer, .. } = &change.effect else {
-        return None;
-    };
-    serde_json::from_value(answer.clone()).ok()
+fn recorded_task(change: &MemoryChange) -> Option<TaskWritten> {
+    serde_json::from_value(recorded_answer(&change.effect)?.clone()).ok()
 }
 
-fn found<'a, 'n>(
+fn line_and_task<'a, 'n>(
     note: &'n NoteTasks<'a>,
     index: usize,
     path: &NotePath,
-) -> Result<(&'n crate::task_line::TaskLine<'a>, VaultTask), MemoryError> {
+) -> Result<(&'n TaskLine<'a>, VaultTask), MemoryError> {
     note.line(index)
         .zip(note.task(index))
         .ok_or_else(|| gone(path))
 }
 
-fn last_of(
+fn last_task(
     path: &NotePath,
     text: &str,
     settings: &PluginSettings,
 ) -> Result<VaultTask, MemoryError> {
-    NoteTasks::read(path.as_str(), text, settings)
-        .all()
+    NoteTasks::parse(path.as_str(), text, settings)
+        .tasks()
         .pop()
         .ok_or_else(|| gone(path))
 }

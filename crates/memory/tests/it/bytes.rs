@@ -9,7 +9,7 @@ use jiff::ToSpan;
 
 use crate::harness::{Dice, Home, files};
 
-/// What a facts file may be surrounded by. Lines with "keep" are the owner's.
+/// Text that may surround the facts in their file. Lines with "keep" are the owner's.
 const AROUND: &str = "---\ntype: memory\ncreated: 2025-12-10T10:00:00\nmodified: 2025-12-10T14:30:00 \ntags: [keep, \"ü\"]\n---\n\
 keep text\twith tab  \n\n```md\n# Key Facts\n- keep in code\n```\n\n> [!note] keep callout\n> # Key Facts\n> - keep\n\n\
 # Key Facts\n\nkeep intro\n\n## Important\n\n*   keep spaced mark #important\n- keep with below\n    - keep below\n\n## Recent\n\n\
@@ -97,7 +97,7 @@ async fn a_thousand_random_operations_change_nothing_else() {
     }
 }
 
-/// What goes wrong here (a limit, an ambiguous word, nothing to undo) is part of the game; what was
+/// The errors here (a limit, an ambiguous word, nothing to undo) is part of the game; what was
 /// asked is checked by the tests of each operation.
 async fn operate(home: &Home, dice: &mut Dice, count: usize) {
     let facts = home.memory.facts();
@@ -202,7 +202,7 @@ async fn ten_thousand_notes_are_searched_and_left_alone() {
             .unwrap();
         }
     }
-    let filter = adjutant_memory::Filter {
+    let filter = adjutant_memory::NoteFilter {
         limit: 20,
         ..Default::default()
     };

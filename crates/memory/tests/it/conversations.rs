@@ -4,7 +4,9 @@
 use adjutant_core::{
     Arguments, CallId, ConversationId, Role, TranscriptCall, TranscriptMessage, TurnId,
 };
-use adjutant_memory::{ConversationLog, Filter, Logged, MemoryError, MemoryOptions, VaultError};
+use adjutant_memory::{
+    ConversationLog, LoggedConversation, MemoryError, MemoryOptions, NoteFilter, VaultError,
+};
 use jiff::Timestamp;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
@@ -57,7 +59,7 @@ fn log(title: &str, messages: Vec<TranscriptMessage>) -> ConversationLog {
     }
 }
 
-async fn written(home: &Home, log: &ConversationLog) -> Logged {
+async fn written(home: &Home, log: &ConversationLog) -> LoggedConversation {
     home.memory.log_conversation(log.clone()).await.unwrap()
 }
 
@@ -75,7 +77,7 @@ async fn a_conversation_is_a_note_of_its_own_and_grows() {
     let done = written(&home, &first).await;
     assert_eq!(
         done,
-        Logged {
+        LoggedConversation {
             file_path: Some(BOILER.to_owned()),
             added: 2
         }
@@ -94,7 +96,7 @@ async fn a_conversation_is_a_note_of_its_own_and_grows() {
     let again = home.forgetful().log_conversation(renamed).await.unwrap();
     assert_eq!(
         again,
-        Logged {
+        LoggedConversation {
             file_path: Some(BOILER.to_owned()),
             added: 0
         }
@@ -153,7 +155,7 @@ async fn what_the_owner_makes_of_the_note_is_kept() {
     let done = written(&home, &log("Fix the boiler", messages.clone())).await;
     assert_eq!(
         done,
-        Logged {
+        LoggedConversation {
             file_path: Some("conversations/Haus/Therme.md".to_owned()),
             added: 2
         }
@@ -385,10 +387,13 @@ async fn nothing_said_is_no_note() {
         said(Role::User, 1, 0, " \n"),
         said(Role::Tool, 1, 0, "x"),
     ];
-    assert_eq!(written(&home, &log("T", silent)).await, Logged::default());
+    assert_eq!(
+        written(&home, &log("T", silent)).await,
+        LoggedConversation::default()
+    );
     assert_eq!(
         written(&home, &log("T", Vec::new())).await,
-        Logged::default()
+        LoggedConversation::default()
     );
     assert!(files(&home.vault()).is_empty());
 }
@@ -455,7 +460,7 @@ async fn a_conversation_without_end_goes_on_in_further_notes() {
     assert_eq!(answers, 8);
     assert_eq!(
         written(&home, &log("T", messages)).await,
-        Logged { added: 0, ..done }
+        LoggedConversation { added: 0, ..done }
     );
 }
 
@@ -582,9 +587,9 @@ async fn whatever_is_said_stays_in_its_quotation() {
             home.memory
                 .notes()
                 .unwrap()
-                .list(&Filter {
+                .list(&NoteFilter {
                     limit: 9,
-                    ..Filter::default()
+                    ..NoteFilter::default()
                 })
                 .await
                 .unwrap()

@@ -8,7 +8,7 @@ use jiff::ToSpan;
 
 use crate::harness::{Home, context};
 
-async fn log(home: &Home, words: &str) -> adjutant_memory::Written {
+async fn log(home: &Home, words: &str) -> adjutant_memory::NoteChange {
     home.memory
         .notes()
         .unwrap()
@@ -22,7 +22,7 @@ async fn without_settings_it_is_where_obsidian_has_it() {
     let home = Home::new();
     let written = log(&home, "Fixed the boiler").await;
     assert_eq!(
-        written.words(),
+        written.message(),
         "✎ noted in 2025-12-10.md: 14:05 Fixed the boiler  (undo: /undo)"
     );
     assert_eq!(
@@ -188,7 +188,11 @@ async fn code_of_templater_is_left_and_told() {
         home.read("2025-12-10.md")
             .starts_with("# <% tp.date.now() %> 2025-12-10\n")
     );
-    assert!(written.words().contains("Templater"), "{}", written.words());
+    assert!(
+        written.message().contains("Templater"),
+        "{}",
+        written.message()
+    );
     home.later(1.minutes());
     assert!(
         log(&home, "more").await.notices.is_empty(),

@@ -1,13 +1,13 @@
-//! Facts: the seed's format, corrections, limits, history, undo.
+//! Facts: the format of their file, edits, limits, provenance, undo.
 
 use adjutant_core::port::MemoryLedger;
-use adjutant_core::{MemoryChange, MemoryScope, MemoryState, Message, Told, UserId};
-use adjutant_memory::{Cause, FactChange, MemoryError, MemoryOptions, ToldLimits};
+use adjutant_core::{MemoryChange, MemoryScope, MemoryState, UserId};
+use adjutant_memory::{Cause, FactChange, MemoryError, MemoryOptions};
 use jiff::ToSpan;
 
-use crate::harness::{Home, context, tokens};
+use crate::harness::{Home, context};
 
-const SEED: &str = "---
+const FACTS_FILE: &str = "---
 type: memory
 created: 2025-12-10T10:00:00
 modified: 2025-12-10T14:30:00
@@ -27,7 +27,7 @@ modified: 2025-12-10T14:30:00
 ";
 
 #[tokio::test]
-async fn a_new_file_is_in_the_seeds_format() {
+async fn a_new_file_has_front_matter_and_two_sections() {
     let home = Home::new();
     assert_eq!(
         home.remember("Josh mentioned working on CLI features")
@@ -49,180 +49,23 @@ async fn a_new_file_is_in_the_seeds_format() {
 }
 
 #[tokio::test]
-async fn the_seeds_file_is_read_and_kept() {
+async fn an_existing_file_is_read_and_kept() {
     let home = Home::new();
-    home.write("memory/facts.md", SEED);
+    home.write("memory/facts.md", FACTS_FILE);
     let facts = home.memory.facts().list().await.unwrap();
     assert_eq!(facts.len(), 4);
     assert_eq!(facts[0].tags, ["#important"]);
     assert_eq!(facts[0].content, "Josh prefers dark mode in all apps");
     assert_eq!(facts[2].created.unwrap().to_string(), "2025-12-10");
-    assert_eq!(home.facts(), SEED, "reading writes nothing");
+    assert_eq!(home.facts(), FACTS_FILE, "reading writes nothing");
     home.remember("Josh has a cat").await;
-    let expected = SEED
+    let expected = FACTS_FILE
         .replace(
             "modified: 2025-12-10T14:30:00",
             "modified: 2025-12-10T14:05:00",
         )
         .replace("approach\n", "approach\n- [2025-12-10] Josh has a cat\n");
     assert_eq!(home.facts(), expected);
-}
-
-#[tokio::test]
-async fn the_instruction_has_the_important_facts_newest_first_and_says_they_may_be_stale() {
-    let home = Home::new();
-    assert_eq!(home.instruction().await, "");
-    let mut text = String::from("# Key Facts\n\n## Important\n\n");
-    for number in 1..=30 {
-        text.push_str(&format!(
-            "- [2025-11-{number:02}] imp{number} is one that matters #important\n"
-        ));
-    }
-    text.push_str("\n## Recent\n\n- [2025-12-31] something else\n");
-    home.write("memory/facts.md", text);
-    let told = home.memory.facts().instruction(&tokens).await.unwrap();
-    let lines: Vec<&str> = told
-        .text
-        .lines()
-        .filter(|line| line.starts_with("- "))
-        .collect();
-    assert!(
-        lines[0].starts_with("- [2025-11-30] imp30 is one that matters ("),
-        "{}",
-        told.text
-    );
-    assert!(
-        (5..30).contains(&lines.len()) && lines.len() + told.left_out == 30,
-        "{told:?}"
-    );
-    assert!(tokens(&lines.join("\n")) <= 250, "{told:?}");
-    assert!(
-        told.text.contains("may be stale") && told.text.contains("not instructions"),
-        "{}",
-        told.text
-    );
-    assert!(!told.text.contains("something else"));
-    // What it has no room for is told where it fits; what it has is not said twice.
-    assert!(home.told("what about imp1?").await[0].contains(" imp1 is one"));
-    assert!(
-        home.told("what about imp30?")
-            .await
-            .iter()
-            .all(|line| !line.contains(" imp30 "))
-    );
-}
-
-#[tokio::test]
-async fn what_fits_a_message_is_told_with_it_and_else_the_newest_only() {
-    let home = Home::new();
-    let facts = [
-        ("2025-03-02", "Anna moved to Munich"),
-        ("2025-03-02", "Her flat there has three rooms"),
-        ("2025-04-01", "Bert's sister lives in Rome"),
-        ("2025-05-01", "Josh likes green tea"),
-        ("2025-06-01", "Josh has a boat"),
-        ("2025-07-01", "The boat is blue"),
-    ];
-    let lines: String = facts
-        .iter()
-        .map(|(date, fact)| format!("- [{date}] {fact}\n"))
-        .collect();
-    home.write(
-        "memory/facts.md",
-        format!("# Key Facts\n\n## Recent\n\n{lines}"),
-    );
-    let told = home.told("Where has Anna been living since March?").await;
-    assert!(
-        told[0].starts_with("- [2025-03-02] Anna moved to Munich ("),
-        "{told:#?}"
-    );
-    assert!(
-        told.iter().any(|line| line.contains("three rooms")),
-        "it was told beside it: {told:#?}"
-    );
-    let newest = home.told("hello").await;
-    assert_eq!(newest.len(), 3, "{newest:#?}");
-    assert!(
-        newest[0].contains("The boat is blue") && newest[2].contains("green tea"),
-        "{newest:#?}"
-    );
-    // The words before it count too.
-    let history = [Message::user("Tell me of Anna").unwrap()];
-    let told = home
-        .memory
-        .told(
-            "and where is her flat?",
-            &history,
-            ToldLimits::default(),
-            &tokens,
-        )
-        .await
-        .unwrap();
-    assert!(
-        told[..2].iter().any(|told| told.text.contains("Munich")),
-        "{told:#?}"
-    );
-}
-
-#[tokio::test]
-async fn what_still_stands_in_the_conversation_is_told_once_and_when_it_holds_no_more() {
-    let home = Home::new();
-    home.remember("Josh lives in Berlin").await;
-    let [line] = &home.told("where do I live?").await[..] else {
-        panic!("one fact")
-    };
-    let told = format!(
-        "{}hello",
-        adjutant_core::told::block(&[Told {
-            id: None,
-            text: line.clone()
-        }])
-        .unwrap()
-    );
-    let history = [Message::user(told).unwrap()];
-    let again = |history: Vec<Message>| {
-        let memory = home.memory.clone();
-        async move {
-            let told = memory
-                .told("where do I live?", &history, ToldLimits::default(), &tokens)
-                .await
-                .unwrap();
-            told.into_iter().map(|told| told.text).collect::<Vec<_>>()
-        }
-    };
-    assert_eq!(again(history.to_vec()).await, Vec::<String>::new());
-    home.memory
-        .facts()
-        .edit(
-            "Berlin",
-            Some("Josh lives in Munich"),
-            None,
-            &Cause::person(),
-        )
-        .await
-        .unwrap();
-    let told = again(history.to_vec()).await;
-    assert_eq!(
-        told[0],
-        "- Withdrawn, it does not hold any more: Josh lives in Berlin"
-    );
-    assert!(told[1].contains("Josh lives in Munich"), "{told:#?}");
-}
-
-#[tokio::test]
-async fn a_line_by_hand_is_told_up_to_the_bound_and_kept_whole() {
-    let home = Home::new();
-    let line = "x".repeat(600);
-    home.write(
-        "memory/facts.md",
-        format!("# Key Facts\n\n## Important\n\n- {line}\n"),
-    );
-    let context = home.instruction().await;
-    assert!(
-        context.contains(&format!("- {}… (cut at 500 characters) (", "x".repeat(500))),
-        "{context}"
-    );
-    assert_eq!(home.contents().await, [line]);
 }
 
 #[tokio::test]
@@ -269,14 +112,14 @@ async fn a_correction_keeps_its_date_and_changes_text_and_source() {
     );
     assert!(
         change
-            .words()
+            .message()
             .contains("(was: Josh's dentist appointment is on Monday morning; undo: /undo)")
     );
     assert!(
         home.facts()
             .contains("- [2025-12-10] Josh's dentist appointments are on Tuesday morning\n")
     );
-    let why = home.memory.facts().why("dentist").await.unwrap();
+    let why = home.memory.facts().provenance("dentist").await.unwrap();
     assert_eq!(why.history.len(), 2);
     assert_eq!(why.fact.source, other.source);
     assert_eq!(
@@ -354,7 +197,7 @@ async fn at_the_limit_remember_refuses_but_corrects() {
         .add("Something quite new", false, &Cause::person())
         .await
         .unwrap_err();
-    assert_eq!(error, MemoryError::Limit { count: 2, max: 2 });
+    assert!(matches!(error, MemoryError::Limit { count: 2, max: 2 }));
     assert!(
         error.to_string().contains("memory.max_facts is 2"),
         "{error}"
@@ -448,7 +291,7 @@ async fn words_that_look_like_markdown_stay_one_line_and_come_back() {
 #[tokio::test]
 async fn facts_are_edited_forgotten_and_found() {
     let home = Home::new();
-    home.write("memory/facts.md", SEED);
+    home.write("memory/facts.md", FACTS_FILE);
     let facts = home.memory.facts();
     let error = facts.forget("Josh", &Cause::person()).await.unwrap_err();
     assert!(
@@ -501,7 +344,7 @@ async fn facts_are_edited_forgotten_and_found() {
 #[tokio::test]
 async fn undo_goes_back_step_by_step_to_the_same_bytes() {
     let home = Home::new();
-    home.write("memory/facts.md", SEED);
+    home.write("memory/facts.md", FACTS_FILE);
     let facts = home.memory.facts();
     let mut states = vec![home.facts()];
     home.remember("Josh has a cat").await;
@@ -533,7 +376,7 @@ async fn undo_goes_back_step_by_step_to_the_same_bytes() {
     };
     while let Some(state) = states.pop() {
         home.memory.undo().await.unwrap();
-        if states.is_empty() && without_stamp(&home.facts()) == without_stamp(SEED) {
+        if states.is_empty() && without_stamp(&home.facts()) == without_stamp(FACTS_FILE) {
             break;
         }
         assert_eq!(without_stamp(&home.facts()), without_stamp(&state));
@@ -554,15 +397,13 @@ async fn undo_leaves_what_the_person_changed_by_hand() {
         home.facts().replace("in Oslo", "in Bergen"),
     );
     let error = home.memory.undo().await.unwrap_err();
-    assert_eq!(
-        error,
-        MemoryError::ChangedSince {
-            what: "“The office is in Oslo”".to_owned()
-        }
+    assert!(
+        matches!(&error, MemoryError::ChangedSince { what } if what == "“The office is in Oslo”"),
+        "{error:?}"
     );
     assert!(home.facts().contains("Bergen"));
     assert_eq!(
-        home.memory.undo().await.unwrap().words,
+        home.memory.undo().await.unwrap().message,
         "Forgot “Josh has a cat” again."
     );
     assert_eq!(home.contents().await, ["The office is in Bergen"]);
@@ -580,7 +421,15 @@ async fn losing_the_history_loses_only_why_and_undo() {
             .to_string(),
         "2025-12-10"
     );
-    assert!(fresh.facts().why("cat").await.unwrap().history.is_empty());
+    assert!(
+        fresh
+            .facts()
+            .provenance("cat")
+            .await
+            .unwrap()
+            .history
+            .is_empty()
+    );
     assert!(matches!(
         fresh.undo().await,
         Err(MemoryError::NothingToUndo)
@@ -611,8 +460,8 @@ async fn a_repeated_call_has_one_effect_and_one_answer() {
         .await
         .unwrap();
     assert_eq!(
-        (first.words(), home.contents().await.len()),
-        (again.words(), 0),
+        (first.message(), home.contents().await.len()),
+        (again.message(), 0),
         "what was forgotten stays forgotten"
     );
 }
@@ -651,7 +500,7 @@ async fn a_call_repeated_after_a_crash_has_one_effect() {
     let again = home
         .correct_because("alpha bravo charlie delta echo", &cause)
         .await;
-    assert_eq!((first.words(), before), (again.words(), home.facts()));
+    assert_eq!((first.message(), before), (again.message(), home.facts()));
     // It died before: undone by hand is the same as never written.
     home.ledger.put(&scope, &begun).await.unwrap();
     home.write("memory/facts.md", home.facts().replace(" echo", ""));
@@ -659,7 +508,7 @@ async fn a_call_repeated_after_a_crash_has_one_effect() {
         .await;
     assert_eq!(home.contents().await, ["alpha bravo charlie delta echo"]);
     assert_eq!(
-        home.memory.undo().await.unwrap().words,
+        home.memory.undo().await.unwrap().message,
         "It reads “alpha bravo charlie delta” again."
     );
 }
@@ -693,101 +542,8 @@ async fn only_our_lists_are_facts() {
     );
 }
 
-/// What corrects what if it is announced, in many languages: where the grammar is not known, what
-/// has more than 70 % of the keywords of the larger.
-#[tokio::test]
-async fn corrections_that_are_announced_are_found_in_many_languages() {
-    for (known, new, corrects) in [
-        // Numbers and names are words like others.
-        (
-            "Josh works on floor 3 of the north office",
-            "Josh works on floor 4 of the north office",
-            true,
-        ),
-        ("Josh is on floor 3", "Josh is on floor 4", true),
-        (
-            "The budget is 1,000 euros per month",
-            "The budget is 2,000 euros per month",
-            true,
-        ),
-        (
-            "The meeting is on Monday",
-            "The meeting is on Tuesday",
-            true,
-        ),
-        ("Anna drinks tea", "Bert drinks tea", false),
-        // A negation is about the same thing.
-        ("Josh eats meat", "Josh does not eat meat", true),
-        ("Josh likes cats", "Josh doesn't like cats", true),
-        // Case, punctuation, order and word forms do not count.
-        (
-            "josh PREFERS Dark-Mode!!!",
-            "dark mode: Josh preferred (it)",
-            true,
-        ),
-        ("Josh’s cars are red", "The car of Josh is red.", true),
-        (
-            "Josh wohnt im dritten Stock eines Hauses in Berlin",
-            "Josh wohnt im vierten Stock eines Hauses in Berlin",
-            true,
-        ),
-        ("Josh mag keine Katzen", "Josh mag die Katze", true),
-        ("Josh mag Katzen", "Josh mag Hunde", false),
-        (
-            "Josh travaille au troisième étage du bâtiment nord",
-            "Josh travaille au quatrième étage du bâtiment nord",
-            true,
-        ),
-        (
-            "Josh n'aime pas les chats noirs",
-            "Josh aime le chat noir",
-            true,
-        ),
-        ("Josh aime le thé", "Josh aime le café", false),
-        (
-            "Josh trabaja en la oficina de Madrid los lunes",
-            "Josh trabajó en las oficinas de Madrid los lunes",
-            true,
-        ),
-        ("Josh bebe café", "Josh bebe té", false),
-        (
-            "Джош живёт в большой квартире в центре Москвы",
-            "Джош живет в большом доме в центре Москвы",
-            true,
-        ),
-        ("Джош любит кошек", "Джош любит собак", false),
-        (
-            "ジョシュは毎朝濃い緑茶を飲みます",
-            "ジョシュは毎朝濃い紅茶を飲みます",
-            true,
-        ),
-        ("ジョシュは猫が好き", "会議は月曜日です", false),
-        ("我每天早上在家喝绿茶", "我每天早上在家喝咖啡", true),
-        ("我喜欢绿茶", "我喜欢咖啡", false),
-        (
-            "조쉬는 매일 아침 녹차를 마신다",
-            "조쉬는 매일 아침 홍차를 마신다",
-            true,
-        ),
-        ("🎉", "🎊", false),
-        ("#work", "#home", false),
-    ] {
-        let home = Home::new();
-        home.remember(known).await;
-        home.correct(new).await;
-        let now = home.contents().await;
-        let expected: &[&str] = if corrects { &[new] } else { &[known, new] };
-        assert_eq!(now, expected, "{known} / {new}");
-        // Not announced, both are kept.
-        let home = Home::new();
-        home.remember(known).await;
-        home.remember(new).await;
-        assert_eq!(home.contents().await, [known, new], "{known} / {new}");
-    }
-}
-
-/// What the owner writes counts as it stands, in any mark, language and order, and a correction
-/// keeps what is theirs.
+/// Facts written by hand count as they stand, in any mark, language and order, and a correction
+/// keeps the owner's Markdown.
 #[tokio::test]
 async fn facts_by_hand_are_respected() {
     let home = Home::new();
@@ -835,60 +591,4 @@ async fn facts_by_hand_are_respected() {
         home.facts()
     );
     assert!(home.memory.facts().important().await.unwrap()[0].content == "The office is in Oslo");
-}
-
-#[tokio::test]
-async fn the_same_words_in_other_capitals_are_the_same_fact() {
-    let home = Home::new();
-    home.remember("Cafe\u{301} Central öffnet um 9").await;
-    home.remember("café central ÖFFNET um 9!").await;
-    assert_eq!(home.contents().await, ["café central ÖFFNET um 9!"]);
-}
-
-/// 100 corrections and 100 that only look like one, in five languages; each beside all facts of its
-/// language.
-#[tokio::test]
-async fn corrections_are_taken_and_no_true_fact_is_lost() {
-    let rows: Vec<[&str; 4]> = include_str!("../data/corrections.tsv")
-        .lines()
-        .map(|line| line.split('\t').collect::<Vec<_>>().try_into().unwrap())
-        .collect();
-    let (mut taken, mut lost, mut missed) = (0, Vec::new(), Vec::new());
-    for [language, kind, known, said] in &rows {
-        let mut facts: Vec<&str> = rows
-            .iter()
-            .filter(|row| row[0] == *language)
-            .map(|row| row[2])
-            .collect();
-        facts.sort_unstable();
-        facts.dedup();
-        let home = Home::new();
-        let lines: String = facts
-            .iter()
-            .map(|fact| format!("- [2025-11-01] {fact}\n"))
-            .collect();
-        home.write(
-            "memory/facts.md",
-            format!("# Key Facts\n\n## Recent\n\n{lines}"),
-        );
-        let change = home
-            .memory
-            .facts()
-            .add(said, false, &Cause::person())
-            .await
-            .unwrap();
-        let replaced = match &change {
-            FactChange::Updated { before, .. } => Some(before.as_str()),
-            _ => None,
-        };
-        match (*kind, replaced) {
-            ("yes", Some(before)) if before == *known => taken += 1,
-            (_, Some(before)) => lost.push(format!("{said} took the place of {before}")),
-            ("yes", None) => missed.push(format!("{said} did not correct {known}")),
-            (_, None) => {}
-        }
-    }
-    assert_eq!(rows.len(), 200);
-    assert!(lost.is_empty(), "{lost:#?}");
-    assert!(taken >= 90, "{taken} of 100 were taken: {missed:#?}");
 }

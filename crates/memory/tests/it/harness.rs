@@ -1,4 +1,4 @@
-//! A vault in a temporary folder, and a clock that stands still until it is told.
+//! A vault in a temporary folder, and a clock that stands still until it is set.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use adjutant_core::{
     ToolContext, TurnId, UserId,
 };
 use adjutant_memory::{
-    Cause, FactChange, InMemoryLedger, Memory, MemoryOptions, NewFact, ToldLimits, Vault,
+    Cause, FactChange, InMemoryLedger, Memory, MemoryOptions, NewFact, RecallLimits, Vault,
     VaultError,
 };
 use jiff::{Span, Zoned};
@@ -61,14 +61,14 @@ impl Home {
         self.memory.facts().instruction(&tokens).await.unwrap().text
     }
 
-    /// The facts that are told with a message at the beginning of a conversation.
-    pub(crate) async fn told(&self, message: &str) -> Vec<String> {
-        let told = self
+    /// The facts that are recalled for a message at the beginning of a conversation.
+    pub(crate) async fn recalled(&self, message: &str) -> Vec<String> {
+        let recalled = self
             .memory
-            .told(message, &[], ToldLimits::default(), &tokens)
+            .recall_for_message(message, &[], RecallLimits::default(), &tokens)
             .await
             .unwrap();
-        told.into_iter().map(|told| told.text).collect()
+        recalled.into_iter().map(|told| told.text).collect()
     }
 
     pub(crate) fn vault(&self) -> PathBuf {
@@ -100,12 +100,12 @@ impl Home {
             .add(fact, false, &Cause::person())
             .await
             .unwrap()
-            .words()
+            .message()
     }
 
     /// Remembers what the person said as a correction.
     pub(crate) async fn correct(&self, fact: &str) -> String {
-        self.correct_because(fact, &Cause::person()).await.words()
+        self.correct_because(fact, &Cause::person()).await.message()
     }
 
     pub(crate) async fn correct_because(&self, words: &str, cause: &Cause) -> FactChange {
@@ -159,7 +159,7 @@ pub(crate) fn context(user: &str, call: u32) -> ToolContext {
         user: UserId::new(user).unwrap(),
         conversation,
         turn,
-        key: IdempotencyKey::of(conversation, turn, &call),
+        key: IdempotencyKey::for_call(conversation, turn, &call),
         call,
         message: "".into(),
         cancelled: CancellationToken::new(),

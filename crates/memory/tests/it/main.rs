@@ -1,4 +1,5 @@
-//! The vault at its boundary: files in, files and words out. Every test has a vault of its own.
+//! Tests of the crate through its public API: files in, files and messages out. Each test has a new
+//! vault.
 
 #![expect(
     clippy::unwrap_used,
@@ -6,8 +7,9 @@
     reason = "helpers of tests are tests too"
 )]
 
-mod bytes; // what must stay as it is
-mod conversations; // what was said, as notes
+mod bytes; // the bytes of the owner stay
+mod conversations; // conversations as notes
+mod corrections; // texts that replace a fact
 mod daily;
 mod facts;
 mod harness;
@@ -16,11 +18,12 @@ mod notes;
 mod paths;
 mod processes; // two writers, and one that is killed
 #[cfg(target_os = "linux")]
-mod reads; // how much of files is read
-mod realistic; // a vault as people have them
+mod reads; // how many bytes are read
+mod realistic; // vaults as people have them
+mod recall; // automatic recall
 #[path = "../../../../tests/size.rs"]
-mod size; // how many cases
+mod size; // the number of cases
 mod task_lines; // the tasks in the notes
 mod task_store; // the same, as the store of an assistant
 mod tools;
-mod trouble; // what goes wrong
+mod trouble; // errors

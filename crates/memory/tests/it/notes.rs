@@ -2,14 +2,16 @@
 
 use std::path::Path;
 
-use adjutant_memory::{Cause, Filter, MemoryError, System, UserFolders, VaultError, find_vaults};
+use adjutant_memory::{
+    Cause, MemoryError, NoteFilter, System, UserFolders, VaultError, find_vaults,
+};
 
 use crate::harness::{Home, context};
 
-fn all() -> Filter {
-    Filter {
+fn all() -> NoteFilter {
+    NoteFilter {
         limit: 20,
-        ..Filter::default()
+        ..NoteFilter::default()
     }
 }
 
@@ -38,7 +40,7 @@ async fn a_note_is_written_once_and_then_only_added_to() {
         .await
         .unwrap();
     assert_eq!(
-        written.words(),
+        written.message(),
         "✎ wrote the note Projects/Boat plans.md  (undo: /undo)"
     );
     assert_eq!(home.read("Projects/Boat plans.md"), "# Plan\n\nBuy wood\n");
@@ -69,7 +71,7 @@ async fn a_note_is_written_once_and_then_only_added_to() {
     home.memory.undo().await.unwrap();
     assert_eq!(home.read("Projects/Boat plans.md"), "# Plan\n\nBuy wood\n");
     assert_eq!(
-        home.memory.undo().await.unwrap().words,
+        home.memory.undo().await.unwrap().message,
         "Removed the note Projects/Boat plans.md."
     );
     assert!(!home.vault().join("Projects/Boat plans.md").exists());
@@ -86,11 +88,9 @@ async fn undo_does_not_remove_a_note_the_person_went_on_with() {
         .unwrap();
     home.write("Idea.md", "words\nand mine\n");
     let error = home.memory.undo().await.unwrap_err();
-    assert_eq!(
-        error,
-        MemoryError::ChangedSince {
-            what: "Idea.md".to_owned()
-        }
+    assert!(
+        matches!(&error, MemoryError::ChangedSince { what } if what == "Idea.md"),
+        "{error:?}"
     );
     assert_eq!(home.read("Idea.md"), "words\nand mine\n");
 }
@@ -330,11 +330,11 @@ async fn lists_keep_to_folder_tag_and_limit_and_say_what_is_left_out() {
         listed.cut.unwrap(),
         "20 of 31 notes are shown; narrow it by folder, tag or words"
     );
-    let filter = Filter {
+    let filter = NoteFilter {
         folder: "Many/".to_owned(),
         tag: Some("#Even".to_owned()),
         limit: 100,
-        ..Filter::default()
+        ..NoteFilter::default()
     };
     let listed = notes.list(&filter).await.unwrap();
     assert_eq!(
@@ -342,7 +342,7 @@ async fn lists_keep_to_folder_tag_and_limit_and_say_what_is_left_out() {
         (15, None, "Many/00.md")
     );
     for folder in ["Gone", "../x", "/etc", ".obsidian", "Top.md"] {
-        let filter = Filter {
+        let filter = NoteFilter {
             folder: folder.to_owned(),
             ..all()
         };
@@ -524,7 +524,7 @@ async fn of_notes_that_fit_as_well_links_age_and_what_is_attached_decide() {
     let mut next = linked[1..3].to_vec();
     next.sort();
     assert_eq!(next, ["Work/C.md", "Work/D.md"], "{linked:?}");
-    let filter = Filter {
+    let filter = NoteFilter {
         attached: vec!["Work/E.md".to_owned()],
         ..all()
     };
@@ -546,7 +546,7 @@ async fn of_notes_that_fit_as_well_links_age_and_what_is_attached_decide() {
         "A roof, among many other words about gardens, boats, trains and what else there is.\n",
     );
     home.write("None.md", "[[Plan]]\n");
-    let filter = Filter {
+    let filter = NoteFilter {
         attached: vec!["Other.md".to_owned(), "None.md".to_owned()],
         ..all()
     };
@@ -573,7 +573,7 @@ async fn what_is_attached_in_a_conversation_is_looked_at_first_there() {
     home.memory
         .attach(here.conversation, vec!["C.md".to_owned()]);
     let sources =
-        |found: Vec<adjutant_memory::Recollection>| found.into_iter().map(|found| found.source);
+        |found: Vec<adjutant_memory::RecallHit>| found.into_iter().map(|found| found.source);
     let recalled = home
         .memory
         .recall("roof", None, Some(here.conversation))

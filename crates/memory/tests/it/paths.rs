@@ -4,7 +4,7 @@ use adjutant_memory::{Cause, MemoryError, NotePath, VaultError};
 
 use crate::harness::{Home, files};
 
-/// What a model might try, to read and to write.
+/// Names that a model might try, to read and to write.
 const HOSTILE: &[&str] = &[
     "../secret",
     "a/../../secret",
@@ -173,7 +173,7 @@ async fn links_out_of_the_vault_are_not_followed_and_links_inside_are_kept() {
     let found = notes
         .search(
             "word",
-            &adjutant_memory::Filter {
+            &adjutant_memory::NoteFilter {
                 limit: 9,
                 ..Default::default()
             },
@@ -286,7 +286,7 @@ async fn links_in_circles_and_to_what_is_above_lead_nowhere() {
         notes.read("here/here/Real/note", None).await.unwrap().text,
         "inside word\n"
     );
-    let filter = adjutant_memory::Filter {
+    let filter = adjutant_memory::NoteFilter {
         limit: 9,
         ..Default::default()
     };

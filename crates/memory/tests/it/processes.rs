@@ -59,7 +59,7 @@ fn fact(writer: &str, number: usize) -> String {
     format!("{writer}{number}x {writer}{number}y {writer}{number}z")
 }
 
-/// Looks at the vault again and again until it is told to stop, and gives every name it saw.
+/// Lists the vault again and again until it is stopped, and returns every name it saw.
 fn watch(
     vault: &Path,
     stop: &Arc<AtomicBool>,
@@ -134,7 +134,7 @@ async fn a_killed_process_leaves_the_old_file_or_the_new_one() {
     let home = Home::new();
     let before = "# Key Facts\n\nkeep\n\n## Recent\n\n- [2025-12-01] keep\n";
     home.write("memory/facts.md", before);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for round in 0..25usize {
         let name = format!("r{round}n");
         let mut child = start(&home, "remember");
@@ -146,7 +146,7 @@ async fn a_killed_process_leaves_the_old_file_or_the_new_one() {
         let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
         for line in 0..round % 7 {
             said.next().unwrap().unwrap();
-            told.push(fact(&name, line));
+            reported.push(fact(&name, line));
         }
         child.kill().unwrap();
         child.wait().unwrap();
@@ -154,8 +154,8 @@ async fn a_killed_process_leaves_the_old_file_or_the_new_one() {
         assert!(text.starts_with(before) && text.ends_with('\n'), "{text:?}");
         let facts = home.contents().await;
         assert!(
-            told.iter().all(|fact| facts.contains(fact)),
-            "what was told is there"
+            reported.iter().all(|fact| facts.contains(fact)),
+            "what was reported is there"
         );
         // Each line is whole, and they are in order without a gap.
         for (number, line) in facts

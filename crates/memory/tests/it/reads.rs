@@ -1,9 +1,9 @@
-//! How much of files is read: nothing of those over the bound, and of the facts only what is new.
+//! The bytes of files that are read: none of those over the bound, and of the facts only what is new.
 
 use std::fs::{self, File};
 use std::time::{Duration, SystemTime};
 
-use adjutant_memory::{Cause, Filter, MemoryOptions, VaultError};
+use adjutant_memory::{Cause, MemoryOptions, NoteFilter, VaultError};
 
 use crate::harness::{Home, tokens};
 
@@ -48,14 +48,14 @@ async fn a_file_over_the_bound_is_not_read() {
     let before = bytes_read();
     let (memory, all) = (
         &home.memory,
-        Filter {
+        NoteFilter {
             limit: 20,
-            ..Filter::default()
+            ..NoteFilter::default()
         },
     );
     let found = memory.notes().unwrap().search("boat", &all).await.unwrap();
     assert_eq!((found.total, found.notes[0].path.as_str()), (1, "Small.md"));
-    let tagged = Filter {
+    let tagged = NoteFilter {
         tag: Some("boat".to_owned()),
         ..all.clone()
     };
@@ -110,8 +110,13 @@ async fn a_file_over_the_bound_is_not_read() {
 
     // The facts, and a template.
     large(&home, "memory/facts.md");
-    let told = memory
-        .told("boat", &[], adjutant_memory::ToldLimits::default(), &tokens)
+    let recalled = memory
+        .recall_for_message(
+            "boat",
+            &[],
+            adjutant_memory::RecallLimits::default(),
+            &tokens,
+        )
         .await;
     let large_facts = |error: &adjutant_memory::MemoryError| {
         matches!(
@@ -119,7 +124,7 @@ async fn a_file_over_the_bound_is_not_read() {
             adjutant_memory::MemoryError::Vault(VaultError::TooLarge { bytes: LARGE, .. })
         )
     };
-    assert!(large_facts(&told.unwrap_err()));
+    assert!(large_facts(&recalled.unwrap_err()));
     assert!(large_facts(
         &memory
             .facts()
@@ -169,10 +174,10 @@ async fn the_facts_are_read_again_only_where_the_file_is_another() {
     write(&text);
     let before = bytes_read();
     for number in 0..10 {
-        let told = home.told(&format!("number {number}")).await;
+        let recalled = home.recalled(&format!("number {number}")).await;
         assert!(
-            told[0].contains(&format!("Number {number} is a boat")),
-            "{told:?}"
+            recalled[0].contains(&format!("Number {number} is a boat")),
+            "{recalled:?}"
         );
         home.instruction().await;
     }
@@ -184,9 +189,9 @@ async fn the_facts_are_read_again_only_where_the_file_is_another() {
     );
     // As many bytes, and the same time.
     write(&text.replace("boat", "goat"));
-    assert!(home.told("number 7").await[0].contains("Number 7 is a goat"));
+    assert!(home.recalled("number 7").await[0].contains("Number 7 is a goat"));
     home.remember("Number 7000 is a raft").await;
-    assert!(home.told("number 7000").await[0].contains("raft"));
+    assert!(home.recalled("number 7000").await[0].contains("raft"));
     fs::remove_file(home.vault().join("memory/facts.md")).unwrap();
-    assert!(home.told("number 7").await.is_empty());
+    assert!(home.recalled("number 7").await.is_empty());
 }

@@ -6,13 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use adjutant_memory::{Cause, Filter, MemoryOptions};
+use adjutant_memory::{Cause, MemoryOptions, NoteFilter};
 use jiff::ToSpan;
 
 use crate::harness::{Dice, Home, tokens};
 use crate::size;
 
-/// What stands in people's notes, daily notes among them. `\n` may become `\r\n`.
+/// Text as it stands in people's notes, daily notes among them. `\n` may become `\r\n`.
 const TEXTS: &[&str] = &[
     "",
     "\n",
@@ -131,7 +131,7 @@ fn build(home: &Home, notes: usize, dice: &mut Dice) {
     }
 }
 
-/// What a file is: its bytes, when it was written, its mode and its place.
+/// The identity of a file: its bytes, when it was written, its mode and its place.
 #[derive(PartialEq, Eq, Debug, Clone)]
 struct State {
     bytes: Vec<u8>,
@@ -165,7 +165,7 @@ fn states(folder: &Path) -> BTreeMap<PathBuf, State> {
     found
 }
 
-/// Whether `after` is `before` with something put in at one place.
+/// Returns true if `after` is `before` with text inserted at one position.
 fn is_insertion(before: &str, after: &str) -> bool {
     let same = |one: &mut dyn Iterator<Item = u8>, other: &mut dyn Iterator<Item = u8>| {
         one.zip(other)
@@ -428,10 +428,10 @@ async fn many_operations_among_many_notes() {
                 let _ = home.memory.undo().await;
             }
             _ => {
-                let filter = Filter {
+                let filter = NoteFilter {
                     folder: "日記".to_owned(),
                     limit: 5,
-                    ..Filter::default()
+                    ..NoteFilter::default()
                 };
                 assert!(notes.search("text", &filter).await.unwrap().total > 0);
                 assert!(notes.list(&filter).await.unwrap().total > size::cases(1_000, 200));

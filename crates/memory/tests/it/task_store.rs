@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use adjutant_core::port::{StoreError, TaskIndex, TaskStore};
-use adjutant_core::{
-    BoxFuture, IdempotencyKey, Task, TaskChange, TaskChanged, TaskDescription, TaskFilter, TaskId,
-    UserId,
-};
+use adjutant_core::port::StoreError;
+use adjutant_core::{BoxFuture, IdempotencyKey, UserId};
 use adjutant_memory::{InMemoryTaskIndex, VaultTaskStore};
+use adjutant_tools::{
+    Task, TaskChange, TaskChanged, TaskDescription, TaskFilter, TaskId, TaskIndex, TaskStore,
+};
 use jiff::ToSpan;
 
 use crate::harness::{Home, files};
@@ -253,7 +253,7 @@ async fn tasks_are_added_changed_completed_deleted_and_brought_back() {
     home.later(31.days());
     let late = apply(&tasks, TaskChange::Restore { id: id(1) }).await;
     assert_eq!(late, TaskChanged::NoSuchTask { id: id(1) });
-    // A rule that is not carried out, and a vault that is away, are told in words.
+    // An unsupported rule, and a vault that is away, have clear messages.
     apply(
         &tasks,
         TaskChange::Add {
@@ -316,7 +316,7 @@ async fn the_same_key_has_one_effect_also_if_the_database_was_not_told() {
         let written = files(&home.vault());
         let fresh = Arc::new(InMemoryTaskIndex::new());
         fresh.new_numbers(&user, 3).await.unwrap();
-        let put = adjutant_core::port::NumbersChange {
+        let put = adjutant_tools::NumbersChange {
             put: &numbers,
             ..Default::default()
         };

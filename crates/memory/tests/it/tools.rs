@@ -47,7 +47,7 @@ async fn call_for(
 }
 
 #[tokio::test]
-async fn the_seeds_tool_has_the_seeds_parameters() {
+async fn the_tools_have_these_names_and_parameters() {
     let home = Home::new();
     let registry = registry(&home);
     let names: Vec<String> = registry.names().map(ToString::to_string).collect();

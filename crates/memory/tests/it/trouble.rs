@@ -1,4 +1,4 @@
-//! What goes wrong: clear words, and nothing lost.
+//! Errors: clear messages, their causes, and nothing lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use adjutant_core::port::{MemoryLedger, StoreError};
 use adjutant_core::{BoxFuture, IdempotencyKey, MemoryChange, MemoryScope, UserId};
 use adjutant_memory::{
-    Cause, InMemoryLedger, Memory, MemoryError, MemoryOptions, NOTE_BYTES_MAX, ToldLimits, Vault,
+    Cause, InMemoryLedger, Memory, MemoryError, MemoryOptions, NOTE_BYTES_MAX, RecallLimits, Vault,
     VaultError,
 };
 
@@ -31,9 +31,9 @@ impl MemoryLedger for Between {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         (self.hook)(self.puts.fetch_add(1, Ordering::SeqCst));
         if self.fails.load(Ordering::SeqCst) {
-            return Box::pin(std::future::ready(Err(StoreError::Unavailable {
-                message: "db.internal:5432".to_owned(),
-            })));
+            return Box::pin(std::future::ready(Err(StoreError::unavailable(
+                "db.internal:5432".to_owned(),
+            ))));
         }
         self.inner.put(scope, change)
     }
@@ -140,7 +140,7 @@ async fn a_change_by_an_editor_between_reading_and_writing_is_kept() {
         ]
     );
     assert_eq!(
-        memory.undo().await.unwrap().words,
+        memory.undo().await.unwrap().message,
         "Forgot “The office is in Oslo” again.",
         "one change, however often it was tried"
     );
@@ -208,11 +208,11 @@ async fn a_history_that_does_not_answer_changes_nothing_and_names_no_host() {
         words,
         "the history of the memory cannot be used at the moment; nothing was changed"
     );
-    let told = memory
-        .told("cat?", &[], ToldLimits::default(), &tokens)
+    let recalled = memory
+        .recall_for_message("cat?", &[], RecallLimits::default(), &tokens)
         .await
         .unwrap();
-    assert!(told[0].text.contains("cat"), "reading needs no history");
+    assert!(recalled[0].text.contains("cat"), "reading needs no history");
     assert_eq!(home.facts(), before);
 }
 
@@ -244,7 +244,7 @@ async fn bytes_that_are_no_text_are_refused_and_kept() {
             .unwrap()
             .search(
                 "caf",
-                &adjutant_memory::Filter {
+                &adjutant_memory::NoteFilter {
                     limit: 5,
                     ..Default::default()
                 }
@@ -323,7 +323,7 @@ async fn modes_are_kept_and_a_read_only_file_is_not_replaced() {
     assert_eq!(home.facts(), before);
     mode(0o644);
     assert_eq!(
-        home.memory.undo().await.unwrap().words,
+        home.memory.undo().await.unwrap().message,
         "Forgot “The office is in Oslo” again.",
         "a failed undo can be made again"
     );
@@ -350,7 +350,7 @@ async fn a_vault_that_goes_away_says_so_and_comes_back() {
             home.memory
                 .notes()
                 .unwrap()
-                .search("x", &adjutant_memory::Filter::default())
+                .search("x", &adjutant_memory::NoteFilter::default())
                 .await,
         ),
         failure(home.memory.undo().await),

@@ -1,0 +1,169 @@
+//! The log of conversations: each is written as a note, which is only ever added to.
+//!
+//! A note is found again by its front matter, so its owner may rename it, move it to a subfolder,
+//! tag it and write into it; existing text is never changed.
+
+mod note; // name, front matter and content of the note
+mod quotation; // messages as quotations
+
+use adjutant_core::{ConversationId, TranscriptMessage};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::text::timestamp;
+use crate::vault::markdown::{Outline, ends_open};
+use crate::vault::{NOTE_BYTES_MAX, NotePath, Vault, VaultLock};
+use crate::vault_memory::blocking;
+use crate::{Memory, MemoryError, VaultError};
+use note::{ExistingNote, NoteLocation};
+
+/// Size from which a note is full, in bytes, and another one continues: below the bound of a note
+/// there is room for one more long message.
+const NOTE_FULL_BYTES: usize = (NOTE_BYTES_MAX / 4) as usize;
+/// Number of attempts if another program writes in between.
+const ATTEMPTS_MAX: usize = 8;
+
+/// A conversation to be written as a note.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConversationLog {
+    /// The id by which its note is found again.
+    pub id: ConversationId,
+    /// The title. The note is named after it when it is created, and keeps that name.
+    pub title: String,
+    /// The time at which the conversation began; the date is a part of the name.
+    pub started: Timestamp,
+    /// The user's name in the note, such as `You`.
+    pub person: String,
+    /// The assistant's name in the note, such as `Diana`.
+    pub assistant: String,
+    /// All messages from the beginning, as [`adjutant_core::transcript`] returns them. Messages of
+    /// the user and of the assistant and the names of called tools are written; instructions,
+    /// arguments and results are not.
+    pub messages: Vec<TranscriptMessage>,
+}
+
+/// The result of [`Memory::log_conversation`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct LoggedConversation {
+    /// The path of the note with the end of the conversation, relative to the vault; none if there
+    /// is no message.
+    pub file_path: Option<String>,
+    /// Number of messages that were written now; 0 if all of them stood there already.
+    pub added: usize,
+}
+
+impl Memory {
+    /// Writes a conversation into a note in
+    /// [`MemoryOptions::conversations`](crate::MemoryOptions::conversations), or adds its new
+    /// messages to that note. Writing the same conversation again changes nothing.
+    ///
+    /// Existing text of the note stays, byte for byte, whoever wrote it; only `modified` and
+    /// `logged` in its front matter are updated. Where nothing can be added (the note ends in an
+    /// open code block, or is full), a second note continues. The log is not recorded in the
+    /// ledger: `undo` does not remove it. Without a vault nothing is written.
+    ///
+    /// # Errors
+    /// [`VaultError::Name`] if the folder cannot be one of the vault, and any error of the file:
+    /// nothing is changed then.
+    pub async fn log_conversation(
+        &self,
+        log: ConversationLog,
+    ) -> Result<LoggedConversation, MemoryError> {
+        let Some(memory) = self.in_vault() else {
+            return Ok(LoggedConversation::default());
+        };
+        let (vault, folder) = (memory.vault.clone(), memory.options.conversations.clone());
+        let now = (memory.context.clock)();
+        blocking(move || {
+            let location = NoteLocation::new(&folder, &log, now.time_zone())?;
+            let lock = vault.lock()?;
+            let stamp = timestamp(&now);
+            let mut logged = LoggedConversation::default();
+            // More than one round only if one note cannot take all of it.
+            loop {
+                let rest = write_one(&vault, &lock, &location, &log, &stamp, &mut logged)?;
+                if rest == 0 {
+                    return Ok(logged);
+                }
+            }
+        })
+        .await
+    }
+}
+
+/// Writes as many messages as one note takes; returns the number of messages that are left.
+fn write_one(
+    vault: &Vault,
+    lock: &VaultLock,
+    location: &NoteLocation,
+    log: &ConversationLog,
+    stamp: &str,
+    logged: &mut LoggedConversation,
+) -> Result<usize, VaultError> {
+    for _ in 0..ATTEMPTS_MAX {
+        let known = note::find(vault, location, log)?;
+        let from = known.as_ref().map_or(0, |known| known.next);
+        if let Some(known) = &known {
+            logged.file_path = Some(known.path.to_string());
+        }
+        let rest = log.messages.get(from..).unwrap_or_default();
+        if !rest.iter().any(note::is_logged) {
+            return Ok(0);
+        }
+        let (path, done, added, left) = match known.filter(can_append) {
+            Some(known) => {
+                let room = NOTE_FULL_BYTES.saturating_sub(known.stored.as_str().len());
+                let part = location.render(log, from, room);
+                let new = note::add(known.stored.as_str(), &part, stamp);
+                verify_structure(&known.path, known.stored.as_str(), &new)?;
+                let done = vault.replace(lock, &known.path, Some(&known.stored), &new)?;
+                (known.path, done, part.messages, part.left)
+            }
+            None => {
+                let path = location.free_path(vault)?;
+                let part = location.render(log, from, NOTE_FULL_BYTES);
+                let new = note::create(log, location, &part, stamp);
+                verify_structure(&path, "", &new)?;
+                let done = vault.replace(lock, &path, None, &new)?;
+                (path, done, part.messages, part.left)
+            }
+        };
+        if done {
+            logged.file_path = Some(path.to_string());
+            logged.added += added;
+            return Ok(left);
+        }
+    }
+    Err(VaultError::Busy {
+        name: location.folder.clone(),
+    })
+}
+
+/// Returns true if more can be added to a note, and would be visible.
+fn can_append(known: &ExistingNote) -> bool {
+    let text = known.stored.as_str();
+    text.len() < NOTE_FULL_BYTES && !ends_open(text)
+}
+
+/// Parses a changed note and checks that no message has become a heading, a list or code of the
+/// note, or is hidden in a comment.
+fn verify_structure(path: &NotePath, old: &str, new: &str) -> Result<(), VaultError> {
+    let (before, after) = (Outline::parse(old), Outline::parse(new));
+    let structure = |outline: &Outline| {
+        outline
+            .blocks
+            .iter()
+            .filter(|block| block.is_structure())
+            .count()
+    };
+    // The title of a new note is a heading.
+    let own = usize::from(old.is_empty());
+    if after.front.is_some() && !ends_open(new) && structure(&after) == structure(&before) + own {
+        return Ok(());
+    }
+    let reason = "what was said would not stand in it as a quotation".to_owned();
+    Err(VaultError::Shape {
+        name: path.to_string(),
+        reason,
+    })
+}

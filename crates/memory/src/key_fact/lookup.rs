@@ -1,0 +1,118 @@
+//! The choice of one stored fact: the one that an id or a text means, or the one that a new text
+//! corrects or contradicts.
+
+use super::correction::{Relation, names_replaced_part, relation};
+use super::fact::FactId;
+use super::keywords::{FactTokens, Overlap};
+use super::record::{Chronology, FactRecord};
+use crate::MemoryError;
+
+/// Number of facts that an ambiguous text is answered with.
+const CANDIDATES_MAX: usize = 5;
+
+/// Returns the index of the stored fact that has this relation to a new text: of several the one
+/// that the user's message names, else the one that shares most keywords, the newest of equals.
+pub(crate) fn best_match(
+    facts: &[FactRecord],
+    content: &str,
+    said: &str,
+    wanted: Relation,
+) -> Option<usize> {
+    let new = FactTokens::new(content);
+    let mut best: Option<(bool, Overlap, usize)> = None;
+    for at in Chronology::new(facts).oldest_first {
+        let Some(fact) = facts.get(at) else {
+            continue;
+        };
+        if relation(&fact.content, content, said) != wanted {
+            continue;
+        }
+        let overlap = Overlap::between(&new, &FactTokens::new(&fact.content));
+        let is_named = names_replaced_part(&fact.content, content, said);
+        // The facts come oldest first, so an equal one is newer and takes the place.
+        let is_better = |(was_named, most, _): (bool, Overlap, usize)| {
+            if was_named == is_named {
+                !most.exceeds(overlap)
+            } else {
+                is_named
+            }
+        };
+        if best.is_none_or(is_better) {
+            best = Some((is_named, overlap, at));
+        }
+    }
+    best.map(|(_, _, at)| at)
+}
+
+/// Returns the fact that an id or a text means, with its index.
+///
+/// # Errors
+/// [`MemoryError::NoSuchFact`], [`MemoryError::Ambiguous`].
+pub(crate) fn find_fact<'a>(
+    facts: &'a [FactRecord],
+    which: &str,
+) -> Result<(usize, &'a FactRecord), MemoryError> {
+    let at = find_index(facts.iter().map(|fact| fact.content.as_str()), which)?;
+    facts
+        .get(at)
+        .map(|fact| (at, fact))
+        .ok_or_else(|| no_such_fact(which))
+}
+
+/// Returns the index of the text that an id or a text means: by its whole text, its id, a part of
+/// it, or its keywords. The first of these that any text fulfils decides.
+///
+/// # Errors
+/// As [`find_fact`].
+pub(crate) fn find_index<'a>(
+    contents: impl Iterator<Item = &'a str>,
+    which: &str,
+) -> Result<usize, MemoryError> {
+    let which = which.trim();
+    if which.is_empty() {
+        return Err(no_such_fact(which));
+    }
+    let contents: Vec<&str> = contents.collect();
+    let lower = which.to_lowercase();
+    let tokens = FactTokens::new(which);
+    // From the most to the least exact: the six digits of an id may also occur in the text of a
+    // fact.
+    let tests: [&dyn Fn(&str) -> bool; 5] = [
+        &|content| content == which,
+        &|content| FactId::from_text(content).as_str() == lower,
+        &|content| content.to_lowercase() == lower,
+        &|content| content.to_lowercase().contains(&lower),
+        &|content| Overlap::between(&tokens, &FactTokens::new(content)).is_match(),
+    ];
+    for test in tests {
+        let found: Vec<(usize, &str)> = contents
+            .iter()
+            .copied()
+            .enumerate()
+            .filter(|(_, content)| test(content))
+            .collect();
+        match found.as_slice() {
+            [] => {}
+            // Two lines with the same text are one fact: either will do.
+            [(first, content), rest @ ..] if rest.iter().all(|(_, other)| other == content) => {
+                return Ok(*first);
+            }
+            many => {
+                let candidates = many.iter().take(CANDIDATES_MAX);
+                return Err(MemoryError::Ambiguous {
+                    which: which.to_owned(),
+                    candidates: candidates
+                        .map(|(_, content)| (*content).to_owned())
+                        .collect(),
+                });
+            }
+        }
+    }
+    Err(no_such_fact(which))
+}
+
+fn no_such_fact(which: &str) -> MemoryError {
+    MemoryError::NoSuchFact {
+        which: which.to_owned(),
+    }
+}
