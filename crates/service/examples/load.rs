@@ -1,6 +1,5 @@
-//! What the service costs: how soon it is ready, how long a typical request takes, how many it
-//! answers, and in how much memory. It starts the binary as it ships, and asks it over HTTP as many
-//! clients would.
+//! Load test of the service: its start-up time, the duration of a typical request, its throughput and
+//! its memory. Starts the released binary, and sends requests over HTTP as many clients would.
 //!
 //! ```console
 //! $ cargo build --release -p adjutant-cli
@@ -18,11 +17,11 @@ use serde_json::{Value, json};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// How long each number of conversations is kept up.
+/// Duration of each level of load.
 const FOR: Duration = Duration::from_secs(15);
-/// How many conversations there are at once.
+/// Levels of load, as numbers of concurrent conversations.
 const AT_ONCE: [usize; 3] = [1, 64, 512];
-/// How often what is done once is done.
+/// Number of measurements of single operations.
 const TIMES: usize = 5;
 /// The model of the load answers after 200 ms, that of a typical request after a second.
 const SCRIPT: &str = r#"

@@ -1,13 +1,11 @@
-//! A user's means of access: their tokens and browser sessions, which they list and revoke
-//! themselves.
+//! Routes with which users list, create and revoke their own tokens and browser sessions.
 
 use std::time::Duration;
 
 use adjutant_core::UserId;
 use adjutant_core::port::{Role, TokenGrant, TokenKind, TokenRecord, TokenStore};
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, PathRejection};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -15,35 +13,37 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::length::at_most;
-use crate::object::Object;
+use crate::extract::{JsonBody, PathParam};
 use crate::problem::Problem;
 use crate::state::{App, Shared};
+use crate::text_length::at_most;
 use crate::token::new_token;
 use crate::user::{Operator, SignedIn};
 
-/// Characters of a token's name.
+/// Longest name of a token, in characters.
 const NAME_MAX: usize = 100;
-/// Tokens that one user may have at once, so that a client cannot fill the list.
+/// Most valid tokens of one user, so that a client cannot fill the store.
 const TOKENS_MAX: usize = 100;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A token, or a browser that is signed in.
+/// A token, or a browser session.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"id": "8c1f0a2b3c4d", "kind": "token", "name": "Open WebUI", "role": "user",
     "created_at": "2026-11-26T09:00:00Z", "expires_at": "2027-02-24T09:00:00Z", "used_at": "2026-11-26T09:20:00Z", "current": false}))]
 struct Access {
+    /// Id for revoking it.
     id: String,
-    /// `token`, for a program; or `session`, of a browser that is signed in.
+    /// `token`, for a program, or `session`, of a signed-in browser.
     kind: &'static str,
-    /// The name its owner gave it; of a session, the browser's `User-Agent`, cut to 200 characters.
+    /// Name given by the owner; of a session, the browser's `User-Agent`, cut to 200 characters.
     name: String,
-    /// `operator`, `user` or `metrics` (reads the figures and nothing else).
+    /// `operator`, `user` or `metrics` (may only read the metrics).
     role: &'static str,
+    /// Time of creation.
     created_at: Timestamp,
-    /// From when on it is refused. Null: it does not expire.
+    /// Time of expiry. Null: it does not expire.
     expires_at: Option<Timestamp>,
-    /// Time of its last use, to about a minute. Null: never used.
+    /// Time of the last use, to about a minute. Null: never used.
     used_at: Option<Timestamp>,
     /// True if this request was made with it.
     current: bool,
@@ -53,9 +53,9 @@ struct Access {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"tokens": [], "days_max": 365}))]
 struct AllAccess {
-    /// Those that are valid at the moment, oldest first.
+    /// The valid ones, oldest first.
     tokens: Vec<Access>,
-    /// The most days that a new token may hold.
+    /// Longest lifetime of a new token, in days.
     days_max: u64,
 }
 
@@ -64,30 +64,31 @@ struct AllAccess {
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"name": "Open WebUI", "days": 90}))]
 struct NewAccess {
-    /// The token's purpose, on one line.
+    /// Purpose of the token, on one line.
     #[schema(min_length = 1, max_length = 100)]
     name: String,
-    /// For how many days it holds. Default: as many as may be.
+    /// Lifetime in days. Default: the longest allowed.
     #[schema(minimum = 1)]
     days: Option<u64>,
-    /// `user`, `metrics`, or `operator` if who asks is one. Default `user`.
+    /// `user`, `metrics`, or `operator` if the caller is one. Default `user`.
     #[schema(pattern = "^(user|metrics|operator)$")]
     role: Option<String>,
 }
 
-/// A token that was made.
+/// A newly created token.
 #[derive(Debug, Serialize, ToSchema)]
 struct MadeAccess {
-    /// The secret: shown this once.
+    /// The secret; it is shown only here.
     token: String,
     #[serde(flatten)]
     access: Access,
 }
 
-/// The number of tokens and sessions that were revoked.
+/// Result of revoking a user's access.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"revoked": 3}))]
 struct Revoked {
+    /// Number of tokens and sessions that were revoked.
     revoked: u64,
 }
 
@@ -98,13 +99,12 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(revoke_all))
 }
 
-/// Lists the tokens and sessions of who asks that hold at the moment.
+/// Lists the caller's valid tokens and sessions.
 ///
-/// Each with its name, its role, its last use and its end; the one that asks is marked.
+/// Each with its name, role, last use and expiry; the one that this request used is marked.
 #[utoipa::path(get, path = "/v1/tokens", tag = "session", operation_id = "list_tokens", responses(
     (status = 200, description = "Tokens and sessions, without their secrets.", body = AllAccess),
-    (status = 404, description = "This service does not know its users by tokens.", body = Problem,
-        content_type = "application/problem+json"),
+    (status = 404, description = "This service does not authenticate users by tokens."),
 ))]
 async fn list(
     State(app): State<Shared>,
@@ -112,40 +112,36 @@ async fn list(
 ) -> Result<Json<AllAccess>, Problem> {
     let now = app.agent.now();
     let current = caller.token.as_ref().map(|shown| shown.record.id.as_str());
-    let known = tokens(&app)?
-        .tokens(Some(&caller.user))
-        .await
-        .map_err(|error| Problem::store(&error))?;
+    let known = tokens(&app)?.tokens(Some(&caller.user)).await?;
     let holds = known
         .into_iter()
         .filter(|record| record.refused(now).is_none());
-    let tokens = holds.map(|record| Access::of(record, current)).collect();
+    let tokens = holds
+        .map(|record| Access::from_record(record, current))
+        .collect();
     Ok(Json(AllAccess {
         tokens,
         days_max: app.access.token_max.as_secs() / DAY.as_secs(),
     }))
 }
 
-/// Makes a token for a program of who asks.
+/// Creates a token for a program of the caller.
 ///
-/// It opens no more than what they have shown does, and holds no longer than the service allows;
-/// one that is made with a token ends with that token.
+/// It has no more rights than the caller and no longer lifetime than the service allows; a token
+/// that is created with a token expires with it.
 #[utoipa::path(post, path = "/v1/tokens", tag = "session", operation_id = "make_token", request_body = NewAccess, responses(
     (status = 201, description = "The token, with its secret.", body = MadeAccess),
-    (status = 403, description = "Who asks has not the rights it was to have.", body = Problem, content_type = "application/problem+json"),
-    (status = 404, description = "This service does not know its users by tokens.", body = Problem,
-        content_type = "application/problem+json"),
-    (status = 409, description = "There are as many as may be.", body = Problem, content_type = "application/problem+json"),
-    (status = 422, description = "It cannot be that.", body = Problem, content_type = "application/problem+json"),
+    (status = 403, description = "The caller lacks the rights that the token should have."),
+    (status = 404, description = "This service does not authenticate users by tokens."),
+    (status = 409, description = "The user has the maximum number of tokens."),
+    (status = 422, description = "The name, role or lifetime is invalid."),
 ))]
 async fn make(
     State(app): State<Shared>,
     SignedIn(caller): SignedIn,
-    body: Result<Json<Object<NewAccess>>, JsonRejection>,
+    JsonBody(NewAccess { name, days, role }): JsonBody<NewAccess>,
 ) -> Result<(StatusCode, Json<MadeAccess>), Problem> {
-    let store = |error| Problem::store(&error);
     let tokens = tokens(&app)?;
-    let Json(Object(NewAccess { name, days, role })) = body?;
     at_most("name", &name, NAME_MAX)?;
     let name = name.trim();
     if name.is_empty() || name.chars().any(char::is_control) {
@@ -173,7 +169,7 @@ async fn make(
         )));
     }
     let now = app.agent.now();
-    let known = tokens.tokens(Some(&caller.user)).await.map_err(store)?;
+    let known = tokens.tokens(Some(&caller.user)).await?;
     let holds = |record: &&TokenRecord| {
         record.grant.kind == TokenKind::Token && record.refused(now).is_none()
     };
@@ -186,8 +182,8 @@ async fn make(
         ));
     }
     let expiry = now.saturating_add(wanted).unwrap_or(Timestamp::MAX);
-    // What a program made with its own token holds no longer than that one; a person's session may
-    // end before.
+    // A token created with a token must not outlive it, or a leaked one could be renewed forever. A
+    // browser session may end earlier than the tokens created in it.
     let parent = caller
         .token
         .as_ref()
@@ -204,37 +200,34 @@ async fn make(
         parent: parent.map(|parent| parent.id.clone()),
         ..TokenGrant::token(caller.user, name)
     };
-    let made = new_token().map_err(|_| Problem::internal())?;
-    let record = tokens
-        .create_token(&grant, &made.digest)
-        .await
-        .map_err(store)?;
+    let made = new_token().map_err(|error| Problem::internal_error(&error))?;
+    let record = tokens.create_token(&grant, &made.digest).await?;
     let made = MadeAccess {
         token: made.secret,
-        access: Access::of(record, None),
+        access: Access::from_record(record, None),
     };
     Ok((StatusCode::CREATED, Json(made)))
 }
 
-/// Revokes a token of who asks, or signs one of their browsers out.
+/// Revokes a token of the caller, or signs one of their browsers out.
 ///
-/// It is refused from the next request on, and so is what was made with it.
+/// It is refused from the next request on, and so are tokens that were created with it.
 #[utoipa::path(delete, path = "/v1/tokens/{id}", tag = "session", operation_id = "revoke_token",
     params(("id" = String, Path, description = "The token's id.")),
     responses(
-        (status = 204, description = "It is refused from now on."),
-        (status = 404, description = "Who asks has no such token that holds.", body = Problem, content_type = "application/problem+json"),
+        (status = 204, description = "It was revoked."),
+        (status = 404, description = "The caller has no valid token with this id."),
     ))]
 async fn revoke(
     State(app): State<Shared>,
     SignedIn(caller): SignedIn,
-    id: Result<Path<String>, PathRejection>,
+    PathParam(id): PathParam,
 ) -> Result<StatusCode, Problem> {
-    let store = |error| Problem::store(&error);
-    let (tokens, Path(id)) = (tokens(&app)?, id?);
-    let known = tokens.tokens(Some(&caller.user)).await.map_err(store)?;
+    let tokens = tokens(&app)?;
+    let known = tokens.tokens(Some(&caller.user)).await?;
+    // The store revokes by id alone, so the owner is checked here.
     let is_theirs = known.iter().any(|record| record.id == id);
-    if is_theirs && tokens.revoke_token(&id).await.map_err(store)? {
+    if is_theirs && tokens.revoke_token(&id).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
     Err(Problem::unknown("token"))
@@ -242,27 +235,23 @@ async fn revoke(
 
 /// Revokes all tokens and sessions of a user.
 ///
-/// For an operator: somebody left, or a device was lost. The user can sign in anew, unless the
-/// provider or the token's maker says no.
+/// For operators: a user left, or a device was lost. The user can sign in again unless the OpenID
+/// Connect provider, or the operator who creates tokens, denies it.
 #[utoipa::path(delete, path = "/v1/admin/access/{user}", tag = "operations", operation_id = "revoke_access_of_user",
     params(("user" = String, Path, description = "The user's name.")),
     responses(
-        (status = 200, description = "How many were revoked.", body = Revoked),
-        (status = 403, description = "Who asks is no operator.", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "This service does not know its users by tokens.", body = Problem,
-            content_type = "application/problem+json"),
+        (status = 200, description = "The number of revoked tokens and sessions.", body = Revoked),
+        (status = 403, description = "The caller is not an operator."),
+        (status = 404, description = "This service does not authenticate users by tokens."),
     ))]
 async fn revoke_all(
     State(app): State<Shared>,
     _: Operator,
-    user: Result<Path<String>, PathRejection>,
+    PathParam(user): PathParam,
 ) -> Result<Json<Revoked>, Problem> {
-    let Path(user) = user?;
     let user = UserId::new(user).map_err(|_| Problem::unknown("user"))?;
     let revoked = tokens(&app)?.revoke_tokens_of(&user, None).await;
-    Ok(Json(Revoked {
-        revoked: revoked.map_err(|error| Problem::store(&error))?,
-    }))
+    Ok(Json(Revoked { revoked: revoked? }))
 }
 
 fn tokens(app: &App) -> Result<&dyn TokenStore, Problem> {
@@ -274,7 +263,7 @@ fn tokens(app: &App) -> Result<&dyn TokenStore, Problem> {
 }
 
 impl Access {
-    fn of(
+    fn from_record(
         TokenRecord {
             id,
             grant,

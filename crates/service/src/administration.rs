@@ -7,41 +7,41 @@ use adjutant_core::port::{BudgetStore, OperatorStore};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// The data sources and settings of `/v1/admin`.
+/// Data sources and settings of the operator routes `/v1/admin`.
 #[derive(Clone)]
 pub struct Administration {
-    /// Everything of all users.
+    /// Store that reads the data of all users.
     pub store: Arc<dyn OperatorStore>,
-    /// The store of what was spent of the budgets.
+    /// Store of what was spent of the budgets.
     pub spent: Arc<dyn BudgetStore>,
-    /// The limits on what may be spent.
+    /// The limits on tokens, calls, time and cost that the operator has configured.
     pub budgets: Budgets,
-    /// The states of the servers whose tools the agent has. Read at each request.
+    /// Function that returns the states of the MCP servers. Called for each request.
     pub servers: Servers,
-    /// True if words of people, models and tools are shown. Each look at a turn is logged, with or
-    /// without them.
+    /// True if operators are shown message texts and tool contents. Every view of a turn is logged,
+    /// with or without them.
     pub sees_words: bool,
-    /// The program that serves, and its version.
+    /// Name and version of the serving program.
     pub version: String,
 }
 
 /// A function that returns the present state of each server.
 pub type Servers = Arc<dyn Fn() -> Vec<ServerState> + Send + Sync>;
 
-/// A server whose tools the agent has.
+/// State of an MCP server whose tools the agent has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ServerState {
-    /// Its name in the settings.
+    /// Name of the server in the settings.
     pub name: String,
     /// `connected`, `starting`, `restarting`, `failed`, `disabled` or `stopped`.
     pub state: &'static str,
     /// The reason it does not answer, where it failed or is restarting.
     pub reason: Option<String>,
-    /// The name it reports of itself, with its version.
+    /// The name and version that the server reports of itself.
     pub software: Option<String>,
-    /// Tools of it that the agent has.
+    /// Number of the server's tools that the agent has.
     pub tools: usize,
-    /// Tools that came, went or changed since they were agreed to.
+    /// Number of tools that were added, removed or changed since a person agreed to them.
     pub changed: usize,
 }
 

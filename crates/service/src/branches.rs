@@ -1,66 +1,66 @@
-//! `/v1/threads/{thread_id}/branches`: other ways to go on from an earlier place of a conversation.
+//! `/v1/threads/{thread_id}/branches`: conversations that continue differently from an earlier
+//! turn.
 
 use adjutant_core::port::{Alternatives, BranchPoint, StoreError};
-use adjutant_core::{ConversationId, ConversationKey, Event, InputBody, Recorded, TurnId, UserId};
+use adjutant_core::{ConversationId, Event, InputBody, Recorded, TurnId};
 use adjutant_runtime::BranchError;
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, PathRejection};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::chat::conversation_of;
-use crate::object::Object;
+use crate::extract::JsonBody;
 use crate::problem::Problem;
 use crate::state::Shared;
-use crate::user::User;
+use crate::thread_id::{ThreadPath, parse_thread_id};
 
-/// Where a branch is to begin.
+/// Position at which a branch begins.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"before": "0199d5b6-7e3c-7c8a-a2f5-3d1f0e6b9a11"}))]
 struct NewBranch {
-    /// The turn (`run_id`) that the branch does not have any more: it begins with what was said
-    /// before. Without it, the last one.
+    /// The first turn (`run_id`) that the branch does not contain. Default: the last turn.
     #[schema(value_type = Option<uuid::Uuid>)]
     before: Option<TurnId>,
-    /// The branch, by an id or a name of your own: sent again with the same one, it is the same
-    /// branch. Without it, a new one.
+    /// Id of the branch, or a name chosen by the client. A repeated name is the same branch.
+    /// Default: a new id.
     #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
     thread_id: Option<String>,
 }
 
-/// A branch. Send `message`, or what it is to become, with this `thread_id`.
+/// A new branch. Send `message`, or an edited one, to this `thread_id`.
 #[derive(Debug, Serialize, ToSchema)]
 struct MadeBranch {
+    /// Id of the branch, or the name that the client sent.
     thread_id: String,
-    /// The conversation that it has its beginning in common with.
+    /// The conversation whose beginning the branch shares.
     branched_from: String,
-    /// What was said in the turn that it does not have any more. `null`: a call without a model.
+    /// The user's message in the first turn that the branch lacks. `null`: a tool call without a
+    /// model.
     message: Option<String>,
 }
 
-/// The branches of a conversation, and those beside it.
+/// The branches of a conversation, with their siblings.
 #[derive(Debug, Serialize, ToSchema)]
 struct Branches {
-    /// The conversation that this one has its beginning in common with. `null`: it is no branch.
+    /// The conversation whose beginning this one shares. `null`: it is not a branch.
     branched_from: Option<String>,
-    /// The turns that other conversations have another one in the place of, oldest first.
+    /// Turns that are different in other conversations, oldest first.
     alternatives: Vec<Alternative>,
 }
 
-/// A turn, and the conversations that differ there.
+/// A turn with the conversations that differ from it.
 #[derive(Debug, Serialize, ToSchema)]
 struct Alternative {
-    /// The turn in this conversation.
+    /// Id of the turn in this conversation.
     #[schema(value_type = String)]
     run_id: TurnId,
-    /// All conversations with a turn in this place, in the order in which they were begun.
+    /// The conversations with a turn at this position, in the order of their creation.
     thread_ids: Vec<String>,
-    /// Which of them this one is, or comes from: counted from 0.
+    /// Index in `thread_ids` of this conversation, or of the one that it descends from.
     current: usize,
 }
 
@@ -68,26 +68,23 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(branches, branch))
 }
 
-/// Makes a branch: a conversation with what was said before a turn, which goes on differently.
+/// Creates a branch: a conversation with the turns before a given one.
 ///
-/// It is how an earlier message is edited, and how another answer is asked for. The conversation
-/// itself stays as it is, and nothing of what waits in it waits in the branch.
+/// Used to edit an earlier message, or to get another answer. The original conversation does not
+/// change. Pending calls are not copied.
 #[utoipa::path(post, path = "/v1/threads/{thread_id}/branches", operation_id = "create_branch", tag = "threads", request_body = NewBranch,
-    params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with.")),
+    params(("thread_id" = String, Path, description = "Id of the conversation, or the client's name for it.")),
     responses(
         (status = 200, description = "The branch.", body = MadeBranch),
-        (status = 404, description = "There is no such conversation (`unknown`), or it has no such turn."),
-        (status = 409, description = "`thread_id` is that of another conversation (`thread_exists`)."),
+        (status = 404, description = "The conversation (`unknown`) or the turn does not exist."),
+        (status = 409, description = "`thread_id` names another conversation (`thread_exists`)."),
     ))]
 async fn branch(
     State(app): State<Shared>,
-    User(user): User,
-    id: Result<Path<String>, PathRejection>,
-    body: Result<Json<Object<NewBranch>>, JsonRejection>,
+    ThreadPath(key): ThreadPath,
+    JsonBody(NewBranch { before, thread_id }): JsonBody<NewBranch>,
 ) -> Result<Json<MadeBranch>, Problem> {
-    let key = key(&app, user, id)?;
-    let Json(Object(NewBranch { before, thread_id })) = body?;
-    let id = thread_id.as_deref().map(conversation_of).transpose()?;
+    let id = thread_id.as_deref().map(parse_thread_id).transpose()?;
     let made = app.agent.branch(&key, before, id).await.map_err(problem)?;
     Ok(Json(MadeBranch {
         thread_id: thread_id.unwrap_or_else(|| made.context.conversation.to_string()),
@@ -99,24 +96,22 @@ async fn branch(
     }))
 }
 
-/// The branches around a conversation.
+/// Lists the branches of a conversation.
 ///
-/// That is the conversation that a branch comes from, and the turns in the place of which other
-/// conversations have another one.
+/// These are the conversation that it descends from, and the turns that are different in other
+/// conversations.
 #[utoipa::path(get, path = "/v1/threads/{thread_id}/branches", operation_id = "list_branches", tag = "threads",
-    params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with.")),
-    responses((status = 200, description = "Its branches, and those beside it.", body = Branches)))]
+    params(("thread_id" = String, Path, description = "Id of the conversation, or the client's name for it.")),
+    responses((status = 200, description = "The branches and their siblings.", body = Branches)))]
 async fn branches(
     State(app): State<Shared>,
-    User(user): User,
-    id: Result<Path<String>, PathRejection>,
+    ThreadPath(key): ThreadPath,
 ) -> Result<Json<Branches>, Problem> {
-    let key = key(&app, user, id)?;
-    let failed = |error: StoreError| Problem::store(&error);
     let conversations = app.agent.conversations();
-    let summary = conversations.summary(&key).await.map_err(failed)?;
+    let summary = conversations.summary(&key).await?;
     let summary = summary.ok_or_else(|| Problem::unknown("conversation"))?;
-    let found = conversations.alternatives(&key).await.map_err(failed)?;
+    let found = conversations.alternatives(&key).await?;
+    // The whole conversation is only needed to find the turns at the branch points.
     let events = match found.is_empty() {
         true => Vec::new(),
         false => {
@@ -128,20 +123,21 @@ async fn branches(
                 .events
         }
     };
-    let told = found
+    let alternatives = found
         .into_iter()
-        .filter_map(|place| Alternative::of(place, &events));
+        .filter_map(|position| Alternative::from_position(position, &events));
     Ok(Json(Branches {
         branched_from: summary
             .branched_from
             .map(|BranchPoint { conversation, .. }| conversation.to_string()),
-        alternatives: told.collect(),
+        alternatives: alternatives.collect(),
     }))
 }
 
 impl Alternative {
-    /// Returns the first turn behind the place, with its alternatives. `None`: there is none yet.
-    fn of(place: Alternatives, events: &[Recorded]) -> Option<Self> {
+    /// Returns the first turn after the position, with its alternatives; `None` if there is none
+    /// yet.
+    fn from_position(place: Alternatives, events: &[Recorded]) -> Option<Self> {
         let behind = usize::try_from(place.seq)
             .ok()
             .and_then(|seq| events.get(seq..))?;
@@ -162,17 +158,6 @@ impl Alternative {
     }
 }
 
-fn key(
-    app: &Shared,
-    user: UserId,
-    id: Result<Path<String>, PathRejection>,
-) -> Result<ConversationKey, Problem> {
-    let Path(id) = id?;
-    // What cannot be a name is the name of nothing.
-    let conversation = conversation_of(&id).map_err(|_| Problem::unknown("conversation"))?;
-    Ok(app.agent.key_of(user, conversation))
-}
-
 fn problem(error: BranchError) -> Problem {
     match error {
         BranchError::NoSuchConversation => Problem::unknown("conversation"),
@@ -184,6 +169,6 @@ fn problem(error: BranchError) -> Problem {
             "the thread_id of the branch is that of another conversation; nothing was done",
         ),
         BranchError::Store(error) => Problem::run(&error.into()),
-        _ => Problem::internal(),
+        error => Problem::internal_error(&error),
     }
 }

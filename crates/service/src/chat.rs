@@ -1,14 +1,13 @@
-//! `POST /v1/chat`: a message or answers in, the turn's response out.
+//! `POST /v1/chat`: sends a message or answers pending calls, and returns the turn's response.
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{
     AgentResponse, Answer, Arguments, ConversationId, DecisionKind, Event, InputBody, Notice,
-    OutcomeCategory, PendingCall, Recorded, TurnId, UserIntent, Verdict, fingerprint,
+    OutcomeCategory, PendingCall, Recorded, TurnId, UserIntent, fingerprint,
 };
 use adjutant_runtime::RunContext;
 use axum::Json;
 use axum::extract::State;
-use axum::extract::rejection::JsonRejection;
 use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -17,92 +16,75 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use crate::idempotency::request_name;
-use crate::length::at_most;
-use crate::object::Object;
+use crate::extract::JsonBody;
+use crate::idempotency::idempotency_key;
 use crate::problem::Problem;
 use crate::request_id::RequestId;
 use crate::state::Shared;
+use crate::thread_id::parse_thread_id;
 use crate::titles;
 use crate::trace::Trace;
 use crate::user::User;
-use crate::wire::{Cause, Pending, Timing, ToolUsed, Usage, with_edited};
+use crate::wire::{CallAnswer, Cause, DoubtVerdict, Pending, Timing, ToolUsed, Usage};
 
-/// A client's own name for a conversation may be this long, in characters.
-pub(crate) const THREAD_ID_MAX: usize = 200;
+/// Namespace for UUIDs of new conversations whose request has an idempotency key. Differs from that
+/// of conversations' names, so that no name leads to one of them.
+const REQUEST_NAMESPACE: Uuid = Uuid::from_u128(0x0d8e_6c54_92a7_4f3b_b1c5_7e2d_94f0_6a18);
 
-/// Names of clients' own become UUIDs in this namespace.
-const THREADS: Uuid = Uuid::from_u128(0x5b1c_0f5e_6d1a_4b0e_9a57_5a1f_3a8b_2c11);
-
-/// Requests with a name and without a conversation begin one in this namespace, where no name of a
-/// conversation leads.
-const REQUESTS: Uuid = Uuid::from_u128(0x0d8e_6c54_92a7_4f3b_b1c5_7e2d_94f0_6a18);
-
-/// What a client sends.
+/// A message to the agent, or answers to pending calls.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"message": "delete the milk", "thread_id": "t_1"}))]
 pub(crate) struct ChatRequest {
-    /// What the person says. Needed unless something is answered.
+    /// The user's message. Required unless `resume` has answers.
     #[schema(min_length = 1, pattern = r"\S")]
     message: Option<String>,
-    /// The conversation, by our id or by a name of your own; without it a new one begins.
+    /// Id of the conversation, or a name chosen by the client. Without it, a new conversation is
+    /// created.
     #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
     thread_id: Option<String>,
-    /// Answers to what waits.
+    /// Answers to pending calls.
     #[serde(default)]
     resume: Vec<Resume>,
 }
 
-/// The answer to one pending call.
+/// Answer to one pending call.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Resume {
-    /// As the pending call was shown.
+    /// The `interrupt_id` of the pending call.
     interrupt_id: String,
-    /// To a confirmation. Only `true` is a yes.
+    /// Answer to a confirmation. Only `true` approves the call.
     approved: Option<bool>,
-    /// To a doubt: what became of the call.
-    verdict: Option<Became>,
-    /// Other arguments to approve the call with. They pass the gate again. Unless `shown` is the
-    /// preview of exactly what they come to, nothing is done: the call waits with them, under
-    /// another `interrupt_id`.
+    /// Answer for a call in doubt.
+    verdict: Option<DoubtVerdict>,
+    /// Edited arguments to approve the call with. They are checked again. Unless `shown` is the
+    /// preview of exactly these arguments, nothing is executed: the call stays pending with them,
+    /// under another `interrupt_id`.
     #[serde(rename = "editedArgs")]
     #[schema(value_type = Option<Object>)]
     edited_args: Option<Arguments>,
-    /// The person was shown what the call does with `editedArgs`: the `interrupt_id` that
-    /// `POST /v1/pending/{interrupt_id}/preview` answered.
+    /// The `interrupt_id` that `POST /v1/pending/{interrupt_id}/preview` returned, if the user has
+    /// seen the effect of the edited arguments.
     shown: Option<String>,
 }
 
-/// What became of a call in doubt, as the person has it.
-#[derive(Debug, Clone, Copy, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum Became {
-    /// It was done.
-    Done,
-    /// It was not done; it is to be tried again.
-    Retry,
-    /// It is to be left as it is.
-    Leave,
-}
-
 impl Resume {
-    fn verdict(&self) -> Result<Verdict, Problem> {
-        match (self.approved, self.verdict) {
-            (Some(true), None) => Ok(Verdict::Approved),
-            (Some(false), None) => Ok(Verdict::Denied),
-            (None, Some(Became::Done)) => Ok(Verdict::Done),
-            (None, Some(Became::Retry)) => Ok(Verdict::Retry),
-            (None, Some(Became::Leave)) => Ok(Verdict::Leave),
-            (Some(_), Some(_)) | (None, None) => Err(Problem::invalid(
-                "an answer has either approved, or a verdict of done, retry or leave",
-            )),
+    fn into_answer(self) -> CallAnswer {
+        CallAnswer {
+            approved: self.approved,
+            verdict: self.verdict,
+            edited_args: self.edited_args,
+            shown: self.shown,
         }
     }
 }
 
-/// What a client gets.
+/// Converts a store error, naming a conversation that a newer version wrote as unreadable.
+fn in_run(error: StoreError) -> Problem {
+    Problem::run(&error.into())
+}
+/// The turn's response.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
     "thread_id": "t_1",
@@ -131,34 +113,48 @@ impl Resume {
     "timing_ms": {"llm": 911, "tools": 4, "total": 921}
 }))]
 pub(crate) struct ChatResponse {
+    /// Id of the conversation, or the name that the client sent.
     thread_id: String,
+    /// Id of the turn.
     #[schema(value_type = String)]
     run_id: TurnId,
+    /// Kind of the agent's decision.
     #[schema(value_type = String)]
     decision: DecisionKind,
+    /// Intent of the user, derived from the tools that were called.
     #[schema(value_type = String)]
     intent: UserIntent,
+    /// Outcome of the turn.
     #[schema(value_type = String)]
     outcome: OutcomeCategory,
+    /// Text for the user.
     content: String,
+    /// Calls that wait for an answer.
     pending: Vec<Pending>,
+    /// Tool calls of the turn.
     tools_used: Vec<ToolUsed>,
+    /// Tokens and cost.
     usage: Usage,
+    /// Durations in milliseconds.
     timing_ms: Timing,
+    /// Notices to the user, for example that the message was cut.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
     notices: Vec<Notice>,
-    /// The typed cause, if the turn did not simply succeed.
+    /// The error, if the turn did not fully succeed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Cause>,
+    /// Structured output, if the turn was asked for one.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<Value>,
 }
 
-/// The problem that a turn ended with, and all members of its response but `error`: what was done
-/// before, and what is said to the person.
+/// Problem document of a failed turn, with the members of the turn's response except `error`.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes what `ChatResponse::beside` makes")]
+#[expect(
+    dead_code,
+    reason = "it describes what `ChatResponse::into_problem` returns"
+)]
 pub(crate) struct FailedTurn {
     #[serde(flatten)]
     problem: Problem,
@@ -170,24 +166,24 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(chat))
 }
 
-/// Answers a message, or goes on with what was answered.
+/// Sends a message to the agent, or answers pending calls.
 ///
-/// The turn goes on to its end also when the client goes away; one that gave its request a name
-/// (`Idempotency-Key`) may send it again, here or to another replica, and gets what became of it.
+/// The turn continues when the client disconnects. A request with an `Idempotency-Key` can be sent
+/// again, to any replica, and then returns the response of the first.
 #[utoipa::path(post, path = "/v1/chat", operation_id = "send_message", tag = "chat", request_body = ChatRequest,
     params(("Idempotency-Key" = Option<String>, Header,
-        description = "What the client calls its request: sent again with the same one, it is the same request.",
+        description = "Key that identifies the request: a request with the same key is not executed twice.",
         min_length = 1, max_length = 200, pattern = "^[ -~]*[!-~][ -~]*$")),
     responses(
-        (status = 200, description = "What the turn came to.", body = ChatResponse),
-        (status = 404, description = "What was answered does not wait (any more)."),
-        (status = 422, description = "The request cannot be understood, or its Idempotency-Key was used for another one."),
-        (status = 429, description = "The user's own bound or that of their conversation is reached (`limit_reached`); or the \
-            provider's (`rate_limit`, `quota`) or a budget's in a turn, which has a `run_id` and all that 502 has."),
+        (status = 200, description = "The turn's response.", body = ChatResponse),
+        (status = 404, description = "The answered call is not pending (any more)."),
+        (status = 422, description = "The request is invalid, or its Idempotency-Key was used for another request."),
+        (status = 429, description = "A limit of the user or of their conversation is reached (`limit_reached`); or, in a turn, \
+            one of the provider (`rate_limit`, `quota`) or a budget: then there is a `run_id` and the members of 502."),
         (status = 502, description = "The model did not give a usable answer.", body = FailedTurn,
             content_type = "application/problem+json"),
-        (status = 503, description = "The service cannot reach its data or its keys right now; or its model in a turn, which \
-            has a `run_id` and all that 502 has."),
+        (status = 503, description = "The service cannot reach its data or its keys at the moment; or, in a turn, its model: then \
+            there is a `run_id` and the members of 502."),
         (status = 504, description = "The model did not answer in time.", body = FailedTurn,
             content_type = "application/problem+json"),
     ))]
@@ -197,12 +193,11 @@ pub(crate) async fn chat(
     RequestId(request_id): RequestId,
     Trace(trace): Trace,
     headers: HeaderMap,
-    body: Result<Json<Object<ChatRequest>>, JsonRejection>,
+    JsonBody(request): JsonBody<ChatRequest>,
 ) -> Result<Json<ChatResponse>, Problem> {
-    let Json(Object(request)) = body?;
-    let id = request_name(&headers)?;
-    // The conversation is named beside it: the same request in another one is another request
-    // anyway.
+    let id = idempotency_key(&headers)?;
+    // Does not include the conversation: keys are scoped to it, so a request to another one is
+    // another request anyway.
     let fingerprint = id
         .as_ref()
         .map(|_| fingerprint(&json!([request.message, request.resume])));
@@ -213,10 +208,11 @@ pub(crate) async fn chat(
         ..RunContext::new(user)
     };
     match (&request.thread_id, &id) {
-        (Some(thread), _) => context.conversation = conversation_of(thread)?,
-        // Sent again, it must not begin a second conversation.
+        (Some(thread), _) => context.conversation = parse_thread_id(thread)?,
+        // A repeated request must find the conversation that the first one created.
         (None, Some(id)) => {
-            context.conversation = ConversationId(Uuid::new_v5(&REQUESTS, id.as_str().as_bytes()));
+            context.conversation =
+                ConversationId(Uuid::new_v5(&REQUEST_NAMESPACE, id.as_str().as_bytes()));
         }
         (None, None) => {}
     }
@@ -226,27 +222,24 @@ pub(crate) async fn chat(
         (None, resume) if !resume.is_empty() => {
             let key = app.agent.key(&context);
             let again = match &id {
-                Some(id) => app
-                    .agent
-                    .has_input(&key, id)
-                    .await
-                    .map_err(|error| Problem::store(&error))?,
+                Some(id) => app.agent.has_input(&key, id).await?,
                 None => false,
             };
             let answers = if again {
-                // What was said the first time counts, and may have been carried out since.
+                // The answers of the first request count; the calls may have been executed since.
                 Vec::new()
             } else {
-                let failed = |error: StoreError| Problem::run(&error.into());
-                let pending = app.agent.context(&key).await.map_err(failed)?.pending;
+                let pending = app.agent.context(&key).await.map_err(in_run)?.pending;
                 let waits = |resume: &Resume| {
                     pending
                         .iter()
                         .any(|call| call.digest == resume.interrupt_id)
                 };
-                let before = match resume.iter().all(waits) {
-                    true => Vec::new(),
-                    false => app.agent.journal().load(&key).await.map_err(failed)?.events,
+                // Only an answer to a call that is not pending needs the whole conversation.
+                let before = if resume.iter().all(waits) {
+                    Vec::new()
+                } else {
+                    app.agent.journal().load(&key).await.map_err(in_run)?.events
                 };
                 answers(&pending, &before, resume)?
             };
@@ -256,56 +249,41 @@ pub(crate) async fn chat(
     };
     let running = app.begin_turn(&context.user)?;
     let here = app.clone();
+    // In a task of its own: this future is dropped when the client disconnects.
     let turn = app.turns.spawn(async move {
         let response = here.agent.run_input(&mut context, id, input).await;
         response.inspect(|response| {
-            running.ended(response);
-            titles::find(&here, &here.agent.key(&context), response);
+            running.record_end(response);
+            titles::generate(&here, &here.agent.key(&context), response);
         })
     });
-    let response = turn
-        .await
-        .map_err(|_| Problem::internal())?
-        .map_err(|error| Problem::run(&error))?;
-    answer(&app, response, answered, request.thread_id)
+    let response = turn.await??;
+    respond(&app, response, answered, request.thread_id)
 }
-
-/// What whoever asked gets: the turn's response, or the problem that the turn or its answers came
-/// to.
-pub(crate) fn answer(
+/// Builds the response of a request: that of the turn, or the problem that the turn ended with.
+/// `answered` is the number of answers in the request.
+pub(crate) fn respond(
     app: &Shared,
     response: AgentResponse,
     answered: usize,
     thread: Option<String>,
 ) -> Result<Json<ChatResponse>, Problem> {
-    let failed = Problem::of_turn(&response, app.agent.now());
-    if let (None, Some(refused)) = (&failed, Problem::of_answers(&response, answered)) {
+    let failed = Problem::for_turn(&response, app.agent.now());
+    if let (None, Some(refused)) = (&failed, Problem::for_refused_answers(&response, answered)) {
         return Err(refused);
     }
-    let response = ChatResponse::of(response, thread, app.agent.model().id().to_string());
+    let response = ChatResponse::new(response, thread, app.agent.model().id().to_string());
     match failed {
         None => Ok(Json(response)),
-        Some(problem) => Err(response.beside(problem)),
+        Some(problem) => Err(response.into_problem(problem)),
     }
 }
 
-/// The conversation a client means: by our id, or by a name of its own.
-pub(crate) fn conversation_of(thread: &str) -> Result<ConversationId, Problem> {
-    at_most("thread_id", thread, THREAD_ID_MAX)?;
-    match thread.trim() {
-        "" => Err(Problem::invalid(
-            "thread_id is empty; leave it out to begin a conversation",
-        )),
-        name => {
-            Ok(ConversationId(Uuid::parse_str(name).unwrap_or_else(|_| {
-                Uuid::new_v5(&THREADS, name.as_bytes())
-            })))
-        }
-    }
-}
-
-/// Returns what was asked under this name, now or earlier, and in which turn.
-pub(crate) fn asked_before(events: &[Recorded], digest: &str) -> Option<(TurnId, PendingCall)> {
+/// Returns the confirmation with this digest, pending or answered, and its turn.
+pub(crate) fn find_confirmation(
+    events: &[Recorded],
+    digest: &str,
+) -> Option<(TurnId, PendingCall)> {
     events
         .iter()
         .rev()
@@ -318,8 +296,8 @@ pub(crate) fn asked_before(events: &[Recorded], digest: &str) -> Option<(TurnId,
         })
 }
 
-/// Answers the calls that wait, one by one. An answer to what was answered `before` is told what
-/// became of it; what was never asked is no secret: it gets a 404.
+/// Matches the answers with their calls. A call that was answered `before` is found too: the agent
+/// then reports its result. An unknown digest is a 404.
 fn answers(
     pending: &[PendingCall],
     before: &[Recorded],
@@ -331,18 +309,20 @@ fn answers(
             .find(|call| call.digest == resume.interrupt_id)
             .cloned();
         let call =
-            waits.or_else(|| asked_before(before, &resume.interrupt_id).map(|(_, call)| call));
+            waits.or_else(|| find_confirmation(before, &resume.interrupt_id).map(|(_, call)| call));
         let call = call
             .ok_or_else(|| Problem::unknown("pending call: nothing of that name was asked here"))?;
-        let answer = call.answer(resume.verdict()?);
-        Ok(with_edited(answer, resume.edited_args, resume.shown))
+        resume.into_answer().answer_to(&call)
     };
     resume.into_iter().map(answer).collect()
 }
 
 impl ChatResponse {
-    pub(crate) fn of(response: AgentResponse, thread: Option<String>, model: String) -> Self {
-        let (usage, timing_ms) = (Usage::of(&response, model), Timing::of(&response));
+    pub(crate) fn new(response: AgentResponse, thread: Option<String>, model: String) -> Self {
+        let (usage, timing_ms) = (
+            Usage::from_response(&response, model),
+            Timing::from_response(&response),
+        );
         Self {
             thread_id: thread.unwrap_or_else(|| response.conversation.to_string()),
             run_id: response.turn,
@@ -354,49 +334,32 @@ impl ChatResponse {
                 .decision
                 .pending
                 .into_iter()
-                .map(Pending::of)
+                .map(Pending::from_call)
                 .collect(),
-            tools_used: response.tools_used.into_iter().map(ToolUsed::of).collect(),
+            tools_used: response
+                .tools_used
+                .into_iter()
+                .map(ToolUsed::from_invocation)
+                .collect(),
             usage,
             timing_ms,
             notices: response.notices,
-            error: response.error.as_ref().map(Cause::of),
+            error: response.error.as_ref().map(Cause::from_error),
             output: response.output,
         }
     }
 
-    /// The problem that the turn ended with, and beside its own members those of the response: a
-    /// client reads the decision in the same place, whatever came of the turn. What exactly failed
-    /// is for whoever runs the service.
-    fn beside(self, problem: Problem) -> Problem {
+    /// Adds the response's members to the problem that the turn ended with, so that a client finds
+    /// the decision in the same place in either case. The error itself is left out; it is logged.
+    fn into_problem(self, problem: Problem) -> Problem {
         let members = serde_json::to_value(Self {
             error: None,
             ..self
         })
         .unwrap_or_default();
         let members = members.as_object().cloned().unwrap_or_default();
-        // The problem has it already.
+        // `run_id` is already a member of the problem.
         let others = members.into_iter().filter(|(name, _)| name != "run_id");
         others.fold(problem, |problem, (name, value)| problem.with(&name, value))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_conversation_has_our_id_or_the_clients_name() {
-        let ours = ConversationId(Uuid::now_v7());
-        assert_eq!(conversation_of(&ours.to_string()).unwrap(), ours);
-        assert_eq!(
-            conversation_of("t_1").unwrap(),
-            conversation_of(" t_1 ").unwrap()
-        );
-        assert_ne!(
-            conversation_of("t_1").unwrap(),
-            conversation_of("t_2").unwrap()
-        );
-        assert!(conversation_of(" ").is_err() && conversation_of(&"x".repeat(201)).is_err());
     }
 }

@@ -1,5 +1,4 @@
-//! `/v1/decisions`: what was decided, why, and where the time went: the decision log and the
-//! tool-invocation log.
+//! `/v1/decisions`: the decision log and the tool-invocation log, with the steps of each turn.
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{
@@ -9,8 +8,7 @@ use adjutant_core::{
 use adjutant_runtime::read_trace;
 use axum::Json;
 use axum::body::Body;
-use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
@@ -22,165 +20,177 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::chat::conversation_of;
-use crate::feedback::Opinion;
-use crate::length::at_most;
-use crate::paging::{Limit, cursor, split};
+use crate::extract::{PathParam, QueryParams};
+use crate::feedback::AnswerRating;
+use crate::paging::{Limit, parse_cursor, split_page};
 use crate::problem::Problem;
 use crate::state::Shared;
+use crate::text_length::at_most;
+use crate::thread_id::parse_thread_id;
 use crate::user::User;
 use crate::wire::{Timing, Usage};
 
-/// How many decisions an export reads at once.
-const EXPORTED_AT_ONCE: u32 = 100;
+/// Decisions that an export reads at once.
+const EXPORT_PAGE: u32 = 100;
 
-/// Which decisions to list.
+/// Filter and page of the list of decisions.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ListQuery {
-    /// Only this outcome, such as `ERROR:LLM_FAILURE`.
+    /// Only decisions with this outcome, such as `ERROR:LLM_FAILURE`.
     outcome: Option<String>,
-    /// Only those started at or after this moment.
+    /// Only turns started at or after this time.
     since: Option<Timestamp>,
-    /// Only those started before this moment.
+    /// Only turns started before this time.
     until: Option<Timestamp>,
-    /// Only this conversation.
+    /// Only turns of this conversation.
     #[param(min_length = 1, max_length = 200, pattern = r"\S")]
     thread_id: Option<String>,
-    /// Only those in which this tool was executed.
+    /// Only turns in which this tool was executed.
     tool: Option<String>,
-    /// Only those of the agent that keeps its conversations under this name. Default: those of all
-    /// agents.
+    /// Only turns of the agent with this name. Default: all agents.
     #[param(min_length = 1, max_length = 200, pattern = r"\S")]
     agent: Option<String>,
-    /// Only those whose answer was rated so: `up` or `down`.
+    /// Only turns whose answer has this rating: `up` or `down`.
     #[param(value_type = Option<String>, pattern = "^(up|down)$")]
     feedback: Option<Rating>,
-    /// At most so many.
+    /// Largest number of decisions.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
     limit: Option<Limit>,
-    /// Go on behind the last page: its `next_cursor`.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
-/// Which decisions to export.
+/// Filter of an export of decisions.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ExportQuery {
-    /// Only this outcome, such as `ERROR:LLM_FAILURE`.
+    /// Only decisions with this outcome, such as `ERROR:LLM_FAILURE`.
     outcome: Option<String>,
-    /// Only those started at or after this moment.
+    /// Only turns started at or after this time.
     since: Option<Timestamp>,
-    /// Only those started before this moment.
+    /// Only turns started before this time.
     until: Option<Timestamp>,
-    /// Only this conversation.
+    /// Only turns of this conversation.
     #[param(min_length = 1, max_length = 200, pattern = r"\S")]
     thread_id: Option<String>,
-    /// Only those in which this tool was executed.
+    /// Only turns in which this tool was executed.
     tool: Option<String>,
-    /// Only those of the agent that keeps its conversations under this name. Default: those of all
-    /// agents.
+    /// Only turns of the agent with this name. Default: all agents.
     #[param(min_length = 1, max_length = 200, pattern = r"\S")]
     agent: Option<String>,
-    /// Only those whose answer was rated so: `up` or `down`.
+    /// Only turns whose answer has this rating: `up` or `down`.
     #[param(value_type = Option<String>, pattern = "^(up|down)$")]
     feedback: Option<Rating>,
 }
 
-/// One turn in the decision log. How much of what was said is in it, `log.content` says.
+/// A turn in the decision log. The setting `log.content` determines how much of its texts is
+/// stored.
 #[derive(Debug, Serialize, ToSchema)]
 struct Decision {
-    /// The turn's id, `run_id` elsewhere.
+    /// Id of the turn; other routes name it `run_id`.
     #[schema(value_type = uuid::Uuid)]
     id: TurnId,
+    /// Id of the conversation.
     thread_id: String,
-    /// The name its agent keeps conversations under.
+    /// Name of the agent, as its conversations are stored under.
     agent: String,
-    /// The agent's version then, if its developer gives one.
+    /// Version of the agent at that time, if it has one.
     version: Option<String>,
+    /// Name of the user.
     user_id: String,
-    /// The HTTP request that started it, if one did.
+    /// Id of the HTTP request that started it, if one did.
     request_id: Option<String>,
+    /// Time at which it was started.
     started_at: Timestamp,
-    /// `null`: it runs or waits.
+    /// Time at which it ended. `null`: it has not ended.
     ended_at: Option<Timestamp>,
-    /// The person's words, as the model got them.
+    /// The user's message as the model received it.
     message: String,
-    /// How many Unicode characters they had before any cut.
+    /// Length of the message before it was cut, in Unicode characters.
     message_chars: usize,
+    /// Intent of the user, derived from the tools that were called.
     #[schema(value_type = Option<String>)]
     intent: Option<UserIntent>,
-    /// The strongest thing that happened, once it is known.
+    /// Kind of decision; of several, the one with the strongest effect.
     #[schema(value_type = Option<String>)]
     decision: Option<DecisionKind>,
+    /// Outcome of the turn. `null`: it runs.
     #[schema(value_type = Option<String>)]
     outcome: Option<OutcomeCategory>,
-    /// The words the person got.
+    /// The answer.
     content: Option<String>,
+    /// Number of model calls.
     model_calls: u32,
-    /// Rounds of tools.
+    /// Number of rounds with tool calls.
     iterations: u32,
+    /// Model, tokens and cost.
     usage: Usage,
+    /// Durations in milliseconds.
     timing_ms: Timing,
+    /// Code of the error, if the turn failed.
     error_code: Option<String>,
-    /// What the model answered, if it was unreadable, bounded.
+    /// The model's response, if it was invalid; bounded in length.
     raw_response: Option<String>,
+    /// Notices to the user.
     #[schema(value_type = Vec<Object>)]
     notices: Vec<Notice>,
-    /// The person's rating of the answer.
+    /// The user's rating of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    feedback: Option<Opinion>,
+    feedback: Option<AnswerRating>,
 }
 
-/// A page of the list.
+/// A page of decisions.
 #[derive(Debug, Serialize, ToSchema)]
 struct DecisionList {
-    /// Newest first.
+    /// The decisions, newest first.
     decisions: Vec<Decision>,
-    /// `null`: this was the last page.
+    /// Cursor of the next page. `null`: this is the last page.
     next_cursor: Option<String>,
 }
 
-/// One executed call in the tool-invocation log.
+/// An executed call in the tool-invocation log.
 #[derive(Debug, Serialize, ToSchema)]
 struct ToolInvocation {
-    /// The call's id.
+    /// Id of the call.
     id: String,
+    /// Name of the tool.
     tool: String,
+    /// Arguments that the tool ran with.
     #[schema(value_type = Object)]
     args: Arguments,
     /// `success`, and `data` or `error`.
     #[schema(value_type = Object)]
     result: ToolResult,
+    /// Duration in milliseconds.
     ms: u64,
-    /// How often it was started, crashes included.
+    /// Number of times it was started, including those interrupted by crashes.
     attempt: u32,
-    /// When it ended.
+    /// Time at which it ended.
     at: Timestamp,
 }
 
-/// A decision with the calls that were executed for it.
+/// A decision with its executed tool calls.
 #[derive(Debug, Serialize, ToSchema)]
 struct DecisionWithCalls {
     #[serde(flatten)]
     decision: Decision,
-    /// In the order they ended.
+    /// The calls, in the order in which they ended.
     tool_invocations: Vec<ToolInvocation>,
 }
 
-/// A decision with everything that led to it.
+/// A decision with its executed tool calls and the steps of the turn.
 #[derive(Debug, Serialize, ToSchema)]
 struct DecisionDetail {
     #[serde(flatten)]
     decision: Decision,
-    /// In the order they ended.
+    /// The calls, in the order in which they ended.
     tool_invocations: Vec<ToolInvocation>,
-    /// Where the time went, in the order the steps began: `kind` (`queue`, `load`, `model`, `tool`,
-    /// `wait`, `engine`), `name`, `started_at`, `offset_ms`, `ms` (`null`: it goes on), and where
-    /// there is one `attempt`, `usage`, `finish_reason`, `cost_usd`, `request`, `response`,
-    /// `error`.
+    /// The steps, in the order in which they started: `kind` (`queue`, `load`, `model`, `tool`,
+    /// `wait`, `engine`), `name`, `started_at`, `offset_ms`, `ms` (`null`: not ended), and where it
+    /// applies `attempt`, `usage`, `finish_reason`, `cost_usd`, `request`, `response`, `error`.
     #[schema(value_type = Vec<Object>)]
     steps: Vec<Step>,
 }
@@ -189,15 +199,15 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(list))
         .routes(routes!(export))
-        .routes(routes!(one))
+        .routes(routes!(get_decision))
 }
 
 impl Decision {
-    fn of(record: DecisionRecord, now: Timestamp) -> Self {
-        let so_far = || now.as_millisecond() - record.started_at.as_millisecond();
-        let total = record
-            .total_ms
-            .unwrap_or_else(|| u64::try_from(so_far()).unwrap_or(0));
+    fn from_record(record: DecisionRecord, now: Timestamp) -> Self {
+        let (usage, timing_ms) = (
+            Usage::from_record(&record),
+            Timing::from_record(&record, now),
+        );
         Self {
             id: record.id,
             thread_id: record.conversation.to_string(),
@@ -215,29 +225,18 @@ impl Decision {
             content: record.content,
             model_calls: record.model_calls,
             iterations: record.iterations,
-            usage: Usage {
-                model: record.model.to_string(),
-                input_tokens: record.usage.input_tokens,
-                output_tokens: record.usage.output_tokens,
-                cached_tokens: record.usage.cached_tokens,
-                thinking_tokens: record.usage.thinking_tokens,
-                cost_usd: record.cost.map(adjutant_core::Cost::usd),
-            },
-            timing_ms: Timing {
-                llm: record.model_ms,
-                tools: record.tool_ms,
-                total,
-            },
+            usage,
+            timing_ms,
             error_code: record.error_code,
             raw_response: record.raw_response,
             notices: record.notices,
-            feedback: record.feedback.map(Opinion::of),
+            feedback: record.feedback.map(AnswerRating::from_feedback),
         }
     }
 }
 
 impl ToolInvocation {
-    fn of(record: ToolInvocationRecord) -> Self {
+    fn from_record(record: ToolInvocationRecord) -> Self {
         Self {
             id: record.id.into(),
             tool: record.tool,
@@ -250,55 +249,49 @@ impl ToolInvocation {
     }
 }
 
-/// The longest name of an agent that is asked for, in Unicode characters.
+/// Longest agent name in a query, in Unicode characters.
 const AGENT_CHARS_MAX: usize = 200;
 
-/// Reads the name of an agent.
-fn agent(name: String) -> Result<AgentName, Problem> {
+/// Parses the query parameter `agent`.
+fn parse_agent(name: String) -> Result<AgentName, Problem> {
     at_most("agent", &name, AGENT_CHARS_MAX)?;
     AgentName::new(name).map_err(|error| Problem::invalid(error.to_string()))
 }
 
-/// What was decided for whoever asks, newest first.
+/// Lists the caller's decisions, newest first.
 ///
-/// They come page by page: `next_cursor` of an answer is the `cursor` of the next request.
+/// `next_cursor` of a page is the `cursor` of the next request.
 #[utoipa::path(get, path = "/v1/decisions", operation_id = "list_decisions", tag = "decisions", params(ListQuery), responses(
-    (status = 200, description = "A page of the list.", body = DecisionList),
+    (status = 200, description = "A page of decisions.", body = DecisionList),
 ))]
 async fn list(
     State(app): State<Shared>,
     User(user): User,
-    query: Result<Query<ListQuery>, QueryRejection>,
+    QueryParams(query): QueryParams<ListQuery>,
 ) -> Result<Json<DecisionList>, Problem> {
-    let Query(query) = query?;
     let limit = query.limit.unwrap_or_default();
     let filter = DecisionFilter {
-        agent: query.agent.map(agent).transpose()?,
-        outcome: query.outcome.as_deref().map(outcome).transpose()?,
+        agent: query.agent.map(parse_agent).transpose()?,
+        outcome: query.outcome.as_deref().map(parse_outcome).transpose()?,
         conversation: query
             .thread_id
             .as_deref()
-            .map(conversation_of)
+            .map(parse_thread_id)
             .transpose()?,
         feedback: query.feedback,
         tool: query.tool,
         since: query.since,
         until: query.until,
-        after: cursor(query.cursor.as_deref())?,
-        // One more tells whether there is another page.
+        after: parse_cursor(query.cursor.as_deref())?,
+        // One more shows if there is another page.
         limit: Some(limit.get() + 1),
     };
-    let found = app
-        .agent
-        .logs()
-        .decisions(&user, &filter)
-        .await
-        .map_err(|error| Problem::store(&error))?;
-    let (found, next_cursor) = split(found, limit, DecisionRecord::cursor);
+    let found = app.agent.logs().decisions(&user, &filter).await?;
+    let (found, next_cursor) = split_page(found, limit, DecisionRecord::cursor);
     let now = app.agent.now();
     let decisions = found
         .into_iter()
-        .map(|record| Decision::of(record, now))
+        .map(|record| Decision::from_record(record, now))
         .collect();
     Ok(Json(DecisionList {
         decisions,
@@ -306,72 +299,61 @@ async fn list(
     }))
 }
 
-/// One decision, the calls that were executed for it, and where the time went.
+/// Returns a decision with its tool calls and the steps of the turn.
 ///
-/// The id is that of the turn, which every answer of a turn has as `run_id`.
+/// Its id is that of the turn, which the turn's response has as `run_id`.
 #[utoipa::path(get, path = "/v1/decisions/{id}", operation_id = "get_decision", tag = "decisions",
-    params(("id" = String, Path, description = "The decision's id: that of its turn.")),
+    params(("id" = String, Path, description = "Id of the turn.")),
     responses((status = 200, description = "The decision.", body = DecisionDetail)))]
-async fn one(
+async fn get_decision(
     State(app): State<Shared>,
     User(user): User,
-    id: Result<Path<String>, PathRejection>,
+    PathParam(id): PathParam,
 ) -> Result<Json<DecisionDetail>, Problem> {
-    let Path(id) = id?;
     let unknown = || Problem::unknown("decision");
     let id: TurnId = id.parse().map_err(|_| unknown())?;
-    let failed = |error: StoreError| Problem::store(&error);
     let logs = app.agent.logs();
-    let record = logs
-        .decision(&user, id)
-        .await
-        .map_err(failed)?
-        .ok_or_else(unknown)?;
-    let calls = logs.tool_invocations(&user, id).await.map_err(failed)?;
+    let record = logs.decision(&user, id).await?.ok_or_else(unknown)?;
+    let calls = logs.tool_invocations(&user, id).await?;
     let journal = &**app.agent.journal();
-    let steps = read_trace(journal, &record.key(), id, logs.content())
-        .await
-        .map_err(failed)?;
+    let steps = read_trace(journal, &record.key(), id, logs.content()).await?;
     Ok(Json(DecisionDetail {
-        decision: Decision::of(record, app.agent.now()),
-        tool_invocations: calls.into_iter().map(ToolInvocation::of).collect(),
+        decision: Decision::from_record(record, app.agent.now()),
+        tool_invocations: calls.into_iter().map(ToolInvocation::from_record).collect(),
         steps,
     }))
 }
 
-/// All decisions with their calls, newest first, one JSON object a line.
+/// Exports the caller's decisions with their tool calls, newest first, one JSON object per line.
 ///
-/// They are sent as they are read; if that fails, the answer breaks off in a way that a client
+/// They are sent as they are read. If reading fails, the transfer is aborted, so that the client
 /// notices.
 #[utoipa::path(get, path = "/v1/decisions/export", operation_id = "export_decisions", tag = "decisions", params(ExportQuery), responses(
-    (status = 200, description = "One decision a line.", body = DecisionWithCalls, content_type = "application/x-ndjson"),
+    (status = 200, description = "One decision per line.", body = DecisionWithCalls, content_type = "application/x-ndjson"),
 ))]
 async fn export(
     State(app): State<Shared>,
     User(user): User,
-    query: Result<Query<ExportQuery>, QueryRejection>,
+    QueryParams(query): QueryParams<ExportQuery>,
 ) -> Result<Response, Problem> {
-    let Query(query) = query?;
     let filter = DecisionFilter {
-        agent: query.agent.map(agent).transpose()?,
-        outcome: query.outcome.as_deref().map(outcome).transpose()?,
+        agent: query.agent.map(parse_agent).transpose()?,
+        outcome: query.outcome.as_deref().map(parse_outcome).transpose()?,
         conversation: query
             .thread_id
             .as_deref()
-            .map(conversation_of)
+            .map(parse_thread_id)
             .transpose()?,
         feedback: query.feedback,
         tool: query.tool,
         since: query.since,
         until: query.until,
         after: None,
-        limit: Some(EXPORTED_AT_ONCE),
+        limit: Some(EXPORT_PAGE),
     };
-    // The first page is read before anything is sent, so that a store that is gone is told as every
-    // problem is.
-    let first = page(&app, &user, &filter)
-        .await
-        .map_err(|error| Problem::store(&error))?;
+    // The first page is read before the response starts, so that a failing store is reported as a
+    // problem.
+    let first = page(&app, &user, &filter).await?;
     let pages = stream::try_unfold(
         (app, user, filter, Some(first)),
         |(app, user, mut filter, read)| async move {
@@ -386,6 +368,7 @@ async fn export(
             Ok(Some((lines.text, (app, user, filter, None))))
         },
     );
+    // An error aborts the transfer, because the status has been sent already.
     let mut response = Body::from_stream(pages.map_err(std::io::Error::other)).into_response();
     let headers = response.headers_mut();
     headers.insert(
@@ -399,7 +382,7 @@ async fn export(
     Ok(response)
 }
 
-/// Lines of an export, and where they end. Without an end there were none.
+/// Lines of an export, and the cursor after the last one; `None` if there are no lines.
 struct Lines {
     text: String,
     after: Option<adjutant_core::port::Cursor>,
@@ -415,19 +398,18 @@ async fn page(app: &Shared, user: &UserId, filter: &DecisionFilter) -> Result<Li
     for record in records {
         let calls = logs.tool_invocations(user, record.id).await?;
         let line = DecisionWithCalls {
-            decision: Decision::of(record, app.agent.now()),
-            tool_invocations: calls.into_iter().map(ToolInvocation::of).collect(),
+            decision: Decision::from_record(record, app.agent.now()),
+            tool_invocations: calls.into_iter().map(ToolInvocation::from_record).collect(),
         };
-        let unusable = |error: serde_json::Error| StoreError::Unusable {
-            message: error.to_string(),
-        };
+        let unusable = |error: serde_json::Error| StoreError::unusable(error.to_string());
         lines.text += &serde_json::to_string(&line).map_err(unusable)?;
         lines.text.push('\n');
     }
     Ok(lines)
 }
 
-pub(crate) fn outcome(word: &str) -> Result<OutcomeCategory, Problem> {
+/// Parses an outcome; an error suggests the most similar one.
+pub(crate) fn parse_outcome(word: &str) -> Result<OutcomeCategory, Problem> {
     word.parse().map_err(|_| {
         let known = OutcomeCategory::ALL.iter().map(|outcome| outcome.as_str());
         match nearest(word, known) {

@@ -1,5 +1,5 @@
-//! Which hosts and pages may ask: against pages of other origins, and names that were rebound to
-//! this machine.
+//! Host and origin checks. They protect a service on a local network against DNS rebinding, and
+//! against pages of other origins (cross-site request forgery).
 
 use std::net::IpAddr;
 
@@ -13,23 +13,23 @@ use crate::origins::{Origin, is_allowed};
 use crate::problem::Problem;
 use crate::state::Shared;
 
-/// Characters that a host's name may have.
+/// Longest host name shown in an error, in characters.
 const NAME_MAX: usize = 253;
 
-/// Refuses what does not come from a host we are, or from a page that is not ours.
+/// Middleware that refuses requests to an unknown host, and those from pages of other origins.
 pub(crate) async fn check(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
-    let known = Known {
+    let trusted = Trusted {
         hosts: &app.hosts,
         origins: &app.origins,
     };
-    let asked = allowed(
-        known,
+    let checked = check_headers(
+        trusted,
         request.method(),
         request.uri().path(),
         request.headers(),
     )
     .and_then(|page| same_host(request.uri(), request.headers()).map(|()| page));
-    match asked {
+    match checked {
         Ok(page) => {
             request.extensions_mut().insert(page);
             next.run(request).await
@@ -38,8 +38,8 @@ pub(crate) async fn check(State(app): State<Shared>, mut request: Request, next:
     }
 }
 
-/// Refuses a request that names one host in its first line and another in its header: whoever
-/// stands in front of us may have looked at the other one.
+/// Refuses a request whose target names another host than its header `Host`: a proxy in front of
+/// the service may have checked the other one.
 fn same_host(target: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     let Some(authority) = target.authority() else {
         return Ok(());
@@ -53,55 +53,56 @@ fn same_host(target: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     ))
 }
 
-/// The names and origins that the service knows.
+/// The host names and origins that the service accepts.
 #[derive(Clone, Copy)]
-struct Known<'a> {
+struct Trusted<'a> {
     hosts: &'a [String],
     origins: &'a [Origin],
 }
 
-/// The page that asks.
+/// The kind of page that sent a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Page {
-    /// One of ours, or no page at all.
+    /// A page of the service itself, or a program that is no browser.
     Own,
-    /// One of another origin. What its browser adds by itself, such as a cookie, says nothing of
-    /// who asks.
+    /// A page of another origin. Its browser sends cookies by itself, so a cookie does not
+    /// authenticate the user's intent.
     Other,
 }
 
-fn allowed(
-    known: Known<'_>,
+fn check_headers(
+    trusted: Trusted<'_>,
     method: &Method,
     path: &str,
     headers: &HeaderMap,
 ) -> Result<Page, Problem> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    // A proxy in front may have looked at either of them.
     if headers.get_all(HOST).iter().nth(1).is_some() {
         return Err(Problem::malformed(
             "the request has more than one header Host",
         ));
     }
     let host = text(HOST).ok_or_else(|| Problem::forbidden("the request names no host"))?;
-    if !is_ours(known.hosts, host) {
+    if !is_own_host(trusted.hosts, host) {
         return Err(unknown_host(name_of(host)));
     }
-    // One that cannot be read is none of ours.
+    // An `Origin` that is not text cannot be an accepted one; `null` never is.
     let origin = headers
         .contains_key(ORIGIN)
         .then(|| text(ORIGIN).unwrap_or("null"));
-    let other = origin.filter(|origin| !is_own_page(known.hosts, host, origin));
+    let other = origin.filter(|origin| !is_own_page(trusted.hosts, host, origin));
     let page = if other.is_some() {
         Page::Other
     } else {
         Page::Own
     };
-    let shared = other.is_some_and(|origin| is_allowed(known.origins, origin, path));
-    // MCP asks for the check of every request.
+    let shared = other.is_some_and(|origin| is_allowed(trusted.origins, origin, path));
+    // The MCP specification demands that the origin of every request is checked, also of a GET.
     if (method.is_safe() && path != "/mcp") || shared {
         return Ok(page);
     }
-    // What browsers say of a request by themselves; older ones do not, and programs do not.
+    // Sent by browsers; older ones and other programs do not send it.
     let from_elsewhere = headers
         .get("sec-fetch-site")
         .is_some_and(|site| site.as_bytes() == b"cross-site" || site.as_bytes() == b"same-site");
@@ -125,14 +126,14 @@ fn unknown_host(name: &str) -> Problem {
     ))
 }
 
-/// Puts a client's text in quotes, no more of it than a name may have.
+/// Quotes a client's text for an error message, bounded to the length of a host name.
 fn shown(name: &str) -> String {
     let short = name.chars().take(NAME_MAX).collect::<String>();
     format!("{short:?}")
 }
 
-/// A page that was loaded by the name that is asked by now; or, behind a proxy that asks by
-/// another, by one of our own.
+/// Returns true if the page was loaded from the requested host, or, behind a proxy that uses
+/// another host name, from one of the service's names.
 fn is_own_page(hosts: &[String], host: &str, origin: &str) -> bool {
     let Some((_, origin)) = origin.split_once("://") else {
         return false;
@@ -143,7 +144,7 @@ fn is_own_page(hosts: &[String], host: &str, origin: &str) -> bool {
             .any(|known| known.eq_ignore_ascii_case(name_of(origin)))
 }
 
-/// Without the port.
+/// Returns the host without its port.
 fn name_of(host: &str) -> &str {
     match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, _)) => address,
@@ -151,8 +152,9 @@ fn name_of(host: &str) -> &str {
     }
 }
 
-/// An address of numbers cannot be rebound; names have to be known.
-fn is_ours(hosts: &[String], host: &str) -> bool {
+/// Returns true if the service answers to this host. IP addresses are safe from DNS rebinding;
+/// names have to be configured.
+fn is_own_host(hosts: &[String], host: &str) -> bool {
     let name = name_of(host);
     name.eq_ignore_ascii_case("localhost")
         || name.parse::<IpAddr>().is_ok()
@@ -169,11 +171,11 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(ORIGIN, origin.parse().unwrap());
         }
-        let known = Known {
+        let trusted = Trusted {
             hosts: &["tasks.example".to_owned()],
             origins: &["http://localhost:5173".parse().unwrap()],
         };
-        allowed(known, &method, "/v1/chat", &headers).is_ok()
+        check_headers(trusted, &method, "/v1/chat", &headers).is_ok()
     }
 
     #[test]
@@ -216,8 +218,8 @@ mod tests {
         }
         headers.append(HOST, "localhost:8080".parse().unwrap());
         assert!(
-            allowed(
-                Known {
+            check_headers(
+                Trusted {
                     hosts: &[],
                     origins: &[]
                 },
@@ -257,7 +259,7 @@ mod tests {
             "localhost:8080",
             Some("https://evil.example")
         ));
-        // A proxy may ask by another name than people do.
+        // A proxy may use another host name than its users.
         assert!(check(
             Method::POST,
             "127.0.0.1:8080",

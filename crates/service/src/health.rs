@@ -1,4 +1,4 @@
-//! Whether the process lives, and whether it can work.
+//! Liveness and readiness probes.
 
 use std::time::Duration;
 
@@ -16,28 +16,28 @@ use uuid::Uuid;
 use crate::auth::{Auth, Oidc};
 use crate::state::Shared;
 
-/// Time that the store has to answer, before the service says that it is not ready. A request waits
-/// longer; a prober wants to know.
+/// Time limit of the store for the readiness probe. Shorter than that of a request: a load balancer
+/// needs to know soon.
 const STORE_ANSWERS: Duration = Duration::from_secs(2);
 
-/// That it lives.
+/// State of the process.
 #[derive(Serialize, ToSchema)]
 struct Health {
-    /// `ok`.
+    /// Always `ok`.
     status: &'static str,
 }
 
-/// Whether it can take a request.
+/// Readiness of the service for requests.
 #[derive(Serialize, ToSchema)]
 struct Readiness {
     /// `ready`, `not ready` or `stopping`.
     status: &'static str,
-    /// Why not. The model is not asked: that costs money, and what is wrong with it stands in the
-    /// answers.
+    /// Reasons for which it is not ready. The model is not asked, because that costs money; its
+    /// failures are in the answers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     reasons: Vec<&'static str>,
-    /// Things that it can do without, and lacks at the moment.
+    /// Impairments that requests can be served with.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     notes: Vec<&'static str>,
@@ -49,36 +49,35 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(readyz))
 }
 
-/// Says that the process lives.
+/// Answers that the process is alive.
 ///
-/// It looks at nothing else, so whoever restarts a process that does not answer asks here. No token
-/// is needed.
+/// Checks nothing else, so it suits as a liveness probe that restarts the process. Needs no token.
 #[utoipa::path(get, path = "/healthz", operation_id = "get_liveness", tag = "operations", security(()), responses(
-    (status = 200, description = "It lives.", body = Health),
+    (status = 200, description = "The process is alive.", body = Health),
 ))]
 async fn healthz() -> Json<Health> {
     Json(Health { status: "ok" })
 }
 
-/// Says whether it can take a request; if not, why.
+/// Checks if the service can take requests.
 ///
-/// It asks the database, and tells a load balancer with 503 to send nothing more: while the service
-/// stops, cannot reach its data, or has no space to store anything. No token is needed.
+/// Asks the database. Answers 503, so that load balancers send no more requests, while the service
+/// stops, cannot reach its data, or has no space to store anything. Needs no token.
 #[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", tag = "operations", security(()), responses(
-    (status = 200, description = "It can take a request.", body = Readiness),
-    (status = 503, description = "It cannot, and says why.", body = Readiness),
+    (status = 200, description = "The service is ready.", body = Readiness),
+    (status = 503, description = "The service is not ready, with the reasons.", body = Readiness),
 ))]
 async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Readiness>) {
     if app.draining.is_cancelled() {
-        return not("stopping", vec!["it is about to end: send nothing new"]);
+        return not_ready("stopping", vec!["it is about to end: send nothing new"]);
     }
-    // Where the store is and what exactly is wrong with it is in the log, not for everybody.
+    // The reasons are public, so the error itself, which may name paths and hosts, is only logged.
     let mut reasons = Vec::new();
-    // Nobody's conversation: whether the store answers is the question.
-    let nobody = app
+    // A conversation that does not exist: reading it shows if the store answers.
+    let missing = app
         .agent
-        .key_of(UserId::local(), ConversationId(Uuid::nil()));
-    let asked = tokio::time::timeout(STORE_ANSWERS, app.agent.context(&nobody)).await;
+        .key_for(UserId::local(), ConversationId(Uuid::nil()));
+    let asked = tokio::time::timeout(STORE_ANSWERS, app.agent.context(&missing)).await;
     let failure = match &asked {
         Ok(Ok(_)) => None,
         Ok(Err(error)) => Some(error.to_string()),
@@ -90,7 +89,7 @@ async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Readiness>) {
     if let Some(error) = failure {
         let reason = "the store does not answer";
         reasons.push(reason);
-        if app.limits.may_tell(reason) {
+        if app.limits.may_warn(reason) {
             warn!(error, "not ready: {reason}");
         }
     }
@@ -103,14 +102,15 @@ async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Readiness>) {
         reasons.push("the issuer's keys cannot be had");
     }
     reasons.extend(app.readiness.get().and_then(|readiness| readiness()));
+    // Notes are for a service that works; one that does not has its reasons.
     if reasons.is_empty() {
-        let left_alone = app.agent.is_dispatch_left_alone().unwrap_or_default();
+        let left_alone = app.agent.is_dispatch_suspended().unwrap_or_default();
         let mut notes = Vec::new();
         if left_alone {
             notes.push("turns are not dispatched for now: this process does the work itself");
         }
         if let Auth::Oidc(oidc) = &app.auth {
-            look_at_provider(&app, oidc);
+            refresh_provider(&app, oidc);
             if !oidc.is_usable() {
                 notes.push(
                     "nobody can sign in: the provider does not answer as it should; who is signed in goes on",
@@ -126,24 +126,24 @@ async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Readiness>) {
             }),
         );
     }
-    not("not ready", reasons)
+    not_ready("not ready", reasons)
 }
 
-/// Asks the provider at which people sign in about itself, if that is due. Nobody waits for it: the
-/// next look knows.
-fn look_at_provider(app: &Shared, oidc: &Oidc) {
+/// Fetches the OpenID Connect provider's document in the background, if that is due. The next probe
+/// sees the result.
+fn refresh_provider(app: &Shared, oidc: &Oidc) {
     if oidc.is_due() {
         let app = app.clone();
         app.turns.clone().spawn(async move {
             if let Auth::Oidc(oidc) = &app.auth {
-                // What is wrong with it is the note.
+                // A failure is visible as `is_usable`.
                 let _ = oidc.load().await;
             }
         });
     }
 }
 
-fn not(status: &'static str, reasons: Vec<&'static str>) -> (StatusCode, Json<Readiness>) {
+fn not_ready(status: &'static str, reasons: Vec<&'static str>) -> (StatusCode, Json<Readiness>) {
     (
         StatusCode::SERVICE_UNAVAILABLE,
         Json(Readiness {

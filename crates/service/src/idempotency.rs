@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: what a client calls its request, so that sending it again does nothing twice.
+//! The `Idempotency-Key` header, by which a repeated request is recognised.
 
 use adjutant_core::InputId;
 use axum::http::HeaderMap;
@@ -6,23 +6,24 @@ use axum::http::HeaderMap;
 use crate::problem::Problem;
 
 const HEADER: &str = "idempotency-key";
-/// A client's own name for a request may be this long, in characters.
+/// Longest accepted key, in characters.
 const CHARS_MAX: usize = 200;
 
-/// Returns what the client calls its request. `None`: it gives it no name.
+/// Returns the request's idempotency key, if it has one.
 ///
 /// # Errors
-/// A problem that says so, if the name is empty, too long or not ASCII.
-pub(crate) fn request_name(headers: &HeaderMap) -> Result<Option<InputId>, Problem> {
+/// A problem 422 if the key is empty, too long or not printable ASCII.
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<InputId>, Problem> {
     let Some(value) = headers.get(HEADER) else {
         return Ok(None);
     };
-    let name = value
+    // `to_str` accepts tabs, which the documented pattern does not.
+    let key = value
         .to_str()
         .ok()
         .map(str::trim)
-        .filter(|name| name.len() <= CHARS_MAX && !name.contains('\t'));
-    match name.and_then(|name| InputId::new(name).ok()) {
+        .filter(|key| key.len() <= CHARS_MAX && !key.contains('\t'));
+    match key.and_then(|key| InputId::new(key).ok()) {
         Some(id) => Ok(Some(id)),
         None => Err(Problem::invalid(format!(
             "Idempotency-Key holds 1 to {CHARS_MAX} ASCII characters"

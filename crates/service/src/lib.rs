@@ -1,79 +1,111 @@
-//! The agent over HTTP.
+//! HTTP service of an agent: chat, runs as event streams, AG-UI, OpenAI-compatible APIs, MCP and a
+//! web page.
 //!
-//! Who asks is who a token or a proxy says, never who the body or the model says. Every error is a
-//! problem document (RFC 9457). What a turn does is the runtime's business: here it is translated
-//! and guarded.
+//! The main types are [`Service`], which listens and serves until it is stopped, and
+//! [`ServiceConfig`], its settings. The user of a request comes from its token or from a trusted
+//! proxy, never from its body or from a model. Every error is a problem document (RFC 9457), except
+//! where a client of another API expects that API's format. Running turns is the task of
+//! `adjutant-runtime`; this crate authenticates, admits, translates and streams.
+//!
+//! # Examples
+//!
+//! ```
+//! use adjutant_core::CancellationToken;
+//! use adjutant_providers::scripted::ScriptedModel;
+//! use adjutant_runtime::Agent;
+//! use adjutant_service::{Auth, Service, ServiceConfig};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let agent = Agent::builder("assistant")
+//!     .instruction("Answer in one sentence.")
+//!     .model(ScriptedModel::demo()?)
+//!     .build()?;
+//!
+//! let config = ServiceConfig::new("127.0.0.1:0".parse()?, Auth::None);
+//! let service = Service::bind(agent, config).await?;
+//! println!("listening on http://{}", service.address());
+//!
+//! // `stop` would be cancelled by a signal handler.
+//! let stop = CancellationToken::new();
+//! stop.cancel();
+//! service.run(stop).await?;
+//! # Ok(())
+//! # }
+//! # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+//! ```
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-mod access; // what opens the service for a user, seen and revoked by themselves
-mod admin; // how it is, for whoever runs it
-mod administration; // what they look at
-mod agui; // AG-UI: what a turn is on its wire
-mod auth; // who can say who asks
-mod branches; // other ways to go on in a conversation
-mod chat; // a message in, a turn's response out
-mod decisions; // what was decided, and why
-mod door; // who is let in, and for how long
-pub mod export; // a conversation in a file
-mod feedback; // what people think of answers
-mod figures; // the figures, for whoever asks for them
-mod guard; // which hosts and pages may ask
-mod health; // whether it lives, and whether it can work
-mod idempotency; // what a client calls its request
-mod length; // of texts that clients send
-mod limits; // what one user may ask for
-mod live; // the runs of this process
-mod mcp; // the tools for MCP clients
-mod mcp_sessions; // which of them have a session
-mod mcp_turns; // turns that they ask for
-mod me; // who asks, and whom
+mod access; // routes to list, create and revoke tokens and sessions
+mod admin; // routes for operators: overview, users, turns
+mod administration; // data sources of the operator routes
+mod admission; // connection limits, rate limits, concurrent turns
+mod agui; // the AG-UI protocol: input, events, messages
+mod auth; // authentication: tokens, JWT, OpenID Connect, trusted proxies
+mod branches; // editing a message: branches of a conversation
+mod chat; // POST /v1/chat: a message in, a response out
+mod decisions; // the decision log: list and export
+pub mod export; // a conversation as Markdown or JSON
+mod extract; // extractors for bodies, queries and path parameters
+mod feedback; // ratings of answers
+mod guard; // host and origin checks (DNS rebinding, CSRF)
+mod health; // liveness and readiness probes
+mod idempotency; // the Idempotency-Key header
+mod json_object; // JSON bodies that must be objects
+mod limit_setting; // settings that change the limits of a turn
+mod live; // runs in progress in this process, and their events
+mod mcp; // the MCP server's route
+mod mcp_sessions; // sessions of MCP clients
+mod mcp_turns; // turns requested by MCP clients
+mod me; // the caller, the agent and its capabilities
 #[cfg(feature = "memory")]
-mod memory; // what is remembered of the vault's owner
-mod metrics; // figures for whoever runs it
-mod named; // errors that say which request they are of
+mod memory; // facts and notes of a user
+mod metrics; // Prometheus metrics
+mod metrics_route; // GET /metrics
 #[cfg(feature = "memory")]
-mod notes; // where notes that answers link to are opened
-mod object; // bodies that are objects
-mod observe; // what is known of every request
-mod openai; // the agent for clients of OpenAI's API
-mod openapi; // the description, and a page to read it
-mod origins; // pages of other origins that may ask
-mod page; // the web page
-mod paging; // lists that are read page by page
-mod pending; // everything that waits for an answer
-mod problem; // errors as people and programs read them
-mod process; // figures of the process
-mod remote; // runs told to other processes, and by them
-mod request_id; // what a request is called by
-mod router; // every address
-mod runs; // runs that go on whether anybody listens or not
+mod notes; // links to notes
+mod observe; // request id, trace, metrics and log line of every request
+mod openai; // Chat Completions and Responses APIs
+mod openapi; // the OpenAPI document and its page
+mod origins; // CORS: origins whose pages may call the service
+mod page; // the web page's files
+mod paging; // page size and cursors of lists
+mod pending; // calls that wait for confirmation or for a result
+mod problem; // errors as problem documents (RFC 9457)
+mod problem_response; // the error format of the API that was called
+mod process; // metrics of the process
+mod remote; // event streams of runs in other processes
+mod request_id; // the X-Request-Id header
+mod router; // all routes and middleware
+mod runs; // POST /v1/runs: turns as event streams
 #[cfg(feature = "memory")]
-mod search; // what was said, by what is meant
-mod serve; // from a socket to an orderly end
-mod session; // the browser's cookie
-mod sign_in; // at a provider, and back again
-mod slow_body; // what comes slowly
-mod state; // what every handler sees
-mod tasks; // the tasks beside a conversation
-mod threads; // conversations, and what was said in them
-mod titles; // what a conversation is called, in the model's words
-mod token; // secrets that stand for a user
-mod tools; // a tool in a person's own hand
-mod trace; // the trace that a request belongs to
-mod usage; // what a user may still ask for
-mod used; // when tokens were used
-mod user; // who a request is from
-mod watched; // streams end once whoever asked may not ask any more
-mod wire; // what a turn came to, in the words of the wire
+mod search; // search in past conversations
+mod serve; // binding, serving, recovery and shutdown
+mod session; // browser sessions and their cookie
+mod sign_in; // OpenID Connect login
+mod slow_body; // timeouts of request bodies
+mod state; // state shared by all handlers
+mod stream_access; // ends event streams when access is revoked
+mod tasks; // the task list
+mod text_length; // length limits of texts in requests
+mod thread_id; // ids of conversations in requests
+mod threads; // conversations and their messages
+mod titles; // generated conversation titles
+mod token; // creation of token secrets
+mod token_use; // last-used times of tokens
+mod tools; // calling a tool without a model
+mod trace; // W3C trace context
+mod usage; // what is left of a user's limits and budgets
+mod user; // extractors: caller and role
+mod wire; // response types shared by several routes
 
 pub use administration::{Administration, ServerState, Servers};
+pub use admission::{ConnectionLimits, UserLimits};
 pub use auth::{
     AccessRules, Auth, InvalidJwt, InvalidOidc, InvalidProxy, Jwt, KeysError, Oidc, OidcConfig,
     RoleRules, TrustedProxy, networks,
 };
-pub use door::ConnectionLimits;
 pub use ipnet::IpNet;
-pub use limits::UserLimits;
+pub use limit_setting::limit_setting;
 pub use metrics::{Gauge, MetricsAccess};
 pub use origins::{InvalidOrigin, Origin};
 pub use serve::{ServeError, Service, ServiceConfig};

@@ -1,4 +1,4 @@
-//! The runs that go on in this process, and what was told of those that ended a moment ago.
+//! The runs in progress in this process, and the events of those that ended recently.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -10,60 +10,57 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::agui::Event;
+use crate::agui::{Event, Fingerprints};
 
-/// How long a run that ended can be told again.
-const KEPT: Duration = Duration::from_secs(10 * 60);
-/// How many ended runs of one user are kept.
-const KEPT_PER_USER: usize = 32;
-/// How much of the ended runs of one user is kept, in bytes.
+/// Time for which an ended run can be replayed.
+const RETENTION: Duration = Duration::from_secs(10 * 60);
+/// Most ended runs of one user that are retained.
+const RUNS_PER_USER: usize = 32;
+/// Largest size of the ended runs of one user, in bytes.
 const BYTES_PER_USER: usize = 8 * 1024 * 1024;
-/// What is kept of one run, in bytes. The pieces of a longer one are left out, and are in the
-/// messages at its end.
+/// Largest size of one run, in bytes. Of a longer one, deltas are left out; their text is in the
+/// messages at the end.
 const BYTES_MAX: usize = 1024 * 1024;
 
 /// All runs of this process.
 #[derive(Debug, Default)]
 pub(crate) struct Runs {
-    known: Mutex<VecDeque<Arc<Run>>>,
+    runs: Mutex<VecDeque<Arc<Run>>>,
 }
 
-/// One run: what was told of it, for everybody who listens or comes later.
+/// One run, with its events for every subscriber, now and later.
 #[derive(Debug)]
 pub(crate) struct Run {
-    /// Whose run it is, and in which conversation.
+    /// The user and the conversation.
     pub(crate) key: ConversationKey,
-    /// The client's name for it.
+    /// Name given by the client.
     pub(crate) name: String,
-    /// Stops it.
+    /// Cancels the run.
     pub(crate) cancelled: CancellationToken,
-    /// What the client had that began it: whoever has the same can be told the same.
-    pub(crate) began_with: String,
-    /// A mark of the request that began it.
-    pub(crate) asks: String,
-    /// The turn it is of, once it is known.
+    /// Fingerprints of the client and the request that started it.
+    pub(crate) fingerprints: Fingerprints,
+    /// The turn, once it is runs.
     turn: OnceLock<TurnId>,
-    /// So that a place in another run's events, or in those of another process, is not taken for
-    /// one in these.
-    mark: String,
-    told: Mutex<Told>,
-    /// Fires with every event. Never touched while `told` is held: whoever waits may look there.
-    news: watch::Sender<()>,
-    end: OnceLock<Result<AgentResponse, RunError>>,
-    /// Fires once its end is certain, whatever becomes of this process.
+    /// Random prefix of event ids, by which an id of another run or process is recognised.
+    id_prefix: String,
+    log: Mutex<RunLog>,
+    /// Notified after each event. Never touched while `log` is locked: a subscriber may lock it.
+    changed: watch::Sender<()>,
+    result: OnceLock<Result<AgentResponse, RunError>>,
+    /// Cancelled once the input is in the journal, from which any process can continue.
     accepted: CancellationToken,
 }
 
 #[derive(Debug, Default)]
-struct Told {
+struct RunLog {
     frames: Vec<Frame>,
     bytes: usize,
-    /// Whether pieces were left out.
+    /// True if deltas were left out.
     is_cut: bool,
     ended_at: Option<Instant>,
 }
 
-/// One event, as it is sent.
+/// One event in its serialized form.
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
     pub(crate) id: String,
@@ -71,17 +68,17 @@ pub(crate) struct Frame {
 }
 
 impl Runs {
-    /// Takes a new run in, unless its owner has one of that name in that conversation: then it is
-    /// that one, and `false`.
-    pub(crate) fn begin(
+    /// Starts a run. If the user has a run of that name in that conversation, returns it and
+    /// `false`.
+    pub(crate) fn start(
         &self,
         key: ConversationKey,
         name: String,
-        (began_with, asks): (String, String),
+        fingerprints: Fingerprints,
     ) -> (Arc<Run>, bool) {
-        let mut known = self.known();
-        forget(&mut known, &key.user);
-        if let Some(run) = known
+        let mut runs = self.runs();
+        evict(&mut runs, &key.user);
+        if let Some(run) = runs
             .iter()
             .rev()
             .find(|run| run.key == key && run.name == name)
@@ -89,169 +86,169 @@ impl Runs {
             return (run.clone(), false);
         }
         let run = Arc::new(Run {
-            began_with,
-            asks,
+            fingerprints,
             ..Run::new(key, name)
         });
-        known.push_back(run.clone());
+        runs.push_back(run.clone());
         (run, true)
     }
 
-    /// Forgets a run.
+    /// Removes a run.
     pub(crate) fn remove(&self, run: &Arc<Run>) {
-        self.known().retain(|known| !Arc::ptr_eq(known, run));
+        self.runs().retain(|runs| !Arc::ptr_eq(runs, run));
     }
 
-    /// The user's run of that name in that conversation.
-    pub(crate) fn named(&self, key: &ConversationKey, name: &str) -> Option<Arc<Run>> {
-        let mut known = self.known();
-        forget(&mut known, &key.user);
-        known
-            .iter()
+    /// Returns the run with this name in the conversation.
+    pub(crate) fn find_by_name(&self, key: &ConversationKey, name: &str) -> Option<Arc<Run>> {
+        let mut runs = self.runs();
+        evict(&mut runs, &key.user);
+        runs.iter()
             .rev()
             .find(|run| run.key == *key && run.name == name)
             .cloned()
     }
 
-    /// The user's last run that the client calls so, or whose turn is called so.
+    /// Returns the user's last run with this name or turn id.
     pub(crate) fn find(&self, user: &UserId, id: &str) -> Option<Arc<Run>> {
-        let mut known = self.known();
-        forget(&mut known, user);
+        let mut runs = self.runs();
+        evict(&mut runs, user);
         let turn: Option<TurnId> = id.parse().ok();
         let is_it = |run: &&Arc<Run>| {
             run.key.user == *user && (run.name == id || turn.is_some() && run.turn() == turn)
         };
-        known.iter().rev().find(is_it).cloned()
+        runs.iter().rev().find(is_it).cloned()
     }
 
-    /// Returns the last run of a conversation that is called so, by its client or by its turn. One
-    /// that waits is none by the name of its turn: that may have gone on elsewhere since.
-    pub(crate) fn of_conversation(&self, key: &ConversationKey, id: &str) -> Option<Arc<Run>> {
-        let known = self.known();
+    /// Returns the last run of a conversation with this name or turn id. A waiting run is not found
+    /// by its turn id, because the turn may have been continued by another process.
+    pub(crate) fn find_in_conversation(&self, key: &ConversationKey, id: &str) -> Option<Arc<Run>> {
+        let runs = self.runs();
         let turn: Option<TurnId> = id.parse().ok();
         let is_it = |run: &&Arc<Run>| {
             run.key == *key
-                && (run.name == id || turn.is_some() && run.turn() == turn && !run.waits())
+                && (run.name == id || turn.is_some() && run.turn() == turn && !run.is_waiting())
         };
-        known.iter().rev().find(is_it).cloned()
+        runs.iter().rev().find(is_it).cloned()
     }
 
-    /// Drops what ended too long ago, whoever's it was.
-    pub(crate) fn forget_old(&self) {
-        let now = Instant::now();
-        self.known().retain(|run| {
-            run.ended_at()
-                .is_none_or(|at| now.duration_since(at) < KEPT)
-        });
+    /// Removes expired runs of all users.
+    pub(crate) fn evict_expired(&self) {
+        retain_recent(&mut self.runs());
     }
 
-    fn known(&self) -> MutexGuard<'_, VecDeque<Arc<Run>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn runs(&self) -> MutexGuard<'_, VecDeque<Arc<Run>>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Drops what ended too long ago, and of one user what is too much.
-fn forget(known: &mut VecDeque<Arc<Run>>, user: &UserId) {
+fn retain_recent(runs: &mut VecDeque<Arc<Run>>) {
     let now = Instant::now();
-    known.retain(|run| {
+    runs.retain(|run| {
         run.ended_at()
-            .is_none_or(|at| now.duration_since(at) < KEPT)
+            .is_none_or(|at| now.duration_since(at) < RETENTION)
     });
-    let (mut runs, mut bytes) = (0, 0);
-    // The last ones stay.
-    for at in (0..known.len()).rev() {
-        let Some(run) = known
+}
+
+/// Removes expired runs, and the oldest of a user who has too many.
+fn evict(runs: &mut VecDeque<Arc<Run>>, user: &UserId) {
+    retain_recent(runs);
+    let (mut count, mut bytes) = (0, 0);
+    // From the newest to the oldest, so that the newest are retained.
+    for at in (0..runs.len()).rev() {
+        let Some(run) = runs
             .get(at)
             .filter(|run| run.key.user == *user && run.has_ended())
         else {
             continue;
         };
-        runs += 1;
-        bytes += run.told().bytes;
-        if runs > KEPT_PER_USER || bytes > BYTES_PER_USER {
-            known.remove(at);
+        count += 1;
+        bytes += run.log().bytes;
+        if count > RUNS_PER_USER || bytes > BYTES_PER_USER {
+            runs.remove(at);
         }
     }
 }
 
 impl Run {
-    /// One that nobody finds.
+    /// Creates a run that is not in the registry.
     pub(crate) fn new(key: ConversationKey, name: String) -> Self {
-        // The tail of a version 7 UUID is random.
-        let mark = Uuid::now_v7().simple().to_string().split_off(24);
+        // The last digits of a version 7 UUID are random.
+        let id_prefix = Uuid::now_v7().simple().to_string().split_off(24);
         Self {
             key,
             name,
             cancelled: CancellationToken::new(),
-            began_with: String::new(),
-            asks: String::new(),
+            fingerprints: Fingerprints::default(),
             turn: OnceLock::new(),
-            mark,
-            told: Mutex::default(),
-            news: watch::Sender::new(()),
-            end: OnceLock::new(),
+            id_prefix,
+            log: Mutex::default(),
+            changed: watch::Sender::new(()),
+            result: OnceLock::new(),
             accepted: CancellationToken::new(),
         }
     }
 
-    /// Tells everybody.
-    pub(crate) fn tell(&self, events: impl IntoIterator<Item = Event>) {
-        let mut told = self.told();
+    /// Appends events and notifies subscribers. Events after the last one are dropped.
+    pub(crate) fn publish(&self, events: impl IntoIterator<Item = Event>) {
+        let mut log = self.log();
         for event in events {
+            // Fails only for maps whose keys are not strings, which events do not have.
             let Ok(data) = serde_json::to_string(&event) else {
                 continue;
             };
-            if told.ended_at.is_some() {
+            if log.ended_at.is_some() {
                 continue;
             }
-            if event.is_piece() && told.bytes + data.len() > BYTES_MAX {
-                told.is_cut = true;
+            // The stream is valid without deltas, so memory is bounded by leaving them out.
+            if event.is_delta() && log.bytes + data.len() > BYTES_MAX {
+                log.is_cut = true;
                 continue;
             }
-            told.bytes += data.len();
-            let number = told.frames.len() + 1;
+            log.bytes += data.len();
+            let number = log.frames.len() + 1;
             let is_last = event.is_last();
-            told.frames.push(Frame {
-                id: format!("{}-{number}", self.mark),
+            log.frames.push(Frame {
+                id: format!("{}-{number}", self.id_prefix),
                 data: data.into(),
             });
             if is_last {
-                told.ended_at = Some(Instant::now());
+                log.ended_at = Some(Instant::now());
             }
         }
-        drop(told);
-        self.news.send_replace(());
+        // Unlocked before the notification, because subscribers lock the log when they wake up.
+        drop(log);
+        self.changed.send_replace(());
     }
 
-    /// Tells everybody what another process told of it.
-    pub(crate) fn pass_on(&self, frames: Vec<Frame>) {
-        let mut told = self.told();
-        told.bytes += frames.iter().map(|frame| frame.data.len()).sum::<usize>();
-        told.frames.extend(frames);
-        drop(told);
-        self.news.send_replace(());
+    /// Appends events that another process published.
+    pub(crate) fn publish_frames(&self, frames: Vec<Frame>) {
+        let mut log = self.log();
+        log.bytes += frames.iter().map(|frame| frame.data.len()).sum::<usize>();
+        log.frames.extend(frames);
+        drop(log);
+        self.changed.send_replace(());
     }
 
-    /// Returns the events from a place on, from 0, of at most so many bytes; one at least, if there
-    /// is one.
+    /// Returns the events from position `at`, at most `bytes_max` bytes but at least one event, if
+    /// there is one.
     pub(crate) fn frames(&self, at: usize, bytes_max: usize) -> Vec<Frame> {
         let mut bytes = 0;
         let fits = |(number, frame): &(usize, &Frame)| {
             bytes += frame.data.len();
             *number == 0 || bytes <= bytes_max
         };
-        let told = self.told();
-        let behind = told.frames.iter().skip(at).enumerate().take_while(fits);
+        let log = self.log();
+        let behind = log.frames.iter().skip(at).enumerate().take_while(fits);
         behind.map(|(_, frame)| frame.clone()).collect()
     }
 
-    /// Returns whether pieces of it were left out.
+    /// Returns true if deltas were left out.
     pub(crate) fn is_cut(&self) -> bool {
-        self.told().is_cut
+        self.log().is_cut
     }
 
-    /// Says which turn it is of.
-    pub(crate) fn is_of(&self, turn: TurnId) {
+    /// Sets the turn, once it is runs.
+    pub(crate) fn set_turn(&self, turn: TurnId) {
         let _ = self.turn.set(turn);
     }
 
@@ -259,93 +256,96 @@ impl Run {
         self.turn.get().copied()
     }
 
-    /// Says what came of it, before the last event is told.
-    pub(crate) fn ended(&self, end: Result<AgentResponse, RunError>) {
-        let _ = self.end.set(end);
+    /// Sets the result. Must be called before the last event is published.
+    pub(crate) fn set_result(&self, result: Result<AgentResponse, RunError>) {
+        let _ = self.result.set(result);
     }
 
-    /// Says that what was asked for is in the journal.
-    pub(crate) fn is_accepted(&self) {
+    /// States that the input is in the journal.
+    pub(crate) fn set_accepted(&self) {
         self.accepted.cancel();
     }
 
-    /// Waits until what was asked for is in the journal. Returns the reason if it never will be.
+    /// Waits until the input is in the journal. Returns the error if it was not accepted.
     pub(crate) async fn accepted(&self) -> Option<&RunError> {
         tokio::select! {
+            // An accepted input is certain, whatever the result, so it is looked at first.
             biased;
             () = self.accepted.cancelled() => None,
-            end = self.end() => end.and_then(|end| end.as_ref().err()),
+            result = self.result() => result.and_then(|result| result.as_ref().err()),
         }
     }
 
-    /// What came of it, once its last event was told.
-    pub(crate) async fn end(&self) -> Option<&Result<AgentResponse, RunError>> {
-        let mut news = self.news.subscribe();
+    /// Waits for the last event and returns the result.
+    pub(crate) async fn result(&self) -> Option<&Result<AgentResponse, RunError>> {
+        // Subscribed before the check, so that an event in between is not missed.
+        let mut changed = self.changed.subscribe();
         while !self.has_ended() {
-            news.changed().await.ok()?;
+            changed.changed().await.ok()?;
         }
-        self.end.get()
+        self.result.get()
     }
 
-    /// The place behind an event, by its id: how many events whoever has it has seen. From
-    /// elsewhere: none.
-    pub(crate) fn place_of(&self, id: &str) -> usize {
+    /// Returns the position after the event with this id; 0 for an id of another run or process.
+    pub(crate) fn position_after(&self, id: &str) -> usize {
         let number = id
-            .strip_prefix(&self.mark)
+            .strip_prefix(&self.id_prefix)
             .and_then(|rest| rest.strip_prefix('-'));
         let number = number.and_then(|number| number.parse().ok()).unwrap_or(0);
-        if number <= self.told().frames.len() {
+        if number <= self.log().frames.len() {
             number
         } else {
             0
         }
     }
 
-    /// The event at a place, from 0, as soon as there is one; nothing behind the last.
+    /// Returns the event at a position, waiting for it if necessary; `None` after the last event.
     pub(crate) async fn frame(&self, at: usize) -> Option<Frame> {
-        let mut news = self.news.subscribe();
+        // Subscribed before the check, so that an event in between is not missed.
+        let mut changed = self.changed.subscribe();
         loop {
             {
-                let told = self.told();
-                if let Some(frame) = told.frames.get(at) {
+                let log = self.log();
+                if let Some(frame) = log.frames.get(at) {
                     return Some(frame.clone());
                 }
-                if told.ended_at.is_some() {
+                if log.ended_at.is_some() {
                     return None;
                 }
             }
-            news.changed().await.ok()?;
+            changed.changed().await.ok()?;
         }
     }
 
-    /// Whether its last event was told.
+    /// Returns true if the last event was published.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended_at().is_some()
     }
 
-    /// Whether it ended with something that waits for a human.
-    pub(crate) fn waits(&self) -> bool {
-        matches!(self.end.get(), Some(Ok(response)) if !response.decision.pending.is_empty())
+    /// Returns true if it ended with a pending call.
+    pub(crate) fn is_waiting(&self) -> bool {
+        matches!(self.result.get(), Some(Ok(response)) if !response.decision.pending.is_empty())
     }
 
-    /// Whether nothing will ever come behind this place.
-    pub(crate) fn has_told(&self, place: usize) -> bool {
-        let told = self.told();
-        told.ended_at.is_some() && place >= told.frames.len()
+    /// Returns true if no event follows this position.
+    pub(crate) fn is_complete_at(&self, position: usize) -> bool {
+        let log = self.log();
+        log.ended_at.is_some() && position >= log.frames.len()
     }
 
-    /// Ends it without a last event: whoever listens has to ask again, somewhere else.
+    /// Ends the run without a last event: subscribers have to reconnect, possibly to another
+    /// process.
     pub(crate) fn close(&self) {
-        self.told().ended_at.get_or_insert_with(Instant::now);
-        self.news.send_replace(());
+        self.log().ended_at.get_or_insert_with(Instant::now);
+        self.changed.send_replace(());
     }
 
     fn ended_at(&self) -> Option<Instant> {
-        self.told().ended_at
+        self.log().ended_at
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn log(&self) -> MutexGuard<'_, RunLog> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -375,19 +375,19 @@ mod tests {
     #[test]
     fn of_one_user_the_last_runs_are_kept_and_those_that_go_on() {
         let runs = Runs::default();
-        let (goes_on, _) = runs.begin(key("anna"), "goes on".to_owned(), Default::default());
-        let (other, _) = runs.begin(key("bert"), "0".to_owned(), Default::default());
-        other.tell([error()]);
-        for at in 0..2 * KEPT_PER_USER {
-            runs.begin(key("anna"), at.to_string(), Default::default())
+        let (goes_on, _) = runs.start(key("anna"), "goes on".to_owned(), Default::default());
+        let (other, _) = runs.start(key("bert"), "0".to_owned(), Default::default());
+        other.publish([error()]);
+        for at in 0..2 * RUNS_PER_USER {
+            runs.start(key("anna"), at.to_string(), Default::default())
                 .0
-                .tell([error()]);
+                .publish([error()]);
         }
-        let kept =
-            (0..2 * KEPT_PER_USER).filter(|at| runs.named(&key("anna"), &at.to_string()).is_some());
+        let kept = (0..2 * RUNS_PER_USER)
+            .filter(|at| runs.find_by_name(&key("anna"), &at.to_string()).is_some());
         assert_eq!(
             kept.collect::<Vec<_>>(),
-            (KEPT_PER_USER..2 * KEPT_PER_USER).collect::<Vec<_>>()
+            (RUNS_PER_USER..2 * RUNS_PER_USER).collect::<Vec<_>>()
         );
         assert!(
             !runs.find(&key("anna").user, "goes on").unwrap().has_ended() && !goes_on.has_ended()
@@ -403,32 +403,32 @@ mod tests {
             ..key("anna")
         };
         assert!(
-            runs.begin(key("anna"), "r".to_owned(), Default::default())
+            runs.start(key("anna"), "r".to_owned(), Default::default())
                 .1
         );
         assert!(
             !runs
-                .begin(key("anna"), "r".to_owned(), Default::default())
+                .start(key("anna"), "r".to_owned(), Default::default())
                 .1
         );
         assert!(
-            runs.begin(key("bert"), "r".to_owned(), Default::default())
+            runs.start(key("bert"), "r".to_owned(), Default::default())
                 .1
-                && runs.begin(elsewhere, "r".to_owned(), Default::default()).1
+                && runs.start(elsewhere, "r".to_owned(), Default::default()).1
         );
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn whoever_waits_for_the_end_and_whoever_tells_do_not_hold_each_other_up() {
+    async fn waiting_and_publishing_do_not_block_each_other() {
         for _ in 0..5000 {
             let run = Arc::new(Run::new(key("anna"), "r".to_owned()));
             let waiting = [(); 3].map(|()| {
                 let run = run.clone();
                 tokio::spawn(
-                    async move { run.end().await.is_none() && run.frame(1).await.is_none() },
+                    async move { run.result().await.is_none() && run.frame(1).await.is_none() },
                 )
             });
-            run.tell([error()]);
+            run.publish([error()]);
             for waiting in waiting {
                 assert!(waiting.await.unwrap());
             }
@@ -442,25 +442,29 @@ mod tests {
             message_id: "m".to_owned(),
             delta: at.to_string().repeat(1000),
         };
-        run.tell([Event::TextMessageStart {
+        run.publish([Event::TextMessageStart {
             message_id: "m".to_owned(),
             role: "assistant",
         }]);
-        run.tell((0..5000).map(piece));
-        run.tell([
+        run.publish((0..5000).map(piece));
+        run.publish([
             Event::TextMessageEnd {
                 message_id: "m".to_owned(),
             },
             error(),
         ]);
-        let told = run.told().frames.len();
-        assert!(told < 5000 && run.told().bytes < BYTES_MAX + 1000);
+        let log = run.log().frames.len();
+        assert!(log < 5000 && run.log().bytes < BYTES_MAX + 1000);
         for (back, kind) in [(1, "RUN_ERROR"), (2, "TEXT_MESSAGE_END")] {
-            assert!(run.frame(told - back).await.unwrap().data.contains(kind));
+            assert!(run.frame(log - back).await.unwrap().data.contains(kind));
         }
-        assert!(run.frame(told).await.is_none() && run.has_told(told) && !run.has_told(told - 1));
-        // What comes behind the end is not told.
-        run.tell([error()]);
-        assert_eq!(run.told().frames.len(), told);
+        assert!(
+            run.frame(log).await.is_none()
+                && run.is_complete_at(log)
+                && !run.is_complete_at(log - 1)
+        );
+        // Events after the last one are dropped.
+        run.publish([error()]);
+        assert_eq!(run.log().frames.len(), log);
     }
 }

@@ -1,14 +1,12 @@
-//! The tools for MCP clients over HTTP (Streamable HTTP): `POST`, `GET` and `DELETE` of `/mcp`.
+//! The MCP server over Streamable HTTP: `POST`, `GET` and `DELETE` of `/mcp`.
 //!
-//! Every user has sessions of their own, so the id of another's opens nothing: it is as unknown as
-//! one that never was. The guard sees to it which hosts may be asked for and which pages may ask,
-//! here as everywhere.
+//! Sessions are stored per user, so the session id of another user is as unknown as one that never
+//! existed. Hosts and origins are checked by the guard, as on all routes.
 
 use std::time::Duration;
 
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
-use axum::http::header::CONTENT_TYPE;
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
@@ -16,70 +14,68 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::mcp_sessions::SESSION_ID;
 use crate::problem::Problem;
+use crate::problem_response::is_plain_text;
 use crate::state::Shared;
 use crate::user::User;
 
-/// How many sessions a user may have open at once. One nobody uses ends after five minutes.
+/// Most open sessions of a user. An unused one expires after five minutes.
 const SESSIONS_MAX: usize = 100;
-/// When a client that has too many may try again.
+/// `Retry-After` for a client with too many sessions.
 const SESSIONS_WAIT: Duration = Duration::from_secs(60);
 
-/// Bytes of an error's words that are read.
-const WORDS_MAX: usize = 4_096;
+/// Bytes that are read of an error message of the library.
+const MESSAGE_MAX: usize = 4_096;
 
-/// Advice for a client that has no session.
+/// Advice for a client without a valid session.
 const SESSION: &str = "A client of a version before 2026-07-28 sends initialize first, and with everything else the header \
                        Mcp-Session-Id of its answer; one of a later version sends the header MCP-Protocol-Version, and no session";
 
 const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().route("/mcp", any(answer))
+    OpenApiRouter::new().route("/mcp", any(handle))
 }
 
-async fn answer(State(app): State<Shared>, User(user): User, request: Request) -> Response {
-    let sessions = app.mcp.of(&user);
+async fn handle(State(app): State<Shared>, User(user): User, request: Request) -> Response {
+    let sessions = app.mcp.sessions_of(&user);
+    // Checked before the library creates the session. Concurrent requests may exceed the limit by a
+    // few, which does no harm.
     if may_open(&request) && sessions.open.sessions.read().await.len() >= SESSIONS_MAX {
         let detail = format!("{SESSIONS_MAX} MCP sessions are open; end one with DELETE /mcp");
         return Problem::limit_reached(detail, SESSIONS_WAIT).into_response();
     }
-    // The library takes every DELETE for done; who asks for a session that is not theirs is told
-    // that there is none.
-    if request.method() == Method::DELETE && !sessions.has(request.headers()).await {
+    // The library answers any DELETE with success; a client with a wrong id should learn of it.
+    if request.method() == Method::DELETE && !sessions.contain(request.headers()).await {
         return Problem::unknown("session").into_response();
     }
     let ends_session = request.method() == Method::DELETE;
     let response = sessions.service.handle(request).await.into_response();
     if ends_session && response.status() == StatusCode::ACCEPTED {
-        // It is over, not about to be; official clients warn of any other word.
+        // The session has ended already. Official clients warn about a 202.
         return StatusCode::NO_CONTENT.into_response();
     }
-    in_our_words(response).await
+    as_problem(response).await
 }
 
-/// An error that the library says in plain text, as a problem that says it.
-async fn in_our_words(response: Response) -> Response {
+/// Converts an error that the library sends as plain text to a problem document.
+async fn as_problem(response: Response) -> Response {
     let status = response.status();
-    let kind = response
-        .headers()
-        .get(CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok())
-        .unwrap_or_default();
-    let is_text = kind.is_empty() || kind.starts_with("text/plain");
-    if !(status.is_client_error() && is_text) || status == StatusCode::METHOD_NOT_ALLOWED {
+    if !(status.is_client_error() && is_plain_text(&response))
+        || status == StatusCode::METHOD_NOT_ALLOWED
+    {
         return response;
     }
-    let body = to_bytes(response.into_body(), WORDS_MAX)
+    let body = to_bytes(response.into_body(), MESSAGE_MAX)
         .await
         .unwrap_or_default();
-    let said = String::from_utf8_lossy(&body);
-    let said = said.trim();
-    let detail = match said {
+    let message = String::from_utf8_lossy(&body);
+    let message = message.trim();
+    let detail = match message {
         "" => SESSION.to_owned(),
-        said if status == StatusCode::BAD_REQUEST || said.to_lowercase().contains("session") => {
-            format!("{said}. {SESSION}")
+        _ if status == StatusCode::BAD_REQUEST || message.to_lowercase().contains("session") => {
+            format!("{message}. {SESSION}")
         }
-        said => said.to_owned(),
+        _ => message.to_owned(),
     };
     Problem::new(
         status,
@@ -90,7 +86,7 @@ async fn in_our_words(response: Response) -> Response {
     .into_response()
 }
 
-/// Whether a request may open a session: without its id, in a version of the protocol that has
+/// Returns true if a request may open a session: it has no session id, and its protocol version has
 /// sessions.
 fn may_open(request: &Request) -> bool {
     let headers = request.headers();

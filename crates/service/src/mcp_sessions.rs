@@ -1,10 +1,10 @@
-//! The sessions of MCP clients that go on in this process.
+//! Sessions of MCP clients in this process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use adjutant_core::{CancellationToken, UserId};
-use adjutant_mcp::server::{Begin, McpServer, Session};
+use adjutant_mcp::server::{BeginTurn, McpServer, Session};
 use adjutant_runtime::Agent;
 use axum::http::HeaderMap;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -14,10 +14,10 @@ use tracing::error;
 
 use crate::problem::BODY_MAX;
 
-/// The header that names a session.
+/// Header with the session id.
 pub(crate) const SESSION_ID: &str = "mcp-session-id";
 
-/// The sessions of all users.
+/// The MCP server, with the sessions of each user.
 pub(crate) struct Mcp {
     server: McpServer,
     config: StreamableHttpServerConfig,
@@ -32,23 +32,24 @@ pub(crate) struct Sessions {
 }
 
 impl Mcp {
-    /// `sessions`: whether clients of versions that have them get one. They end when `stopping`
-    /// fires; calls that run then are in `calls`. `begin`: what lets turns begin that clients ask
-    /// the agent for, if they may.
+    /// Creates the server. `sessions`: true if clients get sessions, in versions that have them.
+    /// They end when `stopping` is cancelled; running calls are tracked in `calls`. `begin` starts
+    /// the turns that clients request, if they may.
     pub(crate) fn new(
         agent: Agent,
         sessions: bool,
-        (stopping, calls): (CancellationToken, TaskTracker),
-        begin: Option<Begin>,
+        stopping: CancellationToken,
+        calls: TaskTracker,
+        begin: Option<BeginTurn>,
     ) -> Self {
         let server = McpServer::builder(agent)
             .calls(calls)
             .report(|error| error!(%error, "a call of an MCP client failed"));
         let server = match begin {
-            Some(begin) => server.asked(begin).build(),
+            Some(begin) => server.offer_agent(begin).build(),
             None => server.build(),
         };
-        // The guard has looked at the host, with the names that are configured.
+        // The guard has checked the host against the configured names.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .with_legacy_session_mode(sessions)
@@ -61,12 +62,14 @@ impl Mcp {
         }
     }
 
-    pub(crate) fn of(&self, user: &UserId) -> Sessions {
+    /// Returns the sessions of a user. Entries of users without open sessions are removed.
+    pub(crate) fn sessions_of(&self, user: &UserId) -> Sessions {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sessions) = users.get(user) {
             return sessions.clone();
         }
-        users.retain(|_, sessions| sessions.in_use());
+        // Done when a user is added, so that the map has no more entries than active users.
+        users.retain(|_, sessions| sessions.are_in_use());
         let open = Arc::new(LocalSessionManager::default());
         let (server, owner) = (self.server.clone(), user.clone());
         let service = StreamableHttpService::new(
@@ -81,18 +84,17 @@ impl Mcp {
 }
 
 impl Sessions {
-    /// Whether the session that a request names, if it does, is one of them.
-    pub(crate) async fn has(&self, headers: &HeaderMap) -> bool {
+    /// Returns true if the session id in the headers is one of these, or there is none.
+    pub(crate) async fn contain(&self, headers: &HeaderMap) -> bool {
         let id = headers.get(SESSION_ID).and_then(|id| id.to_str().ok());
         let open = self.open.sessions.read().await;
         id.is_none_or(|id| open.contains_key(id))
     }
 
-    /// Whether a session is open or a request is at it: others hold it then, or its list is being
-    /// changed.
-    fn in_use(&self) -> bool {
-        let here = 2; // This and its service.
-        Arc::strong_count(&self.open) > here
+    /// Returns true if a session is open, or a request or the library holds the list.
+    fn are_in_use(&self) -> bool {
+        let own_references = 2; // This struct and its service.
+        Arc::strong_count(&self.open) > own_references
             || self
                 .open
                 .sessions

@@ -1,17 +1,18 @@
-//! Turns that MCP clients ask for: bounded and counted as those of every other route.
+//! Turns that MCP clients request, within the same limits as those of other routes.
 
 use std::sync::{Arc, OnceLock};
 
-use adjutant_mcp::server::Begin;
+use adjutant_mcp::server::BeginTurn;
 
 use crate::state::{Shared, WeakShared};
 use crate::titles;
 
-/// The service, once it is there. It holds the sessions that ask for turns, so they do not hold it.
-pub(crate) type Later = Arc<OnceLock<WeakShared>>;
+/// Cell for the service's state, filled once it exists. A weak reference, because the state owns
+/// the MCP server.
+pub(crate) type StateCell = Arc<OnceLock<WeakShared>>;
 
-/// Returns what lets a turn of a user begin.
-pub(crate) fn begin(app: Later) -> Begin {
+/// Returns the function that starts a turn for a user.
+pub(crate) fn begin(app: StateCell) -> BeginTurn {
     Box::new(move |user| {
         let app: Option<Shared> = app.get().and_then(WeakShared::upgrade);
         let app = app.ok_or_else(|| "the service is not there (any more)".to_owned())?;
@@ -19,8 +20,8 @@ pub(crate) fn begin(app: Later) -> Begin {
             .begin_turn(user)
             .map_err(|problem| problem.detail().to_owned())?;
         Ok(Box::new(move |key, response| {
-            running.ended(response);
-            titles::find(&app, key, response);
+            running.record_end(response);
+            titles::generate(&app, key, response);
         }))
     })
 }

@@ -1,4 +1,4 @@
-//! `GET /v1/me`: who asks, whom they talk to, and what that can do.
+//! `GET /v1/me`: the caller, the agent, and its tools and capabilities.
 
 use adjutant_core::LongMessage;
 use adjutant_core::port::Role;
@@ -13,76 +13,81 @@ use utoipa_axum::routes;
 use crate::state::Shared;
 use crate::user::SignedIn;
 
-/// What a page needs to know first.
+/// The caller and the capabilities of the service: what a client needs to know first.
 #[derive(Serialize, ToSchema)]
 struct Me {
+    /// Name of the user.
     user: String,
-    /// The user's role: `operator` or `user`.
+    /// Role of the user: `operator` or `user`.
     role: &'static str,
-    /// True if the user's tokens and sessions are kept here: see `/v1/tokens`.
+    /// True if this service stores the user's tokens and sessions: see `/v1/tokens`.
     tokens_here: bool,
-    /// The method of authentication: `token`, `jwt`, `oidc`, `proxy` or `none`.
+    /// Method of authentication: `token`, `jwt`, `oidc`, `proxy` or `none`.
     auth: &'static str,
-    /// Provider and name.
+    /// Provider and name of the model.
     model: String,
-    /// The model follows a script: nobody thinks.
+    /// True if the model follows a script instead of being a language model.
     demo: bool,
-    /// Something is remembered of who asks: see `/v1/memory`.
+    /// True if facts are remembered about the user: see `/v1/memory`.
     memory: bool,
-    /// The name of the vault with the user's notes: links to them are looked up at
-    /// `/v1/notes/links`. `null`: they have none here.
+    /// Name of the vault with the user's notes: links to them are looked up at `/v1/notes/links`.
+    /// `null`: the user has no vault here.
     vault: Option<String>,
-    /// The place of the facts: `vault` or `database`; absent if `memory` is false.
+    /// Storage of the facts: `vault` or `database`; absent if `memory` is false.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     memory_in: Option<&'static str>,
-    /// The model finds titles of conversations: a moment after the first answer there may be
-    /// another one.
+    /// True if the model generates the titles of conversations: the title may change shortly after
+    /// the first answer.
     model_titles: bool,
-    /// The reason nothing is remembered; absent if `memory` is true.
+    /// Reason for which nothing is remembered; absent if `memory` is true.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     memory_absent: Option<MemoryAbsent>,
-    /// True if the user is an operator and can look at `/v1/admin`.
+    /// True if the user is an operator and may use `/v1/admin`.
     operator: bool,
+    /// Display name of the agent.
     agent: String,
-    /// Unicode characters that a message may have. `null`: as many as the model can read.
+    /// Longest message, in Unicode characters. `null`: limited by the model's context window only.
     message_chars_max: Option<usize>,
-    /// True if a longer one is cut, with a notice; else it is refused (`message_too_long`), and
-    /// nothing is done.
+    /// True if a longer message is cut, with a notice; otherwise it is refused
+    /// (`message_too_long`).
     cuts_messages: bool,
+    /// The agent's tools for this user.
     tools: Vec<AgentTool>,
 }
 
-/// The reason nothing is remembered of somebody.
+/// The reason for which nothing is remembered about the user.
 #[derive(Serialize, ToSchema)]
 #[schema(example = json!({"code": "no_vault", "detail": "This service has no folder of notes, so nothing is remembered."}))]
 struct MemoryAbsent {
     /// `no_vault`, `not_yours`, `out_of_reach` or `not_built`.
     code: &'static str,
-    /// In words for a person.
+    /// Explanation for the user.
     detail: &'static str,
 }
 
-/// A tool of the agent's.
+/// A tool that the agent can call.
 #[derive(Serialize, ToSchema)]
 struct AgentTool {
+    /// Name of the tool.
     name: String,
-    /// A few words that name it to a person, if it has some.
+    /// Short display name, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
-    /// The MCP server it is of.
+    /// The MCP server that provides it.
     #[serde(skip_serializing_if = "Option::is_none")]
     server: Option<String>,
+    /// Description that the model reads.
     description: String,
-    /// JSON Schema of its arguments.
+    /// JSON Schema of the arguments.
     #[schema(value_type = Object)]
     parameters: Value,
-    /// Changes nothing.
+    /// True if it changes nothing.
     read_only: bool,
-    /// A person confirms it, unless the policy says otherwise.
+    /// True if the user has to confirm calls, unless the policy says otherwise.
     destructive: bool,
-    /// Twice is the same as once.
+    /// True if a repeated call has no further effect.
     idempotent: bool,
 }
 
@@ -90,10 +95,10 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(me))
 }
 
-/// Who asks, whom they talk to, and what that can do.
+/// Returns the caller, the agent and its capabilities.
 ///
-/// It is what a client needs to know first: the user, how the service knows them, the model, and
-/// the tools with the JSON Schemas of their arguments.
+/// A client calls this first: the user and their role, the model, the memory, and the tools with
+/// the JSON Schemas of their arguments.
 #[utoipa::path(get, path = "/v1/me", operation_id = "get_me", tag = "session", responses(
     (status = 200, description = "User, model and tools.", body = Me),
 ))]

@@ -1,13 +1,11 @@
-//! `/v1/memory`: what is remembered of whoever asks, in their vault or in the database, for the
-//! panel beside a conversation.
+//! `/v1/memory`: the facts that are remembered about the caller, in their vault or in the database.
 
 use adjutant_core::{MemoryChange, MemoryEffect, UserId};
 use adjutant_memory::{
     Cause, FACT_CHARS_MAX, FactChange, KeyFact, KeyFactStore, Memory, MemoryError, VaultError,
 };
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -15,134 +13,139 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::length::{at_most, search_words};
-use crate::object::Object;
+use crate::extract::{JsonBody, PathParam, QueryParams};
 use crate::problem::Problem;
 use crate::state::{App, Shared};
+use crate::text_length::{at_most, search_query};
 use crate::user::User;
 
-/// Which facts to list.
+/// Filter of the list of facts.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ListQuery {
-    /// Only facts that hold these words, the best match first.
+    /// Only facts with these words, the best match first.
     #[param(max_length = 1000)]
     q: Option<String>,
 }
 
-/// A fact.
+/// A fact that is remembered about the user.
 #[derive(Debug, Serialize, ToSchema)]
 struct Fact {
-    /// It changes with the words.
+    /// Id of the fact; it changes with the text.
     id: String,
+    /// The text.
     content: String,
-    /// Whether the agent is always told.
+    /// True if the model always reads it.
     important: bool,
-    /// With `#`.
+    /// Tags, each with `#`.
     tags: Vec<String>,
-    /// The day it was recorded, if its line or its history says.
+    /// Day on which it was recorded, if known.
     #[schema(value_type = Option<String>, format = Date)]
     created: Option<jiff::civil::Date>,
-    /// The conversation where it was learned, if its history knows.
+    /// The conversation in which it was learned, if known.
     thread_id: Option<String>,
-    /// The turn in it.
+    /// The turn in which it was learned, if known.
     run_id: Option<String>,
 }
 
-/// The remembered facts, in the order of the file, in a database oldest first; or the best match
-/// first.
+/// The remembered facts, in the order of the vault's file or, in a database, oldest first; in a
+/// search, the best match first.
 #[derive(Debug, Serialize, ToSchema)]
 struct Facts {
     facts: Vec<Fact>,
 }
 
-/// A fact, and how it came about.
+/// A fact with its history.
 #[derive(Debug, Serialize, ToSchema)]
 struct FactDetail {
     #[serde(flatten)]
     fact: Fact,
-    /// Oldest first. Empty for a fact that was written by hand, or if its history was lost.
-    history: Vec<Change>,
+    /// The changes, oldest first. Empty for a fact that was written by hand, or whose history is
+    /// lost.
+    history: Vec<FactHistoryEntry>,
 }
 
-/// A change that led to a fact.
+/// A change of a fact.
 #[derive(Debug, Serialize, ToSchema)]
-struct Change {
+struct FactHistoryEntry {
+    /// Time of the change.
     at: Timestamp,
-    /// How it read before.
+    /// Text before the change.
     before: Option<String>,
-    /// How it read afterwards.
+    /// Text after the change.
     after: Option<String>,
-    /// The conversation that was the cause. None: a person, by hand.
+    /// The conversation that caused it. Null: the user changed it directly.
     thread_id: Option<String>,
-    /// The turn in it.
+    /// The turn that caused it.
     run_id: Option<String>,
 }
 
-/// A fact to be remembered.
+/// A fact to remember.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"content": "Takes the tea without sugar", "important": false}))]
 struct NewFact {
-    /// One line. Words that announce a correction ("actually", "no longer") of a known fact take
-    /// its place.
+    /// The fact, on one line. A text that corrects a known fact ("actually", "no longer") replaces
+    /// it.
     #[schema(
         min_length = 1,
         max_length = 1000,
         pattern = r"[^\s\x00-\x1f\x7f-\x9f]"
     )]
     content: String,
-    /// Whether the agent is always told.
+    /// True if the model should always read it.
     #[serde(default)]
     important: bool,
 }
 
-/// What is to be different about a fact.
+/// Changes of a fact. Absent members stay as they are.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"important": true}))]
 struct FactEdit {
+    /// New text, on one line.
     #[schema(
         min_length = 1,
         max_length = 1000,
         pattern = r"[^\s\x00-\x1f\x7f-\x9f]"
     )]
     content: Option<String>,
+    /// True if the model should always read it.
     important: Option<bool>,
 }
 
-/// What became of it.
+/// Result of a change.
 #[derive(Debug, Serialize, ToSchema)]
-struct Changed {
-    /// `added`, `updated`, `known` (nothing was changed) or `forgotten`.
+struct ChangedFact {
+    /// `added`, `updated`, `known` (unchanged, because the fact is known) or `forgotten`.
     status: &'static str,
+    /// The fact after the change, or before it was forgotten.
     fact: Fact,
-    /// The words that were replaced.
+    /// The text that was replaced.
     before: Option<String>,
 }
 
-/// What was taken back.
+/// The change that was undone.
 #[derive(Debug, Serialize, ToSchema)]
-struct TakenBack {
-    /// In words for the person.
+struct Undone {
+    /// Description for the user.
     message: String,
 }
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(list, remember))
-        .routes(routes!(one, edit, forget))
+        .routes(routes!(get_fact, edit, forget))
         .routes(routes!(undo))
 }
 
-/// The memory of a user, if they have one.
+/// Returns the memory of a user, if they have one.
 pub(crate) fn memory_of(app: &App, user: &UserId) -> Option<Memory> {
-    app.memories.get()?.of(user)
+    app.memories.get()?.for_user(user)
 }
 
-/// Returns where the facts about a user are, as a word, if they have a memory: `vault` or
-/// `database`.
+/// Returns where the facts about a user are stored: `vault` or `database`.
 pub(crate) fn place(app: &App, user: &UserId) -> Option<&'static str> {
     let memory = memory_of(app, user)?;
     Some(if memory.vault().is_some() {
@@ -152,8 +155,8 @@ pub(crate) fn place(app: &App, user: &UserId) -> Option<&'static str> {
     })
 }
 
-/// Returns why nothing is remembered of this user, as a word and in words for them. `None`:
-/// something is.
+/// Returns the reason for which nothing is remembered about a user, as a code and a description, or
+/// `None` if they have a memory.
 pub(crate) fn absent(app: &App, user: &UserId) -> Option<(&'static str, &'static str)> {
     match app.memories.get() {
         Some(_) if memory_of(app, user).is_some() => None,
@@ -173,162 +176,161 @@ pub(crate) fn absent(app: &App, user: &UserId) -> Option<(&'static str, &'static
     }
 }
 
-fn of_user(app: &App, User(user): &User) -> Result<Memory, Problem> {
+fn caller_memory(app: &App, User(user): &User) -> Result<Memory, Problem> {
     memory_of(app, user).ok_or_else(|| Problem::unknown("memory"))
 }
 
-/// The facts that are remembered of whoever asks.
+/// Lists the facts that are remembered about the caller.
 ///
-/// Those of a vault are read fresh: what was changed by hand counts. Without a vault they are in
-/// the database.
+/// A vault's file is read at each request, so changes by hand are included. Without a vault, facts
+/// are in the database.
 #[utoipa::path(get, path = "/v1/memory", operation_id = "list_facts", tag = "memory", params(ListQuery), responses(
     (status = 200, description = "The facts.", body = Facts),
-    (status = 404, description = "Nothing is remembered of whoever asks."),
-    (status = 409, description = "The vault is not as it has to be."),
+    (status = 404, description = "The caller has no memory."),
+    (status = 409, description = "The vault is missing or invalid."),
 ))]
 async fn list(
     State(app): State<Shared>,
     user: User,
-    query: Result<Query<ListQuery>, QueryRejection>,
+    QueryParams(ListQuery { q }): QueryParams<ListQuery>,
 ) -> Result<Json<Facts>, Problem> {
-    let Query(ListQuery { q }) = query?;
-    let words = search_words(q.as_deref(), FACT_CHARS_MAX)?;
-    let facts = of_user(&app, &user)?.facts();
+    let words = search_query(q.as_deref(), FACT_CHARS_MAX)?;
+    let facts = caller_memory(&app, &user)?.facts();
     let found = match words {
         Some(words) => facts.search(words).await,
         None => facts.list().await,
     };
     Ok(Json(Facts {
-        facts: found.map_err(problem)?.into_iter().map(Fact::of).collect(),
+        facts: found
+            .map_err(problem)?
+            .into_iter()
+            .map(Fact::from_key_fact)
+            .collect(),
     }))
 }
 
-/// Remembers a fact, or corrects the one that it is much like.
+/// Remembers a fact, or corrects a similar one.
 ///
-/// `status` says which of these it was. A fact that is known already is not written again.
+/// `status` is `added`, `updated` or `known`. A fact that is already known is not stored again.
 #[utoipa::path(post, path = "/v1/memory", operation_id = "remember_fact", tag = "memory", request_body = NewFact, responses(
-    (status = 200, description = "What became of it.", body = Changed),
-    (status = 404, description = "Nothing is remembered of whoever asks."),
-    (status = 409, description = "There are as many facts as may be, or the vault is not as it has to be."),
+    (status = 200, description = "The fact, and how it was stored.", body = ChangedFact),
+    (status = 404, description = "The caller has no memory."),
+    (status = 409, description = "The maximum number of facts is reached, or the vault is missing or invalid."),
 ))]
 async fn remember(
     State(app): State<Shared>,
     user: User,
-    body: Result<Json<Object<NewFact>>, JsonRejection>,
-) -> Result<Json<Changed>, Problem> {
-    let Json(Object(NewFact { content, important })) = body?;
+    JsonBody(NewFact { content, important }): JsonBody<NewFact>,
+) -> Result<Json<ChangedFact>, Problem> {
     at_most("content", &content, FACT_CHARS_MAX)?;
-    let facts = of_user(&app, &user)?.facts();
+    let facts = caller_memory(&app, &user)?.facts();
     facts
         .add(&content, important, &Cause::person())
         .await
-        .map(|change| Json(Changed::of(change)))
+        .map(|change| Json(ChangedFact::from_change(change)))
         .map_err(problem)
 }
 
-/// A fact, with the changes that led to it.
+/// Returns a fact with its history.
 ///
-/// The changes name the conversations and turns that they were made in, if those are known.
+/// Changes name the conversation and turn that caused them, if known.
 #[utoipa::path(get, path = "/v1/memory/{id}", operation_id = "get_fact", tag = "memory",
-    params(("id" = String, Path, description = "The fact's id.")),
+    params(("id" = String, Path, description = "Id of the fact.")),
     responses(
         (status = 200, description = "The fact.", body = FactDetail),
         (status = 404, description = "There is no such fact."),
-        (status = 409, description = "The vault is not as it has to be."),
+        (status = 409, description = "The vault is missing or invalid."),
     ))]
-async fn one(
+async fn get_fact(
     State(app): State<Shared>,
     user: User,
-    id: Result<Path<String>, PathRejection>,
+    PathParam(id): PathParam,
 ) -> Result<Json<FactDetail>, Problem> {
-    let (facts, id) = fact_of(&app, &user, id).await?;
-    let why = facts.why(&id).await.map_err(problem)?;
-    let history = why.history.into_iter().filter_map(Change::of).collect();
+    let (facts, id) = find_fact(&app, &user, id).await?;
+    let why = facts.provenance(&id).await.map_err(problem)?;
+    let history = why
+        .history
+        .into_iter()
+        .filter_map(FactHistoryEntry::from_memory_change)
+        .collect();
     Ok(Json(FactDetail {
-        fact: Fact::of(why.fact),
+        fact: Fact::from_key_fact(why.fact),
         history,
     }))
 }
 
-/// Gives a fact other words, makes it important, or no longer so.
+/// Changes the text or the importance of a fact.
 ///
-/// A member that the body does not name stays as it is. A fact that gets other words gets another
-/// id.
+/// Absent members stay as they are. A new text gives the fact a new id.
 #[utoipa::path(patch, path = "/v1/memory/{id}", operation_id = "update_fact", tag = "memory", request_body = FactEdit,
-    params(("id" = String, Path, description = "The fact's id.")),
+    params(("id" = String, Path, description = "Id of the fact.")),
     responses(
-        (status = 200, description = "What became of it; its id is another one if its words are.", body = Changed),
+        (status = 200, description = "The changed fact; a new text gives it a new id.", body = ChangedFact),
         (status = 404, description = "There is no such fact."),
-        (status = 409, description = "The vault is not as it has to be."),
+        (status = 409, description = "The vault is missing or invalid."),
     ))]
 async fn edit(
     State(app): State<Shared>,
     user: User,
-    id: Result<Path<String>, PathRejection>,
-    body: Result<Json<Object<FactEdit>>, JsonRejection>,
-) -> Result<Json<Changed>, Problem> {
-    let Json(Object(FactEdit { content, important })) = body?;
+    PathParam(id): PathParam,
+    JsonBody(FactEdit { content, important }): JsonBody<FactEdit>,
+) -> Result<Json<ChangedFact>, Problem> {
     at_most(
         "content",
         content.as_deref().unwrap_or_default(),
         FACT_CHARS_MAX,
     )?;
-    let (facts, id) = fact_of(&app, &user, id).await?;
+    let (facts, id) = find_fact(&app, &user, id).await?;
     let change = facts
         .edit(&id, content.as_deref(), important, &Cause::person())
         .await;
     change
-        .map(|change| Json(Changed::of(change)))
+        .map(|change| Json(ChangedFact::from_change(change)))
         .map_err(problem)
 }
 
 /// Forgets a fact.
 ///
-/// `POST /v1/memory/undo` brings it back.
+/// `POST /v1/memory/undo` restores it.
 #[utoipa::path(delete, path = "/v1/memory/{id}", operation_id = "forget_fact", tag = "memory",
-    params(("id" = String, Path, description = "The fact's id.")),
+    params(("id" = String, Path, description = "Id of the fact.")),
     responses(
-        (status = 200, description = "The fact as it was.", body = Changed),
+        (status = 200, description = "The forgotten fact.", body = ChangedFact),
         (status = 404, description = "There is no such fact."),
-        (status = 409, description = "The vault is not as it has to be."),
+        (status = 409, description = "The vault is missing or invalid."),
     ))]
 async fn forget(
     State(app): State<Shared>,
     user: User,
-    id: Result<Path<String>, PathRejection>,
-) -> Result<Json<Changed>, Problem> {
-    let (facts, id) = fact_of(&app, &user, id).await?;
+    PathParam(id): PathParam,
+) -> Result<Json<ChangedFact>, Problem> {
+    let (facts, id) = find_fact(&app, &user, id).await?;
     facts
         .forget(&id, &Cause::person())
         .await
-        .map(|change| Json(Changed::of(change)))
+        .map(|change| Json(ChangedFact::from_change(change)))
         .map_err(problem)
 }
 
-/// Takes back the newest change of the memory.
+/// Undoes the latest change of the memory.
 ///
-/// That may be a change of a fact or of a note. What was changed by hand since is left as it is.
+/// That can be a change of a fact or of a note. If it was edited by hand since, it stays as it is.
 #[utoipa::path(post, path = "/v1/memory/undo", operation_id = "undo_memory_change", tag = "memory", responses(
-    (status = 200, description = "What was taken back.", body = TakenBack),
-    (status = 404, description = "Nothing is remembered of whoever asks, or there is nothing to take back."),
-    (status = 409, description = "What was changed was changed by hand since; it was left as it is."),
+    (status = 200, description = "The change was undone.", body = Undone),
+    (status = 404, description = "The caller has no memory, or there is no change to undo."),
+    (status = 409, description = "The text was edited by hand since the change; nothing was undone."),
 ))]
-async fn undo(State(app): State<Shared>, user: User) -> Result<Json<TakenBack>, Problem> {
-    let undone = of_user(&app, &user)?.undo().await.map_err(problem)?;
-    Ok(Json(TakenBack {
-        message: undone.words,
+async fn undo(State(app): State<Shared>, user: User) -> Result<Json<Undone>, Problem> {
+    let undone = caller_memory(&app, &user)?.undo().await.map_err(problem)?;
+    Ok(Json(Undone {
+        message: undone.message,
     }))
 }
 
-/// The user's facts, and the id of one there is. Only by its id: words that fit several are for
-/// people who can be asked.
-async fn fact_of(
-    app: &App,
-    user: &User,
-    id: Result<Path<String>, PathRejection>,
-) -> Result<(KeyFactStore, String), Problem> {
-    let Path(id) = id?;
-    let facts = of_user(app, user)?.facts();
+/// Returns the user's facts and the id, if a fact has it. Other than the agent's tools, routes do
+/// not accept words in place of an id: there is nobody to ask which of several facts is meant.
+async fn find_fact(app: &App, user: &User, id: String) -> Result<(KeyFactStore, String), Problem> {
+    let facts = caller_memory(app, user)?.facts();
     let known = facts
         .list()
         .await
@@ -343,7 +345,7 @@ async fn fact_of(
 }
 
 impl Fact {
-    fn of(fact: KeyFact) -> Self {
+    fn from_key_fact(fact: KeyFact) -> Self {
         Self {
             id: fact.id.to_string(),
             important: fact.is_important(),
@@ -359,9 +361,9 @@ impl Fact {
     }
 }
 
-impl Change {
-    /// `None`: it was none of a fact.
-    fn of(change: MemoryChange) -> Option<Self> {
+impl FactHistoryEntry {
+    /// Returns `None` for changes of notes.
+    fn from_memory_change(change: MemoryChange) -> Option<Self> {
         let MemoryEffect::Fact { before, after } = change.effect else {
             return None;
         };
@@ -378,8 +380,8 @@ impl Change {
     }
 }
 
-impl Changed {
-    fn of(change: FactChange) -> Self {
+impl ChangedFact {
+    fn from_change(change: FactChange) -> Self {
         let (status, fact, before) = match change {
             FactChange::Added { fact } => ("added", fact, None),
             FactChange::Updated { fact, before } => ("updated", fact, Some(before)),
@@ -388,13 +390,13 @@ impl Changed {
         };
         Self {
             status,
-            fact: Fact::of(fact),
+            fact: Fact::from_key_fact(fact),
             before,
         }
     }
 }
 
-/// Where on the disk the vault is, and what a database said, is for whoever runs the service.
+/// Converts an error. Paths of the vault and messages of the database are not shown to clients.
 pub(crate) fn problem(error: MemoryError) -> Problem {
     let conflict = |detail: String| {
         Problem::new(

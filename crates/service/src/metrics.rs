@@ -1,8 +1,8 @@
-//! Figures for whoever runs the service, as Prometheus reads them. None of them says who asked.
+//! Prometheus metrics of the service. No label names a user.
 
 use std::time::Duration;
 
-use adjutant_core::{AgentResponse, Allowance, Cost, Rating, ToolResult};
+use adjutant_core::{AgentResponse, Allowance, Cost, Rating, Usage};
 use adjutant_runtime::{DispatchFigures, ModelCall};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -40,40 +40,43 @@ const DISPATCH_TIME: &str = "adjutant_dispatch_begin_seconds";
 const DISPATCH_LEFT_ALONE: &str = "adjutant_dispatch_left_alone";
 const DISPATCH_REGISTERED: &str = "adjutant_dispatch_registered";
 
-/// Who reads the figures where they are beside the rest. They say how much everybody does together.
+/// Callers that may read `/metrics`, which counts the requests of all users together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricsAccess {
     /// Operators, and tokens of the role `metrics`.
     Operator,
-    /// Whoever may ask anything.
+    /// Every caller who may use any other route.
     Users,
-    /// Nobody: they are not there.
+    /// No caller: the route does not exist.
     Off,
 }
 
-/// Upper bounds of the histograms' buckets, in seconds: from a look-up to a model that thinks.
+/// Histogram bucket bounds in seconds, from a database look-up to a thinking model.
 const SECONDS: [f64; 12] = [
     0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0,
 ];
 
-/// The same, in dollars: from a short question to a cheap model to a long one to a dear one.
+/// Histogram bucket bounds in US dollars, from a short prompt to a cheap model to a long one to an
+/// expensive model.
 const DOLLARS: [f64; 9] = [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
 
-/// A figure that is read when somebody looks, such as the connections of a pool.
+/// A metric of another part of the program that is read at each scrape, such as the connections of
+/// a database pool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gauge {
-    /// Its name, with its unit at the end.
+    /// Name of the metric, with its unit at the end.
     pub name: &'static str,
-    /// Its help text, a sentence.
+    /// Description for the `# HELP` line, a sentence.
     pub help: &'static str,
-    /// Names and values of labels. Values come from the configuration, never from a client, so that
-    /// there are few.
+    /// Names and values of labels. Values must come from the configuration, never from clients:
+    /// each combination is a time series.
     pub labels: Vec<(&'static str, String)>,
-    /// Its value.
+    /// Present value, in the unit that the name ends with.
     pub value: f64,
 }
 
-/// The figures of one service. Not the process's: a program may have its own.
+/// The metrics of one service. Uses a recorder of its own, because the program that embeds the
+/// service may have a global one.
 pub(crate) struct Metrics {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
@@ -98,7 +101,7 @@ impl Metrics {
             .try_fold(builder, |builder, (name, bounds)| {
                 builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), bounds)
             });
-        // It fails only without buckets.
+        // Setting buckets fails only for an empty list.
         let recorder = recorder.unwrap_or_default().build_recorder();
         metrics::with_local_recorder(&recorder, describe);
         Self {
@@ -107,8 +110,8 @@ impl Metrics {
         }
     }
 
-    /// An answer was begun: the time is until its headers.
-    pub(crate) fn request(&self, method: &str, route: &str, status: u16, took: Duration) {
+    /// Records a response. `took` is the time until its headers were ready.
+    pub(crate) fn record_request(&self, method: &str, route: &str, status: u16, took: Duration) {
         let (method, route) = (method.to_owned(), route.to_owned());
         metrics::with_local_recorder(&self.recorder, || {
             let labels = [
@@ -130,24 +133,24 @@ impl Metrics {
         metrics::with_local_recorder(&self.recorder, || gauge!(CONNECTIONS).decrement(1));
     }
 
-    /// A connection was closed by us, because it took too long or there was no room.
+    /// Counts a connection that the service closed or refused, because of a timeout or a limit.
     pub(crate) fn connection_closed(&self, why: &'static str) {
         metrics::with_local_recorder(&self.recorder, || {
             counter!(CONNECTIONS_CLOSED, "why" => why).increment(1);
         });
     }
 
-    pub(crate) fn turn_began(&self) {
+    pub(crate) fn turn_started(&self) {
         metrics::with_local_recorder(&self.recorder, || gauge!(TURNS_RUNNING).increment(1));
     }
 
-    pub(crate) fn turn_left(&self) {
+    pub(crate) fn turn_stopped(&self) {
         metrics::with_local_recorder(&self.recorder, || gauge!(TURNS_RUNNING).decrement(1));
     }
 
-    /// A turn ended, or waits for a human. Its tokens and calls count once, when it has ended:
-    /// after an answer, the response holds those from before it too.
-    pub(crate) fn turn_ended(&self, response: &AgentResponse) {
+    /// Records a turn that ended or waits for the user. Tokens and tool calls are counted once,
+    /// when the turn has ended: its response holds those from before a confirmation too.
+    pub(crate) fn record_turn(&self, response: &AgentResponse) {
         metrics::with_local_recorder(&self.recorder, || {
             counter!(TURNS, "outcome" => response.outcome.as_str()).increment(1);
             if !response.decision.pending.is_empty() {
@@ -155,17 +158,11 @@ impl Metrics {
             }
             histogram!(TURN_TIME)
                 .record(Duration::from_millis(response.timing.total_ms).as_secs_f64());
-            let usage = &response.usage;
-            for (kind, tokens) in [
-                ("input", usage.input_tokens),
-                ("output", usage.output_tokens),
-                ("cached", usage.cached_tokens),
-                ("thinking", usage.thinking_tokens),
-            ] {
-                counter!(TOKENS, "kind" => kind).increment(tokens.unwrap_or(0));
+            for (kind, tokens) in tokens_by_kind(&response.usage) {
+                counter!(TOKENS, "kind" => kind).increment(tokens);
             }
             for call in &response.tools_used {
-                let result = if succeeded(&call.result) {
+                let result = if call.result.success {
                     "success"
                 } else {
                     "failure"
@@ -175,15 +172,15 @@ impl Metrics {
         });
     }
 
-    /// A person rated an answer, or rated it the other way.
-    pub(crate) fn rated(&self, rating: Rating) {
+    /// Counts a new or changed rating of an answer.
+    pub(crate) fn record_rating(&self, rating: Rating) {
         metrics::with_local_recorder(&self.recorder, || {
             counter!(FEEDBACK, "rating" => rating.as_str()).increment(1);
         });
     }
 
-    /// A call of the model ended. Its labels are the configured model, and one of a few codes.
-    pub(crate) fn model_call(&self, call: &ModelCall<'_>) {
+    /// Records a model call. The labels are the configured model and one of a few result codes.
+    pub(crate) fn record_model_call(&self, call: &ModelCall<'_>) {
         metrics::with_local_recorder(&self.recorder, || {
             let model = [
                 ("provider", call.model.provider.to_string()),
@@ -203,25 +200,19 @@ impl Metrics {
             if let Some(cost) = call.cost {
                 histogram!(MODEL_COST, &model).record(dollars(cost));
             }
-            let usage = &call.usage;
-            for (kind, tokens) in [
-                ("input", usage.input_tokens),
-                ("output", usage.output_tokens),
-                ("cached", usage.cached_tokens),
-                ("thinking", usage.thinking_tokens),
-            ] {
+            for (kind, tokens) in tokens_by_kind(&call.usage) {
                 let [provider, name] = model.clone();
                 let labels = [provider, name, ("kind", kind.to_owned())];
-                counter!(MODEL_TOKENS, &labels).increment(tokens.unwrap_or(0));
+                counter!(MODEL_TOKENS, &labels).increment(tokens);
             }
         });
     }
 
-    /// Takes over what is left of what everybody may spend together today, as far as it is bounded.
-    pub(crate) fn budget_left(&self, left: &Allowance) {
+    /// Sets what is left of today's budgets of all users together, as far as they are limited.
+    pub(crate) fn set_budget_left(&self, left: &Allowance) {
         metrics::with_local_recorder(&self.recorder, || {
             if let Some(tokens) = left.tokens {
-                // Beyond 2^53 a number loses its last digits, which nobody reads.
+                // Above 2^53 the last digits are lost, which does not matter for a gauge.
                 gauge!(BUDGET_LEFT_TOKENS).set(tokens as f64);
             }
             if let Some(cost) = left.cost {
@@ -230,13 +221,13 @@ impl Metrics {
         });
     }
 
-    /// Takes over how many callers wait for a turn in front of theirs.
-    pub(crate) fn queued(&self, count: usize) {
+    /// Sets the number of requests that wait for an earlier turn of their conversation.
+    pub(crate) fn set_queued(&self, count: usize) {
         metrics::with_local_recorder(&self.recorder, || gauge!(TURNS_QUEUED).set(count as f64));
     }
 
-    /// Takes over figures that somebody else has read.
-    pub(crate) fn gauges(&self, gauges: Vec<Gauge>) {
+    /// Sets the metrics of other parts of the program.
+    pub(crate) fn set_gauges(&self, gauges: Vec<Gauge>) {
         metrics::with_local_recorder(&self.recorder, || {
             for Gauge {
                 name,
@@ -251,8 +242,8 @@ impl Metrics {
         });
     }
 
-    /// Takes over what came of asking whoever dispatches.
-    pub(crate) fn dispatched(&self, figures: &DispatchFigures) {
+    /// Records the counts and times of dispatched turns.
+    pub(crate) fn record_dispatches(&self, figures: &DispatchFigures) {
         metrics::with_local_recorder(&self.recorder, || {
             for (result, count) in [
                 ("taken", figures.taken),
@@ -262,39 +253,46 @@ impl Metrics {
             ] {
                 counter!(DISPATCHES, "result" => result).absolute(count);
             }
-            gauge!(DISPATCH_LEFT_ALONE).set(f64::from(u8::from(figures.left_alone)));
+            gauge!(DISPATCH_LEFT_ALONE).set(f64::from(u8::from(figures.suspended)));
             if let Some(registered) = figures.registered {
                 gauge!(DISPATCH_REGISTERED).set(f64::from(u8::from(registered)));
             }
-            for time in &figures.begun_after {
+            for time in &figures.start_delays {
                 histogram!(DISPATCH_TIME).record(time.as_secs_f64());
             }
         });
     }
 
-    /// Puts what came since into the histograms, so that it does not pile up between two looks.
-    pub(crate) fn keep_up(&self) {
+    /// Moves recorded samples into the histograms.
+    pub(crate) fn run_upkeep(&self) {
         self.handle.run_upkeep();
     }
 
-    /// As Prometheus reads it.
+    /// Returns all metrics in Prometheus' text format.
     pub(crate) fn render(&self) -> Response {
         let text = "text/plain; version=0.0.4; charset=utf-8";
         (
             [(CONTENT_TYPE, text)],
-            self.handle.render() + &process::text(),
+            self.handle.render() + &process::render(),
         )
             .into_response()
     }
 }
 
 fn dollars(cost: Cost) -> f64 {
-    // Billionths: what is lost beyond 2^53 of them nobody reads.
+    // A cost is in billionths of a dollar; above 2^53 of them the last digits are lost.
     cost.nano_usd() as f64 / 1e9
 }
 
-fn succeeded(result: &ToolResult) -> bool {
-    result.success
+/// Returns the token counts by their label; unknown ones count as zero.
+fn tokens_by_kind(usage: &Usage) -> [(&'static str, u64); 4] {
+    [
+        ("input", usage.input_tokens),
+        ("output", usage.output_tokens),
+        ("cached", usage.cached_tokens),
+        ("thinking", usage.thinking_tokens),
+    ]
+    .map(|(kind, tokens)| (kind, tokens.unwrap_or(0)))
 }
 
 fn describe() {
@@ -377,6 +375,7 @@ fn describe() {
         DISPATCH_REGISTERED,
         "Whether turns are dispatched to this process (1), when last looked."
     );
+    // So that they exist before the first turn and connection.
     gauge!(TURNS_RUNNING).set(0);
     gauge!(CONNECTIONS).set(0);
     gauge!(BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1);

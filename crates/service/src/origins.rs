@@ -1,5 +1,5 @@
-//! Origins beside the service's own whose pages may ask it, with a token: front ends that are
-//! served elsewhere.
+//! CORS: origins besides the service's own whose pages may call it, with a token. For front ends
+//! that are served elsewhere.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,11 +9,10 @@ use axum::http::header::{ALLOW, CONTENT_DISPOSITION, LOCATION, RETRY_AFTER, WWW_
 use axum::http::{HeaderName, HeaderValue, Method};
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
-/// Time for which a browser need not ask again whether a page may ask. Chromium believes two hours
-/// at most.
+/// Time for which a browser may cache a preflight response. Chromium caches for two hours at most.
 const MAX_AGE: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// Headers that pages of other origins may read, beside those that browsers show anyway.
+/// Response headers that pages of other origins may read, besides those that browsers always show.
 const EXPOSED: [HeaderName; 13] = [
     ALLOW,
     CONTENT_DISPOSITION,
@@ -30,25 +29,36 @@ const EXPOSED: [HeaderName; 13] = [
     HeaderName::from_static("mcp-protocol-version"),
 ];
 
-/// An origin as browsers write it: scheme, host and, unless it is the scheme's usual one, port.
+/// An origin as browsers write it: scheme, host and, unless it is the scheme's default, port.
+///
+/// # Examples
+///
+/// ```
+/// use adjutant_service::Origin;
+///
+/// let origin: Origin = "HTTP://LocalHost:5173/".parse()?;
+/// assert_eq!(origin.to_string(), "http://localhost:5173");
+/// assert!("*".parse::<Origin>().is_err());
+/// # Ok::<(), adjutant_service::InvalidOrigin>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin(String);
 
-/// Text that is no origin which may be allowed.
+/// An error for a text that is not an origin, or one that must not be allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidOrigin {
-    /// Any page of the web could ask.
+    /// A wildcard, with which any page of the web could call the service.
     #[error(
         "{0:?} would let every page of the web ask: name the origins one by one, such as http://localhost:5173"
     )]
     Every(String),
-    /// Sandboxed pages and files have the origin `null`, whoever wrote them.
+    /// The origin `null`, which all files and sandboxed pages have, also those of an attacker.
     #[error(
         "\"null\" is the origin of every file and sandboxed page, whoever wrote it, so it cannot be allowed"
     )]
     Null,
-    /// Not scheme, host and port.
+    /// Not a scheme, host and port.
     #[error("{0:?} is no origin: it is scheme, host and port, such as http://localhost:5173")]
     Other(String),
 }
@@ -75,8 +85,8 @@ impl FromStr for Origin {
             .host_str()
             .filter(|host| bare && !host.is_empty())
             .ok_or_else(other)?;
-        // Pages of programs and of browsers' extensions have schemes of their own, which the URL
-        // standard gives no origin.
+        // Desktop applications and browser extensions use their own schemes, for which the URL
+        // standard defines no origin.
         let origin = url.origin();
         Ok(Self(match (origin.is_tuple(), url.port()) {
             (true, _) => origin.ascii_serialization(),
@@ -92,14 +102,13 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Returns whether pages of this origin, as a browser names it, may ask for what is at this path.
+/// Returns true if pages of this origin may send requests to this path.
 pub(crate) fn is_allowed(origins: &[Origin], origin: &str, path: &str) -> bool {
     is_shared(path) && origins.iter().any(|known| known.0 == origin)
 }
 
-/// Returns the answers to browsers' questions whether a page may ask, and the headers that let it
-/// read what it is answered. Cookies are never allowed: what opens the service for other origins is
-/// a token alone.
+/// Builds the layer that answers preflight requests and adds CORS headers. Credentials are not
+/// allowed: pages of other origins authenticate with a token, never with the session cookie.
 pub(crate) fn layer(origins: &[Origin]) -> CorsLayer {
     let origins = origins.to_vec();
     let allowed = AllowOrigin::predicate(move |origin: &HeaderValue, request| {
@@ -117,13 +126,13 @@ pub(crate) fn layer(origins: &[Origin]) -> CorsLayer {
             Method::PATCH,
             Method::DELETE,
         ])
-        // Client libraries have headers of their own, which change nothing here.
+        // Client libraries send headers of their own, which the service ignores.
         .allow_headers(AllowHeaders::mirror_request())
         .expose_headers(EXPOSED)
         .max_age(MAX_AGE)
 }
 
-/// The interfaces for programs. What signs a browser in is for our own page alone.
+/// Returns true for the APIs for programs. The session routes are for the service's own page only.
 fn is_shared(path: &str) -> bool {
     let session = path == "/v1/session" || path.starts_with("/v1/session/");
     (path.starts_with("/v1/") && !session) || path == "/mcp" || path == "/openapi.json"

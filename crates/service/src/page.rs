@@ -1,8 +1,7 @@
-//! The web page: its files, as they are in `web/`. What it shows and does goes through the public
-//! routes.
+//! The files of the web page, from the folder `web/`. The page uses the public routes only.
 //!
-//! There is no build step. A debug build reads the files from the folder at each request; a release
-//! build holds them.
+//! There is no build step. A debug build reads the files at each request; a release build embeds
+//! them.
 
 use axum::Router;
 use axum::extract::Path;
@@ -21,8 +20,8 @@ use crate::state::Shared;
 #[folder = "web/"]
 struct Files;
 
-/// The page, its files, and the icon that browsers ask for by themselves. What may be loaded is
-/// said by the router, for all addresses alike.
+/// Routes of the page, its files and the icon that browsers request by themselves. The router adds
+/// the Content Security Policy.
 pub(crate) fn routes() -> Router<Shared> {
     Router::new()
         .route(
@@ -39,20 +38,22 @@ pub(crate) fn routes() -> Router<Shared> {
         )
 }
 
-/// A file, or that the browser has it already: it asks each time, so that nobody runs yesterday's
-/// page.
+/// Returns a file, or 304 if the browser has it. Browsers ask at each use, so that they never run
+/// an outdated page.
 fn file(path: &str, headers: &HeaderMap) -> Response {
     let Some(found) = Files::get(path) else {
         return Problem::unknown("file").into_response();
     };
-    // Weak: on its way it may be compressed.
+    // A weak tag, because the compression layer may change the bytes.
     let tag = format!(
         "W/\"{}\"",
         URL_SAFE_NO_PAD.encode(found.metadata.sha256_hash())
     );
-    let Ok(etag) = HeaderValue::from_str(&tag) else {
-        return Problem::internal().into_response();
+    let etag = match HeaderValue::from_str(&tag) {
+        Ok(etag) => etag,
+        Err(error) => return Problem::internal_error(&error).into_response(),
     };
+    // Browsers may send several tags, separated by commas.
     let known = headers
         .get(IF_NONE_MATCH)
         .and_then(|tags| tags.to_str().ok())
@@ -64,14 +65,14 @@ fn file(path: &str, headers: &HeaderMap) -> Response {
     if known.split(',').any(|known| known.trim() == tag) {
         return (StatusCode::NOT_MODIFIED, cache).into_response();
     }
-    let kind = HeaderValue::from_str(&content_type(found.metadata.mimetype()));
-    let Ok(kind) = kind else {
-        return Problem::internal().into_response();
+    let kind = match HeaderValue::from_str(&content_type(found.metadata.mimetype())) {
+        Ok(kind) => kind,
+        Err(error) => return Problem::internal_error(&error).into_response(),
     };
     (cache, [(CONTENT_TYPE, kind)], found.data).into_response()
 }
 
-/// Texts are UTF-8, all of them.
+/// Adds the character set to the type of a text.
 fn content_type(kind: &str) -> String {
     if kind.starts_with("text/") {
         format!("{kind}; charset=utf-8")

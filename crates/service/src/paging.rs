@@ -1,11 +1,11 @@
-//! Lists that are read page by page.
+//! Paging of lists: the parameters `limit` and `cursor`.
 
 use adjutant_core::port::Cursor;
 use serde::Deserialize;
 
 use crate::problem::Problem;
 
-/// How many entries a page has at most: 1 to 200, 50 unless said otherwise.
+/// Largest number of entries of a page: 1 to 200, default 50.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(try_from = "u32")]
 pub(crate) struct Limit(u32);
@@ -35,54 +35,54 @@ impl TryFrom<u32> for Limit {
     }
 }
 
-/// Where a client wants to go on.
-pub(crate) fn cursor(text: Option<&str>) -> Result<Option<Cursor>, Problem> {
-    let read = |text: &str| {
+/// Parses the query parameter `cursor`.
+pub(crate) fn parse_cursor(text: Option<&str>) -> Result<Option<Cursor>, Problem> {
+    let parse = |text: &str| {
         text.parse()
             .map_err(|error| Problem::invalid(format!("cursor: {error}")))
     };
-    text.map(read).transpose()
+    text.map(parse).transpose()
 }
 
-/// A place in a conversation before which a client wants to read on.
+/// Position in a conversation's journal; a page holds what comes before it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Before(u64);
 
 impl Before {
-    /// Reads what an answer gave as its `next_cursor`.
-    pub(crate) fn read(text: &str) -> Result<Self, Problem> {
-        let is_place = |digits: &&str| {
+    /// Parses a cursor that an earlier response gave as `next_cursor`.
+    pub(crate) fn parse(text: &str) -> Result<Self, Problem> {
+        // The form is strict so that one position has one spelling; 18 digits always fit an `u64`.
+        let is_position = |digits: &&str| {
             digits.len() <= 18
                 && !digits.starts_with('0')
                 && digits.bytes().all(|byte| byte.is_ascii_digit())
         };
-        let place = text
+        let position = text
             .strip_prefix('e')
-            .filter(is_place)
+            .filter(is_position)
             .and_then(|digits| digits.parse().ok());
-        place.map(Self).ok_or_else(|| {
+        position.map(Self).ok_or_else(|| {
             Problem::malformed(&format!(
                 "before: {text:?} is no cursor; use the one an answer gave, as it is"
             ))
         })
     }
 
-    /// Writes a place as a client is told it.
-    pub(crate) fn written(place: u64) -> String {
-        format!("e{place}")
+    /// Formats a position as a cursor.
+    pub(crate) fn format(position: u64) -> String {
+        format!("e{position}")
     }
 
-    pub(crate) fn place(self) -> u64 {
+    pub(crate) fn position(self) -> u64 {
         self.0
     }
 }
 
-/// A page of entries of which one more than fits was asked for, and where the next page goes on, if
-/// there is one.
-pub(crate) fn split<T>(
+/// Splits entries of a query with limit `limit + 1` into a page and the cursor of the next page.
+pub(crate) fn split_page<T>(
     mut entries: Vec<T>,
     limit: Limit,
-    place: impl Fn(&T) -> Cursor,
+    cursor_of: impl Fn(&T) -> Cursor,
 ) -> (Vec<T>, Option<String>) {
     let fits = usize::try_from(limit.get()).unwrap_or(usize::MAX);
     let more = entries.len() > fits;
@@ -90,6 +90,6 @@ pub(crate) fn split<T>(
     let next = entries
         .last()
         .filter(|_| more)
-        .map(|last| place(last).to_string());
+        .map(|last| cursor_of(last).to_string());
     (entries, next)
 }

@@ -1,49 +1,47 @@
-//! `/v1/pending`: everything that waits for whoever asks, in whichever conversation, and what it
-//! would be with other arguments.
+//! `/v1/pending`: the pending calls of a user in all conversations, and previews of edited
+//! arguments.
 
-use adjutant_core::port::StoreError;
 use adjutant_core::{Arguments, conversation, words};
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, PathRejection};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::chat::conversation_of;
-use crate::object::Object;
+use crate::extract::{JsonBody, PathParam};
 use crate::problem::Problem;
 use crate::state::Shared;
+use crate::thread_id::parse_thread_id;
 use crate::user::User;
 use crate::wire::Pending;
 
-/// A call that waits, and where.
+/// A pending call with its conversation.
 #[derive(Debug, Serialize, ToSchema)]
-struct Waiting {
-    /// The conversation; `/v1/chat` takes the answer with it. Calls without a model have one of
-    /// their own, which `/v1/threads` does not list.
+struct PendingInThread {
+    /// The conversation to answer in with `/v1/chat`. Tool calls without a model have conversations
+    /// that `/v1/threads` does not list.
     thread_id: String,
     #[serde(flatten)]
     call: Pending,
 }
 
-/// Everything that waits.
+/// The user's pending calls.
 #[derive(Debug, Serialize, ToSchema)]
 struct PendingList {
-    /// The oldest first.
-    pending: Vec<Waiting>,
+    /// The pending calls, oldest first.
+    pending: Vec<PendingInThread>,
 }
 
-/// Other arguments for a call that waits.
+/// EditedArguments arguments for a pending call.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"thread_id": "t_1", "args": {"task_id": "4"}}))]
-struct Edited {
-    /// The conversation in which the call waits.
+struct EditedArguments {
+    /// The conversation in which the call is pending.
     #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
     thread_id: String,
-    /// The arguments that it would be called with.
+    /// The edited arguments.
     #[schema(value_type = Object)]
     args: Arguments,
 }
@@ -54,67 +52,58 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(preview))
 }
 
-/// Everything of the user that waits for an answer.
+/// Lists the user's pending calls.
 ///
-/// That is confirmations, and calls of which nobody knows whether they were done, each with the
-/// conversation that it waits in. `/v1/chat` with `thread_id` and `resume` answers it.
+/// These are confirmations and calls in doubt, each with its conversation. They are answered with
+/// `thread_id` and `resume` of `/v1/chat`.
 #[utoipa::path(get, path = "/v1/pending", operation_id = "list_pending", tag = "chat", responses(
-    (status = 200, description = "What waits.", body = PendingList),
+    (status = 200, description = "The pending calls.", body = PendingList),
 ))]
 async fn list(State(app): State<Shared>, User(user): User) -> Result<Json<PendingList>, Problem> {
-    let failed = |error: StoreError| Problem::store(&error);
     let mut pending = Vec::new();
     for (key, _) in app
         .agent
         .journal()
         .parked(app.agent.name(), Some(&user))
-        .await
-        .map_err(failed)?
+        .await?
     {
-        // What was answered meanwhile is not in it.
-        let events = app.agent.journal().load(&key).await.map_err(failed)?.events;
+        // Read again, because the call may have been answered in the meantime.
+        let events = app.agent.journal().load(&key).await?.events;
         pending.extend(
             conversation::pending(&events)
                 .into_iter()
-                .map(|call| Waiting {
+                .map(|call| PendingInThread {
                     thread_id: key.conversation.to_string(),
-                    call: Pending::of(call),
+                    call: Pending::from_call(call),
                 }),
         );
     }
     Ok(Json(PendingList { pending }))
 }
 
-/// Returns the question that a waiting confirmation is with other arguments: what exactly would be
-/// touched.
+/// Returns the confirmation that a pending call would need with edited arguments.
 ///
-/// Nothing is done, and the call waits as before. The `interrupt_id` of the answer, sent back as
-/// `shown` beside `editedArgs`, says that the person has seen it; without it, other arguments are
-/// asked about again before anything is done.
-#[utoipa::path(post, path = "/v1/pending/{interrupt_id}/preview", operation_id = "preview_pending", tag = "chat", request_body = Edited,
-    params(("interrupt_id" = String, Path, description = "What waits, as it was shown.")),
+/// Nothing is executed, and the call stays pending. The returned `interrupt_id`, sent as `shown`
+/// with `editedArgs`, states that the user has seen this preview; without it, the user is asked to
+/// confirm the edited arguments before anything is executed.
+#[utoipa::path(post, path = "/v1/pending/{interrupt_id}/preview", operation_id = "preview_pending", tag = "chat", request_body = EditedArguments,
+    params(("interrupt_id" = String, Path, description = "The `interrupt_id` of the pending call.")),
     responses(
-        (status = 200, description = "The question with these arguments, references resolved.", body = Pending),
-        (status = 404, description = "Nothing of that name waits in the conversation for a yes (any more)."),
-        (status = 422, description = "It cannot be done with these arguments; `detail` says why."),
+        (status = 200, description = "The confirmation with these arguments, references resolved.", body = Pending),
+        (status = 404, description = "The conversation has no such pending confirmation (any more)."),
+        (status = 422, description = "The arguments cannot be used; `detail` has the reason."),
     ))]
 async fn preview(
     State(app): State<Shared>,
     User(user): User,
-    id: Result<Path<String>, PathRejection>,
-    body: Result<Json<Object<Edited>>, JsonRejection>,
+    PathParam(id): PathParam,
+    JsonBody(EditedArguments { thread_id, args }): JsonBody<EditedArguments>,
 ) -> Result<Json<Pending>, Problem> {
-    let Path(id) = id?;
-    let Json(Object(Edited { thread_id, args })) = body?;
-    let key = app.agent.key_of(user, conversation_of(&thread_id)?);
-    let question = app
-        .agent
-        .question_with(&key, &id, args)
-        .await
-        .map_err(|error| Problem::store(&error))?;
+    let key = app.agent.key_for(user, parse_thread_id(&thread_id)?);
+    let question = app.agent.preview_edited_call(&key, &id, args).await?;
     let gone = "pending call: it was answered, its time has run out, or it was never asked";
     match question.ok_or_else(|| Problem::unknown(gone))? {
-        Ok(question) => Ok(Json(Pending::of(question))),
+        Ok(question) => Ok(Json(Pending::from_call(question))),
         Err(reason) => Err(Problem::invalid(words::edited_unusable(&reason))),
     }
 }

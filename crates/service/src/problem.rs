@@ -1,10 +1,16 @@
-//! Errors as people and programs read them: RFC 9457.
+//! Errors as problem documents (RFC 9457), with stable codes for programs.
+//!
+//! [`Problem`] is the error type of every handler. It implements `IntoResponse`; `problem_response`
+//! adds the request's path and id, and translates it for clients of other APIs.
 
 use std::borrow::Cow;
+use std::error::Error;
 use std::time::Duration;
 
 use adjutant_core::port::StoreError;
-use adjutant_core::{AgentResponse, ModelError, OutcomeCategory, TurnError, TurnId, words};
+use adjutant_core::{
+    AgentResponse, LimitName, ModelError, OutcomeCategory, Scope, TurnError, TurnId, words,
+};
 use adjutant_runtime::RunError;
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
@@ -14,24 +20,28 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use tokio::task::JoinError;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
-/// What every problem is sent as.
+/// Media type of problem documents.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 
-/// Bytes that the body of a request may have.
+/// Largest request body, in bytes.
 pub(crate) const BODY_MAX: usize = 1024 * 1024;
-/// Time for which the service is not ready after a write failed for want of space. Then it is tried
-/// again by whoever asks next: it cannot be known otherwise whether there is some.
+/// Time for which the service reports itself as not ready after a write failed for want of disk
+/// space. After that, the next request tries to write again: there is no other way to find out that
+/// there is space.
 pub(crate) const FULL_FOR: Duration = Duration::from_secs(30);
 
-/// Time after which a conversation may have room for another message: about as long as a turn
-/// takes.
+/// `Retry-After` of a conversation whose queue is full: about as long as a turn takes.
 const QUEUE_WAIT: Duration = Duration::from_secs(5);
 
-/// What did not work. Holds no internals: it is shown to whoever asked.
+/// Title of problems about a dependency that does not answer.
+pub(crate) const NOT_AVAILABLE: &str = "Not available right now";
+
+/// An error response. Safe to show to the client: internal causes are only logged.
 #[derive(Debug, Clone)]
 pub(crate) struct Problem {
     title: &'static str,
@@ -44,19 +54,19 @@ pub(crate) struct Problem {
     rest: Box<Rest>,
 }
 
-/// What most problems do not have, or have late.
+/// Rarely used members, boxed so that `Result<_, Problem>` stays small.
 #[derive(Debug, Clone, Default)]
 struct Rest {
     instance: Option<String>,
     request_id: Option<String>,
     more: Map<String, Value>,
-    /// What exactly it was, for whoever runs the service and nobody else.
+    /// The internal error, for the log only.
     cause: Option<RunError>,
-    /// What whoever runs the service should know of a request that was refused.
+    /// A message for operators about a refused request, for the log only.
     note: Option<&'static str>,
 }
 
-/// What did not work (RFC 9457).
+/// A problem document (RFC 9457): the body of every error response.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Problem, example = json!({
     "type": "urn:adjutant:error:rate_limit",
@@ -70,35 +80,35 @@ struct Rest {
     "request_id": "0b1f6f1e-8a55-4f61-b0a4-5c1b7a3f2d11"
 }))]
 struct Document<'a> {
-    /// `urn:adjutant:error:` and the code.
+    /// `urn:adjutant:error:` followed by `code`.
     #[serde(rename = "type")]
     kind: String,
-    /// What kind of problem it is.
+    /// Short summary of the kind of problem, the same for every occurrence.
     title: &'a str,
-    /// The status of the answer.
+    /// HTTP status of the response.
     #[schema(minimum = 400, maximum = 599)]
     status: u16,
-    /// Words for the person.
+    /// Explanation of this occurrence, suited to be shown to the user.
     detail: &'a str,
-    /// A stable word, the same as in logs and on the command line.
+    /// Stable identifier of the kind of problem, the same as in logs and on the command line.
     code: &'a str,
-    /// What to do.
+    /// Suggestion how the client can solve the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'a str>,
-    /// Whole seconds.
+    /// Seconds after which the request may be sent again.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<u64>,
-    /// The turn, if there was one: its decision is in the log.
+    /// Id of the turn, if one was started: its decision is in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<uuid::Uuid>)]
     run_id: Option<TurnId>,
-    /// The path that was asked for.
+    /// Path of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     instance: Option<&'a str>,
-    /// Names the request in the log of whoever runs the service.
+    /// Id of the request in the service's log.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<&'a str>,
-    /// What else there is to know about a problem of this code.
+    /// Members that only problems of this code have.
     #[serde(flatten)]
     #[schema(ignore)]
     more: &'a Map<String, Value>,
@@ -135,32 +145,37 @@ impl Problem {
         }
     }
 
-    /// Because of something that is ours to mend.
+    fn retry_after_seconds(mut self, seconds: u64) -> Self {
+        self.retry_after = Some(seconds);
+        self
+    }
+
+    /// Attaches the internal error that the operator has to fix.
     fn caused_by(mut self, error: &RunError) -> Self {
         self.rest.cause = Some(error.clone());
         self
     }
 
-    /// With words for whoever runs the service, and nobody else.
+    /// Attaches a message that is logged for operators and not sent to the client.
     #[must_use]
-    pub(crate) fn noting(mut self, note: &'static str) -> Self {
+    pub(crate) fn with_operator_note(mut self, note: &'static str) -> Self {
         self.rest.note = Some(note);
         self
     }
 
-    /// With one more member, of a name that no other member has.
+    /// Adds a member; its name must differ from the members that all problems have.
     #[must_use]
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.rest.more.insert(name.to_owned(), value.into());
         self
     }
 
-    /// The stable word.
+    /// Returns the stable identifier of the kind of problem.
     pub(crate) fn code(&self) -> &'static str {
         self.code
     }
 
-    /// The sentence for the person.
+    /// Returns the explanation for the user.
     pub(crate) fn detail(&self) -> &str {
         &self.detail
     }
@@ -169,30 +184,30 @@ impl Problem {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// What to do.
+    /// Returns the suggestion for the client, if there is one.
     pub(crate) fn hint(&self) -> Option<&'static str> {
         self.hint
     }
 
-    /// What was put beside the members that all problems have.
+    /// Returns a member that was added by [`Problem::with`].
     pub(crate) fn member(&self, name: &str) -> Option<&Value> {
         self.rest.more.get(name)
     }
 
-    /// What is for whoever runs the service, once.
+    /// Takes the internal error, so that it is logged once.
     pub(crate) fn take_cause(&mut self) -> Option<RunError> {
         self.rest.cause.take()
     }
 
-    /// Takes the words for whoever runs the service, once.
+    /// Takes the message for operators, so that it is logged once.
     pub(crate) fn take_note(&mut self) -> Option<&'static str> {
         self.rest.note.take()
     }
 
-    /// Logs what failed on our side or on a provider's, with what caused it: whoever runs the
-    /// service finds it by the id of the request. What a client did wrong, or too often, is
-    /// nobody's to mend.
+    /// Logs server and provider failures with their cause; the request's span has its id. Client
+    /// errors (4xx) are not logged: the operator has nothing to fix.
     pub(crate) fn log(&self, cause: Option<&RunError>) {
+        // A 429 with a turn is a provider's rate limit or a budget, not the client's own rate.
         let is_of_turn = self.status == 429 && self.run_id.is_some();
         if cause.is_none() && self.status < 500 && !is_of_turn {
             return;
@@ -204,8 +219,8 @@ impl Problem {
         );
         let error = cause.map(tracing::field::display);
         if cause.is_none() && turn.is_none() && status != 500 {
-            // It was not begun: the service is busy, stops, or cannot ask who it is. Once it is
-            // asked again, all is well.
+            // No turn was started because the service is busy, stopping or cannot authenticate. A
+            // repeated request will succeed.
             tracing::warn!(status, code, "the request was not taken: {}", self.title);
         } else {
             tracing::error!(
@@ -219,20 +234,20 @@ impl Problem {
         }
     }
 
-    /// With the path that was asked for and the id of the request.
+    /// Adds the request's path and id.
     #[must_use]
-    pub(crate) fn of_request(mut self, path: String, id: Option<String>) -> Self {
+    pub(crate) fn for_request(mut self, path: String, id: Option<String>) -> Self {
         self.rest.instance = Some(path);
         self.rest.request_id = id;
         self
     }
 
-    /// Whether whoever runs the service has something to mend.
-    pub(crate) fn is_ours(&self) -> bool {
+    /// Returns true if there is an internal error that the operator has to fix.
+    pub(crate) fn is_internal(&self) -> bool {
         self.rest.cause.is_some()
     }
 
-    /// In seconds.
+    /// Returns the seconds after which the request may be sent again.
     pub(crate) fn retry_after(&self) -> Option<u64> {
         self.retry_after
     }
@@ -255,69 +270,52 @@ impl Problem {
         Self::new(StatusCode::FORBIDDEN, "forbidden", "Not from there", detail)
     }
 
-    /// A bound of the user's own or of their conversation, not a provider's.
+    /// A limit of the user or of their conversation was reached, not one of a provider.
     pub(crate) fn limit_reached(detail: impl Into<String>, wait: Duration) -> Self {
-        Self {
-            retry_after: Some(whole_seconds(wait).max(1)),
-            ..Self::new(
-                StatusCode::TOO_MANY_REQUESTS,
-                "limit_reached",
-                "That is too much at once",
-                detail,
-            )
-        }
+        let (status, title) = (StatusCode::TOO_MANY_REQUESTS, "That is too much at once");
+        Self::new(status, "limit_reached", title, detail)
+            .retry_after_seconds(whole_seconds(wait).max(1))
     }
 
-    /// As many turns of all users run as may.
+    /// The maximum of concurrent turns of all users is reached.
     pub(crate) fn busy() -> Self {
-        Self {
-            retry_after: Some(1),
-            ..Self::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "busy",
-                "The service is busy",
-                "as many turns run as the service takes (serve.turns_in_all), and nothing was done; ask again in a moment",
-            )
-        }
+        let detail = "as many turns run as the service takes (serve.turns_in_all), and nothing was done; ask again in a moment";
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        Self::new(status, "busy", "The service is busy", detail).retry_after_seconds(1)
     }
 
-    /// The keys that signed tokens are checked with cannot be had right now.
+    /// A dependency of the service is not available; the request may be sent again after `seconds`.
+    pub(crate) fn unavailable(
+        title: &'static str,
+        detail: impl Into<String>,
+        seconds: u64,
+    ) -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "unavailable",
+            title,
+            detail,
+        )
+        .retry_after_seconds(seconds)
+    }
+
+    /// The issuer's keys for verifying JWTs cannot be fetched at the moment.
     pub(crate) fn no_keys() -> Self {
-        Self {
-            retry_after: Some(30),
-            ..Self::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "unavailable",
-                "Not available right now",
-                "the service cannot get the issuer's keys right now, so it cannot check tokens",
-            )
-        }
+        let detail =
+            "the service cannot get the issuer's keys right now, so it cannot check tokens";
+        Self::unavailable(NOT_AVAILABLE, detail, 30)
     }
 
-    /// The provider that people sign in at does not answer, or not as it should.
+    /// The OpenID Connect provider does not answer, or answers with an error.
     pub(crate) fn no_provider() -> Self {
-        Self {
-            retry_after: Some(30),
-            ..Self::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "unavailable",
-                "Not available right now",
-                "the provider that people sign in at does not answer as it should; who is signed in goes on",
-            )
-        }
+        let detail = "the provider that people sign in at does not answer as it should; who is signed in goes on";
+        Self::unavailable(NOT_AVAILABLE, detail, 30)
     }
 
-    /// The service ends, and takes nothing new.
+    /// The service is shutting down and accepts no new work.
     pub(crate) fn stopping() -> Self {
-        Self {
-            retry_after: Some(1),
-            ..Self::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "unavailable",
-                "The service is stopping",
-                "the service is about to end, and nothing was done; ask again, and its successor or another replica answers",
-            )
-        }
+        let detail = "the service is about to end, and nothing was done; ask again, and its successor or another replica answers";
+        Self::unavailable("The service is stopping", detail, 1)
     }
 
     pub(crate) fn too_large() -> Self {
@@ -329,7 +327,7 @@ impl Problem {
         )
     }
 
-    /// The body came too slowly, or not at all.
+    /// The request body did not arrive within its time limits.
     pub(crate) fn too_slow() -> Self {
         Self::new(
             StatusCode::REQUEST_TIMEOUT,
@@ -357,7 +355,7 @@ impl Problem {
         )
     }
 
-    /// Not what HTTP says a request is.
+    /// The request violates HTTP itself.
     pub(crate) fn malformed(detail: &str) -> Self {
         Self::new(
             StatusCode::BAD_REQUEST,
@@ -376,28 +374,28 @@ impl Problem {
         )
     }
 
-    /// The store did not do it. What exactly is for whoever runs the service.
+    /// Logs an error that should not occur, with its causes, and returns a problem 500.
+    pub(crate) fn internal_error(error: &(dyn Error + 'static)) -> Self {
+        tracing::error!(error, "internal error");
+        Self::internal()
+    }
+
+    /// Converts a store error. Its message is only logged: it may name paths and hosts.
     pub(crate) fn store(error: &StoreError) -> Self {
         let problem = match error {
-            StoreError::Unavailable { .. } | StoreError::Conflict => Self {
-                retry_after: Some(1),
-                ..Self::new(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "unavailable",
-                    "Not available right now",
-                    "the service cannot reach its data right now; try again",
-                )
-            },
-            StoreError::Full { .. } => Self {
-                retry_after: Some(whole_seconds(FULL_FOR)),
-                ..Self::new(
-                    StatusCode::INSUFFICIENT_STORAGE,
-                    "storage_full",
-                    "Nothing can be stored",
-                    "the service cannot store anything right now, because its storage is full; whoever runs it has been told",
-                )
-            },
-            // Nobody has to mend anything: the client waits.
+            StoreError::Unavailable { .. } | StoreError::Conflict => Self::unavailable(
+                NOT_AVAILABLE,
+                "the service cannot reach its data right now; try again",
+                1,
+            ),
+            StoreError::Full { .. } => Self::new(
+                StatusCode::INSUFFICIENT_STORAGE,
+                "storage_full",
+                "Nothing can be stored",
+                "the service cannot store anything right now, because its storage is full; whoever runs it has been told",
+            )
+            .retry_after_seconds(whole_seconds(FULL_FOR)),
+            // The client only has to wait, so no cause is attached.
             StoreError::QueueFull { .. } => {
                 return Self::limit_reached(format!("{error} (serve.messages_queued)"), QUEUE_WAIT);
             }
@@ -415,7 +413,7 @@ impl Problem {
         problem.caused_by(&RunError::Store(error.clone()))
     }
 
-    /// No turn could start, go on or be written.
+    /// Converts an error that kept a turn from starting, continuing or being recorded.
     pub(crate) fn run(error: &RunError) -> Self {
         match error {
             RunError::Store(StoreError::Unreadable { .. }) => Self::new(
@@ -441,31 +439,29 @@ impl Problem {
             .with("limit", *max)
             .with("setting", "agent.message_chars_max"),
             RunError::EmptyMessage | RunError::Client(_) => Self::invalid(error.to_string()),
-            RunError::Busy => Self {
-                retry_after: Some(1),
-                ..Self::new(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "unavailable",
-                    "The conversation is busy",
-                    error.to_string(),
-                )
-            },
+            RunError::Busy => Self::unavailable("The conversation is busy", error.to_string(), 1),
             _ => Self::internal().caused_by(error),
         }
     }
 
-    /// Returns the problem of a turn that ended because the model failed, or because a budget did
-    /// not have what the next step may take: its status, and the words for the person. `now` says
-    /// how long it is until a budget of the day is there again. `None`: the turn has an answer for
-    /// the person, whatever else happened in it.
-    pub(crate) fn of_turn(response: &AgentResponse, now: Timestamp) -> Option<Self> {
+    /// Returns the problem of a turn that ended because the model failed or a budget was exhausted,
+    /// or `None` if the turn has an answer for the user. `now` is used to compute the time until a
+    /// daily budget is renewed.
+    pub(crate) fn for_turn(response: &AgentResponse, now: Timestamp) -> Option<Self> {
         let error = match &response.error {
             Some(TurnError::Model { error }) => error,
             Some(limit) if response.outcome == OutcomeCategory::BudgetLimit => {
-                // Which budget it was and what is left of it is in the log.
+                // The turn's log entry says which budget it was and how much of it is left.
                 let (status, title) = (StatusCode::TOO_MANY_REQUESTS, "The budget is used up");
                 let problem = Self::new(status, limit.code(), title, response.content.clone());
-                let of_day = matches!(limit, TurnError::Limit { key, .. } if !key.starts_with("budget.per_turn"));
+                // The limits of a turn are not renewed by waiting.
+                let of_day = matches!(
+                    limit,
+                    TurnError::Limit {
+                        limit: LimitName::Budget { scope, .. },
+                        ..
+                    } if *scope != Scope::Turn
+                );
                 let retry_after = of_day.then(|| seconds_to_midnight(now));
                 let problem = problem.with("budget", if of_day { "day" } else { "turn" });
                 return Some(Self {
@@ -505,9 +501,10 @@ impl Problem {
         Some(problem)
     }
 
-    /// None of the answers of a request could be what it was meant to be, such as arguments that do
-    /// not fit; what they were for still waits.
-    pub(crate) fn of_answers(response: &AgentResponse, answers: usize) -> Option<Self> {
+    /// Returns the problem of a request all of whose answers were refused, for example because
+    /// edited arguments do not fit the tool's schema. The calls stay pending. `answers` is the
+    /// number of answers in the request.
+    pub(crate) fn for_refused_answers(response: &AgentResponse, answers: usize) -> Option<Self> {
         let refused = response
             .notices
             .iter()
@@ -521,15 +518,34 @@ impl Problem {
     }
 }
 
-/// Seconds until the day ends in UTC, and with it what was spent of its budgets.
+/// Returns the seconds until midnight UTC, when daily budgets are renewed.
 pub(crate) fn seconds_to_midnight(now: Timestamp) -> u64 {
     const DAY: i64 = 24 * 60 * 60;
     (DAY - now.as_second().rem_euclid(DAY)).unsigned_abs()
 }
 
-/// Rounded up: whoever waits so long has waited long enough.
+/// Converts a duration to seconds, rounded up, so that a client never retries too early.
 fn whole_seconds(wait: Duration) -> u64 {
     wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        Self::store(&error)
+    }
+}
+
+impl From<RunError> for Problem {
+    fn from(error: RunError) -> Self {
+        Self::run(&error)
+    }
+}
+
+impl From<JoinError> for Problem {
+    /// A task panicked; the panic's message is part of the logged error.
+    fn from(error: JoinError) -> Self {
+        Self::internal_error(&error)
+    }
 }
 
 impl From<JsonRejection> for Problem {
@@ -554,7 +570,7 @@ impl From<QueryRejection> for Problem {
 }
 
 impl From<PathRejection> for Problem {
-    /// What is no id names nothing.
+    /// An id that cannot be parsed names nothing, so this is a 404 and not a 422.
     fn from(_: PathRejection) -> Self {
         Self::unknown("address")
     }
@@ -584,8 +600,10 @@ impl IntoResponse for Problem {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         if self.status == StatusCode::UNAUTHORIZED {
+            // A 401 has to name the authentication scheme (RFC 9110, 15.5.2).
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        // For the middleware that adds path and request id, which needs the cause too.
         response.extensions_mut().insert(self);
         response
     }
@@ -596,11 +614,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_told_to_each_in_their_words() {
+    fn a_full_disk_is_reported_to_the_client_and_in_detail_to_the_operator() {
         let words = "there is no space left for /var/lib/adjutant.db; free some";
-        let error = RunError::Store(StoreError::Full {
-            message: words.to_owned(),
-        });
+        let error = RunError::Store(StoreError::full(words.to_owned()));
         let mut problem = Problem::run(&error);
         assert_eq!(
             (problem.status(), problem.code()),

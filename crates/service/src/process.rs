@@ -1,16 +1,16 @@
-//! Figures of the process, by the names that Prometheus's own client libraries give them. On Linux;
-//! elsewhere there are none.
+//! Metrics of the process, named as Prometheus' client libraries name them. Linux only; on other
+//! systems there are none.
 
-/// Returns the figures as Prometheus reads them. They are written here because one of them counts
-/// fractions, which the recorder's counters do not. What cannot be read is left out.
+/// Returns the metrics in Prometheus' text format, without those that cannot be read. They do not
+/// go through the recorder, because its counters cannot hold fractions of a second.
 #[cfg(target_os = "linux")]
-pub(crate) fn text() -> String {
-    linux::figures().iter().map(linux::Figure::text).collect()
+pub(crate) fn render() -> String {
+    linux::metrics().iter().map(linux::Metric::render).collect()
 }
 
-/// There are none.
+/// Returns an empty text: these metrics are read from `/proc`.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn text() -> String {
+pub(crate) fn render() -> String {
     String::new()
 }
 
@@ -21,15 +21,15 @@ mod linux {
     use rustix::param::{clock_ticks_per_second, page_size};
     use rustix::process::{Resource, getrlimit};
 
-    /// A figure without labels. `None`: it cannot be read.
-    pub(super) struct Figure {
+    /// A metric without labels. `value` is `None` if it cannot be read.
+    pub(super) struct Metric {
         name: &'static str,
         help: &'static str,
         value: Option<f64>,
     }
 
-    impl Figure {
-        pub(super) fn text(&self) -> String {
+    impl Metric {
+        pub(super) fn render(&self) -> String {
             let Self { name, help, value } = self;
             let Some(value) = value else {
                 return String::new();
@@ -43,14 +43,14 @@ mod linux {
         }
     }
 
-    fn figure(name: &'static str, help: &'static str, value: Option<f64>) -> Figure {
-        Figure { name, help, value }
+    fn metric(name: &'static str, help: &'static str, value: Option<f64>) -> Metric {
+        Metric { name, help, value }
     }
 
-    pub(super) fn figures() -> [Figure; 6] {
+    pub(super) fn metrics() -> [Metric; 6] {
         let stat = fs::read_to_string("/proc/self/stat").ok();
-        let stat = stat.as_deref().and_then(Stat::read);
-        let of = |figure: fn(&Stat) -> f64| stat.as_ref().map(figure);
+        let stat = stat.as_deref().and_then(Stat::parse);
+        let from_stat = |value: fn(&Stat) -> f64| stat.as_ref().map(value);
         let open = fs::read_dir("/proc/self/fd")
             .ok()
             .map(|files| files.count() as f64);
@@ -58,29 +58,29 @@ mod linux {
             .current
             .map(|files| files as f64);
         [
-            figure(
+            metric(
                 "process_cpu_seconds_total",
                 "CPU time of the process, user and system.",
-                of(|stat| stat.cpu),
+                from_stat(|stat| stat.cpu),
             ),
-            figure(
+            metric(
                 "process_resident_memory_bytes",
                 "Memory of the process that is resident.",
-                of(|stat| stat.resident),
+                from_stat(|stat| stat.resident),
             ),
-            figure(
+            metric(
                 "process_virtual_memory_bytes",
                 "Memory of the process that is mapped.",
-                of(|stat| stat.mapped),
+                from_stat(|stat| stat.mapped),
             ),
-            figure(
+            metric(
                 "process_start_time_seconds",
                 "When the process began, as seconds since 1970 (UTC).",
                 stat.as_ref()
                     .and_then(|stat| Some(boot_time()? + stat.started)),
             ),
-            figure("process_open_fds", "Files and sockets that are open.", open),
-            figure(
+            metric("process_open_fds", "Files and sockets that are open.", open),
+            metric(
                 "process_max_fds",
                 "Files and sockets that may be open.",
                 most,
@@ -88,20 +88,19 @@ mod linux {
         ]
     }
 
-    /// Figures from `/proc/self/stat`: CPU time in seconds, memory in bytes. Source:
-    /// proc_pid_stat(5).
+    /// Fields of `/proc/self/stat`: CPU time in seconds, memory in bytes. Source: proc_pid_stat(5).
     struct Stat {
         cpu: f64,
-        /// Seconds after the machine's start.
+        /// Seconds between the machine's start and the process's.
         started: f64,
         mapped: f64,
         resident: f64,
     }
 
     impl Stat {
-        fn read(stat: &str) -> Option<Self> {
-            // The name of the program is in brackets, and may have anything in it. Behind it is
-            // field 3.
+        fn parse(stat: &str) -> Option<Self> {
+            // The program's name, field 2, is in parentheses and may itself contain some. What
+            // follows the last one starts with field 3.
             let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
             let field = |number: usize| fields.get(number - 3)?.parse::<f64>().ok();
             let seconds = |ticks: f64| ticks / clock_ticks_per_second() as f64;
@@ -132,7 +131,7 @@ mod linux {
         fn a_program_may_be_called_anything() {
             let behind = "S 1 1 1 0 -1 0 0 0 0 0 300 200 0 0 20 0 1 0 5000 4096 2 0";
             for name in ["adjutant", "a) S 9 (b", ""] {
-                let stat = Stat::read(&format!("7 ({name}) {behind}")).unwrap();
+                let stat = Stat::parse(&format!("7 ({name}) {behind}")).unwrap();
                 let ticks = clock_ticks_per_second() as f64;
                 assert_eq!(
                     (stat.cpu, stat.started),
@@ -145,20 +144,20 @@ mod linux {
                     "{name}"
                 );
             }
-            assert!(Stat::read("").is_none() && Stat::read("7 (a) S 1").is_none());
+            assert!(Stat::parse("").is_none() && Stat::parse("7 (a) S 1").is_none());
         }
 
         #[test]
         fn this_process_has_all_of_them() {
-            for figure in figures() {
-                let least = if figure.name == "process_start_time_seconds" {
+            for metric in metrics() {
+                let least = if metric.name == "process_start_time_seconds" {
                     1e9
                 } else {
                     0.0
                 };
-                assert!(figure.value.unwrap() >= least, "{}", figure.text());
+                assert!(metric.value.unwrap() >= least, "{}", metric.render());
             }
-            let text = crate::process::text();
+            let text = crate::process::render();
             assert!(
                 text.contains(
                     "\n# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total "

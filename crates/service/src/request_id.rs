@@ -1,5 +1,5 @@
-//! The id of a request: what its answer, its problem, the service's log and the decision log call
-//! it by.
+//! The id of a request, in the header `X-Request-Id`. It is in the response, in problem documents,
+//! in the service's log and in the decision log.
 
 use std::convert::Infallible;
 
@@ -8,23 +8,24 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use uuid::Uuid;
 
-/// The header that holds it.
+/// Name of the header, in requests and responses.
 pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The longest id of a client's that is used, in characters.
+/// Longest accepted id of a client, in characters.
 const LENGTH_MAX: usize = 64;
 
-/// The id of this request, as it is written into the decision log.
+/// Extractor for the request's id, as it is recorded in the decision log.
 pub(crate) struct RequestId(pub(crate) Option<String>);
 
-/// Sees to it that a request has exactly one id, and returns it. A client's own is kept if it has 1
-/// to 64 letters, digits, dots, hyphens and underscores; anything else is replaced, since an id is
-/// written into logs, and whoever searches for it must find one request.
+/// Ensures that a request has exactly one id, and returns it. A client's id is kept if it has 1 to
+/// 64 letters, digits, dots, hyphens and underscores; anything else is replaced, because the id is
+/// written into logs, where it must not forge fields and must be unambiguous.
 pub(crate) fn ensure(headers: &mut HeaderMap) -> HeaderValue {
     let mut given = headers.get_all(&HEADER).iter();
     let id = match (given.next(), given.next()) {
+        // Two headers would be two ids of one request.
         (Some(id), None) if is_usable(id) => id.clone(),
-        _ => made(),
+        _ => new_id(),
     };
     headers.insert(HEADER, id.clone());
     id
@@ -35,23 +36,24 @@ fn is_usable(id: &HeaderValue) -> bool {
     (1..=LENGTH_MAX).contains(&id.len()) && id.as_bytes().iter().all(in_id)
 }
 
-fn made() -> HeaderValue {
+fn new_id() -> HeaderValue {
     let id = Uuid::now_v7().to_string();
-    // A UUID is letters that a header may have.
+    // A UUID has only characters that are allowed in headers.
     HeaderValue::try_from(id).unwrap_or(HeaderValue::from_static("-"))
+}
+
+impl RequestId {
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
+        let id = headers.get(HEADER).and_then(|id| id.to_str().ok());
+        Self(id.map(str::to_owned))
+    }
 }
 
 impl<S: Sync> FromRequestParts<S> for RequestId {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self(
-            parts
-                .headers
-                .get(HEADER)
-                .and_then(|id| id.to_str().ok())
-                .map(str::to_owned),
-        ))
+        Ok(Self::from_headers(&parts.headers))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Every address of the service, and what stands in front of all of them.
+//! All routes of the service, and the middleware in front of them.
 
 use std::any::Any;
 use std::time::Duration;
@@ -20,34 +20,35 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::problem::{BODY_MAX, Problem};
 use crate::state::Shared;
 use crate::{
-    access, admin, branches, chat, decisions, feedback, figures, guard, health, mcp, me, named,
-    observe, openai, openapi, origins, page, pending, runs, session, sign_in, slow_body, tasks,
-    threads, tools, usage, user, watched,
+    access, admin, branches, chat, decisions, feedback, guard, health, mcp, me, metrics_route,
+    observe, openai, openapi, origins, page, pending, problem_response, runs, session, sign_in,
+    slow_body, stream_access, tasks, threads, tools, usage, user,
 };
 
-/// So much of one that is too large is read before the answer, and for so long.
-const DROPPED_MAX: usize = 16 * BODY_MAX;
-const DROPPED_FOR: Duration = Duration::from_secs(5);
+/// A body that declares itself too large is read up to this size, and for this long, before the
+/// response is sent.
+const DISCARDED_MAX: usize = 16 * BODY_MAX;
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the service's pages may do: load and ask what is its own, nothing else.
+/// Content Security Policy of the web pages: they load from and connect to the service only.
 const PAGES: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; manifest-src 'self'; \
      base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
 );
 
-/// Windows and pages of other origins have nothing to do with ours.
+/// Cross-origin policy: windows and pages of other origins get no access.
 const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
 
-/// What a browser could give a page: ours wants none of it, and copies text only when somebody
-/// presses a button. Only what every browser of today knows is named: one that does not know a name
-/// complains of it in the console of each page.
-const NOTHING: HeaderValue = HeaderValue::from_static(
+/// Permissions Policy of the web pages: everything is off except writing to the clipboard, for the
+/// copy button. Only names that all current browsers know are listed: others cause a warning in the
+/// console of each page.
+const PERMISSIONS: HeaderValue = HeaderValue::from_static(
     "accelerometer=(), autoplay=(), camera=(), clipboard-read=(), clipboard-write=(self), display-capture=(), encrypted-media=(), \
      fullscreen=(), gamepad=(), geolocation=(), gyroscope=(), hid=(), magnetometer=(), microphone=(), midi=(), payment=(), \
      picture-in-picture=(), publickey-credentials-get=(), screen-wake-lock=(), serial=(), usb=(), xr-spatial-tracking=()",
 );
 
-/// Every address. Each module that has some says which, with what they take and answer.
+/// Builds the router. Each module declares its routes with their OpenAPI description.
 pub(crate) fn router(state: Shared) -> Router {
     let (router, description) = OpenApiRouter::with_openapi(openapi::beginning())
         .merge(chat::routes())
@@ -74,7 +75,7 @@ pub(crate) fn router(state: Shared) -> Router {
             OpenApiRouter::new()
         })
         .merge(if state.has_metrics() {
-            figures::routes()
+            metrics_route::routes()
         } else {
             OpenApiRouter::new()
         })
@@ -88,8 +89,7 @@ pub(crate) fn router(state: Shared) -> Router {
     guarded(router, &state).with_state(state)
 }
 
-/// The addresses of the memory and of the search in what was said, where the service is built with
-/// them.
+/// Returns the routes of memory and conversation search, if compiled with the feature `memory`.
 fn memory() -> OpenApiRouter<Shared> {
     #[cfg(feature = "memory")]
     return crate::memory::routes()
@@ -99,21 +99,29 @@ fn memory() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
 }
 
-/// What stands in front of every address, the innermost first.
+/// Wraps the router in its middleware, from the innermost to the outermost layer.
 fn guarded(router: Router<Shared>, state: &Shared) -> Router<Shared> {
     let header = SetResponseHeaderLayer::if_not_present;
     let router = router
         .fallback(async |uri: Uri| openai::unknown_address(uri.path()))
         .method_not_allowed_fallback(method_not_allowed)
-        .layer(from_fn_with_state(state.clone(), session::by_link))
-        .layer(from_fn_with_state(state.clone(), watched::while_allowed))
+        // The innermost layers only see requests that have passed the guard.
+        .layer(from_fn_with_state(state.clone(), session::sign_in_by_link))
+        .layer(from_fn_with_state(
+            state.clone(),
+            stream_access::end_when_revoked,
+        ))
         .layer(DefaultBodyLimit::max(BODY_MAX))
-        .layer(from_fn(not_too_large))
+        .layer(from_fn(refuse_too_large))
         .layer(from_fn_with_state(state.clone(), slow_body::in_time))
         .layer(from_fn_with_state(state.clone(), guard::check))
-        .layer(CatchPanicLayer::custom(panicked))
-        .layer(from_fn_with_state(state.clone(), named::name_request))
-        // Leaves alone what is small, and streams of events, which would wait in its buffer.
+        // Inside of `complete`, which adds the request id to the response of a panic too.
+        .layer(CatchPanicLayer::custom(panic_response))
+        .layer(from_fn_with_state(
+            state.clone(),
+            problem_response::complete,
+        ))
+        // Skips small bodies, and event streams, whose events would wait in the compressor.
         .layer(CompressionLayer::new())
         .layer(header(CONTENT_SECURITY_POLICY, PAGES))
         .layer(header(
@@ -134,11 +142,11 @@ fn guarded(router: Router<Shared>, state: &Shared) -> Router<Shared> {
         ))
         .layer(header(
             HeaderName::from_static("permissions-policy"),
-            NOTHING,
+            PERMISSIONS,
         ))
         .layer(header(CACHE_CONTROL, HeaderValue::from_static("no-store")))
-        .layer(from_fn(user::tell_rate));
-    // Around all that may refuse a request, so that pages can read why.
+        .layer(from_fn(user::add_rate_headers));
+    // Outside of everything that may refuse a request, so that pages can read the refusal.
     let router = if state.origins.is_empty() {
         router
     } else {
@@ -147,20 +155,21 @@ fn guarded(router: Router<Shared>, state: &Shared) -> Router<Shared> {
     router.layer(from_fn_with_state(state.clone(), observe::observe))
 }
 
-/// A handler broke down. Whoever runs the service is told what it said; where it was is known to
-/// the program's panic hook only.
-fn panicked(panic: Box<dyn Any + Send>) -> Response {
-    let words = panic.downcast_ref::<String>().map(String::as_str);
-    let words = words
+/// Logs the message of a handler's panic and returns a 500. The location is known to the program's
+/// panic hook only.
+fn panic_response(panic: Box<dyn Any + Send>) -> Response {
+    let message = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("no words");
-    tracing::error!(error = words, "a handler panicked");
+        .unwrap_or("no message");
+    tracing::error!(error = message, "a handler panicked");
     Problem::internal().into_response()
 }
 
-/// What says of itself that it is too large is refused. Some of it is read and dropped, for a
-/// while: a client that finds its connection closed while it sends never looks at the answer.
-async fn not_too_large(request: Request, next: Next) -> Response {
+/// Middleware that refuses bodies whose `Content-Length` is too large. Part of the body is read and
+/// discarded: a client whose connection is closed while it sends never reads the response.
+async fn refuse_too_large(request: Request, next: Next) -> Response {
     let length = request
         .headers()
         .get(CONTENT_LENGTH)
@@ -168,16 +177,16 @@ async fn not_too_large(request: Request, next: Next) -> Response {
     match length.and_then(|length| length.parse::<usize>().ok()) {
         Some(length) if length > BODY_MAX => {
             let mut body = request.into_body().into_data_stream();
-            let drop_some = async {
+            let discard = async {
                 let mut read = 0;
                 while let Some(Ok(chunk)) = body.next().await
-                    && read < DROPPED_MAX
+                    && read < DISCARDED_MAX
                 {
                     read += chunk.len();
                 }
             };
-            // The answer is the same, whether it was all or not.
-            let _ = tokio::time::timeout(DROPPED_FOR, drop_some).await;
+            // The response is the same if the time was too short for all of it.
+            let _ = tokio::time::timeout(DISCARD_TIMEOUT, discard).await;
             Problem::too_large().into_response()
         }
         _ => next.run(request).await,

@@ -1,71 +1,71 @@
-//! `/v1/search`: what was said in the conversations of whoever asks, found by what is meant.
+//! `GET /v1/search`: full-text search in the caller's conversations.
 
 use adjutant_core::{Role, TurnId};
-use adjutant_memory::{PastHit, PastOptions, search_past};
+use adjutant_memory::{ConversationHit, ConversationSearchOptions, search_conversations};
 use axum::Json;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::length::search_words;
+use crate::extract::QueryParams;
 use crate::paging::Limit;
 use crate::problem::Problem;
 use crate::state::Shared;
+use crate::text_length::search_query;
 use crate::user::User;
 
-/// Unicode characters of a search at most.
+/// Longest search text, in Unicode characters.
 const SEARCH_CHARS_MAX: usize = 500;
 
-/// A search.
+/// A search in the caller's conversations.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct SearchQuery {
-    /// The words, in any of their forms. `"several words"` have to stand there as they are.
+    /// Search text; words match in all inflected forms. `"several words"` in quotes match
+    /// literally.
     #[param(
         min_length = 1,
         max_length = 500,
         example = "when did we talk about the garden?"
     )]
     q: String,
-    /// At most so many conversations.
+    /// Largest number of conversations.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
     limit: Option<Limit>,
 }
 
-/// A conversation in which something was said that fits.
+/// A conversation that matches a search.
 #[derive(Debug, Serialize, ToSchema)]
 struct FoundThread {
+    /// Id of the conversation.
     thread_id: String,
-    /// Its title. Empty: it has none yet.
+    /// Title; may be empty.
     title: String,
-    /// The turn that fits best.
+    /// The turn that matches best.
     #[schema(value_type = uuid::Uuid)]
     run_id: TurnId,
-    /// The time at which that began.
+    /// Time of the turn's start.
     at: Timestamp,
-    /// The speaker of the passage: `user` or `assistant`.
+    /// Author of the passage: `user` or `assistant`.
     #[schema(value_type = String)]
     said_by: Role,
-    /// The part of the words that fits best, at most 240 characters. What looks like a secret is
-    /// left out.
+    /// The best matching passage, at most 240 characters. Possible secrets are left out.
     passage: String,
 }
 
-/// The conversations that fit best.
+/// The conversations that match a search.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"threads": [{"thread_id": "0199c0de-0000-7000-8000-000000000001", "title": "The garden", "run_id":
     "0199c0de-0000-7000-8000-000000000002", "at": "2026-03-01T10:00:00Z", "said_by": "user", "passage": "The roses go to the south wall."}],
     "is_complete": true}))]
 struct FoundThreads {
-    /// The best first, each once.
+    /// The best match first, each conversation once.
     threads: Vec<FoundThread>,
-    /// False if conversations of before were not looked through, because they are not in the index
-    /// yet.
+    /// False if older conversations were not searched because they are not in the index yet.
     is_complete: bool,
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 }
 
 impl FoundThread {
-    fn of(hit: PastHit) -> Self {
+    fn from_hit(hit: ConversationHit) -> Self {
         Self {
             thread_id: hit.conversation.to_string(),
             title: hit.title,
@@ -86,33 +86,34 @@ impl FoundThread {
     }
 }
 
-/// The conversations of whoever asks in which something was said that fits.
+/// Searches the caller's conversations.
 ///
-/// Words are looked for in all their forms, and ranked by how rare they are. Only what people said
-/// and what they were answered is searched, not what tools gave. A turn is found as soon as it has
-/// begun.
+/// Words match in all inflected forms, and rare words count more. Messages of the user and answers
+/// are searched, tool results are not. A turn is found as soon as it has started.
 #[utoipa::path(get, path = "/v1/search", operation_id = "search_threads", tag = "threads", params(SearchQuery), responses(
-    (status = 200, description = "The conversations that fit best.", body = FoundThreads),
-    (status = 404, description = "This service has no search."),
+    (status = 200, description = "The conversations that match best.", body = FoundThreads),
+    (status = 404, description = "This service has no conversation search."),
 ))]
 async fn search(
     State(app): State<Shared>,
     User(user): User,
-    query: Result<Query<SearchQuery>, QueryRejection>,
+    QueryParams(SearchQuery { q, limit }): QueryParams<SearchQuery>,
 ) -> Result<Json<FoundThreads>, Problem> {
-    let Query(SearchQuery { q, limit }) = query?;
-    let Some(words) = search_words(Some(&q), SEARCH_CHARS_MAX)? else {
+    let Some(words) = search_query(Some(&q), SEARCH_CHARS_MAX)? else {
         return Err(Problem::invalid("q has no words"));
     };
-    let past = app.past.get().ok_or_else(|| Problem::unknown("search"))?;
+    let past = app
+        .conversation_search
+        .get()
+        .ok_or_else(|| Problem::unknown("search"))?;
     let limit = usize::try_from(limit.unwrap_or_default().get()).unwrap_or(usize::MAX);
-    let options = PastOptions {
+    let options = ConversationSearchOptions {
         limit,
-        ..PastOptions::default()
+        ..ConversationSearchOptions::default()
     };
-    let found = search_past(&**past, (app.agent.name(), &user), words, options).await;
-    let found = found.map_err(|error| Problem::store(&error))?;
-    let threads = found.found.into_iter().map(FoundThread::of).collect();
+    let found = search_conversations(&**past, app.agent.name(), &user, words, options).await;
+    let found = found?;
+    let threads = found.found.into_iter().map(FoundThread::from_hit).collect();
     Ok(Json(FoundThreads {
         threads,
         is_complete: found.is_complete,

@@ -1,4 +1,4 @@
-//! From a socket to an orderly end.
+//! The service: binding the sockets, serving, recovery of lost turns, and shutdown.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -7,81 +7,96 @@ use std::time::Duration;
 
 use adjutant_core::CancellationToken;
 #[cfg(feature = "memory")]
-use adjutant_core::port::PastConversations;
-use adjutant_core::port::TaskStore;
-use adjutant_runtime::{Agent, RunError};
+use adjutant_core::port::ConversationIndex;
+use adjutant_runtime::Agent;
+use adjutant_tools::TaskStore;
 use ipnet::IpNet;
 use tokio::net::TcpListener;
 use tracing::{error, warn};
 
 use crate::administration::Administration;
+use crate::admission::{self, ConnectionLimits, Connections, Limits, Shutdown, UserLimits};
 use crate::auth::{AccessRules, Auth};
-use crate::door::{self, ConnectionLimits, Ending, Guests};
-use crate::figures;
-use crate::limits::{Limits, UserLimits};
 use crate::live::Runs;
 use crate::mcp_sessions::Mcp;
 use crate::mcp_turns;
 use crate::metrics::{Metrics, MetricsAccess};
+use crate::metrics_route;
 use crate::origins::Origin;
-use crate::remote::Host;
+use crate::remote::Publisher;
 use crate::router::router;
 use crate::state::{App, BackgroundPrompts, Gauges, Readiness, Shared, Turns};
-use crate::used::Uses;
+use crate::token_use::TokenUses;
 
-/// How often the service looks for work that a replica which is gone left behind.
-const SWEEP: Duration = Duration::from_secs(5);
-/// How long what runs may take to end when the service takes nothing new any more.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Interval at which turns whose worker was lost are looked for and recovered.
+const RECOVERY_INTERVAL: Duration = Duration::from_secs(5);
+/// Time that running requests and turns have to end after a stop.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How the service is reached, and by whom.
+/// Settings of a [`Service`]: address, authentication, limits and optional features.
+///
+/// # Examples
+///
+/// ```
+/// use std::num::NonZeroU32;
+///
+/// use adjutant_service::{Auth, ServiceConfig};
+///
+/// let mut config = ServiceConfig::new("127.0.0.1:8080".parse()?, Auth::None);
+/// config.hosts = vec!["assistant.internal".to_owned()];
+/// config.limits.turns_at_once = NonZeroU32::new(2).unwrap();
+/// config.page = false;
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServiceConfig {
-    /// Where it listens.
+    /// Address and port to listen on; port 0 lets the system choose a free one.
     pub bind: SocketAddr,
-    /// How clients say who they are.
+    /// Method by which callers are authenticated.
     pub auth: Auth,
-    /// For how long sessions and tokens hold, and who is more than a user.
+    /// Lifetimes of sessions and tokens, and the rules that give users roles.
     pub access: AccessRules,
-    /// Host names it answers to besides `localhost` and addresses of numbers. Default none.
+    /// Host names that are accepted besides `localhost` and IP addresses. Default: none.
     pub hosts: Vec<String>,
-    /// Origins beside its own whose pages may ask, with a token. Default none.
+    /// Other origins whose pages may call the service (CORS), with a token. Default: none.
     pub origins: Vec<Origin>,
-    /// What one user may ask for. Default 60 requests a minute and 4 turns at once.
+    /// Rate and concurrency limits of users. Default: 60 requests a minute and 4 turns at once.
     pub limits: UserLimits,
-    /// What clients may hold open, and for how long.
+    /// Number of connections, and the timeouts on them.
     pub connections: ConnectionLimits,
-    /// Addresses and networks that speak for many: their connections are not counted one address at
-    /// a time. Those of this machine are not either. Default none.
+    /// Addresses and networks of reverse proxies, which the limit per address does not apply to;
+    /// nor does it to loopback addresses. Default: none.
     pub proxies: Vec<IpNet>,
-    /// Who reads `/metrics` beside the rest. Default [`MetricsAccess::Operator`].
+    /// Callers that may read `/metrics` on the service's own address. Default:
+    /// [`MetricsAccess::Operator`].
     pub metrics: MetricsAccess,
-    /// Where the figures for Prometheus are, for everybody who reaches it. Default: `/metrics`
-    /// beside the rest.
+    /// Separate address for `/metrics`, readable without authentication. Default: `/metrics` is a
+    /// route of the service.
     pub metrics_bind: Option<SocketAddr>,
-    /// Whether there is a web page at `/`. Default yes.
+    /// True if the web page is served at `/`. Default: true.
     pub page: bool,
-    /// True if the model finds the titles of conversations, a moment after their first answer.
-    /// Default false: they are the person's words.
+    /// True if the model generates the titles of conversations, shortly after the first answer.
+    /// Default: false; the first words of the user's message are the title.
     pub model_titles: bool,
-    /// True if the trace of a request is passed on to models and MCP servers (W3C Trace Context).
-    /// Default true.
+    /// True if the trace context of a request (W3C Trace Context) is passed on to models and MCP
+    /// servers. Default: true.
     pub trace_propagation: bool,
-    /// Whether MCP clients of versions that have sessions get one. A session is known to the
-    /// process that began it; behind a load balancer there should be none. Without, such clients
-    /// cannot ask their person, so what has to be confirmed waits elsewhere. Default yes.
+    /// True if MCP clients get sessions, in protocol versions that have them. A session lives in
+    /// the process that created it, so set this to false behind a load balancer. Without sessions
+    /// an MCP client cannot ask its user, so calls that need a confirmation wait elsewhere.
+    /// Default: true.
     pub mcp_sessions: bool,
-    /// True if MCP clients can ask the agent itself, as a tool. Default yes: what they may ask they
-    /// may ask `/v1/chat` too.
+    /// True if MCP clients can send a message to the agent by a tool. Default: true; the same
+    /// callers can use `/v1/chat`.
     pub mcp_ask: bool,
-    /// Says who answers the requests that chat interfaces make on their own, such as for titles.
-    /// Default [`BackgroundPrompts::Plain`].
+    /// Handling of the requests that chat interfaces send on their own account, such as for titles.
+    /// Default: [`BackgroundPrompts::Plain`].
     pub background_prompts: BackgroundPrompts,
 }
 
 impl ServiceConfig {
-    /// The defaults for everything else.
+    /// Creates a configuration with the documented defaults.
     #[must_use]
     pub fn new(bind: SocketAddr, auth: Auth) -> Self {
         Self {
@@ -105,92 +120,121 @@ impl ServiceConfig {
     }
 }
 
-/// Why the service does not start or go on.
+/// An error that keeps the service from starting or serving.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// Everybody could ask as the one user.
+    /// The service would be open to the network without authentication.
     #[error("without authentication it listens on loopback addresses only, and {0} is none")]
     Open(SocketAddr),
-    /// What was given is no address.
+    /// The text is not a socket address.
     #[error("{given:?} is no address and port, such as 127.0.0.1:8080")]
     Address {
-        /// What was given.
+        /// The text that was given.
         given: String,
     },
     /// The address cannot be listened on.
-    #[error("cannot listen on {bind}: {reason}")]
+    #[error("cannot listen on {bind}: {source}")]
     Bind {
-        /// The address.
+        /// The address that was to be listened on.
         bind: SocketAddr,
-        /// What the system says.
-        reason: String,
+        /// The operating system's error.
+        #[source]
+        source: std::io::Error,
     },
-    /// The sockets failed.
+    /// Accepting connections failed for good.
     #[error("serving failed: {0}")]
-    Serve(String),
+    Serve(#[source] std::io::Error),
 }
 
-/// A service that listens, and does not answer yet.
+/// An HTTP service that is bound to its address. [`Service::run`] serves requests.
+///
+/// # Examples
+///
+/// ```
+/// # use adjutant_core::CancellationToken;
+/// # use adjutant_providers::scripted::ScriptedModel;
+/// # use adjutant_runtime::Agent;
+/// use adjutant_service::{Auth, Service, ServiceConfig};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// # let agent = Agent::builder("a").instruction("x").model(ScriptedModel::demo()?).build()?;
+/// let config = ServiceConfig::new("127.0.0.1:0".parse()?, Auth::None);
+/// let service = Service::bind(agent, config).await?;
+/// let address = service.address();
+///
+/// let stop = CancellationToken::new();
+/// let serving = tokio::spawn(service.run(stop.clone()));
+/// // Send requests to `address`.
+/// stop.cancel();
+/// serving.await??;
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+/// ```
 #[derive(Debug)]
 pub struct Service {
     listener: TcpListener,
     address: SocketAddr,
-    /// Where the figures are, if not beside the rest.
+    /// Listener of the separate metrics address, if configured.
     metrics: Option<TcpListener>,
     state: Shared,
 }
 
 impl Service {
-    /// Listens.
+    /// Binds the configured addresses. Connections are accepted by the system from now on, and
+    /// answered once [`Service::run`] is called.
     ///
     /// # Errors
-    /// [`ServeError::Open`] without authentication beyond this machine, [`ServeError::Bind`].
+    /// [`ServeError::Open`] if there is no authentication and the address is not a loopback
+    /// address; [`ServeError::Bind`] if an address cannot be bound.
     pub async fn bind(agent: Agent, config: ServiceConfig) -> Result<Self, ServeError> {
         let bind = config.bind;
+        // Everybody on the network would be the local user.
         if matches!(config.auth, Auth::None) && !bind.ip().is_loopback() {
             return Err(ServeError::Open(bind));
         }
-        let failed = |error: std::io::Error| ServeError::Bind {
-            bind,
-            reason: error.to_string(),
+        let listen = async |bind: SocketAddr| {
+            let listener = TcpListener::bind(bind).await?;
+            let address = listener.local_addr()?;
+            Ok((listener, address))
         };
-        let listener = TcpListener::bind(bind).await.map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
+        let failed = |bind| move |source| ServeError::Bind { bind, source };
+        let (listener, address) = listen(bind).await.map_err(failed(bind))?;
         let metrics = match config.metrics_bind {
-            Some(bind) => {
-                Some(
-                    TcpListener::bind(bind)
-                        .await
-                        .map_err(|error| ServeError::Bind {
-                            bind,
-                            reason: error.to_string(),
-                        })?,
-                )
-            }
+            Some(bind) => Some(listen(bind).await.map_err(failed(bind))?.0),
             None => None,
         };
         let (stopping, turns) = (CancellationToken::new(), Turns::default());
-        let (figures, connections) = (Arc::new(Metrics::new()), config.connections.fitting());
-        let counting = figures.clone();
-        agent.on_model_call(move |call| counting.model_call(call));
-        let later = mcp_turns::Later::default();
-        let begin = config.mcp_ask.then(|| mcp_turns::begin(later.clone()));
-        let ending = (stopping.clone(), turns.tracker().clone());
-        let mcp = Mcp::new(agent.clone(), config.mcp_sessions, ending, begin);
+        let (service_metrics, connection_limits) = (
+            Arc::new(Metrics::new()),
+            config.connections.fit_open_files(),
+        );
+        let counting = service_metrics.clone();
+        agent.on_model_call(move |call| counting.record_model_call(call));
+        // The MCP server is part of the state, and its turns need the whole state.
+        let state_cell = mcp_turns::StateCell::default();
+        let begin = config.mcp_ask.then(|| mcp_turns::begin(state_cell.clone()));
+        let mcp = Mcp::new(
+            agent.clone(),
+            config.mcp_sessions,
+            stopping.clone(),
+            turns.tracker().clone(),
+            begin,
+        );
         let (runs, relay) = (Arc::<Runs>::default(), agent.journal().relay());
         let state = Shared::new(App {
             agent,
             auth: config.auth,
             access: config.access,
-            uses: Uses::default(),
+            token_uses: TokenUses::default(),
             hosts: config.hosts,
             origins: config.origins,
             draining: CancellationToken::new(),
             stopping,
             turns,
             mcp,
-            host: Host::new(runs.clone(), relay),
+            publisher: Publisher::new(runs.clone(), relay),
             runs,
             tasks: OnceLock::new(),
             administration: OnceLock::new(),
@@ -198,9 +242,13 @@ impl Service {
             gauges: OnceLock::new(),
             limits: Limits::new(config.limits),
             full: Mutex::default(),
-            connections,
-            guests: Guests::new(connections, config.proxies, figures.clone()),
-            metrics: figures,
+            connection_limits,
+            connections: Connections::new(
+                connection_limits,
+                config.proxies,
+                service_metrics.clone(),
+            ),
+            metrics: service_metrics,
             metrics_access: config.metrics,
             metrics_elsewhere: metrics.is_some(),
             page: config.page,
@@ -209,11 +257,11 @@ impl Service {
             #[cfg(feature = "memory")]
             memories: OnceLock::new(),
             #[cfg(feature = "memory")]
-            past: OnceLock::new(),
+            conversation_search: OnceLock::new(),
             trace_propagation: config.trace_propagation,
         });
-        // It is new, so nothing was there before.
-        let _ = later.set(state.downgrade());
+        // The cell was created above, so it is empty.
+        let _ = state_cell.set(state.downgrade());
         Ok(Self {
             listener,
             address,
@@ -222,16 +270,15 @@ impl Service {
         })
     }
 
-    /// The same service, which also tells the tasks of whoever asks. The first store given is the
-    /// one.
+    /// Sets the task store behind `/v1/tasks`. Only the first call has an effect.
     #[must_use]
     pub fn with_tasks(self, tasks: Arc<dyn TaskStore>) -> Self {
         let _ = self.state.tasks.set(tasks);
         self
     }
 
-    /// The same service, which also shows each user what is remembered of them, and lets them
-    /// change it. The first memories given are the ones.
+    /// Sets the memories that `/v1/memory` shows to users and lets them change. Only the first call
+    /// has an effect.
     #[cfg(feature = "memory")]
     #[must_use]
     pub fn with_memories(self, memories: adjutant_memory::Memories) -> Self {
@@ -239,45 +286,42 @@ impl Service {
         self
     }
 
-    /// The same service, in which everybody can search what was said in their conversations. The
-    /// first index given is the one.
+    /// Sets the index for searching past conversations. Only the first call has an effect.
     #[cfg(feature = "memory")]
     #[must_use]
-    pub fn with_past_conversations(self, past: Arc<dyn PastConversations>) -> Self {
-        let _ = self.state.past.set(past);
+    pub fn with_conversation_search(self, past: Arc<dyn ConversationIndex>) -> Self {
+        let _ = self.state.conversation_search.set(past);
         self
     }
 
-    /// The same service, which also shows whoever runs it how it is, under `/v1/admin`. The first
-    /// administration given is the one.
+    /// Adds the operator routes `/v1/admin`. Only the first call has an effect.
     #[must_use]
     pub fn with_administration(self, administration: Administration) -> Self {
         let _ = self.state.administration.set(administration);
         self
     }
 
-    /// The same service, which is ready only if `readiness` has nothing against it. The first one
-    /// given is the one.
+    /// Adds a condition for `/readyz`. Only the first call has an effect.
     #[must_use]
     pub fn with_readiness(self, readiness: Readiness) -> Self {
         let _ = self.state.readiness.set(readiness);
         self
     }
 
-    /// The same service, whose `/metrics` also has what `gauges` reads. The first given is the one.
+    /// Adds metrics of other parts of the program. Only the first call has an effect.
     #[must_use]
     pub fn with_gauges(self, gauges: Gauges) -> Self {
         let _ = self.state.gauges.set(gauges);
         self
     }
 
-    /// Where it listens, the port included.
+    /// Returns the address the service listens on, with the actual port.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where the figures are, if they have an address of their own.
+    /// Returns the separate address of the metrics, if configured.
     #[must_use]
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics
@@ -285,114 +329,123 @@ impl Service {
             .and_then(|listener| listener.local_addr().ok())
     }
 
-    /// Returns what is fired some time before [`Service::run`] is told to stop, so that a load
-    /// balancer notices: from then on `/readyz` answers 503, connections are closed with their next
-    /// answer, and everything is answered all the same.
+    /// Returns the token to cancel some time before [`Service::run`] is stopped, so that load
+    /// balancers notice: from then on `/readyz` answers 503 and each connection is closed after its
+    /// next response. Requests are still answered.
     #[must_use]
     pub fn draining(&self) -> CancellationToken {
         self.state.draining.clone()
     }
 
-    /// Answers until `stop` fires; then it takes nothing new and lets what runs end, for half a
-    /// minute at most. What does not end by then is in the journal, and goes on with the next start
-    /// or on another replica. What happens are events of `tracing`: of a request in a span
-    /// `request` with its id, its trace and its user, of a turn in a span `turn`.
+    /// Serves requests until `stop` is cancelled; then accepts no more and waits up to 30 seconds
+    /// for running requests and turns. Turns that have not ended by then are in the journal, and
+    /// are recovered at the next start or by another replica.
+    ///
+    /// Events are logged with `tracing`: each request in a span `request` with its id, trace and
+    /// user, each turn in a span `turn`.
     ///
     /// # Errors
-    /// [`ServeError::Serve`].
+    /// [`ServeError::Serve`] if connections can no longer be accepted.
     pub async fn run(self, stop: CancellationToken) -> Result<(), ServeError> {
         let state = self.state.clone();
-        let told = state.clone();
-        let serving = door::serve(
+        let warning = state.clone();
+        let serving = admission::serve(
             self.listener,
             router(state.clone()),
-            state.guests.clone(),
-            Ending {
+            state.connections.clone(),
+            Shutdown {
                 draining: state.draining.clone(),
                 stopping: stop.clone(),
             },
-            move |no_room| told.tell_refused(no_room.words()),
+            move |refused| warning.warn_refused(refused.message()),
         );
-        let sweeping = state.turns.spawn(sweep(state.clone()));
-        let figures = self.metrics.map(|listener| {
-            let router = figures::router(state.clone());
-            // Bounded by themselves: whoever fills the one door finds the other open.
-            let guests = Guests::new(
-                state.connections.of_figures(),
+        // In the tracker too: a turn that is being recovered should end before the process does.
+        let recovery = state.turns.spawn(recover(state.clone()));
+        let metrics_server = self.metrics.map(|listener| {
+            let router = metrics_route::router(state.clone());
+            // With limits of its own: metrics can be read while clients use up the connections.
+            let connections = Connections::new(
+                state.connection_limits.for_metrics(),
                 Vec::new(),
                 state.metrics.clone(),
             );
-            let ending = Ending {
+            let shutdown = Shutdown {
                 draining: state.draining.clone(),
                 stopping: stop.clone(),
             };
-            tokio::spawn(door::serve(listener, router, guests, ending, |_| {}))
+            tokio::spawn(admission::serve(
+                listener,
+                router,
+                connections,
+                shutdown,
+                |_| {},
+            ))
         });
         let working = async {
-            let served = serving
-                .await
-                .map_err(|error| ServeError::Serve(error.to_string()));
+            let served = serving.await.map_err(ServeError::Serve);
+            // No connection is left. Turns without a client may still run; `wait` returns after the
+            // last of them, because the closed tracker accepts no new ones.
             state.stopping.cancel();
             state.turns.tracker().close();
             state.turns.tracker().wait().await;
             served
         };
-        let out_of_patience = async {
+        let timed_out = async {
             stop.cancelled().await;
             state.draining.cancel();
             state.stopping.cancel();
-            tokio::time::sleep(PATIENCE).await;
+            tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
         };
         let served = tokio::select! {
             served = working => served,
-            () = out_of_patience => {
+            () = timed_out => {
                 warn!(
                     "not all that ran had ended {} s after the stop; it goes on with the next start, or on another replica",
-                    PATIENCE.as_secs()
+                    SHUTDOWN_TIMEOUT.as_secs()
                 );
                 Ok(())
             }
         };
-        sweeping.abort();
-        if let Some(figures) = figures {
-            figures.abort();
+        recovery.abort();
+        if let Some(server) = metrics_server {
+            server.abort();
         }
         served
     }
 }
 
-/// Goes on with what a process that is gone left behind: at the start, and again and again.
-async fn sweep(state: Shared) {
-    let report = |error: &RunError| state.tell(error.clone());
-    // What cannot go on is tried again and again, and told once.
-    let mut told = HashMap::new();
+/// Recovers turns of lost workers, first at the start and then at regular intervals.
+async fn recover(state: Shared) {
+    // A conversation that cannot be recovered is tried at each interval, and its error is reported
+    // once.
+    let mut reported = HashMap::new();
     while !state.draining.is_cancelled() {
-        match state.agent.sweep(None, &state.draining).await {
+        match state.agent.recover_until(None, &state.draining).await {
             Ok(swept) => {
                 swept
                     .responses
                     .iter()
-                    .for_each(|response| state.metrics.turn_ended(response));
+                    .for_each(|response| state.metrics.record_turn(response));
                 for (key, turn) in swept.given_up {
                     let (user, conversation) = (key.user.as_str(), key.conversation);
                     error!(user, %conversation, %turn, code = "ERROR:POISONED", "the turn was given up: each process that ran it was lost");
                 }
-                let left = swept.left.into_iter().collect::<HashMap<_, _>>();
+                let left = swept.failed.into_iter().collect::<HashMap<_, _>>();
                 for (_, error) in left
                     .iter()
-                    .filter(|(key, error)| told.get(*key) != Some(*error))
+                    .filter(|(key, error)| reported.get(*key) != Some(*error))
                 {
-                    report(error);
+                    state.report(error);
                 }
-                told = left;
+                reported = left;
             }
-            Err(error) => report(&error),
+            Err(error) => state.report(&error),
         }
-        state.limits.forget_old();
-        state.runs.forget_old();
-        state.keep_figures_up();
+        state.limits.remove_idle();
+        state.runs.evict_expired();
+        state.update_metrics();
         tokio::select! {
-            () = tokio::time::sleep(SWEEP) => {}
+            () = tokio::time::sleep(RECOVERY_INTERVAL) => {}
             () = state.draining.cancelled() => {}
         }
     }
@@ -402,6 +455,7 @@ async fn sweep(state: Shared) {
 mod tests {
     use adjutant_core::port::StoreError;
     use adjutant_providers::scripted::ScriptedModel;
+    use adjutant_runtime::RunError;
     use axum::body::Body;
     use axum::http::{Request, StatusCode};
     use hyper::service::Service as _;
@@ -430,13 +484,9 @@ mod tests {
             router.call(asked).await.unwrap().status()
         };
         assert_eq!(ready().await, StatusCode::OK);
-        state.tell(RunError::Store(StoreError::Unavailable {
-            message: String::new(),
-        }));
+        state.report(&RunError::Store(StoreError::unavailable(String::new())));
         assert_eq!(ready().await, StatusCode::OK);
-        state.tell(RunError::Store(StoreError::Full {
-            message: String::new(),
-        }));
+        state.report(&RunError::Store(StoreError::full(String::new())));
         assert_eq!(ready().await, StatusCode::SERVICE_UNAVAILABLE);
         tokio::time::advance(FULL_FOR).await;
         assert_eq!(ready().await, StatusCode::OK);

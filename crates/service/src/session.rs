@@ -1,10 +1,9 @@
-//! The browser's way: a token is exchanged once for a cookie that no script can read and no other
-//! site can use.
+//! Browser sessions: a token is exchanged for a cookie that scripts cannot read and other sites
+//! cannot use.
 
 use adjutant_core::port::{Role, TokenGrant, TokenKind, TokenRecord};
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{Query, Request, State};
+use axum::extract::{Request, State};
 use axum::http::header::{
     ACCEPT, CACHE_CONTROL, HOST, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE, USER_AGENT,
 };
@@ -16,52 +15,53 @@ use axum_extra::extract::CookieJar;
 use axum_extra::extract::cookie::{Cookie, SameSite};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use url::form_urlencoded;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::auth::{Auth, Begun, Caller, Shown};
+use crate::auth::{Auth, Caller, PendingSignIn, Presented};
+use crate::extract::{JsonBody, QueryParams};
 use crate::guard::Page;
-use crate::object::Object;
 use crate::problem::Problem;
 use crate::state::Shared;
 use crate::token::new_token;
 
-/// The path at which signing in at a provider begins.
+/// Path at which a sign-in at the provider starts.
 pub(crate) const SIGN_IN: &str = "/signin";
 
-/// What its name begins with.
+/// Name of the session cookie, before the port.
 const COOKIE: &str = "adjutant";
 
-/// The name of the cookie that keeps a begun sign-in, before the port.
-const BEGUN: &str = "adjutant-signin";
+/// Name of the cookie of a sign-in in progress, before the port.
+const PENDING_COOKIE: &str = "adjutant-signin";
 
-/// Seconds that somebody may take to sign in elsewhere.
-const BEGUN_SECONDS: u64 = 600;
+/// Longest duration of a sign-in at the provider, in seconds.
+const PENDING_SECONDS: u64 = 600;
 
-/// Characters of what a browser calls itself that are kept as the name of its session.
+/// Characters of the `User-Agent` that are kept as the session's name.
 const BROWSER_MAX: usize = 200;
 
-/// What is exchanged.
+/// A token to be exchanged for a session cookie.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"token": "adj_…"}))]
 struct Exchange {
-    /// A token that opens the service.
+    /// A valid token for this service.
     token: String,
 }
 
-/// The way people sign in here.
+/// The method by which users sign in.
 #[derive(Serialize, ToSchema)]
 #[schema(example = json!({"auth": "oidc", "provider": "id.example.com", "sign_in": "/signin"}))]
-struct Way {
-    /// The method of authentication: `token`, `jwt`, `oidc`, `proxy` or `none`.
+struct SignInMethod {
+    /// Method of authentication: `token`, `jwt`, `oidc`, `proxy` or `none`.
     auth: &'static str,
-    /// The host of the provider that people sign in at.
+    /// Host of the OpenID Connect provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     provider: Option<String>,
-    /// The address here at which that begins.
+    /// Path of this service at which the sign-in starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     sign_in: Option<&'static str>,
@@ -71,80 +71,76 @@ struct Way {
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Which {
-    /// All of this user's, in every browser, and not this one alone.
+struct SignOutQuery {
+    /// True to end all sessions of the user, in every browser.
     #[serde(default)]
     everywhere: bool,
 }
 
-/// The address for signing out at the provider too.
+/// The provider's address for signing out there too.
 #[derive(Serialize, ToSchema)]
 #[schema(example = json!({"provider_sign_out": "https://id.example.com/end?client_id=adjutant"}))]
 struct SignedOut {
-    /// The provider's address for it; the session here has ended already.
+    /// Address to go to; the session here has already ended.
     provider_sign_out: String,
 }
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(way, create, remove))
+    OpenApiRouter::new().routes(routes!(method, create, remove))
 }
 
-/// Says how people sign in, for a page that nobody is signed in to.
+/// Returns the method by which users sign in.
 ///
-/// Anybody may ask.
+/// For pages without a session. Needs no authentication.
 #[utoipa::path(get, path = "/v1/session", tag = "session", operation_id = "ways_to_sign_in", security(()), responses(
-    (status = 200, description = "How people sign in.", body = Way),
-))]
-async fn way(State(app): State<Shared>) -> Json<Way> {
+        (status = 200, description = "The method and, with OpenID Connect, where to start.", body = SignInMethod),
+    ))]
+async fn method(State(app): State<Shared>) -> Json<SignInMethod> {
     let (provider, sign_in) = match &app.auth {
         Auth::Oidc(oidc) => (Some(oidc.host()), Some(SIGN_IN)),
         Auth::Token(_) | Auth::Jwt(_) | Auth::Proxy(_) | Auth::None => (None, None),
     };
-    Json(Way {
+    Json(SignInMethod {
         auth: app.auth.name(),
         provider,
         sign_in,
     })
 }
 
-/// Exchanges a token for the cookie of a session, so that the page need not keep it.
+/// Exchanges a token for a session cookie, so that the page need not store the token.
 ///
-/// The session ends when it was not used for a while, with the token, and when somebody signs out.
-/// The cookie is for browsers and for the service's own page; programs send the token.
+/// The session expires when it was not used for a while, with the token, and at sign-out. The
+/// cookie is for the service's own page; programs send the token.
 #[utoipa::path(post, path = "/v1/session", tag = "session", operation_id = "sign_in", request_body = Exchange, security(()), responses(
     (status = 204, description = "The cookie is set (HttpOnly, SameSite=Strict, and Secure behind https).",
         headers(("set-cookie" = String))),
-    (status = 401, description = "The token opens nothing.", body = Problem, content_type = "application/problem+json"),
-    (status = 403, description = "The token reads figures and nothing else.", body = Problem, content_type = "application/problem+json"),
+    (status = 401, description = "The token is not valid."),
+    (status = 403, description = "The token may only read metrics."),
 ))]
 async fn create(
     State(app): State<Shared>,
     headers: HeaderMap,
-    body: Result<Json<Object<Exchange>>, JsonRejection>,
+    JsonBody(Exchange { token }): JsonBody<Exchange>,
 ) -> Result<Response, Problem> {
-    let Json(Object(Exchange { token })) = body?;
-    let cookie = exchanged(&app, token.trim(), &headers).await?;
+    let cookie = exchange(&app, token.trim(), &headers).await?;
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response())
 }
 
-/// Ends the session of the cookie, or all of this user's.
+/// Ends the session of the cookie, or all sessions of the user.
 ///
-/// Tokens stay: see `/v1/tokens`. Where people sign in at a provider, the answer may say where they
-/// can sign out there.
-#[utoipa::path(delete, path = "/v1/session", tag = "session", operation_id = "sign_out", params(Which), security(()), responses(
-    (status = 200, description = "The session has ended, and the provider has a place to sign out too.", body = SignedOut),
-    (status = 204, description = "The session has ended, and the cookie is gone.", headers(("set-cookie" = String))),
-    (status = 403, description = "The cookie was sent, and not by the service's own page.", body = Problem,
-        content_type = "application/problem+json"),
-    (status = 401, description = "All sessions were to end, and nobody is signed in.", body = Problem,
-        content_type = "application/problem+json"),
+/// Tokens stay valid: see `/v1/tokens`. With OpenID Connect, the response may have the address for
+/// signing out at the provider.
+#[utoipa::path(delete, path = "/v1/session", tag = "session", operation_id = "sign_out", params(SignOutQuery), security(()), responses(
+    (status = 200, description = "The session has ended; the provider has an address for signing out too.", body = SignedOut),
+    (status = 204, description = "The session has ended, and the cookie is cleared.", headers(("set-cookie" = String))),
+    (status = 403, description = "The cookie was not sent by the service's own page."),
+    (status = 401, description = "All sessions should end, but there is no valid session."),
 ))]
 async fn remove(
     State(app): State<Shared>,
-    which: Result<Query<Which>, QueryRejection>,
+    QueryParams(SignOutQuery { everywhere }): QueryParams<SignOutQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let Query(Which { everywhere }) = which?;
     let held = secret_in(&headers);
     if held.is_some() && !is_from_page(&headers) {
         return Err(not_from_page());
@@ -154,65 +150,69 @@ async fn remove(
         None => Err(Problem::unauthorized("nobody is signed in")),
     };
     if let (Ok(caller), Some(tokens)) = (&caller, app.auth.tokens()) {
-        let store = |error| Problem::store(&error);
         if everywhere {
             tokens
                 .revoke_tokens_of(&caller.user, Some(TokenKind::Session))
-                .await
-                .map_err(store)?;
-        } else if let Some(Shown { record, .. }) = &caller.token
+                .await?;
+        } else if let Some(Presented { record, .. }) = &caller.token
             && record.grant.kind == TokenKind::Session
         {
-            tokens.revoke_token(&record.id).await.map_err(store)?;
+            tokens.revoke_token(&record.id).await?;
         }
     }
+    // Checked at the end: an invalid cookie is cleared all the same, and only fails a request that
+    // should end other sessions.
     if everywhere {
         caller?;
     }
-    let gone = (SET_COOKIE, no_cookie(&headers));
-    let there = match &app.auth {
+    let cleared = (SET_COOKIE, clear_cookie(&headers));
+    let provider = match &app.auth {
         Auth::Oidc(oidc) if held.is_some() => {
             oidc.sign_out(&format!("{}/", address(&headers))).await
         }
         _ => None,
     };
-    Ok(match there {
+    Ok(match provider {
         Some(url) => (
-            [gone],
+            [cleared],
             Json(SignedOut {
                 provider_sign_out: url.into(),
             }),
         )
             .into_response(),
-        None => (StatusCode::NO_CONTENT, [gone]).into_response(),
+        None => (StatusCode::NO_CONTENT, [cleared]).into_response(),
     })
 }
 
-/// `GET /?token=…`, the link that is printed: sets the cookie and goes to the page, so that the
-/// token is not in the address any more.
-pub(crate) async fn by_link(State(app): State<Shared>, request: Request, next: Next) -> Response {
+/// Middleware for `GET /?token=…`, the link that `adjutant serve` prints: exchanges the token for a
+/// cookie and redirects, so that the token does not stay in the address bar.
+pub(crate) async fn sign_in_by_link(
+    State(app): State<Shared>,
+    request: Request,
+    next: Next,
+) -> Response {
     let Some(token) = token_of(request.method(), request.uri()) else {
         return next.run(request).await;
     };
     let headers = request.headers();
-    // Another site must not sign its visitors in as somebody else.
+    // Another site must not sign its visitors in as a user of its choice (login CSRF).
     if matches!(
-        text(headers, "sec-fetch-site"),
+        header_text(headers, "sec-fetch-site"),
         Some("cross-site" | "same-site")
     ) {
         return Problem::forbidden("other sites may not sign anybody in").into_response();
     }
-    let cookie = match exchanged(&app, &token, headers).await {
+    let cookie = match exchange(&app, &token, headers).await {
         Ok(cookie) => cookie,
-        // The page says what to do without a token.
-        Err(_) if is_person(headers) => no_cookie(headers),
+        // The page itself explains how to get a token.
+        Err(_) if wants_html(headers) => clear_cookie(headers),
         Err(problem) => return problem.into_response(),
     };
-    to_page("/", [cookie])
+    redirect_to_page("/", [cookie])
 }
 
-/// Returns an answer that leads to the page, and sets these cookies.
-pub(crate) fn to_page(
+/// Returns a redirect to a page of the service that sets these cookies.
+pub(crate) fn redirect_to_page(
     place: &'static str,
     cookies: impl IntoIterator<Item = HeaderValue>,
 ) -> Response {
@@ -225,14 +225,14 @@ pub(crate) fn to_page(
     (StatusCode::SEE_OTHER, headers, cookies).into_response()
 }
 
-/// Returns whether a browser asks for a page.
-pub(crate) fn is_person(headers: &HeaderMap) -> bool {
-    text(headers, ACCEPT.as_str()).is_some_and(|types| types.contains("text/html"))
+/// Returns true if the client is a browser that loads a page.
+pub(crate) fn wants_html(headers: &HeaderMap) -> bool {
+    header_text(headers, ACCEPT.as_str()).is_some_and(|types| types.contains("text/html"))
 }
 
-/// Returns the cookie for a token: that of a new session, or of the token itself where somebody
-/// else issues and checks it.
-async fn exchanged(app: &Shared, token: &str, headers: &HeaderMap) -> Result<HeaderValue, Problem> {
+/// Returns the cookie for a token: that of a new session, or the token itself if an external issuer
+/// signed it, because then there is no store for sessions.
+async fn exchange(app: &Shared, token: &str, headers: &HeaderMap) -> Result<HeaderValue, Problem> {
     let caller = app.caller(token).await?;
     if !caller.role.includes(Role::User) {
         return Err(Problem::forbidden(
@@ -240,14 +240,14 @@ async fn exchanged(app: &Shared, token: &str, headers: &HeaderMap) -> Result<Hea
         ));
     }
     match &caller.token {
-        Some(shown) => opened(app, &caller, Some(&shown.record), headers).await,
+        Some(presented) => create_session(app, &caller, Some(&presented.record), headers).await,
         None => Ok(cookie(token, app, headers)),
     }
 }
 
-/// Begins a session of somebody who was let in, and returns its cookie. It ends with the token it
-/// was begun with.
-pub(crate) async fn opened(
+/// Creates a session for an authenticated caller and returns its cookie. The session expires with
+/// the token `with`, if it is created with one.
+pub(crate) async fn create_session(
     app: &Shared,
     caller: &Caller,
     with: Option<&TokenRecord>,
@@ -258,11 +258,12 @@ pub(crate) async fn opened(
     };
     let (now, rules) = (app.agent.now(), &app.access);
     let after = |time| now.saturating_add(time).unwrap_or(Timestamp::MAX);
+    // A session must not outlive the token it was created with.
     let last = with.and_then(|token| token.grant.ends_at.or(token.grant.expires_at));
     let ends_at = last.map_or(after(rules.session_max), |last| {
         last.min(after(rules.session_max))
     });
-    let browser = text(headers, USER_AGENT.as_str()).unwrap_or_default();
+    let browser = header_text(headers, USER_AGENT.as_str()).unwrap_or_default();
     let grant = TokenGrant {
         user: caller.user.clone(),
         name: browser.chars().take(BROWSER_MAX).collect(),
@@ -272,56 +273,52 @@ pub(crate) async fn opened(
         ends_at: Some(ends_at),
         parent: with.map(|token| token.id.clone()),
     };
-    let made = new_token().map_err(|_| Problem::internal())?;
-    tokens
-        .create_token(&grant, &made.digest)
-        .await
-        .map_err(|error| Problem::store(&error))?;
+    let made = new_token().map_err(|error| Problem::internal_error(&error))?;
+    tokens.create_token(&grant, &made.digest).await?;
     Ok(cookie(&made.secret, app, headers))
 }
 
-/// Returns the cookie that keeps a sign-in until the browser comes back from the provider. It comes
-/// back from another site, so it cannot be as strict as the one of a session.
-pub(crate) fn begun_cookie(begun: &Begun, headers: &HeaderMap) -> HeaderValue {
-    set(
-        (begun_name(headers), &begun.written()),
-        ("/signin", SameSite::Lax, BEGUN_SECONDS),
-        headers,
-    )
+/// Returns the cookie of a sign-in in progress. `SameSite=Lax`, because the browser comes back from
+/// the provider's site; a strict cookie would not be sent then.
+pub(crate) fn pending_cookie(pending: &PendingSignIn, headers: &HeaderMap) -> HeaderValue {
+    set_pending(&pending.to_cookie(), PENDING_SECONDS, headers)
 }
 
-/// Returns the cookie that forgets it.
-pub(crate) fn no_begun_cookie(headers: &HeaderMap) -> HeaderValue {
-    set(
-        (begun_name(headers), ""),
-        ("/signin", SameSite::Lax, 0),
-        headers,
-    )
+/// Returns the cookie that clears a sign-in in progress.
+pub(crate) fn clear_pending_cookie(headers: &HeaderMap) -> HeaderValue {
+    set_pending("", 0, headers)
 }
 
-/// Returns the sign-in that was begun in this browser.
-pub(crate) fn begun(headers: &HeaderMap) -> Option<Begun> {
-    Begun::read(
-        CookieJar::from_headers(headers)
-            .get(&begun_name(headers))?
-            .value(),
-    )
+fn set_pending(value: &str, seconds: u64, headers: &HeaderMap) -> HeaderValue {
+    let name = with_port(PENDING_COOKIE, headers);
+    let cookie = Cookie::build((name, value))
+        .path(SIGN_IN)
+        .same_site(SameSite::Lax)
+        .build();
+    to_header(cookie, seconds, headers)
 }
 
-/// Returns the address that the browser asks by, without a path.
+/// Returns the sign-in in progress of this browser.
+pub(crate) fn pending_sign_in(headers: &HeaderMap) -> Option<PendingSignIn> {
+    let name = with_port(PENDING_COOKIE, headers);
+    PendingSignIn::parse(CookieJar::from_headers(headers).get(&name)?.value())
+}
+
+/// Returns the origin that the browser uses: scheme and host.
 pub(crate) fn address(headers: &HeaderMap) -> String {
     let scheme = if is_https(headers) { "https" } else { "http" };
     format!(
         "{scheme}://{}",
-        text(headers, HOST.as_str()).unwrap_or_default()
+        header_text(headers, HOST.as_str()).unwrap_or_default()
     )
 }
 
-/// The secret in the cookie. What changes something has to come from a page of ours: the browser
-/// sends the cookie by itself.
+/// Returns the secret in the session cookie. Browsers send the cookie by themselves, so requests
+/// that change something must come from the service's own page.
 pub(crate) fn secret(parts: &Parts) -> Result<String, Problem> {
     let secret =
         secret_in(&parts.headers).ok_or_else(|| Problem::unauthorized("there is no token"))?;
+    // For reading too: pages of accepted origins may read responses, but only with a token.
     if parts.extensions.get() == Some(&Page::Other) {
         return Err(Problem::forbidden(
             "with the cookie, only the service's own page may ask; send a token",
@@ -333,10 +330,11 @@ pub(crate) fn secret(parts: &Parts) -> Result<String, Problem> {
     Ok(secret)
 }
 
-/// Returns whether a page of ours asks. That an Origin is ours was seen to by the guard.
+/// Returns true if the service's own page sent the request. The guard has checked that an `Origin`,
+/// if there is one, is accepted.
 fn is_from_page(headers: &HeaderMap) -> bool {
     headers.contains_key(ORIGIN)
-        || text(headers, "sec-fetch-site").is_some_and(|site| site == "same-origin")
+        || header_text(headers, "sec-fetch-site").is_some_and(|site| site == "same-origin")
 }
 
 fn not_from_page() -> Problem {
@@ -346,39 +344,26 @@ fn not_from_page() -> Problem {
 fn secret_in(headers: &HeaderMap) -> Option<String> {
     Some(
         CookieJar::from_headers(headers)
-            .get(&name(headers))?
+            .get(&with_port(COOKIE, headers))?
             .value()
             .to_owned(),
     )
 }
 
+/// Returns the token in the query of `GET /`.
 fn token_of(method: &Method, uri: &Uri) -> Option<String> {
     if method != Method::GET || uri.path() != "/" {
         return None;
     }
-    let pairs = reqwest::Url::parse("http://localhost/")
-        .ok()
-        .map(|mut url| {
-            url.set_query(uri.query());
-            url
-        })?;
-    let token = pairs.query_pairs().find(|(name, _)| name == "token");
-    token.map(|(_, token)| token.trim().to_owned())
+    let (_, token) =
+        form_urlencoded::parse(uri.query()?.as_bytes()).find(|(name, _)| name == "token")?;
+    Some(token.trim().to_owned())
 }
 
-/// What the cookie is called. Browsers do not tell the ports of a host apart, so the port that the
-/// browser asks is in the name: two services of one machine do not sign each other's people out,
-/// and all replicas behind one address have the same.
-fn name(headers: &HeaderMap) -> String {
-    with_port(COOKIE, headers)
-}
-
-fn begun_name(headers: &HeaderMap) -> String {
-    with_port(BEGUN, headers)
-}
-
+/// Adds the port to a cookie's name. Cookies are not separated by port, so without it two services
+/// on one host would overwrite each other's; replicas behind one address have the same port.
 fn with_port(name: &str, headers: &HeaderMap) -> String {
-    let port = text(headers, HOST.as_str())
+    let port = header_text(headers, HOST.as_str())
         .and_then(|host| host.rsplit_once(':'))
         .map(|(_, port)| port);
     match port.filter(|port| port.bytes().all(|byte| byte.is_ascii_digit())) {
@@ -387,44 +372,41 @@ fn with_port(name: &str, headers: &HeaderMap) -> String {
     }
 }
 
-/// The browser keeps it as long as it may hold at most; what it stands for may end before.
+/// Returns the session cookie. The browser keeps it for the longest lifetime of a session; the
+/// session itself may end earlier.
 fn cookie(secret: &str, app: &Shared, headers: &HeaderMap) -> HeaderValue {
-    set(
-        (name(headers), secret),
-        ("/", SameSite::Strict, app.access.session_max.as_secs()),
-        headers,
-    )
+    set_session(secret, app.access.session_max.as_secs(), headers)
 }
 
-fn no_cookie(headers: &HeaderMap) -> HeaderValue {
-    set((name(headers), ""), ("/", SameSite::Strict, 0), headers)
+fn clear_cookie(headers: &HeaderMap) -> HeaderValue {
+    set_session("", 0, headers)
 }
 
-fn set(
-    (name, value): (String, &str),
-    (path, same_site, seconds): (&'static str, SameSite, u64),
-    headers: &HeaderMap,
-) -> HeaderValue {
-    let cookie = Cookie::build((name, value))
-        .path(path)
-        .http_only(true)
-        .same_site(same_site)
-        .secure(is_https(headers))
+fn set_session(value: &str, seconds: u64, headers: &HeaderMap) -> HeaderValue {
+    let cookie = Cookie::build((with_port(COOKIE, headers), value))
+        .path("/")
+        .same_site(SameSite::Strict)
         .build();
+    to_header(cookie, seconds, headers)
+}
+
+fn to_header(mut cookie: Cookie<'_>, seconds: u64, headers: &HeaderMap) -> HeaderValue {
+    cookie.set_http_only(true);
+    cookie.set_secure(is_https(headers));
     let text = format!("{}; Max-Age={seconds}", cookie.encoded());
-    // Encoded, it has no character that a header could not hold.
+    // The encoded value has only characters that are allowed in headers.
     HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// Whether the browser speaks https to whoever is in front of us. Said by the client itself, it
-/// only concerns its own cookie.
+/// Returns true if the browser uses https, possibly to a proxy in front. A client could forge this,
+/// but it concerns only the client's own cookie.
 fn is_https(headers: &HeaderMap) -> bool {
     is_forwarded_https(headers)
-        || text(headers, ORIGIN.as_str()).is_some_and(|origin| origin.starts_with("https://"))
+        || header_text(headers, ORIGIN.as_str())
+            .is_some_and(|origin| origin.starts_with("https://"))
 }
 
-/// Returns the address that a client asks the service by. The guard has seen to it that its host is
-/// ours.
+/// Returns the origin that a client uses. The guard has checked the host.
 pub(crate) fn own_address(headers: &HeaderMap) -> String {
     let scheme = if is_forwarded_https(headers) {
         "https"
@@ -433,15 +415,15 @@ pub(crate) fn own_address(headers: &HeaderMap) -> String {
     };
     format!(
         "{scheme}://{}",
-        text(headers, HOST.as_str()).unwrap_or("localhost")
+        header_text(headers, HOST.as_str()).unwrap_or("localhost")
     )
 }
 
 fn is_forwarded_https(headers: &HeaderMap) -> bool {
-    text(headers, "x-forwarded-proto")
+    header_text(headers, "x-forwarded-proto")
         .is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https"))
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }

@@ -1,4 +1,4 @@
-//! Signing in at an OpenID provider: there, and back again.
+//! Routes of the sign-in at an OpenID Connect provider.
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -8,7 +8,7 @@ use axum::response::{IntoResponse as _, Response};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::auth::{Auth, Caller, Oidc, Returned, SignInFailed};
+use crate::auth::{Auth, AuthorizationResponse, Caller, Oidc, SignInFailed};
 use crate::problem::Problem;
 use crate::session;
 use crate::state::{App, Shared};
@@ -19,58 +19,61 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(finish))
 }
 
-/// Begins to sign in at the provider: leads the browser there.
+/// Starts a sign-in: redirects the browser to the OpenID Connect provider.
 ///
-/// A cookie, which holds for ten minutes, recognises the browser when it comes back. This is for
-/// people: a program shows a token.
+/// A cookie, valid for ten minutes, recognises the browser when it is redirected back. For browsers
+/// only; programs send a token.
 #[utoipa::path(get, path = "/signin", tag = "session", operation_id = "begin_sign_in", security(()), responses(
-    (status = 303, description = "The provider's address, or the page if that fails, which says why."),
-    (status = 404, description = "People do not sign in at a provider here.", body = Problem, content_type = "application/problem+json"),
+    (status = 303, description = "Redirect to the provider; or, if that fails, to the page, which shows the reason."),
+    (status = 404, description = "This service has no OpenID Connect provider."),
 ))]
 async fn begin(State(app): State<Shared>, headers: HeaderMap) -> Result<Response, Problem> {
     let oidc = provider(&app)?;
-    let (url, begun) = match oidc.begin(&redirect(&headers)).await {
-        Ok(begun) => begun,
+    let (url, pending) = match oidc.begin(&redirect(&headers)).await {
+        Ok(started) => started,
         Err(failed) => return Ok(not_signed_in(failed, &headers)),
     };
-    let url = HeaderValue::from_str(url.as_str()).map_err(|_| Problem::internal())?;
+    let url =
+        HeaderValue::from_str(url.as_str()).map_err(|error| Problem::internal_error(&error))?;
     let headers = [
         (LOCATION, url),
-        (SET_COOKIE, session::begun_cookie(&begun, &headers)),
+        (SET_COOKIE, session::pending_cookie(&pending, &headers)),
     ];
     Ok((StatusCode::SEE_OTHER, headers).into_response())
 }
 
-/// Ends signing in: the provider leads the browser here, with a code that is exchanged for who it
-/// is.
+/// Finishes a sign-in: the provider redirects the browser here, with a code that is exchanged for
+/// the user's identity.
 ///
-/// Only the browser that began can end it, once. A program never asks for this address.
+/// Only the browser that started the sign-in can finish it, once. Programs never call this address.
 #[utoipa::path(get, path = "/signin/callback", tag = "session", operation_id = "finish_sign_in", security(()), params(
-    ("code" = Option<String>, Query, description = "What is exchanged."),
-    ("state" = Option<String>, Query, description = "What the sign-in was begun with."),
-    ("error" = Option<String>, Query, description = "Why there is no code."),
-), responses(
-    (status = 303, description = "The page, with the cookie of a session; or without one, and the page says why."),
-    (status = 401, description = "Nobody was signed in, for a client that is no browser.", body = Problem,
-        content_type = "application/problem+json"),
-    (status = 404, description = "People do not sign in at a provider here.", body = Problem, content_type = "application/problem+json"),
+    ("code" = Option<String>, Query, description = "Authorization code, which is exchanged for the ID token."),
+    ("state" = Option<String>, Query, description = "Value that recognises the sign-in."),
+    ("error" = Option<String>, Query, description = "Error code of the provider, if there is no authorization code."),
+    ), responses(
+    (status = 303, description = "Redirect to the page, with a session cookie; or without one, and the page shows the reason."),
+    (status = 401, description = "The sign-in failed, and the client is no browser."),
+    (status = 404, description = "This service has no OpenID Connect provider."),
 ))]
 async fn finish(
     State(app): State<Shared>,
     headers: HeaderMap,
-    returned: Result<Query<Returned>, QueryRejection>,
+    returned: Result<Query<AuthorizationResponse>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let oidc = provider(&app)?;
     let returned = returned.map(|Query(returned)| returned).unwrap_or_default();
-    let (begun, back) = (session::begun(&headers), redirect(&headers));
-    let (user, role) = match oidc.finish(begun, returned, &back, &app.access.roles).await {
-        Ok(who) => who,
+    let (pending, back) = (session::pending_sign_in(&headers), redirect(&headers));
+    let (user, role) = match oidc
+        .finish(pending, returned, &back, &app.access.roles)
+        .await
+    {
+        Ok(signed_in) => signed_in,
         Err(failed) => return Ok(not_signed_in(failed, &headers)),
     };
-    let cookie = session::opened(&app, &Caller::new(user, role), None, &headers).await?;
-    Ok(session::to_page(
+    let cookie = session::create_session(&app, &Caller::new(user, role), None, &headers).await?;
+    Ok(session::redirect_to_page(
         "/",
-        [cookie, session::no_begun_cookie(&headers)],
+        [cookie, session::clear_pending_cookie(&headers)],
     ))
 }
 
@@ -83,17 +86,17 @@ fn provider(app: &App) -> Result<&Oidc, Problem> {
     }
 }
 
-/// Returns where the provider leads people back to, unless the settings say so.
+/// Returns the redirect URI to use if none is configured.
 fn redirect(headers: &HeaderMap) -> String {
     format!("{}/signin/callback", session::address(headers))
 }
 
-/// A browser is led to the page, which says in its person's language what to do; what exactly was
-/// wrong is for whoever runs the service.
+/// Answers a failed sign-in. A browser is redirected to the page, which explains the failure in the
+/// user's language; details go to the log.
 fn not_signed_in(failed: SignInFailed, headers: &HeaderMap) -> Response {
     let (place, problem) = match failed {
-        SignInFailed::Denied(said) => {
-            tracing::warn!("somebody was not signed in: the provider said {said}");
+        SignInFailed::Denied(message) => {
+            tracing::warn!("somebody was not signed in: the provider said {message}");
             (
                 "/?signin=denied",
                 Problem::unauthorized("the provider did not let you in"),
@@ -117,8 +120,8 @@ fn not_signed_in(failed: SignInFailed, headers: &HeaderMap) -> Response {
             ("/?signin=refused", problem)
         }
     };
-    if session::is_person(headers) {
-        return session::to_page(place, [session::no_begun_cookie(headers)]);
+    if session::wants_html(headers) {
+        return session::redirect_to_page(place, [session::clear_pending_cookie(headers)]);
     }
     problem.into_response()
 }

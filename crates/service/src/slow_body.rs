@@ -1,4 +1,4 @@
-//! A request's body that comes slowly, and what is answered to one that comes too slowly.
+//! Timeouts of request bodies: against clients that send slowly to occupy connections.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,28 +13,31 @@ use axum::response::{IntoResponse as _, Response};
 use hyper::body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::door::{ConnectionLimits, Guest};
+use crate::admission::{Connection, ConnectionLimits};
 use crate::problem::Problem;
 use crate::state::Shared;
 
-/// Refuses what does not come in time. The time begins when somebody wants to read it.
+/// Middleware that answers 408 if a body does not arrive in time. The time starts when a handler
+/// first reads the body.
 pub(crate) async fn in_time(State(app): State<Shared>, request: Request, next: Next) -> Response {
+    // Most requests have no body and need no timers.
     if request.body().is_end_stream() {
         return next.run(request).await;
     }
     let late = Arc::new(AtomicBool::new(false));
-    let bounds = app.connections;
-    let guest = request.extensions().get::<Arc<Guest>>().cloned();
+    let limits = app.connection_limits;
+    let connection = request.extensions().get::<Arc<Connection>>().cloned();
     let request = request.map(|body| {
-        Body::new(Slow {
+        Body::new(TimedBody {
             body,
-            bounds,
-            guest,
-            times: None,
+            limits,
+            connection,
+            timers: None,
             late: late.clone(),
         })
     });
     let response = next.run(request).await;
+    // The handler saw an error while reading, and its answer may say anything.
     if late.load(Ordering::Acquire) {
         Problem::too_slow().into_response()
     } else {
@@ -42,39 +45,39 @@ pub(crate) async fn in_time(State(app): State<Shared>, request: Request, next: N
     }
 }
 
-struct Slow {
+struct TimedBody {
     body: Body,
-    bounds: ConnectionLimits,
-    /// Whose it is.
-    guest: Option<Arc<Guest>>,
-    times: Option<Times>,
+    limits: ConnectionLimits,
+    /// The connection the body arrives on. It learns if a handler is waiting for the body.
+    connection: Option<Arc<Connection>>,
+    timers: Option<Timers>,
     late: Arc<AtomicBool>,
 }
 
-struct Times {
+struct Timers {
     end: Instant,
     next: Pin<Box<Sleep>>,
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error("the body did not come in time")]
-struct Late;
+struct BodyTimeout;
 
-impl Slow {
-    /// Returns when it has to go on, and when to be there.
-    fn times(&mut self) -> &mut Times {
-        let bounds = self.bounds;
-        self.times.get_or_insert_with(|| {
-            let (now, end) = (Instant::now(), Instant::now() + bounds.body_timeout);
-            Times {
+impl TimedBody {
+    /// Starts the timers at the first call.
+    fn timers(&mut self) -> &mut Timers {
+        let limits = self.limits;
+        self.timers.get_or_insert_with(|| {
+            let (now, end) = (Instant::now(), Instant::now() + limits.body_timeout);
+            Timers {
                 end,
-                next: Box::pin(sleep_until(end.min(now + bounds.body_silence))),
+                next: Box::pin(sleep_until(end.min(now + limits.body_silence))),
             }
         })
     }
 }
 
-impl HttpBody for Slow {
+impl HttpBody for TimedBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -82,25 +85,27 @@ impl HttpBody for Slow {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let silence = self.bounds.body_silence;
-        self.times();
+        let silence = self.limits.body_silence;
+        self.timers();
         let polled = Pin::new(&mut self.body).poll_frame(context);
-        if let Some(guest) = &self.guest {
-            guest.waits_for_body(polled.is_pending());
+        if let Some(connection) = &self.connection {
+            connection.set_waiting_for_body(polled.is_pending());
         }
         if let Poll::Ready(frame) = polled {
-            let times = self.times();
-            let next = times.end.min(Instant::now() + silence);
-            // Bytes that come all the time make it no longer.
-            if times.end > Instant::now() || frame.is_none() {
-                times.next.as_mut().reset(next);
+            let timers = self.timers();
+            let next = timers.end.min(Instant::now() + silence);
+            // A client that keeps sending single bytes does not extend the total time.
+            if timers.end > Instant::now() || frame.is_none() {
+                timers.next.as_mut().reset(next);
                 return Poll::Ready(frame.map(|frame| frame.map_err(BoxError::from)));
             }
-        } else if self.times().next.as_mut().poll(context).is_pending() {
+        } else if self.timers().next.as_mut().poll(context).is_pending() {
             return Poll::Pending;
         }
+        // The handler gets an error from the body; the middleware replaces the response that it
+        // makes of it.
         self.late.store(true, Ordering::Release);
-        Poll::Ready(Some(Err(Late.into())))
+        Poll::Ready(Some(Err(BodyTimeout.into())))
     }
 
     fn is_end_stream(&self) -> bool {

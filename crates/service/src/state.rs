@@ -1,14 +1,14 @@
-//! What every handler sees: the agent, who may ask, what runs, and what is counted. It knows no
-//! address.
+//! State shared by all handlers: the agent, authentication, limits, runs and metrics.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 #[cfg(feature = "memory")]
-use adjutant_core::port::PastConversations;
-use adjutant_core::port::{StoreError, TaskStore};
+use adjutant_core::port::ConversationIndex;
+use adjutant_core::port::StoreError;
 use adjutant_core::{CancellationToken, UserId};
 use adjutant_runtime::{Agent, RunError};
+use adjutant_tools::TaskStore;
 use axum::response::Response;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -16,44 +16,45 @@ use tokio_util::task::TaskTracker;
 use tracing::{Instrument as _, error, warn};
 
 use crate::administration::Administration;
-use crate::auth::{AccessRules, Auth, Caller, Shown};
-use crate::door::{ConnectionLimits, Guests};
-use crate::limits::{Limits, RunningTurn};
+use crate::admission::{ConnectionLimits, Connections, Limits, RunningTurn};
+use crate::auth::{AccessRules, Auth, Caller, Presented};
 use crate::live::Runs;
 use crate::mcp_sessions::Mcp;
 use crate::metrics::{Gauge, Metrics, MetricsAccess};
 use crate::origins::Origin;
 use crate::problem::{FULL_FOR, Problem};
-use crate::remote::Host;
-use crate::used::{Uses, expires_at};
+use crate::remote::Publisher;
+use crate::token_use::{TokenUses, expires_at};
 
-/// Time that the database has to say what was spent, when somebody reads the figures.
+/// Time limit for reading the spent budgets from the database when metrics are scraped.
 const BUDGET_ANSWERS: Duration = Duration::from_secs(2);
 
-/// Why a service cannot take a request at this moment, in words for everybody; `None`: it can.
-/// Asked at every `/readyz`.
+/// Function that returns the reason for which the service cannot take requests at the moment, or
+/// `None` if it can. The reason is public. Called for every request of `/readyz`.
 pub type Readiness = Arc<dyn Fn() -> Option<&'static str> + Send + Sync>;
 
-/// The model or agent that answers the requests of chat interfaces' own: for titles, tags,
-/// suggestions. They quote a conversation, and whoever acted on them would do a second time what
-/// was asked in it.
+/// Handling of the requests that chat interfaces send on their own account: for titles, tags and
+/// suggestions. These quote a conversation, so an agent with tools might carry out a second time
+/// what the user asked for in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum BackgroundPrompts {
-    /// The language model without tools, also if the agent was asked.
+    /// The plain language model answers, without tools, also if the client asked for the agent.
     #[default]
     Plain,
-    /// Whoever was asked.
+    /// The model or agent that the client named answers.
     Agent,
 }
-/// Reads figures that others have, for `/metrics`. Asked at every look, and must not wait.
+
+/// Function that returns metrics of other parts of the program, for `/metrics`. Called for every
+/// scrape, so it must not block.
 pub type Gauges = Arc<dyn Fn() -> Vec<Gauge> + Send + Sync>;
 
-/// What every handler sees.
+/// Reference to the state of the service, passed to every handler.
 #[derive(Clone)]
 pub(crate) struct Shared(Arc<App>);
 
-/// The same for who is part of it: it does not keep it alive.
+/// Weak reference, for parts of the state that need the whole: a strong one would be a cycle.
 #[derive(Clone)]
 pub(crate) struct WeakShared(Weak<App>);
 
@@ -68,7 +69,7 @@ impl Shared {
 }
 
 impl WeakShared {
-    /// Returns what every handler sees, if the service is there.
+    /// Returns the state, unless the service was dropped.
     pub(crate) fn upgrade(&self) -> Option<Shared> {
         self.0.upgrade().map(Shared)
     }
@@ -77,60 +78,61 @@ impl WeakShared {
 pub(crate) struct App {
     pub(crate) agent: Agent,
     pub(crate) auth: Auth,
-    /// For how long that holds, and who is more than a user.
+    /// Lifetimes of sessions and tokens, and rules that give users roles.
     pub(crate) access: AccessRules,
-    /// Times at which this process last noted uses of tokens.
-    pub(crate) uses: Uses,
+    /// Last-used times of tokens.
+    pub(crate) token_uses: TokenUses,
+    /// Host names that the service answers to.
     pub(crate) hosts: Vec<String>,
-    /// Origins whose pages may ask beside our own.
+    /// Other origins whose pages may call the service.
     pub(crate) origins: Vec<Origin>,
-    /// Fires when the service is about to stop: it is not ready any more, and still answers.
+    /// Cancelled when a shutdown is announced: `/readyz` fails, requests are still answered.
     pub(crate) draining: CancellationToken,
-    /// Fires when the service takes nothing new any more.
+    /// Cancelled when no new work is accepted any more.
     pub(crate) stopping: CancellationToken,
-    /// The turns that run, whether anybody waits for them or not.
+    /// Running turns, with or without a client that waits for them.
     pub(crate) turns: Turns,
-    /// The runs that go on here, and what can be told again of those that ended a moment ago.
+    /// Runs in progress here and the events of those that ended recently.
     pub(crate) runs: Arc<Runs>,
-    /// Tells other processes those that go on here.
-    pub(crate) host: Arc<Host>,
-    /// The sessions of MCP clients.
+    /// Streams the runs of this process to other processes.
+    pub(crate) publisher: Arc<Publisher>,
+    /// MCP server and the sessions of its clients.
     pub(crate) mcp: Mcp,
-    /// Where the tasks are that are shown beside a conversation, if there are any.
+    /// Task store behind `/v1/tasks`, if there is one.
     pub(crate) tasks: OnceLock<Arc<dyn TaskStore>>,
-    /// The data behind `/v1/admin`, if it is served here.
+    /// Data sources of `/v1/admin`, if these routes are served.
     pub(crate) administration: OnceLock<Administration>,
-    /// What else has to be there, for `/readyz`.
+    /// Further condition of `/readyz`.
     pub(crate) readiness: OnceLock<Readiness>,
-    /// Gauges of other parts of the program, for `/metrics`.
+    /// Metrics of other parts of the program.
     pub(crate) gauges: OnceLock<Gauges>,
-    /// What one user may ask for.
+    /// Rate and concurrency limits of users.
     pub(crate) limits: Limits,
-    /// When a write failed for want of space.
+    /// Time at which a write last failed for want of disk space.
     pub(crate) full: Mutex<Option<Instant>>,
-    pub(crate) connections: ConnectionLimits,
-    /// Who is connected.
-    pub(crate) guests: Arc<Guests>,
+    pub(crate) connection_limits: ConnectionLimits,
+    /// Open connections.
+    pub(crate) connections: Arc<Connections>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) metrics_access: MetricsAccess,
-    /// Whether they are at an address of their own.
+    /// True if the metrics have a listener of their own.
     pub(crate) metrics_elsewhere: bool,
     pub(crate) page: bool,
     pub(crate) background_prompts: BackgroundPrompts,
-    /// True if the model finds the titles of conversations.
+    /// True if the model generates the titles of conversations.
     pub(crate) model_titles: bool,
-    /// The memories of users, if there are any.
+    /// Memories of the users, if there are any.
     #[cfg(feature = "memory")]
     pub(crate) memories: OnceLock<adjutant_memory::Memories>,
-    /// The index of past conversations, if there is one.
+    /// Index for searching past conversations, if there is one.
     #[cfg(feature = "memory")]
-    pub(crate) past: OnceLock<Arc<dyn PastConversations>>,
-    /// True if a request's trace is passed on to models and MCP servers.
+    pub(crate) conversation_search: OnceLock<Arc<dyn ConversationIndex>>,
+    /// True if the trace context of a request is passed on to models and MCP servers.
     pub(crate) trace_propagation: bool,
 }
 
-/// Tasks whose end the service waits for when it stops. Each is in the span of the request that
-/// spawned it, so that what is logged in it says which one it is of.
+/// Background tasks that a shutdown waits for. Each runs in the span of the request that spawned
+/// it, so that its log lines have the request's id.
 #[derive(Clone, Default)]
 pub(crate) struct Turns(TaskTracker);
 
@@ -148,97 +150,100 @@ impl Turns {
 }
 
 impl App {
-    /// Lets a user have one more turn, until what it gives is dropped. Every route that starts a
-    /// turn asks this first.
+    /// Reserves a place among the user's concurrent turns, until the result is dropped. Every route
+    /// that starts a turn calls this first.
     ///
     /// # Errors
-    /// [`Problem`] 429 `limit_reached`: as many as are allowed run already; 503 `unavailable`: the
-    /// service stops; 503 `busy`: as many run of all users.
+    /// [`Problem`] 429 `limit_reached` if the user runs as many turns as allowed; 503 `unavailable`
+    /// if the service is stopping; 503 `busy` if all users together run as many as allowed.
     pub(crate) fn begin_turn(&self, user: &UserId) -> Result<RunningTurn, Problem> {
         if self.stopping.is_cancelled() {
             return Err(Problem::stopping());
         }
-        self.limits.turn(user, &self.metrics)
+        self.limits.start_turn(user, &self.metrics)
     }
 
-    /// Returns whom a secret stands for.
+    /// Returns the caller that a secret authenticates.
     pub(crate) async fn caller(&self, secret: &str) -> Result<Caller, Problem> {
         self.auth
             .caller(secret, self.agent.now(), &self.access.roles)
             .await
     }
 
-    /// Notes that a token was used, if that is due, without holding up the request. The end of a
-    /// session moves with it.
+    /// Records in the background that a token was used, at most once a minute. A session's expiry
+    /// moves with it.
     pub(crate) fn note_use(&self, caller: &Caller) {
-        let (Some(Shown { record, .. }), Some(tokens)) = (&caller.token, self.auth.tokens()) else {
+        let (Some(Presented { record, .. }), Some(tokens)) = (&caller.token, self.auth.tokens())
+        else {
             return;
         };
         let now = self.agent.now();
-        if !self.uses.is_due(record, now) {
+        if !self.token_uses.is_due(record, now) {
             return;
         }
+        // Cloned for a task that may outlive the request.
         let (tokens, id, expires_at) = (
             tokens.clone(),
             record.id.clone(),
             expires_at(record, now, &self.access),
         );
         self.turns.spawn(async move {
-            // A use that is not noted is noted with the next one; what is wrong with the store is
-            // told by what needs it.
+            // A failed write is made up for by the next use; a broken store is reported by requests
+            // that need it.
             let _ = tokens.token_used(&id, now, expires_at).await;
         });
     }
 
-    /// Puts what came since into the figures, so that it does not pile up between two looks.
-    pub(crate) fn keep_figures_up(&self) {
+    /// Moves recorded samples into the histograms. Called regularly: otherwise they accumulate in
+    /// memory between two scrapes.
+    pub(crate) fn update_metrics(&self) {
         if let Some(figures) = self.agent.dispatch_figures() {
-            self.metrics.dispatched(&figures);
+            self.metrics.record_dispatches(&figures);
         }
-        self.metrics.keep_up();
+        self.metrics.run_upkeep();
     }
 
-    /// Returns the figures as Prometheus reads them.
-    pub(crate) async fn rendered_figures(&self) -> Response {
-        // A database that does not answer is told by other figures, and these are worth more
-        // without it than late.
-        if let Ok(Ok(left)) = timeout(BUDGET_ANSWERS, self.agent.everyone_left()).await {
-            self.metrics.budget_left(&left);
+    /// Returns the metrics in Prometheus' text format.
+    pub(crate) async fn render_metrics(&self) -> Response {
+        // Without an answer of the database the budgets are left out: a scrape that comes late is
+        // worth less.
+        if let Ok(Ok(left)) = timeout(BUDGET_ANSWERS, self.agent.shared_budget_left()).await {
+            self.metrics.set_budget_left(&left);
         }
-        self.metrics.queued(self.agent.inputs_queued());
+        self.metrics.set_queued(self.agent.inputs_queued());
         self.metrics
-            .gauges(self.gauges.get().map(|gauges| gauges()).unwrap_or_default());
-        self.keep_figures_up();
+            .set_gauges(self.gauges.get().map(|gauges| gauges()).unwrap_or_default());
+        self.update_metrics();
         self.metrics.render()
     }
 
-    /// Returns whether the figures are beside the rest.
+    /// Returns true if `/metrics` is served together with the other routes.
     pub(crate) fn has_metrics(&self) -> bool {
         !self.metrics_elsewhere && self.metrics_access != MetricsAccess::Off
     }
 
-    /// Returns whether a write failed for want of space, a moment ago.
+    /// Returns true if a write failed for want of disk space less than [`FULL_FOR`] ago.
     pub(crate) fn is_full(&self) -> bool {
         let full = self.full.lock().unwrap_or_else(PoisonError::into_inner);
         full.is_some_and(|since| since.elapsed() < FULL_FOR)
     }
 
-    /// Tells whoever runs the service what is wrong.
-    pub(crate) fn tell(&self, error: RunError) {
-        self.note(&error);
+    /// Logs an internal error that no request was answered with, and records it for readiness.
+    pub(crate) fn report(&self, error: &RunError) {
+        self.record_failure(error);
         error!(%error, "something is wrong that is ours to mend");
     }
 
-    /// Takes a failure into account when it is asked whether the service is ready.
-    pub(crate) fn note(&self, error: &RunError) {
+    /// Records a failure that affects whether the service is ready.
+    pub(crate) fn record_failure(&self, error: &RunError) {
         if matches!(error, RunError::Store(StoreError::Full { .. })) {
             *self.full.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         }
     }
 
-    /// Tells why requests are refused, unless that was told a moment ago.
-    pub(crate) fn tell_refused(&self, reason: &'static str) {
-        if self.limits.may_tell(reason) {
+    /// Logs the reason for which requests are refused, at most a few times a minute.
+    pub(crate) fn warn_refused(&self, reason: &'static str) {
+        if self.limits.may_warn(reason) {
             warn!("{reason}");
         }
     }

@@ -1,39 +1,40 @@
-//! `/v1/tasks`: the tasks of whoever asks, for the panel beside a conversation.
+//! `GET /v1/tasks`: the caller's tasks.
 
+use adjutant_core::UserId;
 use adjutant_core::port::StoreError;
-use adjutant_core::{TaskFilter, TaskId, UserId};
+use adjutant_tools::{TaskFilter, TaskId};
 use axum::Json;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::extract::QueryParams;
 use crate::paging::Limit;
 use crate::problem::Problem;
 use crate::state::{App, Shared};
 use crate::user::User;
 use crate::wire::TaskView;
 
-/// Which tasks to list.
+/// Filter and page of the list of tasks.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ListQuery {
-    /// `all` (which it is unless said otherwise), `pending` or `completed`.
+    /// `all` (the default), `pending` or `completed`.
     #[serde(default)]
     #[param(inline, value_type = Option<Status>)]
     status: TaskFilter,
-    /// The last ones, at most so many. Unless it is given, all are listed.
+    /// Largest number of tasks; the last ones are returned. Default: all.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
     limit: Option<Limit>,
-    /// Go on with the tasks before the last page: its `next_cursor`.
+    /// `next_cursor` of the previous page, to get the tasks before it.
     #[param(value_type = Option<String>, pattern = "^[1-9][0-9]{0,17}$")]
     cursor: Option<TaskId>,
 }
 
-/// Which of them.
+/// State of the tasks to list.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
 #[expect(
@@ -46,12 +47,12 @@ enum Status {
     Completed,
 }
 
-/// A user's tasks.
+/// The caller's tasks, or a page of them.
 #[derive(Debug, Serialize, ToSchema)]
 struct TaskList {
-    /// By number.
+    /// The tasks, ordered by number.
     tasks: Vec<TaskView>,
-    /// Where the tasks before these are. `null`: there are none.
+    /// Cursor of the tasks before these. `null`: there are none.
     next_cursor: Option<String>,
 }
 
@@ -59,8 +60,8 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(list))
 }
 
-/// The tasks of a user. `None`: this service keeps none.
-pub(crate) async fn tasks_of(
+/// Returns a user's tasks, or `None` if this service has no task store.
+pub(crate) async fn list_tasks(
     app: &App,
     user: &UserId,
     filter: TaskFilter,
@@ -78,31 +79,26 @@ pub(crate) async fn tasks_of(
     ))
 }
 
-/// The tasks of whoever asks.
+/// Lists the caller's tasks.
 ///
-/// They are changed by tools only: `POST /v1/tools/{name}/invoke`, or in a conversation.
+/// Tasks are changed by tools only: with `POST /v1/tools/{name}/invoke`, or in a conversation.
 #[utoipa::path(get, path = "/v1/tasks", operation_id = "list_tasks", tag = "tasks", params(ListQuery), responses(
     (status = 200, description = "The tasks.", body = TaskList),
-    (status = 404, description = "This service keeps no tasks."),
+    (status = 404, description = "This service has no task store."),
 ))]
 async fn list(
     State(app): State<Shared>,
     User(user): User,
-    query: Result<Query<ListQuery>, QueryRejection>,
+    QueryParams(query): QueryParams<ListQuery>,
 ) -> Result<Json<TaskList>, Problem> {
-    let Query(query) = query?;
     let unknown = || Problem::unknown("list: this service keeps no tasks");
-    let failed = |error: StoreError| Problem::store(&error);
     let ListQuery {
         status,
         limit,
         cursor,
     } = query;
     if limit.is_none() && cursor.is_none() {
-        let tasks = tasks_of(&app, &user, status)
-            .await
-            .map_err(failed)?
-            .ok_or_else(unknown)?;
+        let tasks = list_tasks(&app, &user, status).await?.ok_or_else(unknown)?;
         return Ok(Json(TaskList {
             tasks,
             next_cursor: None,
@@ -110,11 +106,9 @@ async fn list(
     }
     let limit = limit.unwrap_or_default().get();
     let tasks = app.tasks.get().ok_or_else(unknown)?;
-    // One more tells whether there is another page.
-    let mut found = tasks
-        .list_last(&user, status, cursor, limit + 1)
-        .await
-        .map_err(failed)?;
+    // One more shows if there is another page.
+    let mut found = tasks.list_last(&user, status, cursor, limit + 1).await?;
+    // The list ends with the last task, so the extra one is at its beginning.
     let left_out = found
         .len()
         .saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));

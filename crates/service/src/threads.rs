@@ -1,15 +1,14 @@
-//! `/v1/threads`: the conversations of whoever asks, and what was said in them.
+//! `/v1/threads`: the caller's conversations and their messages.
 
 use std::collections::HashMap;
 
 use adjutant_core::port::{ConversationFilter, ConversationSummary, Deleted, StoreError};
 use adjutant_core::{
-    Arguments, CallId, ConversationKey, Event, Recorded, Role, TITLE_CHARS_MAX, ToolResult,
-    TranscriptMessage, TurnId, UserId, Verdict, conversation, given_title, transcript_page,
+    Arguments, CallId, Event, Recorded, Role, TITLE_CHARS_MAX, ToolResult, TranscriptMessage,
+    TurnId, UserId, Verdict, conversation, given_title, transcript_page,
 };
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
@@ -20,171 +19,176 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::agui::Transcript;
-use crate::chat::conversation_of;
 use crate::export::Export;
-use crate::feedback::Opinion;
-use crate::length::search_words;
-use crate::object::Object;
-use crate::paging::{Before, Limit, cursor, split};
+use crate::extract::{JsonBody, QueryParams};
+use crate::feedback::AnswerRating;
+use crate::paging::{Before, Limit, parse_cursor, split_page};
 use crate::problem::Problem;
 use crate::state::Shared;
+use crate::text_length::search_query;
+use crate::thread_id::ThreadPath;
 use crate::user::User;
 use crate::wire::Pending;
 
-/// What is searched may be this long, in Unicode characters.
+/// Longest search text, in Unicode characters.
 const SEARCH_CHARS_MAX: usize = 200;
 
-/// Which conversations to list.
+/// Filter and page of the list of conversations.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ListQuery {
-    /// At most so many.
+    /// Largest number of conversations.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
     limit: Option<Limit>,
-    /// Go on behind the last page: its `next_cursor`.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
-    /// Only those with these words in their title, in upper or lower case.
+    /// Only conversations whose title contains this text, ignoring case.
     #[param(max_length = 200)]
     q: Option<String>,
 }
 
-/// A conversation in the list.
+/// A conversation in a list.
 #[derive(Debug, Serialize, ToSchema)]
 struct Thread {
+    /// Id of the conversation.
     thread_id: String,
-    /// The first words said in it that are no greeting, until somebody renames it. Empty: there are
-    /// none yet.
+    /// The first message that is more than a greeting, until it is renamed. Empty: there is none
+    /// yet.
     title: String,
+    /// Time of creation.
     created_at: Timestamp,
-    /// When its last input came.
+    /// Time of the last input.
     updated_at: Timestamp,
-    /// Something in it waits for an answer.
+    /// True if a call waits for an answer.
     pending: bool,
     /// The conversation that it is a branch of.
     #[serde(skip_serializing_if = "Option::is_none")]
     branched_from: Option<String>,
 }
 
-/// A page of the list.
+/// A page of conversations.
 #[derive(Debug, Serialize, ToSchema)]
 struct ThreadList {
-    /// The one with the newest input first.
+    /// The conversations, the one with the newest input first.
     threads: Vec<Thread>,
-    /// `null`: this was the last page.
+    /// Cursor of the next page. `null`: this is the last page.
     next_cursor: Option<String>,
 }
 
-/// One conversation.
+/// A conversation with its pending calls.
 #[derive(Debug, Serialize, ToSchema)]
 struct ThreadDetail {
+    /// Id of the conversation.
     thread_id: String,
+    /// Title; may be empty.
     title: String,
+    /// Time of creation.
     created_at: Timestamp,
+    /// Time of the last input.
     updated_at: Timestamp,
-    /// What waits for an answer.
+    /// Calls that wait for an answer.
     pending: Vec<Pending>,
 }
 
-/// Which messages of a conversation to read.
+/// Page of a conversation's messages.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct MessagesQuery {
-    /// At most so many, in whole turns: a last turn of more messages comes whole, alone.
+    /// Largest number of messages. Turns are not divided; a longer turn comes alone.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
     limit: Option<Limit>,
-    /// Go on with what was said before the last page: its `next_cursor`. Unless it is given, the
-    /// newest messages are read.
+    /// `next_cursor` of the previous page. Default: the newest messages.
     #[param(pattern = "^e[1-9][0-9]{0,17}$")]
     before: Option<String>,
 }
 
-/// Some of what was said in a conversation, in whole turns.
+/// A page of messages, consisting of whole turns.
 #[derive(Debug, Serialize, ToSchema)]
 struct ThreadMessages {
-    /// Oldest first.
+    /// The messages, oldest first.
     messages: Vec<Message>,
-    /// Where the messages before these are, for `before`. It stays good while the conversation goes
-    /// on. `null`: there are none.
+    /// Value of `before` for the messages before these. Stays valid when the conversation
+    /// continues. `null`: there are no earlier messages.
     next_cursor: Option<String>,
-    /// What waits for an answer. Only with the newest messages.
+    /// Calls that wait for an answer. Only with the newest messages.
     pending: Vec<Pending>,
-    /// The id that the last message has in AG-UI. A client that sends it in the `messages` of its
-    /// next run is not sent again what it has read here. Only with the newest messages.
+    /// AG-UI id of the last message. A client that sends it among the `messages` of its next run is
+    /// not sent again what it has read here. Only with the newest messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_message_id: Option<String>,
 }
 
-/// One message: words, calls, or the result of a call.
+/// A message: text, tool calls, or the result of a call.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Message {
     /// `user`, `assistant` or `tool`.
     #[schema(value_type = String)]
     role: Role,
-    /// The words; of a tool, its result as the model reads it. Empty where an assistant only calls
+    /// The text; of a tool, its result as the model reads it. Empty if an assistant only calls
     /// tools.
     content: String,
-    /// The turn. Not there for what was said before the first.
+    /// The turn. Absent in an imported history.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<uuid::Uuid>)]
     run_id: Option<TurnId>,
+    /// Time of the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     created_at: Option<Timestamp>,
-    /// What an assistant calls.
+    /// Tool calls of an assistant's message.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<Call>,
-    /// The call a tool answers.
+    /// The call that a tool's message answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     tool_call_id: Option<CallId>,
-    /// What came out of it: `success`, and `data` or `error`.
+    /// Result of the call: `success`, and `data` or `error`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     result: Option<ToolResult>,
-    /// Words for the person about it, if there are some: the tool's own, or those in the place of
-    /// the error of a call that broke off.
+    /// Summary of the result for the user, if there is one: that of the tool, or the error of an
+    /// interrupted call.
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<String>,
-    /// Time that the tool took, in milliseconds. Not there if it did not run here to its end: a
-    /// person or a program said what came of it.
+    /// Duration of the call in milliseconds. Absent if it did not run to its end here, for example
+    /// because a client provided the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     ms: Option<u64>,
-    /// The question about it that a person was asked: what it would touch, or may have, in words.
-    /// Without `ms` it has not run since.
+    /// The question that the user was asked about the call. Without `ms` it has not been executed
+    /// since.
     #[serde(skip_serializing_if = "Option::is_none")]
     asked: Option<String>,
-    /// The parts of the person's memory that the model read with a message of theirs.
+    /// Facts of the user's memory that the model read with this message.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     memory: Vec<FromMemory>,
-    /// The user's rating of the answer. It stands at the last words of its turn.
+    /// The user's rating of the answer, at the last message of the turn.
     #[serde(skip_serializing_if = "Option::is_none")]
-    feedback: Option<Opinion>,
+    feedback: Option<AnswerRating>,
 }
 
-/// A part of the person's memory that was told with a message.
+/// A fact of the user's memory that was attached to a message.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct FromMemory {
-    /// The fact's id: that of its words at that time. Not there for the news that a fact was
-    /// withdrawn.
+    /// Id of the fact at that time. Absent if the entry says that a fact was withdrawn.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
-    /// The line as the model read it.
+    /// The line that the model read.
     text: String,
 }
 
-/// Facts about a call from the events of a conversation, beside its result.
+/// Details of a call from the events, besides its result.
 #[derive(Default)]
 struct CallNotes<'a> {
     summary: Option<&'a str>,
     ms: Option<u64>,
     asked: Option<&'a str>,
-    /// True if its result was reported by a person or a program.
+    /// True if a person or a client provided the result.
     is_reported: bool,
 }
 
 impl<'a> CallNotes<'a> {
-    fn all(events: &'a [Recorded]) -> HashMap<&'a CallId, Self> {
+    fn from_events(events: &'a [Recorded]) -> HashMap<&'a CallId, Self> {
         let mut calls: HashMap<&CallId, Self> = HashMap::new();
         for recorded in events {
             match &*recorded.event {
@@ -217,18 +221,21 @@ impl<'a> CallNotes<'a> {
     }
 }
 
-/// A call in a message.
+/// A tool call in an assistant's message.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Call {
+    /// Id of the call.
     #[schema(value_type = String)]
     id: CallId,
+    /// Name of the tool.
     tool: String,
+    /// Arguments of the call.
     #[schema(value_type = Object)]
     args: Arguments,
 }
 
 impl Message {
-    pub(crate) fn of(message: TranscriptMessage) -> Self {
+    pub(crate) fn from_transcript(message: TranscriptMessage) -> Self {
         let calls = message.tool_calls.into_iter();
         Self {
             role: message.role,
@@ -252,7 +259,7 @@ impl Message {
         }
     }
 
-    /// With what is written down of the call that it answers.
+    /// Adds what the events say about the call that the message answers.
     fn with_call(mut self, calls: &HashMap<&CallId, CallNotes<'_>>) -> Self {
         if let Some(notes) = self.tool_call_id.as_ref().and_then(|call| calls.get(call)) {
             self.summary = notes.summary.map(str::to_owned);
@@ -263,7 +270,7 @@ impl Message {
     }
 }
 
-/// The format in which a conversation is exported.
+/// Format of an exported conversation.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -282,7 +289,7 @@ enum ExportFormat {
     Json,
 }
 
-/// Another name for a conversation.
+/// A new title for a conversation.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"title": "The week's shopping"}))]
@@ -295,13 +302,13 @@ struct Rename {
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(list))
-        .routes(routes!(one, rename, delete))
+        .routes(routes!(get_thread, rename, delete))
         .routes(routes!(messages))
         .routes(routes!(export))
 }
 
 impl Thread {
-    fn of(summary: ConversationSummary) -> Self {
+    fn from_summary(summary: ConversationSummary) -> Self {
         Self {
             thread_id: summary.id.to_string(),
             title: summary.title,
@@ -315,124 +322,98 @@ impl Thread {
     }
 }
 
-/// The conversations of whoever asks, the one with the newest input first.
+/// Lists the caller's conversations, the one with the newest input first.
 ///
-/// They come page by page: `next_cursor` of an answer is the `cursor` of the next request.
+/// `next_cursor` of a page is the `cursor` of the next request.
 #[utoipa::path(get, path = "/v1/threads", operation_id = "list_threads", tag = "threads", params(ListQuery), responses(
-    (status = 200, description = "A page of the list.", body = ThreadList),
+    (status = 200, description = "A page of conversations.", body = ThreadList),
 ))]
 async fn list(
     State(app): State<Shared>,
     User(user): User,
-    query: Result<Query<ListQuery>, QueryRejection>,
+    QueryParams(query): QueryParams<ListQuery>,
 ) -> Result<Json<ThreadList>, Problem> {
-    let Query(query) = query?;
-    let search = search_words(query.q.as_deref(), SEARCH_CHARS_MAX)?;
+    let search = search_query(query.q.as_deref(), SEARCH_CHARS_MAX)?;
     let limit = query.limit.unwrap_or_default();
     let filter = ConversationFilter {
         search: search.map(str::to_owned),
-        after: cursor(query.cursor.as_deref())?,
-        // One more tells whether there is another page.
+        after: parse_cursor(query.cursor.as_deref())?,
+        // One more shows if there is another page.
         limit: limit.get() + 1,
     };
     let found = app
         .agent
         .conversations()
         .list(app.agent.name(), &user, &filter)
-        .await
-        .map_err(|error| Problem::store(&error))?;
-    let (found, next_cursor) = split(found, limit, ConversationSummary::cursor);
+        .await?;
+    let (found, next_cursor) = split_page(found, limit, ConversationSummary::cursor);
     Ok(Json(ThreadList {
-        threads: found.into_iter().map(Thread::of).collect(),
+        threads: found.into_iter().map(Thread::from_summary).collect(),
         next_cursor,
     }))
 }
 
-/// One conversation, and what waits in it.
+/// Returns a conversation with its pending calls.
 ///
-/// `/v1/threads/{thread_id}/messages` has what was said in it.
+/// `/v1/threads/{thread_id}/messages` has its messages.
 #[utoipa::path(get, path = "/v1/threads/{thread_id}", operation_id = "get_thread", tag = "threads",
-    params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with.")),
+    params(("thread_id" = String, Path, description = "Id of the conversation, or the client's name for it.")),
     responses((status = 200, description = "The conversation.", body = ThreadDetail)))]
-async fn one(
+async fn get_thread(
     State(app): State<Shared>,
-    User(user): User,
-    id: Result<Path<String>, PathRejection>,
+    ThreadPath(key): ThreadPath,
 ) -> Result<Json<ThreadDetail>, Problem> {
-    let key = key(&app, user, id)?;
-    let failed = |error: StoreError| Problem::store(&error);
-    let found = app
-        .agent
-        .conversations()
-        .summary(&key)
-        .await
-        .map_err(failed)?;
+    let found = app.agent.conversations().summary(&key).await?;
     let summary = found.ok_or_else(unknown)?;
-    let last = app
-        .agent
-        .journal()
-        .load_turns(&key, None, 1)
-        .await
-        .map_err(failed)?;
+    let last = app.agent.journal().load_turns(&key, None, 1).await?;
     let pending = conversation::pending(&last.map(|last| last.events).unwrap_or_default());
     Ok(Json(ThreadDetail {
         thread_id: summary.id.to_string(),
         title: summary.title,
         created_at: summary.created_at,
         updated_at: summary.updated_at,
-        pending: pending.into_iter().map(Pending::of).collect(),
+        pending: pending.into_iter().map(Pending::from_call).collect(),
     }))
 }
 
-/// Gives a conversation another name.
+/// Renames a conversation.
 ///
-/// Its id stays as it is.
+/// Its id does not change.
 #[utoipa::path(patch, path = "/v1/threads/{thread_id}", operation_id = "rename_thread", tag = "threads", request_body = Rename,
-    params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with.")),
+    params(("thread_id" = String, Path, description = "Id of the conversation, or the client's name for it.")),
     responses((status = 200, description = "The conversation, renamed.", body = Thread)))]
 async fn rename(
     State(app): State<Shared>,
-    User(user): User,
-    id: Result<Path<String>, PathRejection>,
-    body: Result<Json<Object<Rename>>, JsonRejection>,
+    ThreadPath(key): ThreadPath,
+    JsonBody(Rename { title }): JsonBody<Rename>,
 ) -> Result<Json<Thread>, Problem> {
-    let key = key(&app, user, id)?;
-    let Json(Object(Rename { title })) = body?;
     let title = given_title(&title).ok_or_else(|| {
         Problem::invalid(format!("a title has 1 to {TITLE_CHARS_MAX} characters"))
     })?;
-    let failed = |error: StoreError| Problem::store(&error);
     let conversations = app.agent.conversations();
-    if !conversations.rename(&key, &title).await.map_err(failed)? {
+    if !conversations.rename(&key, &title).await? {
         return Err(unknown());
     }
-    let renamed = conversations.summary(&key).await.map_err(failed)?;
-    Ok(Json(Thread::of(renamed.ok_or_else(unknown)?)))
+    // It may have been deleted since.
+    let renamed = conversations.summary(&key).await?;
+    Ok(Json(Thread::from_summary(renamed.ok_or_else(unknown)?)))
 }
 
-/// Deletes a conversation with everything that was said and logged of it.
+/// Deletes a conversation with its messages and log entries.
 ///
-/// A call that waits in it goes with it, and is not done. One that runs is left alone: stop it
-/// first, or wait.
+/// Pending calls are deleted too and not executed. A conversation with a running turn is not
+/// deleted: cancel the turn first, or wait.
 #[utoipa::path(delete, path = "/v1/threads/{thread_id}", operation_id = "delete_thread", tag = "threads",
-    params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with.")),
+    params(("thread_id" = String, Path, description = "Id of the conversation, or the client's name for it.")),
     responses(
-        (status = 204, description = "It is gone."),
+        (status = 204, description = "The conversation was deleted."),
         (status = 409, description = "A turn runs in it (`running`); nothing was deleted."),
     ))]
 async fn delete(
     State(app): State<Shared>,
-    User(user): User,
-    id: Result<Path<String>, PathRejection>,
+    ThreadPath(key): ThreadPath,
 ) -> Result<StatusCode, Problem> {
-    let key = key(&app, user, id)?;
-    match app
-        .agent
-        .conversations()
-        .delete(&key)
-        .await
-        .map_err(|error| Problem::store(&error))?
-    {
+    match app.agent.conversations().delete(&key).await? {
         Deleted::Yes => Ok(StatusCode::NO_CONTENT),
         Deleted::NoSuchConversation => Err(unknown()),
         Deleted::Running => Err(Problem::new(
@@ -444,40 +425,34 @@ async fn delete(
     }
 }
 
-/// The messages of a conversation: the words, the calls and their results.
+/// Returns the messages of a conversation: texts, tool calls and their results.
 ///
-/// The newest messages come first, and page by page those before them: `next_cursor` of an answer
-/// is `before` of the next request. Within a page they are in the order in which they were said.
+/// The first page has the newest messages; `next_cursor` of a page is `before` of the next request.
+/// Within a page, messages are ordered from the oldest to the newest.
 #[utoipa::path(get, path = "/v1/threads/{thread_id}/messages", operation_id = "list_messages", tag = "threads",
-    params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with."), MessagesQuery),
+    params(("thread_id" = String, Path, description = "Id of the conversation, or the client's name for it."), MessagesQuery),
     responses(
-        (status = 200, description = "A page of its messages.", body = ThreadMessages),
-        (status = 400, description = "`before` is no cursor."),
+        (status = 200, description = "A page of messages.", body = ThreadMessages),
+        (status = 400, description = "`before` is not a cursor."),
     ))]
 async fn messages(
     State(app): State<Shared>,
-    User(user): User,
-    id: Result<Path<String>, PathRejection>,
-    query: Result<Query<MessagesQuery>, QueryRejection>,
+    ThreadPath(key): ThreadPath,
+    QueryParams(query): QueryParams<MessagesQuery>,
 ) -> Result<Json<ThreadMessages>, Problem> {
-    let key = key(&app, user, id)?;
-    let Query(query) = query?;
     let before = query
         .before
         .as_deref()
-        .map(Before::read)
+        .map(Before::parse)
         .transpose()?
-        .map(Before::place);
+        .map(Before::position);
     let limit = query.limit.unwrap_or_default().get();
-    // A turn has two messages or more: what was said, and what was answered.
+    // A turn has at least two messages: the user's and the answer.
     let turns = app
         .agent
         .journal()
         .load_turns(&key, before, limit.div_ceil(2));
-    let turns = turns
-        .await
-        .map_err(|error| Problem::store(&error))?
-        .ok_or_else(unknown)?;
+    let turns = turns.await?.ok_or_else(unknown)?;
     let page = transcript_page(
         &turns.events,
         turns.after,
@@ -487,34 +462,35 @@ async fn messages(
         None => (
             conversation::pending(&turns.events)
                 .into_iter()
-                .map(Pending::of)
+                .map(Pending::from_call)
                 .collect(),
-            Transcript::of(&turns.events, app.agent.for_user(&key.user).tools()).last_id(),
+            Transcript::from_events(&turns.events, app.agent.for_user(&key.user).tools()).last_id(),
         ),
         Some(_) => (Vec::new(), None),
     };
-    let calls = CallNotes::all(&turns.events);
+    let calls = CallNotes::from_events(&turns.events);
     let mut messages: Vec<Message> = page
         .messages
         .into_iter()
-        .map(|message| Message::of(message).with_call(&calls))
+        .map(|message| Message::from_transcript(message).with_call(&calls))
         .collect();
     add_memory(&turns.events, &mut messages);
-    add_feedback(&app, &key.user, &mut messages)
-        .await
-        .map_err(|error| Problem::store(&error))?;
+    add_feedback(&app, &key.user, &mut messages).await?;
     Ok(Json(ThreadMessages {
         messages,
-        next_cursor: page.before.map(Before::written),
+        next_cursor: page.before.map(Before::format),
         pending,
         last_message_id,
     }))
 }
 
-/// Adds what was told of the memory to the messages it was told with.
+/// Adds the facts of automatic recall to the user messages they were attached to.
 fn add_memory(events: &[Recorded], messages: &mut [Message]) {
     for recorded in events {
-        let Event::TurnStarted { turn, told, .. } = &*recorded.event else {
+        let Event::TurnStarted {
+            turn, told: facts, ..
+        } = &*recorded.event
+        else {
             continue;
         };
         let is_asked =
@@ -522,20 +498,20 @@ fn add_memory(events: &[Recorded], messages: &mut [Message]) {
         if let Some(asked) = messages
             .iter_mut()
             .find(is_asked)
-            .filter(|_| !told.is_empty())
+            .filter(|_| !facts.is_empty())
         {
-            asked.memory = told
+            asked.memory = facts
                 .iter()
-                .map(|told| FromMemory {
-                    id: told.id.clone(),
-                    text: told.text.clone(),
+                .map(|fact| FromMemory {
+                    id: fact.id.clone(),
+                    text: fact.text.clone(),
                 })
                 .collect();
         }
     }
 }
 
-/// Adds what the user thinks of answers to the last words of their turns.
+/// Adds the user's ratings to the last messages of their turns.
 async fn add_feedback(
     app: &Shared,
     user: &UserId,
@@ -553,42 +529,34 @@ async fn add_feedback(
                 && message.tool_calls.is_empty()
         };
         if let Some(answer) = messages.iter_mut().rev().find(is_answer) {
-            answer.feedback = Some(Opinion::of(feedback));
+            answer.feedback = Some(AnswerRating::from_feedback(feedback));
         }
     }
     Ok(())
 }
 
-/// Writes a conversation into a file: every message, call and result, and what waits.
+/// Exports a conversation with all messages, calls, results and pending calls.
 ///
-/// In the Markdown nothing that was said is live or leaves its place. The file is the same as that
-/// of `adjutant sessions export`.
+/// In the Markdown, texts of the conversation are inert: no links, images or HTML in them are
+/// active. `adjutant sessions export` writes the same file.
 #[utoipa::path(get, path = "/v1/threads/{thread_id}/export", operation_id = "export_thread", tag = "threads",
-    params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with."), ExportQuery),
-    responses((status = 200, description = "The file, to be kept and not to be shown.", content(
+    params(("thread_id" = String, Path, description = "Id of the conversation, or the client's name for it."), ExportQuery),
+    responses((status = 200, description = "The file, as an attachment.", content(
         (String = "text/markdown", example = json!("# buy milk\n\n- Conversation: `0199d5b6-…`\n")),
         (serde_json::Value = "application/json", example = json!({"id": "0199d5b6-…", "title": "buy milk", "messages": [], "pending": []})),
     ))))]
 async fn export(
     State(app): State<Shared>,
-    User(user): User,
-    id: Result<Path<String>, PathRejection>,
-    query: Result<Query<ExportQuery>, QueryRejection>,
+    ThreadPath(key): ThreadPath,
+    QueryParams(ExportQuery { format }): QueryParams<ExportQuery>,
 ) -> Result<Response, Problem> {
-    let key = key(&app, user, id)?;
-    let Query(ExportQuery { format }) = query?;
-    let failed = |error: StoreError| Problem::store(&error);
     let summary = app
         .agent
         .conversations()
         .summary(&key)
-        .await
-        .map_err(failed)?
+        .await?
         .ok_or_else(unknown)?;
-    let export = Export::of(
-        summary,
-        app.agent.journal().load(&key).await.map_err(failed)?,
-    );
+    let export = Export::new(summary, app.agent.journal().load(&key).await?);
     let (kind, text) = match format {
         ExportFormat::Markdown => ("text/markdown; charset=utf-8", export.markdown()),
         ExportFormat::Json => (
@@ -601,18 +569,6 @@ async fn export(
         text,
     )
         .into_response())
-}
-
-fn key(
-    app: &Shared,
-    user: UserId,
-    id: Result<Path<String>, PathRejection>,
-) -> Result<ConversationKey, Problem> {
-    let Path(id) = id?;
-    // What cannot be a name is the name of nothing.
-    Ok(app
-        .agent
-        .key_of(user, conversation_of(&id).map_err(|_| unknown())?))
 }
 
 fn unknown() -> Problem {

@@ -1,39 +1,48 @@
-//! Tokens: long random words that stand for a user. Only their digest is kept.
+//! Creation of bearer tokens: random secrets, of which only a digest is stored.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use sha2::{Digest as _, Sha256};
 
-/// Prefix of the secrets that are made here.
-pub(crate) const OURS: &str = "adj_";
+/// Prefix of every secret, so that secret scanners can recognise it.
+pub(crate) const SECRET_PREFIX: &str = "adj_";
 
-/// A token that was just made. Its secret is shown once and kept nowhere.
+/// A newly created token. The secret is shown once; only the digest is stored.
 #[derive(Debug)]
 pub struct NewToken {
-    /// What the client sends.
+    /// The secret that a client sends as its bearer token.
     pub secret: String,
-    /// What is kept: SHA-256 of the secret.
+    /// SHA-256 of the secret, to be stored.
     pub digest: [u8; 32],
 }
 
-/// The system gave no randomness.
+/// The operating system's random number generator failed.
 #[derive(Debug, thiserror::Error)]
 #[error("the system gives no random numbers, so no token can be made")]
 pub struct NoRandomness;
 
-/// Makes a token of 256 random bits.
+/// Creates a bearer token of 256 random bits.
 ///
 /// # Errors
-/// [`NoRandomness`].
+/// [`NoRandomness`] if the operating system's random number generator fails.
+///
+/// # Examples
+///
+/// ```
+/// let token = adjutant_service::new_token()?;
+/// assert!(token.secret.starts_with("adj_"));
+/// // Store `token.digest`, and show `token.secret` to its owner.
+/// # Ok::<(), adjutant_service::NoRandomness>(())
+/// ```
 pub fn new_token() -> Result<NewToken, NoRandomness> {
-    let secret = format!("{OURS}{}", random()?);
+    let secret = format!("{SECRET_PREFIX}{}", random_text()?);
     let digest = digest(&secret);
     Ok(NewToken { secret, digest })
 }
 
-/// Returns 256 random bits as a text of letters, digits, `-` and `_`.
-pub(crate) fn random() -> Result<String, NoRandomness> {
+/// Returns 256 random bits in base64url (letters, digits, `-` and `_`).
+pub(crate) fn random_text() -> Result<String, NoRandomness> {
     let mut bytes = [0; 32];
     SystemRandom::new()
         .fill(&mut bytes)
@@ -41,7 +50,8 @@ pub(crate) fn random() -> Result<String, NoRandomness> {
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// What is kept of a secret.
+/// Returns the SHA-256 digest that is stored for a secret. A fast hash suffices, because secrets
+/// have 256 random bits and cannot be guessed.
 pub(crate) fn digest(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
 }

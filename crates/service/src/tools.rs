@@ -1,13 +1,11 @@
-//! `/v1/tools`: a person calls a tool without a model, through the same gate and journal as a
-//! model's calls.
+//! `/v1/tools`: calls a tool without a model, through the same gate and journal as a model's calls.
 
 use adjutant_core::{
     Arguments, ConversationKey, PendingCall, Permission, RequestedCall, ToolResult, Verdict,
 };
 use adjutant_runtime::{Agent, CallOutcome, RunContext};
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, PathRejection};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -16,8 +14,8 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::idempotency::request_name;
-use crate::object::Object;
+use crate::extract::{JsonBody, PathParam};
+use crate::idempotency::idempotency_key;
 use crate::problem::Problem;
 use crate::request_id::RequestId;
 use crate::state::Shared;
@@ -25,22 +23,22 @@ use crate::trace::Trace;
 use crate::user::User;
 use crate::wire::Pending;
 
-/// What a tool is called with.
+/// A request to call a tool.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"args": {"description": "buy milk"}}))]
 struct Invocation {
-    /// Its arguments. Who asks is no part of them.
+    /// Arguments of the call. The user is not among them.
     #[serde(default)]
     #[schema(value_type = Object)]
     args: Arguments,
-    /// The person was shown what will be touched and says yes: the `confirm` of the problem
-    /// `pending_confirmation`.
+    /// `confirm` of the problem `pending_confirmation`, if the user has seen the preview and
+    /// approves the call.
     #[serde(default, deserialize_with = "confirmed_digest")]
     confirm: Option<String>,
 }
 
-/// Reads `confirm`. A client that sends `true`, as if any yes would do, is told what to send.
+/// Deserializes `confirm`. A client that sends `true` gets an error that explains the field.
 fn confirmed_digest<'de, D: Deserializer<'de>>(json: D) -> Result<Option<String>, D::Error> {
     match Value::deserialize(json)? {
         Value::Null => Ok(None),
@@ -54,16 +52,16 @@ fn confirmed_digest<'de, D: Deserializer<'de>>(json: D) -> Result<Option<String>
     }
 }
 
-/// What came of it.
+/// Result of a tool call.
 #[derive(Debug, Serialize, ToSchema)]
 struct Invoked {
     /// `success`, and `data` or `error`.
     #[schema(value_type = Object)]
     result: ToolResult,
-    /// What it ran with, references resolved to ids.
+    /// Arguments that the tool ran with, references resolved to ids.
     #[schema(value_type = Object)]
     args: Arguments,
-    /// Words about it, if the tool has some.
+    /// Summary for the user, if the tool gives one.
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<String>,
 }
@@ -74,25 +72,25 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 
 /// Calls a tool without a model.
 ///
-/// One that destroys something is not run at first: the problem `pending_confirmation` has a
-/// `preview` of what would be touched, and the same request with its `confirm` runs exactly that.
-/// Until then, and if the process died while the call ran, it is a waiting call like any other:
-/// `/v1/chat` answers it with `thread_id` and `resume`. The call goes on to its end also when the
-/// client goes away.
+/// A destructive call is not executed at first: the problem `pending_confirmation` has a `preview`
+/// of its effect, and the same request with its `confirm` executes exactly that. Until then, and
+/// also if the process crashed during the call, it is a pending call like any other, which
+/// `/v1/chat` answers with `thread_id` and `resume`. The call continues when the client
+/// disconnects.
 #[utoipa::path(post, path = "/v1/tools/{name}/invoke", operation_id = "invoke_tool", tag = "tasks", request_body = Invocation,
     params(
-        ("name" = String, Path, description = "The tool."),
+        ("name" = String, Path, description = "Name of the tool."),
         ("Idempotency-Key" = Option<String>, Header,
-            description = "What the client calls its request: sent again with the same one, nothing is done again.",
+            description = "Key that identifies the request: a request with the same key is not executed twice.",
             min_length = 1, max_length = 200, pattern = "^[ -~]*[!-~][ -~]*$"),
     ),
     responses(
-        (status = 200, description = "It ran, or failed: see `success`.", body = Invoked),
-        (status = 403, description = "The policy forbids it, or the host name or the page's origin may not ask."),
-        (status = 404, description = "There is no such tool, or what is confirmed does not wait (any more)."),
-        (status = 409, description = "It needs a yes (`pending_confirmation`): `preview` says to what. Or it was begun and \
-            nobody knows whether it was done (`in_doubt`)."),
-        (status = 422, description = "The arguments do not fit, or the Idempotency-Key or `confirm` is another call's."),
+        (status = 200, description = "The tool was executed; `success` is false if it failed.", body = Invoked),
+        (status = 403, description = "The policy forbids the call, or the host name or the page's origin is not accepted."),
+        (status = 404, description = "There is no such tool, or the confirmed call is not pending (any more)."),
+        (status = 409, description = "The call needs a confirmation (`pending_confirmation`, with `preview`), or it was started and \
+            its result is unknown (`in_doubt`)."),
+        (status = 422, description = "The arguments are invalid, or the Idempotency-Key or `confirm` belongs to another call."),
     ))]
 async fn invoke(
     State(app): State<Shared>,
@@ -100,11 +98,9 @@ async fn invoke(
     RequestId(request_id): RequestId,
     Trace(trace): Trace,
     headers: HeaderMap,
-    name: Result<Path<String>, PathRejection>,
-    body: Result<Json<Object<Invocation>>, JsonRejection>,
+    PathParam(tool): PathParam,
+    JsonBody(Invocation { args, confirm }): JsonBody<Invocation>,
 ) -> Result<Json<Invoked>, Problem> {
-    let Path(tool) = name?;
-    let Json(Object(Invocation { args, confirm })) = body?;
     let agent = app.agent.for_user(&user);
     let Some(found) = agent.tools().get(&tool) else {
         return Err(Problem::unknown("tool"));
@@ -114,7 +110,7 @@ async fn invoke(
             "the policy of this service does not allow that tool",
         ));
     }
-    let id = request_name(&headers)?;
+    let id = idempotency_key(&headers)?;
     let requested = RequestedCall {
         tool,
         arguments: args,
@@ -124,6 +120,7 @@ async fn invoke(
         trace,
         ..RunContext::for_call(user, id.as_ref())
     };
+    // In a task of its own: this future is dropped when the client disconnects.
     let call = app.turns.spawn(async move {
         let outcome = match confirm {
             Some(digest) => {
@@ -131,18 +128,17 @@ async fn invoke(
             }
             None => {
                 context.fingerprint = id.as_ref().map(|_| requested.fingerprint());
-                let called = agent.call_tool(&mut context, id, requested).await;
-                called.map_err(|error| Problem::run(&error))
+                Ok(agent.call_tool(&mut context, id, requested).await?)
             }
         };
-        answer(&agent.key(&context), outcome?)
+        to_response(&agent.key(&context), outcome?)
     });
-    call.await.map_err(|_| Problem::internal())?.map(Json)
+    call.await?.map(Json)
 }
 
-/// Runs a call that was shown with this digest. Sent again, it gives what became of it. `named`:
-/// the client's name for the request leads to the call, so it need not be looked for among what
-/// waits.
+/// Executes a call whose preview had this digest; a repeated request returns the call's result.
+/// `named`: the idempotency key leads to the call's conversation, so pending calls need not be
+/// searched.
 async fn confirmed(
     agent: &Agent,
     context: &mut RunContext,
@@ -150,27 +146,21 @@ async fn confirmed(
     requested: &RequestedCall,
     digest: &str,
 ) -> Result<CallOutcome, Problem> {
-    let failed = |error| Problem::store(&error);
     if !named {
         let parked = agent
             .journal()
             .parked(agent.name(), Some(&context.user))
-            .await
-            .map_err(failed)?;
+            .await?;
         for (key, _) in parked
             .into_iter()
             .filter(|(key, _)| key.conversation.is_of_a_request())
         {
-            if is_shown(&agent.context(&key).await.map_err(failed)?.pending, digest) {
+            if is_shown(&agent.context(&key).await?.pending, digest) {
                 context.conversation = key.conversation;
             }
         }
     }
-    let Some((shown, outcome)) = agent
-        .requested_call(&agent.key(context))
-        .await
-        .map_err(failed)?
-    else {
+    let Some((shown, outcome)) = agent.requested_call(&agent.key(context)).await? else {
         return Err(gone());
     };
     let arguments = match &outcome {
@@ -186,14 +176,11 @@ async fn confirmed(
         ));
     }
     match outcome {
-        CallOutcome::Confirm(pending) if pending.digest == digest => {
-            let answered = agent
-                .answer_call(context, None, pending.answer(Verdict::Approved))
-                .await;
-            answered.map_err(|error| Problem::run(&error))
-        }
+        CallOutcome::Confirm(pending) if pending.digest == digest => Ok(agent
+            .answer_call(context, None, pending.answer(Verdict::Approved))
+            .await?),
         CallOutcome::Confirm(_) => Err(gone()),
-        became => Ok(became),
+        finished => Ok(finished),
     }
 }
 
@@ -205,7 +192,7 @@ fn gone() -> Problem {
     Problem::unknown("waiting call: it was answered, its time has run out, or it was never shown")
 }
 
-fn answer(key: &ConversationKey, outcome: CallOutcome) -> Result<Invoked, Problem> {
+fn to_response(key: &ConversationKey, outcome: CallOutcome) -> Result<Invoked, Problem> {
     match outcome {
         CallOutcome::Done {
             invocation,
@@ -252,7 +239,7 @@ fn answer(key: &ConversationKey, outcome: CallOutcome) -> Result<Invoked, Proble
     }
 }
 
-/// A call that waits for a person.
+/// Returns the problem of a call that waits for an answer.
 fn waiting(
     key: &ConversationKey,
     pending: PendingCall,
@@ -270,5 +257,5 @@ fn waiting(
     } else {
         problem
     };
-    problem.with("pending", json!([Pending::of(pending)]))
+    problem.with("pending", json!([Pending::from_call(pending)]))
 }

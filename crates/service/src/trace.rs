@@ -1,4 +1,4 @@
-//! The trace that a request belongs to (W3C Trace Context): the client's, or one that begins here.
+//! The trace context of a request (W3C Trace Context), received or newly created.
 
 use std::convert::Infallible;
 
@@ -8,8 +8,8 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use uuid::Uuid;
 
-/// The trace, as models and MCP servers get it handed on. `None`: nobody gets it
-/// (`trace_propagation`).
+/// Extractor for the trace context that is passed on to models and MCP servers. `None` if
+/// `trace_propagation` is off.
 pub(crate) struct Trace(pub(crate) Option<TraceContext>);
 
 impl<S: Sync> FromRequestParts<S> for Trace {
@@ -20,20 +20,21 @@ impl<S: Sync> FromRequestParts<S> for Trace {
     }
 }
 
-/// Reads the trace of a request. Without one, or with one that cannot be understood, a trace
-/// begins.
-pub(crate) fn of(headers: &HeaderMap) -> Option<TraceContext> {
-    given(headers).or_else(|| {
+/// Parses the trace context in the headers. Without a valid one, creates a new trace.
+pub(crate) fn from_headers(headers: &HeaderMap) -> Option<TraceContext> {
+    parse(headers).or_else(|| {
         let (trace, parent) = (Uuid::now_v7(), Uuid::now_v7());
         TraceContext::new(trace.as_u128(), parent.as_u64_pair().1)
     })
 }
 
-fn given(headers: &HeaderMap) -> Option<TraceContext> {
+fn parse(headers: &HeaderMap) -> Option<TraceContext> {
     let mut parents = headers.get_all("traceparent").iter();
+    // Several headers are ambiguous, so they are treated as none.
     let (Some(parent), None) = (parents.next(), parents.next()) else {
         return None;
     };
+    // Several `tracestate` headers are one list (W3C Trace Context).
     let states = headers
         .get_all("tracestate")
         .iter()
@@ -52,7 +53,7 @@ mod tests {
 
     const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
 
-    fn read(parents: &[&'static str], states: &[&'static str]) -> TraceContext {
+    fn parse_trace(parents: &[&'static str], states: &[&'static str]) -> TraceContext {
         let mut headers = HeaderMap::new();
         for parent in parents {
             headers.append("traceparent", HeaderValue::from_static(parent));
@@ -60,12 +61,12 @@ mod tests {
         for state in states {
             headers.append("tracestate", HeaderValue::from_static(state));
         }
-        of(&headers).unwrap()
+        from_headers(&headers).unwrap()
     }
 
     #[test]
     fn a_clients_trace_goes_on() {
-        let trace = read(&[PARENT], &["a=1", "b=2"]);
+        let trace = parse_trace(&[PARENT], &["a=1", "b=2"]);
         assert_eq!(
             (trace.traceparent().as_str(), trace.tracestate()),
             (PARENT, Some("a=1,b=2"))
@@ -75,12 +76,15 @@ mod tests {
     #[test]
     fn without_one_trace_one_begins() {
         for parents in [&[][..], &["nonsense"], &[PARENT, PARENT]] {
-            let begun = read(parents, &["a=1"]);
+            let started = parse_trace(parents, &["a=1"]);
             assert!(
-                !PARENT.contains(&begun.trace_id()) && begun.tracestate().is_none(),
-                "{begun}"
+                !PARENT.contains(&started.trace_id()) && started.tracestate().is_none(),
+                "{started}"
             );
         }
-        assert_ne!(read(&[], &[]).trace_id(), read(&[], &[]).trace_id());
+        assert_ne!(
+            parse_trace(&[], &[]).trace_id(),
+            parse_trace(&[], &[]).trace_id()
+        );
     }
 }

@@ -1,6 +1,5 @@
-//! `GET /v1/usage`: what is left of a user's requests, turns and budget.
+//! `GET /v1/usage`: the state of a user's rate limit, concurrent turns and budget.
 
-use adjutant_core::port::StoreError;
 use adjutant_core::{Allowance, Cost, Spending};
 use axum::extract::State;
 use axum::{Extension, Json};
@@ -12,9 +11,9 @@ use utoipa_axum::routes;
 
 use crate::problem::{Problem, seconds_to_midnight};
 use crate::state::Shared;
-use crate::user::{Asker, User};
+use crate::user::{RequestCaller, User};
 
-/// The user's requests, turns and budget: what is used and what is left.
+/// State of the user's rate limit, concurrent turns and budget.
 #[derive(Serialize, ToSchema)]
 #[schema(example = json!({
     "requests": {"limit": 60, "remaining": 57, "reset_s": 3},
@@ -24,65 +23,71 @@ use crate::user::{Asker, User};
     ]}
 }))]
 struct UserUsage {
+    /// Requests a minute.
     requests: Requests,
+    /// Concurrent turns.
     turns: Turns,
-    /// The user's budget of a day. `null`: nothing of it is bounded.
+    /// Daily budget. `null`: not limited.
     budget: Option<Budget>,
 }
 
-/// The requests of a minute, this one among them.
+/// State of the rate limit, including this request.
 #[derive(Serialize, ToSchema)]
 struct Requests {
-    /// So many a minute.
+    /// Requests allowed a minute.
     limit: u32,
-    /// So many may come at once.
+    /// Requests that are allowed right now.
     remaining: u32,
-    /// Seconds until `remaining` is `limit` again, if none comes meanwhile.
+    /// Seconds until `remaining` equals `limit` again, without further requests.
     reset_s: u64,
 }
 
-/// The turns that run here at this moment.
+/// Concurrent turns in the process that answers.
 #[derive(Serialize, ToSchema)]
 struct Turns {
-    /// So many at the same time.
+    /// Largest number of concurrent turns.
     limit: u32,
+    /// Number of running turns.
     running: u32,
 }
 
-/// The budget of a day of UTC.
+/// The user's budget of a day (UTC).
 #[derive(Serialize, ToSchema)]
 struct Budget {
+    /// The day that the numbers are for.
     #[schema(value_type = String, format = Date)]
     day: jiff::civil::Date,
-    /// Seconds until the day ends, and with it what was used.
+    /// Seconds until the end of the day, when the budget is renewed.
     reset_s: u64,
-    /// One element for each quantity that is bounded.
+    /// The limited quantities.
     bounds: Vec<Bound>,
 }
 
-/// One bound of a day.
+/// A limited quantity of the budget.
 #[derive(Serialize, ToSchema)]
 struct Bound {
+    /// Kind of quantity, which is also its unit.
     quantity: Quantity,
+    /// Amount that may be used in the day.
     limit: f64,
-    /// The sum of what steps took that have ended. The most that a step may take is set aside while
-    /// it runs, and is not in it.
+    /// Amount used by completed steps. Reservations of running steps are not included.
     used: f64,
-    /// A step is begun if the most that it may take is no more than this, and than what everybody
-    /// together may still spend.
+    /// Amount left. A step starts only if its largest possible cost is within this and within what
+    /// is left of the shared budget of all users.
     remaining: f64,
 }
 
-/// The quantities that a budget counts.
+/// Quantities that a budget limits.
 #[derive(Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum Quantity {
-    /// Dollars.
+    /// Cost in US dollars.
     Usd,
+    /// Input and output tokens.
     Tokens,
     ModelCalls,
     ToolCalls,
-    /// Seconds in models and tools.
+    /// Seconds of model and tool calls.
     Seconds,
 }
 
@@ -129,37 +134,30 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(usage))
 }
 
-/// The requests, turns and budget that are left to the user today.
+/// Returns the state of the caller's rate limit, concurrent turns and daily budget.
 ///
-/// Requests and turns are counted by the process that answers; what is spent, by all of them
-/// together.
+/// Requests and turns are counted per process, the budget over all processes.
 #[utoipa::path(get, path = "/v1/usage", operation_id = "get_usage", tag = "session", responses(
-    (status = 200, description = "What is used and what is left.", body = UserUsage),
+    (status = 200, description = "Limits, and what is used of them.", body = UserUsage),
 ))]
 async fn usage(
     State(app): State<Shared>,
     User(user): User,
-    Extension(asker): Extension<Asker>,
+    Extension(identified): Extension<RequestCaller>,
 ) -> Result<Json<UserUsage>, Problem> {
     let now = app.agent.now();
     let day = now.to_zoned(TimeZone::UTC).date();
     let per_day = app.agent.budgets().per_day;
-    let failed = |error: StoreError| Problem::store(&error);
     let budget = match per_day.is_unlimited() {
         true => None,
-        false => app
-            .agent
-            .spent(&user, day)
-            .await
-            .map_err(failed)?
-            .map(|spent| Budget {
-                day,
-                reset_s: seconds_to_midnight(now),
-                bounds: Bound::all(&per_day, spent),
-            }),
+        false => app.agent.spent(&user, day).await?.map(|spent| Budget {
+            day,
+            reset_s: seconds_to_midnight(now),
+            bounds: Bound::all(&per_day, spent),
+        }),
     };
-    let (running, limit) = app.limits.turns_of(&user);
-    let rate = asker.rate().ok_or_else(Problem::internal)?;
+    let (running, limit) = app.limits.running_turns(&user);
+    let rate = identified.rate().ok_or_else(Problem::internal)?;
     Ok(Json(UserUsage {
         requests: Requests {
             limit: rate.limit,

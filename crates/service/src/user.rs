@@ -1,5 +1,5 @@
-//! The user a request is from, and the role that its route needs: extracting it is what lets a
-//! request in.
+//! Extractors for the caller of a request. They authenticate, check the role that the route needs,
+//! and count the request against the user's rate limit.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
@@ -13,53 +13,53 @@ use axum::middleware::Next;
 use axum::response::Response;
 use tracing::Span;
 
+use crate::admission::Rate;
 use crate::auth::{Auth, Caller};
-use crate::limits::Rate;
 use crate::metrics::MetricsAccess;
 use crate::problem::Problem;
 use crate::session;
 use crate::state::{App, Shared};
 
-/// The user a request runs for: a person with things of their own. Extracting it is what lets a
-/// request in, and counts it against the user's rate.
+/// The authenticated user a request runs for; requires [`Role::User`].
 pub(crate) struct User(pub(crate) UserId);
 
-/// A user, with what they have shown to be let in.
+/// The authenticated user together with the token or session that was presented.
 pub(crate) struct SignedIn(pub(crate) Caller);
 
-/// Whoever sees to the service for everybody.
+/// An authenticated operator of the service; requires [`Role::Operator`].
 pub(crate) struct Operator(pub(crate) UserId);
 
-/// Whoever may read the figures.
+/// A caller that may read the metrics.
 pub(crate) struct MetricsReader;
 
-/// Who asked, once that is known: put into every request by whoever logs it.
+/// Caller and rate of a request, filled in by the first extractor. The observing middleware puts an
+/// empty one into every request's extensions and reads it afterwards.
 #[derive(Clone, Default)]
-pub(crate) struct Asker(Arc<Known>);
+pub(crate) struct RequestCaller(Arc<Identified>);
 
 #[derive(Default)]
-struct Known {
+struct Identified {
     caller: OnceLock<Caller>,
     rate: OnceLock<Rate>,
 }
 
-impl Asker {
+impl RequestCaller {
     pub(crate) fn caller(&self) -> Option<&Caller> {
         self.0.caller.get()
     }
 
-    /// Returns what is left of their requests, once this one was counted.
+    /// Returns what is left of the user's rate limit after this request.
     pub(crate) fn rate(&self) -> Option<Rate> {
         self.0.rate.get().copied()
     }
 }
 
-/// Puts what is left of the user's requests into the answer, whatever it is.
-pub(crate) async fn tell_rate(request: Request, next: Next) -> Response {
-    let asker = request.extensions().get::<Asker>().cloned();
+/// Middleware that adds the rate limit headers to the response of an authenticated request.
+pub(crate) async fn add_rate_headers(request: Request, next: Next) -> Response {
+    let caller = request.extensions().get::<RequestCaller>().cloned();
     let mut response = next.run(request).await;
-    if let Some(rate) = asker.and_then(|asker| asker.rate()) {
-        rate.tell(response.headers_mut());
+    if let Some(rate) = caller.and_then(|caller| caller.rate()) {
+        rate.write_headers(response.headers_mut());
     }
     response
 }
@@ -69,7 +69,7 @@ impl FromRequestParts<Shared> for User {
 
     async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, Problem> {
         let caller = caller(parts, state).await?;
-        needs(&caller, Role::User)?;
+        require_role(&caller, Role::User)?;
         Ok(Self(caller.user))
     }
 }
@@ -79,7 +79,7 @@ impl FromRequestParts<Shared> for SignedIn {
 
     async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, Problem> {
         let caller = caller(parts, state).await?;
-        needs(&caller, Role::User)?;
+        require_role(&caller, Role::User)?;
         Ok(Self(caller))
     }
 }
@@ -89,7 +89,7 @@ impl FromRequestParts<Shared> for Operator {
 
     async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, Problem> {
         let caller = caller(parts, state).await?;
-        needs(&caller, Role::Operator)?;
+        require_role(&caller, Role::Operator)?;
         Ok(Self(caller.user))
     }
 }
@@ -109,8 +109,8 @@ impl FromRequestParts<Shared> for MetricsReader {
     }
 }
 
-/// Refuses whoever has not all rights of a role.
-fn needs(caller: &Caller, role: Role) -> Result<(), Problem> {
+/// Checks that a caller has all rights of a role.
+fn require_role(caller: &Caller, role: Role) -> Result<(), Problem> {
     if caller.role.includes(role) {
         return Ok(());
     }
@@ -120,18 +120,20 @@ fn needs(caller: &Caller, role: Role) -> Result<(), Problem> {
     }))
 }
 
-/// Returns who asks, and counts the request against their rate once.
+/// Authenticates the caller and counts the request against their rate limit, both once per request
+/// however many extractors ask.
 async fn caller(parts: &Parts, state: &Shared) -> Result<Caller, Problem> {
-    let asker = parts.extensions.get::<Asker>().cloned();
-    if let Some(caller) = asker.as_ref().and_then(Asker::caller) {
+    let identified = parts.extensions.get::<RequestCaller>().cloned();
+    if let Some(caller) = identified.as_ref().and_then(RequestCaller::caller) {
         return Ok(caller.clone());
     }
     let caller = identify(state, parts).await?;
-    let (rate, counted) = state.limits.request(&caller.user);
-    if let Some(asker) = asker {
-        // A race has one and the same winner: both have read the same request.
-        let _ = asker.0.caller.set(caller.clone());
-        let _ = asker.0.rate.set(rate);
+    let (rate, counted) = state.limits.count_request(&caller.user);
+    if let Some(identified) = identified {
+        // Already set only if two extractors of one request raced; both found the same caller.
+        let _ = identified.0.caller.set(caller.clone());
+        let _ = identified.0.rate.set(rate);
+        // For the log lines of the rest of the request.
         Span::current().record("user", caller.user.as_str());
     }
     counted.map(|()| caller)
@@ -142,10 +144,11 @@ async fn identify(app: &App, parts: &Parts) -> Result<Caller, Problem> {
         Auth::None => Ok(Caller::new(UserId::local(), Role::Operator)),
         Auth::Proxy(proxy) => {
             let user = proxy.user(peer(parts), &parts.headers)?;
-            let role = app.access.roles.of_proxy(&user, &parts.headers)?;
+            let role = app.access.roles.for_proxy_user(&user, &parts.headers)?;
             Ok(Caller::new(user, role))
         }
         Auth::Token(_) | Auth::Jwt(_) | Auth::Oidc(_) => {
+            // A header wins over the cookie, which browsers add by themselves.
             let secret = match bearer(parts)? {
                 Some(secret) => secret.to_owned(),
                 None => session::secret(parts)?,
@@ -157,7 +160,7 @@ async fn identify(app: &App, parts: &Parts) -> Result<Caller, Problem> {
     }
 }
 
-/// What the header says, if there is one.
+/// Returns the secret in the `Authorization` header, if there is one.
 fn bearer(parts: &Parts) -> Result<Option<&str>, Problem> {
     let Some(header) = parts.headers.get(AUTHORIZATION) else {
         return Ok(None);

@@ -1,15 +1,18 @@
-//! What a turn came to, and tasks, in the words of the wire: the same in every route that tells
-//! them.
+//! Response types that several routes share: pending calls, used tools, usage, tasks.
 
 use adjutant_core::{
-    AgentResponse, Answer, Arguments, Cost, PendingCall, PendingKind as Kind, Task, ToolInvocation,
-    ToolResult, TurnError,
+    AgentResponse, Answer, Arguments, Cost, DecisionRecord, PendingCall, PendingKind as Kind,
+    ToolInvocation, ToolResult, TurnError, Usage as Tokens, Verdict,
 };
+use adjutant_tools::Task;
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A call that waits: for a human, or for its result.
+use crate::limit_setting::message_with_setting;
+use crate::problem::Problem;
+
+/// A tool call that waits: for the user's confirmation, or for its result.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(example = json!({
     "interrupt_id": "6b1f0c…",
@@ -20,34 +23,38 @@ use utoipa::ToSchema;
     "expires_at": "2026-11-29T09:30:00Z"
 }))]
 pub(crate) struct Pending {
-    /// What the answer names.
+    /// Id of the pending call; an answer has to name it.
     pub(crate) interrupt_id: String,
+    /// Kind of answer that the call waits for.
     pub(crate) kind: PendingKind,
+    /// Name of the tool.
     pub(crate) tool: String,
+    /// Arguments of the call.
     #[schema(value_type = Object)]
     pub(crate) args: Arguments,
-    /// What will be touched, in words.
+    /// Human-readable description of the call's effect.
     pub(crate) preview: String,
+    /// Time at which the call is denied if it was not answered.
     pub(crate) expires_at: Timestamp,
-    /// When a call in doubt was begun.
+    /// Time at which a call in doubt was started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) since: Option<Timestamp>,
 }
 
-/// What it waits for.
+/// Kind of answer that a pending call waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PendingKind {
-    /// A yes or no.
+    /// The user has to approve or deny the call.
     Confirmation,
-    /// Somebody who knows whether it was done.
+    /// The call is in doubt: the user has to say if it was executed.
     Doubt,
-    /// Its result, which the program that asked brings: nobody has to agree to it.
+    /// The client executes the tool and has to send the result; no approval is needed.
     AwaitsResult,
 }
 
 impl PendingKind {
-    fn of(call: &PendingCall) -> Self {
+    fn from_call(call: &PendingCall) -> Self {
         match call.kind() {
             Kind::Confirmation => Self::Confirmation,
             Kind::Doubt => Self::Doubt,
@@ -57,9 +64,9 @@ impl PendingKind {
 }
 
 impl Pending {
-    pub(crate) fn of(call: PendingCall) -> Self {
+    pub(crate) fn from_call(call: PendingCall) -> Self {
         Self {
-            kind: PendingKind::of(&call),
+            kind: PendingKind::from_call(&call),
             interrupt_id: call.digest,
             since: call.doubt.map(|doubt| doubt.since),
             tool: call.tool,
@@ -70,23 +77,61 @@ impl Pending {
     }
 }
 
-/// An answer with the arguments and the preview that came with it.
-pub(crate) fn with_edited(
-    answer: Answer,
-    arguments: Option<Arguments>,
-    shown: Option<String>,
-) -> Answer {
-    let answer = match arguments {
-        Some(arguments) => answer.with_arguments(arguments),
-        None => answer,
-    };
-    match shown {
-        Some(digest) => answer.as_shown(digest),
-        None => answer,
+/// A client's answer to a pending call: an approval or denial, or what happened to a call in doubt.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CallAnswer {
+    pub(crate) approved: Option<bool>,
+    pub(crate) verdict: Option<DoubtVerdict>,
+    #[serde(rename = "editedArgs")]
+    pub(crate) edited_args: Option<Arguments>,
+    /// The `interrupt_id` of the preview of `edited_args` that the user has seen.
+    pub(crate) shown: Option<String>,
+}
+
+/// The user's statement about a call in doubt.
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DoubtVerdict {
+    /// The call was executed.
+    Done,
+    /// The call was not executed, and should be repeated.
+    Retry,
+    /// The call should be left as it is.
+    Leave,
+}
+
+impl CallAnswer {
+    /// Converts to the answer to `call`.
+    ///
+    /// # Errors
+    /// A problem 422 unless there is either an approval or denial, or a verdict.
+    pub(crate) fn answer_to(self, call: &PendingCall) -> Result<Answer, Problem> {
+        // Only the value `true` approves a call.
+        let verdict = match (self.approved, self.verdict) {
+            (Some(true), None) => Verdict::Approved,
+            (Some(false), None) => Verdict::Denied,
+            (None, Some(DoubtVerdict::Done)) => Verdict::Done,
+            (None, Some(DoubtVerdict::Retry)) => Verdict::Retry,
+            (None, Some(DoubtVerdict::Leave)) => Verdict::Leave,
+            (Some(_), Some(_)) | (None, None) => {
+                return Err(Problem::invalid(
+                    "an answer has either approved, or a verdict of done, retry or leave",
+                ));
+            }
+        };
+        let mut answer = call.answer(verdict);
+        if let Some(arguments) = self.edited_args {
+            answer = answer.with_arguments(arguments);
+        }
+        if let Some(digest) = self.shown {
+            answer = answer.as_shown(digest);
+        }
+        Ok(answer)
     }
 }
 
-/// A call whose arguments fitted: run, failed or denied.
+/// A tool call with valid arguments that was executed, failed or was denied.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct ToolUsed {
     pub(crate) tool: String,
@@ -97,7 +142,7 @@ pub(crate) struct ToolUsed {
 }
 
 impl ToolUsed {
-    pub(crate) fn of(invocation: ToolInvocation) -> Self {
+    pub(crate) fn from_invocation(invocation: ToolInvocation) -> Self {
         Self {
             tool: invocation.tool,
             args: invocation.arguments,
@@ -106,42 +151,57 @@ impl ToolUsed {
     }
 }
 
-/// What a turn used. `null`: not known.
+/// Tokens and cost of a turn. `null`: unknown.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct Usage {
+    /// Name of the model.
     pub(crate) model: String,
-    /// Cached ones included.
+    /// Input tokens, cached ones included.
     pub(crate) input_tokens: Option<u64>,
-    /// Thinking included.
+    /// Output tokens, thinking included.
     pub(crate) output_tokens: Option<u64>,
+    /// Input tokens that the provider read from its cache.
     pub(crate) cached_tokens: Option<u64>,
+    /// Output tokens used for thinking.
     pub(crate) thinking_tokens: Option<u64>,
+    /// Cost in US dollars, if the model's prices are known.
     pub(crate) cost_usd: Option<f64>,
 }
 
 impl Usage {
-    pub(crate) fn of(response: &AgentResponse, model: String) -> Self {
+    pub(crate) fn from_response(response: &AgentResponse, model: String) -> Self {
+        Self::new(model, response.usage, response.cost)
+    }
+
+    pub(crate) fn from_record(record: &DecisionRecord) -> Self {
+        Self::new(record.model.to_string(), record.usage, record.cost)
+    }
+
+    fn new(model: String, tokens: Tokens, cost: Option<Cost>) -> Self {
         Self {
             model,
-            input_tokens: response.usage.input_tokens,
-            output_tokens: response.usage.output_tokens,
-            cached_tokens: response.usage.cached_tokens,
-            thinking_tokens: response.usage.thinking_tokens,
-            cost_usd: response.cost.map(Cost::usd),
+            input_tokens: tokens.input_tokens,
+            output_tokens: tokens.output_tokens,
+            cached_tokens: tokens.cached_tokens,
+            thinking_tokens: tokens.thinking_tokens,
+            cost_usd: cost.map(Cost::usd),
         }
     }
 }
 
-/// Where the time of a turn went, in milliseconds.
+/// Durations of a turn, in milliseconds.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 pub(crate) struct Timing {
+    /// Time of the model calls.
     pub(crate) llm: u64,
+    /// Time of the tool calls.
     pub(crate) tools: u64,
+    /// Duration of the turn without the time it waited for a person.
     pub(crate) total: u64,
 }
 
 impl Timing {
-    pub(crate) fn of(response: &AgentResponse) -> Self {
+    pub(crate) fn from_response(response: &AgentResponse) -> Self {
         let timing = response.timing;
         Self {
             llm: timing.model_ms,
@@ -149,34 +209,52 @@ impl Timing {
             total: timing.total_ms,
         }
     }
-}
 
-/// Why a turn did not simply succeed.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-pub(crate) struct Cause {
-    /// A stable word, the same as in logs and on the command line.
-    pub(crate) code: &'static str,
-    pub(crate) message: String,
-}
-
-impl Cause {
-    pub(crate) fn of(error: &TurnError) -> Self {
+    /// Returns the durations of a logged turn; of one that has not ended, until `now`.
+    pub(crate) fn from_record(record: &DecisionRecord, now: Timestamp) -> Self {
+        let so_far = now.as_millisecond() - record.started_at.as_millisecond();
         Self {
-            code: error.code(),
-            message: error.to_string(),
+            llm: record.model_ms,
+            tools: record.tool_ms,
+            total: record
+                .total_ms
+                .unwrap_or_else(|| u64::try_from(so_far).unwrap_or(0)),
         }
     }
 }
 
-/// A task.
+/// The reason for which a turn did not fully succeed.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct Cause {
+    /// Stable identifier, the same as in logs and on the command line.
+    pub(crate) code: &'static str,
+    /// Explanation in English.
+    pub(crate) message: String,
+}
+
+impl Cause {
+    pub(crate) fn from_error(error: &TurnError) -> Self {
+        Self {
+            code: error.code(),
+            message: message_with_setting(error),
+        }
+    }
+}
+
+/// An entry of the user's task list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct TaskView {
-    /// Its number, as text. Per user from 1, never given twice.
+    /// Number of the task, as a string. Counted per user from 1 and never reused.
     pub(crate) id: String,
+    /// Text of the task.
     pub(crate) description: String,
+    /// True if the task is done.
     pub(crate) completed: bool,
+    /// Time of creation.
     pub(crate) created_at: Timestamp,
+    /// Time of the last change.
     pub(crate) updated_at: Timestamp,
+    /// Time of completion; null while the task is open.
     pub(crate) completed_at: Option<Timestamp>,
 }
 

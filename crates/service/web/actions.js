@@ -91,7 +91,7 @@ export async function loadThreads({ more = false } = {}) {
   }
 }
 
-/** What was said in conversations that fits the words of a search. Where the service has no such search, there are the titles. */
+/** Searches in past conversations. Without a conversation search in the service, only titles are searched. */
 async function loadSaid(asked) {
   const found = asked.trim()
     ? await call("GET", "/v1/search" + query({ q: asked, limit: SAID_AT_ONCE })).catch((problem) => {
@@ -102,7 +102,7 @@ async function loadSaid(asked) {
   if (asked === state.threads.query) setIn("threads", { said: found.threads, saidAll: found.is_complete });
 }
 
-/** The list with the conversation that is just being begun, until the service has it. */
+/** The list with the new conversation, until the service has it. */
 function withBegun(list, asked) {
   const begun = state.threads.list.find((thread) => thread.isBegun);
   const isKnown = list.some((thread) => thread.thread_id === begun?.thread_id);
@@ -195,7 +195,7 @@ async function load(id) {
   } catch (problem) {
     if (mine !== opening) return;
     set({ loading: false });
-    // It was never sent: it is begun when it is.
+    // It was not sent yet; sending creates it.
     if (problem.status === 404 && state.draft !== "") return;
     troubled(problem.status === 404 ? new Problem({ ...problem, detail: t("chat.gone") }) : problem);
   }
@@ -290,7 +290,7 @@ export function editQueued(id) {
   focusComposer();
 }
 
-/** Sends words. While something waits for an answer, the service reads them as one. */
+/** Sends a message. While a confirmation is pending, the service reads it as its answer. */
 export async function send(text) {
   const words = text.trim();
   if (words === "" || state.run) return;
@@ -311,7 +311,7 @@ export async function send(text) {
     set({ threadId });
     const begun = { thread_id: threadId, title: titleOf(words), updated_at: turn.at, pending: false, isBegun: true };
     if (state.threads.query === "") setIn("threads", { list: [begun, ...state.threads.list.filter((thread) => !thread.isBegun)] });
-    // The examples go, and with them the focus of whoever chose one.
+    // The chosen example is removed, and the focus with it.
     if (document.activeElement?.closest(".examples")) restFocus();
   }
   set({ turns: [...state.turns.map((turn) => (turn.status === "waiting" ? over(turn, "done") : turn)), turn], pending: [], choices: {} });
@@ -365,7 +365,7 @@ function lastMessage() {
   return state.lastMessageId === null ? [] : [{ id: state.lastMessageId, role: "assistant", content: "" }];
 }
 
-/** Returns whether `bare` is one of the words under `key`, or of the English ones. */
+/** Returns true if `bare` is one of the words under `key`, in the page's language or in English. */
 const isAnswer = (bare, key, english) => [...english, ...t(key).split(" ")].includes(bare);
 
 /** Returns the calls that wait for the person, and not for the result that another program brings. */
@@ -443,7 +443,7 @@ async function listenAgain(turn) {
   await go(turn, null, { runId: turn.id });
 }
 
-/** Has a run go on to its end; gives the problem if it could not start. `unsent`: the words that it brings to the service. */
+/** Follows a run to its end; returns the problem if it could not start. `unsent`: the message that it sends. */
 async function go(turn, input, { runId = input?.runId, isAnswer = false, unsent = null } = {}) {
   const { key } = turn;
   const signal = listening.signal;
@@ -485,7 +485,7 @@ async function go(turn, input, { runId = input?.runId, isAnswer = false, unsent 
     if (signal.aborted) return null;
     const isGone = problem.status === 404 && (input === null || state.turns.find((turn) => turn.key === key)?.parts.length > 0);
     if (isGone) {
-      // The service was started again, or told us all it remembers. What became of the turn is in the messages.
+      // The service was restarted, or has sent all the events it retains. The turn's outcome is in the messages.
       await waitForTurn(key, signal);
     } else if (problem.status === 401) {
       set({ fatal: problem });
@@ -498,7 +498,7 @@ async function go(turn, input, { runId = input?.runId, isAnswer = false, unsent 
   }
   if (mine !== opening) return null;
   set({ run: null });
-  // Told again, a run may be told shorter than it was.
+  // A replayed run may have fewer events than the live one.
   if (input === null || wasLost) await reread().catch(() => {});
   if (isChanged) loadTasks();
   afterwards();
@@ -623,7 +623,7 @@ export function leaveEditing() {
   focusComposer();
 }
 
-/** Puts words into the composer to be changed and sent. */
+/** Puts a message into the composer, to be edited and sent. */
 export function edit(text) {
   setDraft(text);
   focusComposer();

@@ -1,4 +1,4 @@
-// The page: draws itself when something changed, and hears the keys.
+// The page: redraws itself when the state has changed, and handles the keyboard.
 
 import { begin, newThread, openFromAddress, showTab, stop } from "./actions.js";
 import { tabTitle, watchRun } from "./notify.js";

@@ -1,4 +1,4 @@
-// Calls of tools in words: what a call is about, and what became of it. Pure.
+// Text for tool calls: what a call is about, and its result. Pure.
 
 import { beginning, shortened } from "./text.js";
 import { hasWords, t } from "./words.js";
@@ -6,7 +6,7 @@ import { hasWords, t } from "./words.js";
 /** So many characters of an argument or a result are shown in a line. */
 const BRIEF = 80;
 
-/** Returns a tool's name for people: the page's words for one of ours, its own title, or its name without underscores. */
+/** Returns a tool's display name: the page's for built-in ones, its own title, or its name without underscores. */
 export function toolTitle(name, tools = []) {
   if (hasWords(`title.${name}`)) return t(`title.${name}`);
   const tool = tools.find((tool) => tool.name === name);
@@ -37,7 +37,7 @@ function brief(value) {
 /** The arguments in one line: their values, as far as each is short. */
 export const argsBrief = (args) => oneLine(Object.values(args ?? {}).map(brief).filter(Boolean).join(", "));
 
-/** A result in a few words, or nothing where it is more than that. */
+/** A short form of a result, or nothing if it is long. */
 function resultBrief(data) {
   if (Array.isArray(data) && data.length === 1) return resultBrief(data[0]);
   if (data && typeof data === "object") {
@@ -49,7 +49,7 @@ function resultBrief(data) {
 
 const isText = (...values) => values.every((value) => typeof value === "string");
 
-// What our own tools did. Each gives the key of its words and their values, or nothing if the result is not as expected.
+// Results of built-in tools. Each returns the key of its text and the values, or nothing if the result is not as expected.
 const DID = {
   add_task: ({ data }) => isText(data.description) && ["did.add_task", { what: data.description }],
   complete_task: ({ data }) => isText(data.description) && [data.already_completed ? "did.complete_task_before" : "did.complete_task", { what: data.description }],

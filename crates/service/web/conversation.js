@@ -1,15 +1,15 @@
 // What a conversation looks like: turns out of stored messages and out of events. Pure; nothing given is changed.
 //
 // A turn: { key, id, text, at, memory, parts, steps, work, decision, problem, status, feedback } with status running | done | waiting |
-// stopped | failed. `memory`: what of the person's memory was told with the message, { id, text }. `feedback`: what the person thinks of the answer, { rating, comment }; null: nothing. `work`: it is at work since
+// stopped | failed. `memory`: the facts that were attached to the message, { id, text }. `feedback`: the user's rating of the answer, { rating, comment }; null: nothing. `work`: it is at work since
 // `from` (milliseconds of the clock; null: it is not), and was for `ms` before.
-// A step, for whoever waits: { kind: "model" | "reading" | "retrying" | "tool", ... }, in the order they began.
+// A step, shown while waiting: { kind: "model" | "reading" | "retrying" | "tool", ... }, in the order of their start.
 // A part: { kind: "text" | "thinking" | "tool", step, ... }; `step` is the model call it belongs to, from 1. A text that
 // `isNew` came while the page was open, and is read out to who listens, however fast it came. A tool's `status` is running | ok |
 // failed | waiting | refused (it did not run) | settled (a person says that it was done) | open (no result, or
-// nobody knows whether it was done).
+// its result is unknown).
 
-/** A turn that begins with the person's words. */
+/** A turn that starts with the user's message. */
 export function newTurn(key, text, at = new Date().toISOString()) {
   return { key, id: null, text, at, memory: [], parts: [], steps: [], work: { from: new Date(at).getTime(), ms: 0 }, decision: null, problem: null, status: "running", feedback: null };
 }
@@ -61,7 +61,7 @@ export function turnsOf(messages, pending, decisions) {
   if (last?.status === "waiting" && pending.length === 0) last.status = "running";
   if (last && pending.length > 0) {
     last.status = "waiting";
-    // The question is the card's; in the messages it stands as words too.
+    // The question is shown in its card; the messages have it as text too.
     if (last.parts.at(-1)?.kind === "text") last.parts.pop();
     last.parts = waiting(last.parts, pending);
   }
@@ -92,13 +92,13 @@ function settle(turn, row) {
   }
 }
 
-/** The parts without the words that the service ends a turn with when it was stopped: the page says that itself. */
+/** The parts without the text with which the service ends a cancelled turn: the page shows its own. */
 function withoutEnd(parts, content) {
   const last = parts.at(-1);
   return last?.kind === "text" && (last.id.endsWith("-end") || last.text === content) ? parts.slice(0, -1) : parts;
 }
 
-/** A row of the decision log as the events tell a decision. */
+/** A row of the decision log, made from the events of a decision. */
 export function decisionOf(row) {
   if (row.timing_ms && row.decision_id) return row;
   return {
@@ -131,7 +131,7 @@ const hasEnded = (part) => part.status === "ok" || part.status === "failed" || p
 /** Returns whether a pending call waits for a person, and not for the result that another program brings. */
 export const isQuestion = (call) => call.kind !== "awaits_result";
 
-/** A pending call as `/v1/chat` and `/v1/threads` tell it, out of an interrupt of AG-UI. */
+/** A pending call in the form of `/v1/chat` and `/v1/threads`, made from an interrupt of AG-UI. */
 export function pendingOf(interrupt) {
   const { tool, args, kind, since } = interrupt.metadata ?? {};
   return {
@@ -151,7 +151,7 @@ export function afterEvent(turn, event, now = Date.now()) {
   switch (event.type) {
     case "STEP_STARTED": {
       const step = Number(/(\d+)$/.exec(event.stepName)?.[1] ?? 0);
-      // Asked again (after a crash, or told again from the start): what was said for this call is void.
+      // The model call was repeated (after a crash, or because the run is replayed): its earlier text is void.
       const parts = turn.parts.filter((part) => part.step < step);
       return { ...withStep(turn, { kind: "model", number: step }), step, parts };
     }
@@ -200,7 +200,7 @@ export function afterEvent(turn, event, now = Date.now()) {
       return over(isStopped ? { ...turn, parts: withoutEnd(turn.parts, turn.decision?.content) } : turn, isStopped ? "stopped" : "done", now);
     }
     case "RUN_ERROR": {
-      // The turn's last words say what the problem says.
+      // The last text of the turn repeats the problem.
       const last = turn.parts.at(-1);
       const parts = last?.kind === "text" && last.text === event.message ? turn.parts.slice(0, -1) : turn.parts;
       return {

@@ -1,4 +1,4 @@
-// What was written and not sent, per conversation, in this browser only: it survives a reload, and leaves with whoever signs out.
+// Unsent drafts per conversation, in this browser only: they survive a reload, and are removed at sign-out.
 
 import { fitting } from "./text.js";
 

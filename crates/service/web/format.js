@@ -40,7 +40,7 @@ export function count(n) {
   return format("NumberFormat", { notation: "compact", maximumFractionDigits: 1 }).format(n);
 }
 
-/** Tokens of a turn, in and out: `812/41 tok`; empty where the model told none. */
+/** Tokens of a turn, in and out: `812/41 tok`; empty if the model did not report them. */
 export function tokens({ input_tokens: input, output_tokens: output } = {}) {
   return input == null && output == null ? "" : t("tokens.both", { in: count(input), out: count(output) });
 }
@@ -53,7 +53,7 @@ export function cost(usd) {
   return dollars(usd < 0.01 ? 4 : 2).format(usd);
 }
 
-/** `INVOKE_TOOL` as words. */
+/** Converts a code such as `INVOKE_TOOL` to text. */
 export function words(name) {
   return (name ?? "").toLowerCase().replaceAll("_", " ").replaceAll(":", ": ");
 }

@@ -10,7 +10,7 @@ const OPENS = "obsidian://open?vault=";
 const found = new Map();
 let asked = new Map();
 
-/** The address at which Obsidian opens the note of a link; `null`: the vault has no such note, or nobody can say. */
+/** The address that opens a link's note in Obsidian; `null`: the vault has no such note, or it is unknown. */
 export function addressOf(link) {
   if (found.has(link)) return Promise.resolve(found.get(link));
   if (!asked.has(link)) {

@@ -34,7 +34,7 @@ export function watchRun() {
   if (run === null) return;
   const { threadId, at } = run;
   run = null;
-  // Who went to another conversation is not told of this one.
+  // A user who has changed to another conversation is not notified about this one.
   if (threadId !== state.threadId || isSeen()) return;
   const asks = state.pending.some(isQuestion);
   set({ news: asks ? "question" : "answer" });
@@ -54,7 +54,7 @@ function tell(threadId, asks) {
       note.close();
     };
   } catch {
-    // Some browsers on phones have the name and not the thing: the title of the tab has to do.
+    // Some mobile browsers define the API without supporting it: the tab's title has to suffice.
   }
 }
 

@@ -1,4 +1,4 @@
-// How the service is, for whoever runs it.
+// State of the service, for operators.
 
 import { call, path, query } from "./api.js";
 import { setIn, state } from "./state.js";

@@ -1,4 +1,4 @@
-// How turns end: the codes, their words, and how they are coloured. Pure.
+// Outcomes of turns: codes, texts and colours. Pure.
 
 import { words } from "./format.js";
 import { hasWords, t } from "./words.js";
@@ -18,7 +18,7 @@ export function mood(outcome) {
   return { SUCCESS: "good", PENDING: "wait", INTERRUPTED: "wait", ERROR: "bad", LIMIT: "bad" }[group] ?? "plain";
 }
 
-/** Returns the outcome of a turn in words; without one, that it goes on. */
+/** Returns the text of a turn's outcome; without one, that the turn goes on. */
 export function outcomeName(outcome) {
   if (!outcome) return t("trace.running");
   return hasWords(`outcome.${outcome}`) ? t(`outcome.${outcome}`) : words(outcome);

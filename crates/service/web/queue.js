@@ -14,7 +14,7 @@ export function keepWritten() {
 
 onDraft(keepWritten);
 
-/** Puts words behind those that wait. */
+/** Appends a message to the queue. */
 export function enqueue(text) {
   const words = text.trim();
   if (words === "") return;
@@ -23,7 +23,7 @@ export function enqueue(text) {
   setDraft("");
 }
 
-/** Takes one out of those that wait; gives its words. */
+/** Removes a message from the queue and returns its text. */
 export function takeBack(id) {
   const found = state.queued.find((waiting) => waiting.id === id);
   set({ queued: state.queued.filter((waiting) => waiting !== found) });
@@ -34,7 +34,7 @@ export function takeBack(id) {
 /** Takes the next one that waits; `null`: there is none. */
 export const next = () => (state.queued.length === 0 ? null : takeBack(state.queued[0].id));
 
-/** Puts words in front of what is being written. */
+/** Puts a text in front of the draft. */
 export function putInFront(...texts) {
   setDraft([...texts, state.draft].filter((text) => text.trim() !== "").join("\n\n"));
 }

@@ -9,7 +9,7 @@ const LONGEST_WAIT = 8000;
 /**
  * Starts a run (`input`: AG-UI's `RunAgentInput`), or with `input: null` listens to one that goes on.
  *
- * `onEvent(event)` gets each event once. `onConnection(attempt, isSent)` hears `0` when it is connected and the number of the attempt
+ * `onEvent(event)` gets each event once. `onConnection(attempt, isSent)` is called with `0` when it is connected and the number of the attempt
  * when it was lost, and whether the service ever had the run. Ends with the run's last event. Throws a `Problem`; code `unknown`: the service knows no such run (any
  * more), and the messages of the conversation say what became of it.
  */

@@ -1,4 +1,4 @@
-// Everything the page knows, in one place. Whoever changes it says what; whoever shows it is told once per frame.
+// The state of the page, in one place. Changes name their keys; subscribers are called once per frame.
 
 import { languageNow } from "./words.js";
 
@@ -13,7 +13,7 @@ export const state = {
   me: null,
   /** The budget of the day from `/v1/usage`; `null`: nothing of it is bounded. */
   budget: null,
-  /** A problem that stops everything, such as nobody being signed in. */
+  /** A problem that stops everything, such as an expired session. */
   fatal: null,
   /** The conversations; of a search (`query`) those with the words in their title, and those in which they were `said`. */
   threads: { list: [], said: [], saidAll: true, cursor: null, query: "", loaded: false, problem: null },
@@ -28,7 +28,7 @@ export const state = {
   /** What was said before them: where it is (`cursor`; `null`: there is nothing), how many turns were put in front since the
    * conversation was opened, and the rows of the log read so far (`rows` by id, and where there are more). */
   older: NOTHING_OLDER,
-  /** The id of the last message of the conversation, as AG-UI tells it: the service does not send again what we have. */
+  /** The AG-UI id of the conversation's last message: the service does not send again what we have. */
   lastMessageId: null,
   /** The turns in whose place other conversations have another one, by id: `{ thread_ids, current }`. */
   alternatives: new Map(),
@@ -37,7 +37,7 @@ export const state = {
   pending: [],
   /** What was chosen for pending calls, until all have an answer: by interrupt id. */
   choices: {},
-  /** The run that goes on: `{ id, turnKey, attempt, unsent, stopping }`. `unsent`: the words that the service does not have yet. */
+  /** The run that goes on: `{ id, turnKey, attempt, unsent, stopping }`. `unsent`: the message that the service does not have yet. */
   run: null,
   /** A problem beside the conversation: with an answer, a load, a rename. */
   trouble: null,
@@ -90,7 +90,7 @@ export function setIn(name, fields) {
   changed();
 }
 
-/** Changes what stands in the message field. Nobody else hears of it: a key that is pressed draws nothing but that field. */
+/** Changes the draft without notifying subscribers: a key press redraws nothing but the field. */
 export function setDraft(draft) {
   state.draft = draft;
   for (const writer of writers) writer(draft);

@@ -7,7 +7,7 @@ export const THEMES = ["system", "light", "dark"];
 /** The theme that was chosen. */
 export const themeNow = () => setting("theme", "system");
 
-/** Chooses a theme. What has no theme of its own follows the system. */
+/** Chooses a theme. Without a choice, the system's theme is used. */
 export function chooseTheme(theme) {
   remember("theme", theme);
   showTheme();

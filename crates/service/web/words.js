@@ -1,8 +1,8 @@
-// The words of the page, in the language that the person chose or else the first of the browser's that there is.
+// The texts of the page, in the language that the user has chosen, or else the first of the browser's that is available.
 
 import { setting } from "./settings.js";
 
-/** The languages there are: each has a file in `words/`, and here its own name. */
+/** The available languages: each has a file in `words/`, and its own name here. */
 export const LANGUAGES = { en: "English", de: "Deutsch" };
 
 let language;
@@ -11,7 +11,7 @@ let words;
 let plurals;
 let numbers;
 
-/** Reads the words of the language that is wanted now, and tells the browser which it is. */
+/** Loads the texts of the current language, and declares the language to the browser. */
 export async function loadWords() {
   const tags = navigator.languages?.length ? navigator.languages : [navigator.language ?? "en"];
   const isOf = (name) => (tag) => tag.toLowerCase().split("-")[0] === name;
@@ -34,7 +34,7 @@ export const languageNow = () => language;
 /** Returns the locale for `Intl`: the language, with its region if the browser names one. */
 export const localeNow = () => locale;
 
-/** Returns whether there are words under this key. */
+/** Returns true if there is a text under this key. */
 export const hasWords = (key) => Object.hasOwn(words, key);
 
 /**

@@ -1,4 +1,4 @@
-//! Access to `/v1/admin`: operators only, and only where the service has it.
+//! Extractor for the operator routes.
 
 use adjutant_core::UserId;
 use axum::extract::FromRequestParts;
@@ -9,7 +9,7 @@ use crate::problem::Problem;
 use crate::state::Shared;
 use crate::user::Operator;
 
-/// An operator, and what they look at. Extracting it refuses everybody else.
+/// An operator with the data sources of `/v1/admin`. Other callers are refused.
 pub(crate) struct Administrator {
     pub(crate) user: UserId,
     pub(crate) administration: Administration,

@@ -1,14 +1,14 @@
-//! `/v1/admin`: how the service is, for whoever runs it: people, tokens, money, budgets, errors,
-//! questions that wait, servers.
+//! Operator routes `/v1/admin`: users, tokens, cost, budgets, errors, pending confirmations, MCP
+//! servers.
 //!
-//! Counts, outcomes, codes and times are shown, and not what people, models and tools said, unless
+//! They show counts, outcomes, codes and times. Texts of users, models and tools are shown only if
 //! `serve.operator_sees_words` is set.
 
-mod access; // who may look
-mod overview; // all of it at a glance
-mod people; // everybody
-mod span; // since when
-mod turns; // turns of everybody, and questions that wait
+mod access; // the extractor for operators
+mod overview; // the state of the service
+mod people; // users, and sums over turns
+mod span; // periods in days
+mod turns; // turns of all users, and pending confirmations
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;

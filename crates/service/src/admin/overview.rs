@@ -1,4 +1,4 @@
-//! `GET /v1/admin/overview`: how it is, at a glance.
+//! `GET /v1/admin/overview`: the state of the service.
 
 use adjutant_core::port::{
     GroupBy, OperatorStore, StoreError, Totals, TotalsFilter, WaitingFilter, WorkState,
@@ -18,14 +18,14 @@ use crate::administration::{Administration, ServerState};
 use crate::problem::Problem;
 use crate::state::Shared;
 
-/// Groups of a table on the first page.
+/// Groups of each table.
 const LINES: u32 = 10;
-/// A question that waits longer is worth a look.
+/// Waiting time from which a pending confirmation is counted as long.
 const LONG: SignedDuration = SignedDuration::from_hours(1);
-/// Questions that are counted at most.
+/// Largest number of pending confirmations that are counted.
 const QUESTIONS_MAX: u32 = 1_000;
 
-/// The state of a service.
+/// State of the service at one point in time.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
     "version": "adjutant 0.1.0", "model": "gemini/gemini-2.5-flash", "agent": "Adjutant", "at": "2026-01-31T09:00:00Z",
@@ -38,66 +38,70 @@ const QUESTIONS_MAX: u32 = 1_000;
     "workers": [{"id": "host-12", "seen_until": "2026-01-31T09:00:12Z"}]
 }))]
 pub(super) struct Overview {
-    /// The program that serves, and its version.
+    /// Name and version of the serving program.
     version: String,
-    /// Provider and name.
+    /// Provider and name of the model.
     model: String,
+    /// Display name of the agent.
     agent: String,
-    /// The moment that all of this is of.
+    /// Time at which the numbers were read.
     at: Timestamp,
-    /// The version of the database's schema.
+    /// Version of the database schema.
     schema_version: u64,
-    /// Words of people, models and tools are shown where a turn is looked at.
+    /// True if operators are shown texts of users, models and tools.
     sees_words: bool,
-    /// The turns of the last 24 hours.
+    /// Sums over the turns of the last 24 hours.
     day: Sum,
-    /// Those of them that failed, by the code of their error.
+    /// The failed ones among them, by error code.
     errors: Vec<Group>,
     /// The same turns, by model.
     models: Vec<Group>,
-    /// The turns of the last seven days, by day in UTC, the latest first.
+    /// Turns of the last seven days, by day in UTC, latest first.
     days: Vec<Group>,
-    /// There are more turns than are added up: only the newest are in these numbers.
+    /// True if there are more turns than are summed: only the newest are counted.
     is_cut: bool,
-    /// Conversations with work to do, up to 10,000.
+    /// Conversations with unfinished work, counted up to 10,000.
     unsettled: u64,
-    /// Conversations that wait for a person, up to 10,000.
+    /// Conversations with pending confirmations, counted up to 10,000.
     waiting: u64,
-    /// Those that have waited for over an hour, up to 1,000.
+    /// Conversations among them that have waited for more than an hour, counted up to 1,000.
     waiting_long: usize,
-    /// Daily budgets (UTC) of all users together, with what was spent today; empty if there are
+    /// Daily budgets (UTC) of all users together, with the amounts spent today; empty if there are
     /// none.
     budgets: Vec<SharedBudget>,
-    /// Servers whose tools the agent has.
+    /// MCP servers whose tools the agent has.
     servers: Vec<ServerState>,
-    /// Processes that run conversations at this moment.
+    /// Processes that run turns at the moment.
     workers: Vec<Worker>,
 }
 
-/// A bound of what everybody together may spend in a day.
+/// A daily budget of all users together.
 #[derive(Debug, Serialize, ToSchema)]
 struct SharedBudget {
-    /// `tokens`, `model_calls`, `tool_calls`, `seconds` or `usd`.
+    /// Unit: `tokens`, `model_calls`, `tool_calls`, `seconds` or `usd`.
     quantity: &'static str,
+    /// Amount spent today.
     spent: f64,
+    /// Amount that may be spent in a day.
     limit: f64,
 }
 
-/// A process that runs conversations.
+/// A process that runs turns.
 #[derive(Debug, Serialize, ToSchema)]
 struct Worker {
+    /// Id of the process.
     id: String,
-    /// Until when its claims hold, unless it gives another sign of life.
+    /// Time at which its leases expire without another heartbeat.
     seen_until: Timestamp,
 }
 
-/// Returns the state of the service at a glance: the last day's turns, errors, cost and budgets,
-/// what waits, servers and processes.
+/// Returns the state of the service: turns, errors and cost of the last day, budgets, pending
+/// confirmations, MCP servers and processes.
 ///
-/// For whoever runs the service. Nothing of what anybody said is in it.
+/// For operators. Contains no texts of users.
 #[utoipa::path(get, path = "/v1/admin/overview", tag = "administration", operation_id = "admin_overview", responses(
     (status = 200, description = "The state of the service.", body = Overview),
-    (status = 403, description = "Whoever asks does not run the service."),
+    (status = 403, description = "The caller is not an operator."),
 ))]
 pub(super) async fn overview(
     State(app): State<Shared>,
@@ -106,12 +110,12 @@ pub(super) async fn overview(
     let now = app.agent.now();
     let store = &*administration.store;
     let read = async {
-        let of = async |by, days: Days| add_up(store, by, days.before(now)).await;
+        let totals = async |by, days: Days| add_up(store, by, days.before(now)).await;
         let (errors, models) = (
-            of(GroupBy::Error, Days::DAY).await?,
-            of(GroupBy::Model, Days::DAY).await?,
+            totals(GroupBy::Error, Days::DAY).await?,
+            totals(GroupBy::Model, Days::DAY).await?,
         );
-        let days = of(GroupBy::Day, Days::WEEK).await?;
+        let days = totals(GroupBy::Day, Days::WEEK).await?;
         let work = store.work().await?;
         let long = now.checked_sub(LONG).unwrap_or(Timestamp::MIN);
         let waiting = WaitingFilter {
@@ -123,8 +127,7 @@ pub(super) async fn overview(
         let budgets = budgets(&administration, now).await?;
         Ok::<_, StoreError>((errors, models, days, work, waiting_long, budgets))
     };
-    let (errors, models, days, work, waiting_long, budgets) =
-        read.await.map_err(|error| Problem::store(&error))?;
+    let (errors, models, days, work, waiting_long, budgets) = read.await?;
     let WorkState {
         unsettled,
         waiting,
@@ -132,7 +135,7 @@ pub(super) async fn overview(
         schema_version,
     } = work;
     let is_cut = models.is_cut || days.is_cut;
-    let day = Sum::of(&models.all);
+    let day = Sum::from_total(&models.all);
     Ok(Json(Overview {
         version: administration.version.clone(),
         model: app.agent.model().id().to_string(),
@@ -141,9 +144,9 @@ pub(super) async fn overview(
         schema_version,
         sees_words: administration.sees_words,
         day,
-        errors: TotalsList::of(errors).groups,
-        models: TotalsList::of(models).groups,
-        days: TotalsList::of(days).groups,
+        errors: TotalsList::from_totals(errors).groups,
+        models: TotalsList::from_totals(models).groups,
+        days: TotalsList::from_totals(days).groups,
         is_cut,
         unsettled,
         waiting,
@@ -175,7 +178,7 @@ async fn add_up(
     store.totals(&asked).await
 }
 
-/// Returns what everybody together may spend today and has, where it is bounded.
+/// Returns the limited quantities of the shared daily budget, with the amounts spent today.
 async fn budgets(
     administration: &Administration,
     now: Timestamp,

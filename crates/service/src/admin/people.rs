@@ -1,44 +1,47 @@
-//! Everybody, and what their turns come to.
+//! Routes that list users and sum up their turns.
 
 use adjutant_core::UserId;
 use adjutant_core::port::{GroupBy, PeopleFilter, Person, Total, Totals, TotalsFilter};
 use axum::Json;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::access::Administrator;
 use super::span::Days;
-use crate::length::at_most;
+use crate::extract::QueryParams;
 use crate::paging::Limit;
 use crate::problem::Problem;
 use crate::state::Shared;
+use crate::text_length::at_most;
 
-/// The longest name that is asked for, in Unicode characters.
+/// Longest user name in a query, in Unicode characters.
 const NAME_CHARS_MAX: usize = 1_000;
 
-/// Sums over turns: their number, failures, tokens and cost.
+/// Sums over turns: number, failures, tokens, cost and ratings.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Sum {
+    /// Number of turns.
     turns: u64,
-    /// Those of them that have an error's code.
+    /// Turns that ended with an error code.
     failed: u64,
+    /// Input tokens, as far as known.
     input_tokens: u64,
+    /// Output tokens, as far as known.
     output_tokens: u64,
-    /// Money, as far as it is known.
+    /// Cost in US dollars, as far as known.
     cost_usd: f64,
-    /// Turns whose cost is not known.
+    /// Number of turns whose cost is unknown.
     cost_unknown: u64,
-    /// Turns whose answer a person rated as of use.
+    /// Number of turns whose answer was rated as useful.
     rated_up: u64,
-    /// Turns whose answer a person rated as of no use.
+    /// Number of turns whose answer was rated as not useful.
     rated_down: u64,
 }
 
 impl Sum {
-    pub(super) fn of(total: &Total) -> Self {
+    pub(super) fn from_total(total: &Total) -> Self {
         Self {
             turns: total.turns,
             failed: total.failed,
@@ -52,24 +55,26 @@ impl Sum {
     }
 }
 
-/// Somebody who has something in the store.
+/// A user with data in the store.
 #[derive(Debug, Serialize, ToSchema)]
 struct PersonState {
+    /// Name of the user.
     user: String,
-    /// Calls by hand are conversations too.
+    /// Number of conversations, including those of tool calls without a model.
     conversations: u64,
-    /// Conversations that wait for the person.
+    /// Number of conversations with pending confirmations.
     waiting: u64,
+    /// Number of tasks.
     tasks: u64,
-    /// Tokens for the service that are not revoked.
+    /// Number of tokens that are not revoked.
     access_tokens: u64,
     #[serde(flatten)]
     sum: Sum,
-    /// Time at which something last happened in one of their conversations.
+    /// Time of the last event in one of their conversations.
     last_seen: Option<Timestamp>,
 }
 
-/// A page of everybody.
+/// A page of users.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
     "users": [{"user": "anna", "conversations": 12, "waiting": 1, "tasks": 30, "access_tokens": 1, "turns": 40, "failed": 1,
@@ -77,41 +82,40 @@ struct PersonState {
     "next_after": null
 }))]
 pub(super) struct PeopleList {
-    /// In the order of their names' bytes.
+    /// The users, ordered by the bytes of their names.
     users: Vec<PersonState>,
-    /// Ask for the next page with this as `after`. `null`: this was the last page.
+    /// Value of `after` for the next page. `null`: this is the last page.
     next_after: Option<String>,
 }
 
-/// The page of a list of users, and the days whose turns are added up.
+/// Page of users, and the period whose turns are summed.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct PeopleQuery {
-    /// Only those behind this name.
+    /// Only users whose name is greater than this one.
     #[param(max_length = 1000)]
     after: Option<String>,
-    /// Add up the turns of so many days, 30 unless said otherwise.
+    /// Period whose turns are summed, in days; default 30.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 366)]
     days: Option<Days>,
-    /// At most so many.
+    /// Largest number of users.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
     limit: Option<Limit>,
 }
 
-/// Everybody who has something in the store, with what their turns came to.
+/// Lists users with data in the store, with sums over their turns.
 ///
-/// For whoever runs the service. Nothing of what anybody said is in it.
+/// For operators. Contains no texts of users.
 #[utoipa::path(get, path = "/v1/admin/users", tag = "administration", operation_id = "admin_users", params(PeopleQuery), responses(
-    (status = 200, description = "A page of the list.", body = PeopleList),
-    (status = 403, description = "Whoever asks does not run the service."),
+    (status = 200, description = "A page of users.", body = PeopleList),
+    (status = 403, description = "The caller is not an operator."),
 ))]
 pub(super) async fn users(
     State(app): State<Shared>,
     Administrator { administration, .. }: Administrator,
-    query: Result<Query<PeopleQuery>, QueryRejection>,
+    QueryParams(query): QueryParams<PeopleQuery>,
 ) -> Result<Json<PeopleList>, Problem> {
-    let Query(query) = query?;
     if let Some(after) = &query.after {
         at_most("after", after, NAME_CHARS_MAX)?;
     }
@@ -119,14 +123,10 @@ pub(super) async fn users(
     let filter = PeopleFilter {
         after: query.after,
         since: Some(query.days.unwrap_or(Days::MONTH).before(app.agent.now())),
-        // One more tells whether there is another page.
+        // One more shows if there is another page.
         limit: limit.get() + 1,
     };
-    let mut found = administration
-        .store
-        .people(&filter)
-        .await
-        .map_err(|error| Problem::store(&error))?;
+    let mut found = administration.store.people(&filter).await?;
     let fit = usize::try_from(limit.get()).unwrap_or(usize::MAX);
     let more = found.len() > fit;
     found.truncate(fit);
@@ -147,7 +147,7 @@ pub(super) async fn users(
             waiting,
             tasks,
             access_tokens,
-            sum: Sum::of(&total),
+            sum: Sum::from_total(&total),
             last_seen,
         }
     });
@@ -157,16 +157,16 @@ pub(super) async fn users(
     }))
 }
 
-/// The sums over the turns of one group.
+/// Sums over the turns of one group.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Group {
-    /// A user, a model, a day, an outcome (empty: they run) or an error's code.
+    /// A user, model, day, outcome (empty: not ended) or error code.
     group: String,
     #[serde(flatten)]
     sum: Sum,
 }
 
-/// Sums over turns, in all and by group.
+/// Sums over turns, in total and by group.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
     "all": {"turns": 120, "failed": 2, "input_tokens": 90000, "output_tokens": 8000, "cost_usd": 0.12, "cost_unknown": 0, "rated_up": 0, "rated_down": 0},
@@ -174,18 +174,18 @@ pub(super) struct Group {
     "more_groups": true, "is_cut": false
 }))]
 pub(super) struct TotalsList {
-    /// All turns that were looked at, also of groups that are left out.
+    /// Sums over all turns, including those of groups that are left out.
     all: Sum,
-    /// Those with the most turns first; days, latest first.
+    /// Groups with the most turns first; days latest first.
     pub(super) groups: Vec<Group>,
-    /// There are more groups.
+    /// True if groups were left out.
     more_groups: bool,
-    /// There are over 100,000 turns: only the newest are added up.
+    /// True if there are over 100,000 turns: only the newest are summed.
     is_cut: bool,
 }
 
 impl TotalsList {
-    pub(super) fn of(totals: Totals) -> Self {
+    pub(super) fn from_totals(totals: Totals) -> Self {
         let Totals {
             all,
             groups,
@@ -193,11 +193,11 @@ impl TotalsList {
             is_cut,
         } = totals;
         let groups = groups.into_iter().map(|group| Group {
-            sum: Sum::of(&group.total),
+            sum: Sum::from_total(&group.total),
             group: group.group,
         });
         Self {
-            all: Sum::of(&all),
+            all: Sum::from_total(&all),
             groups: groups.collect(),
             more_groups,
             is_cut,
@@ -205,73 +205,68 @@ impl TotalsList {
     }
 }
 
-/// A key by which turns are added up.
+/// Key by which turns are grouped.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum By {
+enum GroupKey {
     User,
     Model,
     Day,
     Outcome,
-    /// The code of their error, of those that have one.
+    /// Error code, of the turns that have one.
     Error,
 }
 
-/// The turns to add up, and the key to group them by.
+/// The turns to sum, and the key to group them by.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct TotalsQuery {
-    /// The key by which turns are added up.
+    /// Key by which turns are grouped.
     #[param(inline)]
-    by: By,
-    /// Only those of this user.
+    by: GroupKey,
+    /// Only turns of this user.
     #[param(min_length = 1, max_length = 1000)]
     user: Option<String>,
-    /// Those of so many days, 1 unless said otherwise.
+    /// Period in days; default 1.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 366)]
     days: Option<Days>,
-    /// At most so many groups.
+    /// Largest number of groups.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
     limit: Option<Limit>,
 }
 
-/// Adds up the turns of all users, by user, model, day, outcome or error.
+/// Sums up the turns of all users, grouped by user, model, day, outcome or error.
 ///
-/// For whoever runs the service. Nothing of what anybody said is in it.
+/// For operators. Contains no texts of users.
 #[utoipa::path(get, path = "/v1/admin/totals", tag = "administration", operation_id = "admin_totals", params(TotalsQuery), responses(
     (status = 200, description = "The sums.", body = TotalsList),
-    (status = 403, description = "Whoever asks does not run the service."),
+    (status = 403, description = "The caller is not an operator."),
 ))]
 pub(super) async fn totals(
     State(app): State<Shared>,
     Administrator { administration, .. }: Administrator,
-    query: Result<Query<TotalsQuery>, QueryRejection>,
+    QueryParams(query): QueryParams<TotalsQuery>,
 ) -> Result<Json<TotalsList>, Problem> {
-    let Query(query) = query?;
     let filter = TotalsFilter {
-        user: query.user.map(user_named).transpose()?,
+        user: query.user.map(parse_user).transpose()?,
         since: Some(query.days.unwrap_or(Days::DAY).before(app.agent.now())),
         until: None,
         by: match query.by {
-            By::User => GroupBy::User,
-            By::Model => GroupBy::Model,
-            By::Day => GroupBy::Day,
-            By::Outcome => GroupBy::Outcome,
-            By::Error => GroupBy::Error,
+            GroupKey::User => GroupBy::User,
+            GroupKey::Model => GroupBy::Model,
+            GroupKey::Day => GroupBy::Day,
+            GroupKey::Outcome => GroupBy::Outcome,
+            GroupKey::Error => GroupBy::Error,
         },
         limit: query.limit.unwrap_or_default().get(),
     };
-    let totals = administration
-        .store
-        .totals(&filter)
-        .await
-        .map_err(|error| Problem::store(&error))?;
-    Ok(Json(TotalsList::of(totals)))
+    let totals = administration.store.totals(&filter).await?;
+    Ok(Json(TotalsList::from_totals(totals)))
 }
 
-/// Reads the name of a user.
-pub(super) fn user_named(name: String) -> Result<UserId, Problem> {
+/// Parses the query parameter `user`.
+pub(super) fn parse_user(name: String) -> Result<UserId, Problem> {
     at_most("user", &name, NAME_CHARS_MAX)?;
     UserId::new(name).map_err(|error| Problem::invalid(format!("user: {error}")))
 }

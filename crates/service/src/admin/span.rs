@@ -1,21 +1,20 @@
-//! Since when turns are looked at.
+//! Periods in days, up to now.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
-/// Days to look back: 1 to 366.
+/// Number of days to look back: 1 to 366.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(try_from = "u32")]
 pub(super) struct Days(u32);
 
 impl Days {
-    /// A day, a week and 30 days.
     pub(super) const DAY: Self = Self(1);
     pub(super) const WEEK: Self = Self(7);
     pub(super) const MONTH: Self = Self(30);
     const MAX: u32 = 366;
 
-    /// Returns the moment so many days before another.
+    /// Returns the time this many days before `now`.
     pub(super) fn before(self, now: Timestamp) -> Timestamp {
         now.checked_sub(SignedDuration::from_hours(24 * i64::from(self.0)))
             .unwrap_or(Timestamp::MIN)

@@ -1,13 +1,12 @@
-//! Turns of everybody, and questions that wait.
+//! Routes that list turns of all users and pending confirmations.
 
-use adjutant_core::port::{Cursor, StoreError, WaitingFilter, WaitingTurn, Which};
+use adjutant_core::port::{Cursor, WaitingFilter, WaitingTurn, Which};
 use adjutant_core::{
     DecisionFilter, DecisionRecord, LogContent, Notice, Rating, Step, StepKind, TurnId,
 };
 use adjutant_runtime::read_trace;
 use axum::Json;
-use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,58 +14,65 @@ use tracing::info;
 use utoipa::{IntoParams, ToSchema};
 
 use super::access::Administrator;
-use super::people::user_named;
+use super::people::parse_user;
 use super::span::Days;
-use crate::decisions::outcome;
-use crate::length::at_most;
-use crate::paging::{Limit, cursor, split};
+use crate::decisions::parse_outcome;
+use crate::extract::{PathParam, QueryParams};
+use crate::paging::{Limit, parse_cursor, split_page};
 use crate::problem::Problem;
 use crate::state::Shared;
+use crate::text_length::at_most;
 use crate::wire::{Timing, Usage};
 
-/// The longest id of a request that is asked for, in Unicode characters.
+/// Longest request id in a query, in Unicode characters.
 const REQUEST_CHARS_MAX: usize = 200;
-/// Hours for which a question has waited at least, unless said otherwise.
+/// Default of the shortest waiting time in the list of pending confirmations, in hours.
 const HOURS: u32 = 1;
 
-/// A turn, without what was said in it.
+/// A turn without its texts.
 #[derive(Debug, Serialize, ToSchema)]
 struct TurnState {
-    /// The turn's id, `run_id` elsewhere.
+    /// Id of the turn; other routes name it `run_id`.
     #[schema(value_type = uuid::Uuid)]
     id: TurnId,
+    /// Name of the user.
     user: String,
+    /// Id of the conversation.
     thread_id: String,
+    /// Name of the agent.
     agent: String,
+    /// Version of the agent.
     version: Option<String>,
-    /// The HTTP request that started it, if one did: the service's log has its lines.
+    /// Id of the HTTP request that started it, if one did; the service's log has its lines.
     request_id: Option<String>,
+    /// Time at which it was started.
     started_at: Timestamp,
-    /// `null`: it runs or waits.
+    /// Time at which it ended. `null`: it has not ended.
     ended_at: Option<Timestamp>,
-    /// The outcome it ended with, or the one of a turn that waits. `null`: it runs.
+    /// Outcome, also of a turn that waits for the user. `null`: it runs.
     outcome: Option<&'static str>,
+    /// Code of its error, if it failed.
     error_code: Option<String>,
-    /// The command that shows everything of it at the machine.
+    /// Command that shows the turn in full on the service's machine.
     command: String,
-    /// Characters of the person's message.
+    /// Length of the user's message, in Unicode characters.
     message_chars: usize,
+    /// Number of model calls.
     model_calls: u32,
-    /// Rounds of tools.
+    /// Number of rounds with tool calls.
     iterations: u32,
+    /// Model, tokens and cost.
     usage: Usage,
+    /// Durations in milliseconds.
     timing_ms: Timing,
-    /// The person's rating of the answer: `up` or `down`. A comment is shown where words of people
-    /// are.
+    /// The user's rating of the answer: `up` or `down`. The comment is part of `words`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     rating: Option<Rating>,
 }
 
 impl TurnState {
-    fn of(record: &DecisionRecord, now: Timestamp) -> Self {
-        let so_far =
-            u64::try_from(now.as_millisecond() - record.started_at.as_millisecond()).unwrap_or(0);
+    fn from_record(record: &DecisionRecord, now: Timestamp) -> Self {
         Self {
             id: record.id,
             user: record.user.to_string(),
@@ -82,19 +88,8 @@ impl TurnState {
             message_chars: record.message_chars,
             model_calls: record.model_calls,
             iterations: record.iterations,
-            usage: Usage {
-                model: record.model.to_string(),
-                input_tokens: record.usage.input_tokens,
-                output_tokens: record.usage.output_tokens,
-                cached_tokens: record.usage.cached_tokens,
-                thinking_tokens: record.usage.thinking_tokens,
-                cost_usd: record.cost.map(adjutant_core::Cost::usd),
-            },
-            timing_ms: Timing {
-                llm: record.model_ms,
-                tools: record.tool_ms,
-                total: record.total_ms.unwrap_or(so_far),
-            },
+            usage: Usage::from_record(record),
+            timing_ms: Timing::from_record(record, now),
             rating: record.feedback.as_ref().map(|feedback| feedback.rating),
         }
     }
@@ -114,58 +109,56 @@ impl TurnState {
     "next_cursor": null
 }))]
 pub(super) struct TurnList {
-    /// Newest first.
+    /// The turns, newest first.
     turns: Vec<TurnState>,
-    /// `null`: this was the last page.
+    /// Cursor of the next page. `null`: this is the last page.
     next_cursor: Option<String>,
 }
 
-/// The filter and the page of a list of turns.
+/// Filter and page of a list of turns.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct TurnQuery {
-    /// Only those with an error's code.
+    /// Only turns with an error code.
     #[serde(default)]
     failed: bool,
-    /// Only this outcome, such as `ERROR:LLM_FAILURE`.
+    /// Only turns with this outcome, such as `ERROR:LLM_FAILURE`.
     outcome: Option<String>,
-    /// Only those whose answer was rated so: `up` or `down`.
+    /// Only turns whose answer has this rating: `up` or `down`.
     #[param(value_type = Option<String>, pattern = "^(up|down)$")]
     rating: Option<Rating>,
-    /// Only those of this user.
+    /// Only turns of this user.
     #[param(min_length = 1, max_length = 1000)]
     user: Option<String>,
-    /// Only those that this request started. Goes with nothing else.
+    /// Only turns started by this request. Cannot be combined with other filters.
     #[param(min_length = 1, max_length = 200)]
     request_id: Option<String>,
-    /// Those of so many days, 7 unless said otherwise.
+    /// Period in days; default 7.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 366)]
     days: Option<Days>,
-    /// At most so many.
+    /// Largest number of turns.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
     limit: Option<Limit>,
-    /// Go on behind the last page: its `next_cursor`.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
-/// Turns of all users, newest first: when, whose, how they ended, with which error, started by
-/// which request.
+/// Lists turns of all users, newest first: user, times, outcome, error code and the request that
+/// started each.
 ///
-/// For whoever runs the service. What was said is not in it.
+/// For operators. Contains no texts of users.
 #[utoipa::path(get, path = "/v1/admin/turns", tag = "administration", operation_id = "admin_turns", params(TurnQuery), responses(
-    (status = 200, description = "A page of the list.", body = TurnList),
-    (status = 403, description = "Whoever asks does not run the service."),
+    (status = 200, description = "A page of turns.", body = TurnList),
+    (status = 403, description = "The caller is not an operator."),
 ))]
 pub(super) async fn turns(
     State(app): State<Shared>,
     Administrator { administration, .. }: Administrator,
-    query: Result<Query<TurnQuery>, QueryRejection>,
+    QueryParams(query): QueryParams<TurnQuery>,
 ) -> Result<Json<TurnList>, Problem> {
-    let Query(query) = query?;
     let (store, now) = (&*administration.store, app.agent.now());
     let limit = query.limit.unwrap_or_default();
-    let failed = |error: StoreError| Problem::store(&error);
     if let Some(request_id) = &query.request_id {
         if request_id.is_empty() {
             return Err(Problem::invalid(
@@ -181,13 +174,10 @@ pub(super) async fn turns(
         {
             return Err(Problem::invalid("request_id goes with nothing but limit"));
         }
-        let found = store
-            .decisions_of_request(request_id, limit.get())
-            .await
-            .map_err(failed)?;
+        let found = store.decisions_of_request(request_id, limit.get()).await?;
         let turns = found
             .iter()
-            .map(|record| TurnState::of(record, now))
+            .map(|record| TurnState::from_record(record, now))
             .collect();
         return Ok(Json(TurnList {
             turns,
@@ -195,85 +185,83 @@ pub(super) async fn turns(
         }));
     }
     let filter = DecisionFilter {
-        outcome: query.outcome.as_deref().map(outcome).transpose()?,
+        outcome: query.outcome.as_deref().map(parse_outcome).transpose()?,
         feedback: query.rating,
         since: Some(query.days.unwrap_or(Days::WEEK).before(now)),
-        after: cursor(query.cursor.as_deref())?,
-        // One more tells whether there is another page.
+        after: parse_cursor(query.cursor.as_deref())?,
+        // One more shows if there is another page.
         limit: Some(limit.get() + 1),
         ..DecisionFilter::default()
     };
-    let found = match query.user.map(user_named).transpose()? {
+    let found = match query.user.map(parse_user).transpose()? {
         Some(_) if query.failed => {
             return Err(Problem::invalid(
                 "failed goes with no user; an outcome does",
             ));
         }
-        Some(user) => app
-            .agent
-            .logs()
-            .decisions(&user, &filter)
-            .await
-            .map_err(failed)?,
+        Some(user) => app.agent.logs().decisions(&user, &filter).await?,
         None => {
             let which = if query.failed {
                 Which::Failed
             } else {
                 Which::All
             };
-            store
-                .decisions_of_all(&filter, which)
-                .await
-                .map_err(failed)?
+            store.decisions_of_all(&filter, which).await?
         }
     };
-    let (found, next_cursor) = split(found, limit, DecisionRecord::cursor);
+    let (found, next_cursor) = split_page(found, limit, DecisionRecord::cursor);
     let turns = found
         .iter()
-        .map(|record| TurnState::of(record, now))
+        .map(|record| TurnState::from_record(record, now))
         .collect();
     Ok(Json(TurnList { turns, next_cursor }))
 }
 
-/// A step of a turn, without what went out and came back.
+/// A step of a turn, without its texts.
 #[derive(Debug, Serialize, ToSchema)]
 struct StepState {
-    /// `queue`, `load`, `model`, `tool`, `wait` or `engine`.
+    /// Kind of step: `queue`, `load`, `model`, `tool`, `wait` or `engine`.
     #[schema(value_type = String)]
     kind: StepKind,
-    /// The model or the tool.
+    /// Name of the model or the tool.
     name: String,
+    /// Start, in milliseconds after the start of the turn.
     offset_ms: u64,
-    /// `null`: it goes on.
+    /// Duration in milliseconds. `null`: it has not ended.
     ms: Option<u64>,
-    /// Times that a model call was sent or a tool was started, repeats included. `null`: not
-    /// counted.
+    /// Number of attempts of a model or tool call. `null`: not counted.
     attempt: Option<u32>,
+    /// Input tokens of a model call.
     input_tokens: Option<u64>,
+    /// Output tokens of a model call.
     output_tokens: Option<u64>,
-    /// It failed.
+    /// True if it failed.
     failed: bool,
-    /// The code of a model's error.
+    /// Error code of a failed model call.
     error_code: Option<String>,
 }
 
-/// The words of a turn: message, answer, notices and the contents of its steps.
+/// The texts of a turn: message, answer, notices and the contents of its steps.
 #[derive(Debug, Serialize, ToSchema)]
-struct Words {
+struct TurnTexts {
+    /// The user's message.
     message: String,
+    /// The answer.
     content: Option<String>,
+    /// The model's response, if it was invalid.
     raw_response: Option<String>,
+    /// Notices to the user.
     #[schema(value_type = Vec<Object>)]
     notices: Vec<Notice>,
-    /// The steps with what went out and came back.
+    /// The steps with their inputs and outputs.
     #[schema(value_type = Vec<Object>)]
     steps: Vec<Step>,
-    /// The person's reason for rating the answer as they did.
+    /// The user's comment on their rating.
     #[serde(skip_serializing_if = "Option::is_none")]
     comment: Option<String>,
 }
 
-/// A turn and its steps.
+/// A turn with its steps.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
     "id": "0199d5b6-7e3c-7c8a-a2f5-3d1f0e6b9a11", "user": "anna", "thread_id": "0199d5b6-0000-7c8a-a2f5-3d1f0e6b9a11",
@@ -291,32 +279,31 @@ struct Words {
 pub(super) struct TurnDetail {
     #[serde(flatten)]
     turn: TurnState,
-    /// The steps, with the time that each took.
+    /// The steps with their durations.
     steps: Vec<StepState>,
-    /// The words of the turn; `null` unless `serve.operator_sees_words` is set, as far as the log
-    /// has them (`log.content`).
-    words: Option<Words>,
+    /// Texts of the turn; `null` unless `serve.operator_sees_words` is set. Limited to what the log
+    /// keeps (`log.content`).
+    words: Option<TurnTexts>,
 }
 
-/// Whose turn it is.
+/// Owner of a turn.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct WhoseQuery {
-    /// The user whose turn it is.
+pub(super) struct OwnerQuery {
+    /// Name of the user whose turn it is.
     #[param(min_length = 1, max_length = 1000)]
     user: String,
 }
 
-/// One turn of a user, with where its time went and which step failed.
+/// Returns a turn with the durations of its steps and the step that failed.
 ///
-/// For whoever runs the service, and told in its log. What was said is in it only if
-/// `serve.operator_sees_words` is set.
+/// For operators; each call is logged. Contains texts only if `serve.operator_sees_words` is set.
 #[utoipa::path(get, path = "/v1/admin/turns/{id}", tag = "administration", operation_id = "admin_turn",
-    params(("id" = String, Path, description = "The turn's id."), WhoseQuery),
+    params(("id" = String, Path, description = "Id of the turn."), OwnerQuery),
     responses(
         (status = 200, description = "The turn.", body = TurnDetail),
-        (status = 403, description = "Whoever asks does not run the service."),
+        (status = 403, description = "The caller is not an operator."),
         (status = 404, description = "The user has no such turn."),
     ))]
 pub(super) async fn turn(
@@ -325,20 +312,17 @@ pub(super) async fn turn(
         user: operator,
         administration,
     }: Administrator,
-    id: Result<Path<String>, PathRejection>,
-    query: Result<Query<WhoseQuery>, QueryRejection>,
+    PathParam(id): PathParam,
+    QueryParams(OwnerQuery { user }): QueryParams<OwnerQuery>,
 ) -> Result<Json<TurnDetail>, Problem> {
-    let (Path(id), Query(WhoseQuery { user })) = (id?, query?);
     let unknown = || Problem::unknown("turn");
     let id: TurnId = id.parse().map_err(|_| unknown())?;
-    let user = user_named(user)?;
-    let failed = |error: StoreError| Problem::store(&error);
+    let user = parse_user(user)?;
     let record = app
         .agent
         .logs()
         .decision(&user, id)
-        .await
-        .map_err(failed)?
+        .await?
         .ok_or_else(unknown)?;
     let sees_words = administration.sees_words;
     info!(%operator, owner = user.as_str(), turn = %id, words = sees_words, "an operator looked at a turn");
@@ -347,14 +331,12 @@ pub(super) async fn turn(
     } else {
         LogContent::None
     };
-    let steps = read_trace(&**app.agent.journal(), &record.key(), id, content)
-        .await
-        .map_err(failed)?;
-    let turn = TurnState::of(&record, app.agent.now());
+    let steps = read_trace(&**app.agent.journal(), &record.key(), id, content).await?;
+    let turn = TurnState::from_record(&record, app.agent.now());
     Ok(Json(TurnDetail {
         turn,
-        steps: steps.iter().map(StepState::of).collect(),
-        words: sees_words.then(|| Words {
+        steps: steps.iter().map(StepState::from_step).collect(),
+        words: sees_words.then(|| TurnTexts {
             message: record.message,
             content: record.content,
             raw_response: record.raw_response,
@@ -366,7 +348,7 @@ pub(super) async fn turn(
 }
 
 impl StepState {
-    fn of(step: &Step) -> Self {
+    fn from_step(step: &Step) -> Self {
         let code = step
             .error
             .as_ref()
@@ -374,7 +356,7 @@ impl StepState {
             .and_then(Value::as_str);
         Self {
             kind: step.kind,
-            // What it waited for is a question in words.
+            // The name of a waiting step is the text of the question, which operators may not see.
             name: if step.kind == StepKind::Wait {
                 String::new()
             } else {
@@ -393,23 +375,26 @@ impl StepState {
     }
 }
 
-/// A conversation that waits for a person.
+/// A conversation with pending confirmations.
 #[derive(Debug, Serialize, ToSchema)]
 struct Question {
+    /// Name of the user.
     user: String,
+    /// Name of the agent.
     agent: String,
+    /// Id of the conversation.
     thread_id: String,
-    /// The turn that waits, `run_id` elsewhere.
+    /// Id of the waiting turn.
     run_id: Option<String>,
-    /// Since when, or since something last came into the conversation.
+    /// Time since which it waits, or of the conversation's last input.
     since: Timestamp,
     /// Time at which the first of the calls expires.
     expires_at: Option<Timestamp>,
-    /// Calls that wait.
+    /// Number of pending calls.
     calls: u64,
 }
 
-/// A page of questions.
+/// A page of conversations with pending confirmations.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
     "questions": [{"user": "anna", "agent": "adjutant", "thread_id": "0199d5b6-0000-7c8a-a2f5-3d1f0e6b9a11",
@@ -418,40 +403,39 @@ struct Question {
     "next_cursor": null
 }))]
 pub(super) struct QuestionList {
-    /// The longest first.
+    /// The conversations, the longest waiting first.
     questions: Vec<Question>,
-    /// `null`: this was the last page.
+    /// Cursor of the next page. `null`: this is the last page.
     next_cursor: Option<String>,
 }
 
-/// The filter and the page of a list of questions.
+/// Filter and page of a list of pending confirmations.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct QuestionQuery {
-    /// Only those that have waited for so many hours, 1 unless said otherwise.
+    /// Shortest waiting time in hours; default 1.
     #[param(value_type = Option<u32>, maximum = 8784)]
     hours: Option<u32>,
-    /// At most so many.
+    /// Largest number of conversations.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
     limit: Option<Limit>,
-    /// Go on behind the last page: its `next_cursor`.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
-/// Conversations that have waited for a person for long, the longest first.
+/// Lists conversations whose confirmations have been pending for long, the longest first.
 ///
-/// For whoever runs the service. What is asked is not in it.
+/// For operators. Does not contain the questions.
 #[utoipa::path(get, path = "/v1/admin/questions", tag = "administration", operation_id = "admin_questions", params(QuestionQuery), responses(
-    (status = 200, description = "A page of the list.", body = QuestionList),
-    (status = 403, description = "Whoever asks does not run the service."),
+    (status = 200, description = "A page of conversations.", body = QuestionList),
+    (status = 403, description = "The caller is not an operator."),
 ))]
 pub(super) async fn questions(
     State(app): State<Shared>,
     Administrator { administration, .. }: Administrator,
-    query: Result<Query<QuestionQuery>, QueryRejection>,
+    QueryParams(query): QueryParams<QuestionQuery>,
 ) -> Result<Json<QuestionList>, Problem> {
-    let Query(query) = query?;
     let hours = query.hours.unwrap_or(HOURS);
     if hours > 24 * 366 {
         return Err(Problem::invalid("hours is from 0 to 8784"));
@@ -463,15 +447,14 @@ pub(super) async fn questions(
         .checked_sub(SignedDuration::from_hours(i64::from(hours)));
     let filter = WaitingFilter {
         before: before.unwrap_or(Timestamp::MIN),
-        after: cursor(query.cursor.as_deref())?.map(place_of).transpose()?,
+        after: parse_cursor(query.cursor.as_deref())?
+            .map(position_from_cursor)
+            .transpose()?,
         limit: limit.get() + 1,
     };
-    let found = administration
-        .store
-        .waiting(&filter)
-        .await
-        .map_err(|error| Problem::store(&error))?;
-    let (found, next_cursor) = split(found, limit, |waiting| cursor_of(waiting.place));
+    let found = administration.store.waiting(&filter).await?;
+    let (found, next_cursor) =
+        split_page(found, limit, |waiting| cursor_from_position(waiting.place));
     let question = |waiting: WaitingTurn| Question {
         user: waiting.user,
         agent: waiting.agent.to_string(),
@@ -487,16 +470,16 @@ pub(super) async fn questions(
     }))
 }
 
-/// Writes a place in the list of questions as a cursor.
-fn cursor_of((at, key): (Timestamp, i64)) -> Cursor {
+/// Encodes a position in the list of pending confirmations as a cursor.
+fn cursor_from_position((at, key): (Timestamp, i64)) -> Cursor {
     Cursor {
         at,
         id: uuid::Uuid::from_u128(u128::from(key.unsigned_abs())),
     }
 }
 
-/// Reads it.
-fn place_of(Cursor { at, id }: Cursor) -> Result<(Timestamp, i64), Problem> {
+/// Decodes a position from a cursor.
+fn position_from_cursor(Cursor { at, id }: Cursor) -> Result<(Timestamp, i64), Problem> {
     let key = i64::try_from(id.as_u128());
     key.map(|key| (at, key))
         .map_err(|_| Problem::malformed("cursor: use the one an answer gave, as it is"))

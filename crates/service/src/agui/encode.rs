@@ -1,51 +1,68 @@
-//! What happens in a turn, as events. Every message, call and step that is opened is closed before
-//! the run ends.
+//! Encoding of a turn's events as AG-UI events. Every message, call and step that is opened is
+//! closed before the run ends.
 
 use std::collections::HashSet;
 
 use adjutant_core::{
-    AgentResponse, CallId, Message as Said, ModelId, OutcomeCategory, PendingCall, ToolCall,
-    ToolRegistry, ToolResult, TurnId, Usage,
+    AgentResponse, CallId, Message as AgentMessage, ModelId, OutcomeCategory, PendingCall,
+    ToolCall, ToolRegistry, ToolResult, TurnId, Usage,
 };
-use adjutant_runtime::RunEvent;
+use adjutant_runtime::{Agent, RunEvent};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use super::client_view::ClientView;
 use super::event::{Event, Interrupt, Message, Outcome, PROTOCOL_VERSION, TokenUsage};
-use super::told::Told;
-use super::transcript::{added_to, answer_id, end_id, result_id, result_text};
+use super::transcript::{added_text, answer_id, end_id, result_id, result_text};
 use crate::problem::Problem;
 use crate::wire::{Timing, Usage as TurnUsage};
 
-/// Turns what happens in one turn into the events of one run. Knows no socket and no clock.
+/// The agent whose turn is encoded.
+#[derive(Debug)]
+pub(crate) struct AgentInfo<'a> {
+    model: ModelId,
+    tools: &'a ToolRegistry,
+}
+
+impl<'a> AgentInfo<'a> {
+    pub(crate) fn new(agent: &'a Agent) -> Self {
+        Self {
+            model: agent.model().id().clone(),
+            tools: agent.tools(),
+        }
+    }
+}
+
+/// Encoder of one run's events. Does no I/O and reads no clock.
 #[derive(Debug)]
 pub(crate) struct Encoder<'a> {
     thread_id: String,
     run_id: String,
     model: ModelId,
-    /// The tools there are: calls of others are between the model and us.
+    /// The agent's tools. Calls of others, such as `ask_user`, are internal and not shown.
     tools: &'a ToolRegistry,
-    /// Of the turn, once it is known.
+    /// The turn, once it is known.
     turn: Option<TurnId>,
-    /// The model call that goes on, or was the last.
+    /// Number of the current or last model call.
     call: u32,
     step: Option<String>,
     text: Option<String>,
     thinking: Option<String>,
-    /// What the model said in its last call.
-    said: String,
-    /// The messages of the turn that the client has.
-    told: Told,
-    /// Of the model calls of this run, not of the whole turn.
+    /// Text of the last model call.
+    model_text: String,
+    /// The messages of the turn as the client has them.
+    client: ClientView,
+    /// Usage of the model calls of this run, which may be a part of the turn.
     usage: Option<Usage>,
 }
 
 impl<'a> Encoder<'a> {
-    /// `known`: messages that the client was sent in an earlier run, which goes on here.
+    /// Creates an encoder. `known` are messages of the turn that the client has from an earlier
+    /// run.
     pub(crate) fn new(
         thread_id: String,
         run_id: String,
-        (model, tools): (ModelId, &'a ToolRegistry),
+        AgentInfo { model, tools }: AgentInfo<'a>,
         known: impl IntoIterator<Item = Message>,
     ) -> Self {
         Self {
@@ -58,14 +75,14 @@ impl<'a> Encoder<'a> {
             step: None,
             text: None,
             thinking: None,
-            said: String::new(),
-            told: Told::of(known),
+            model_text: String::new(),
+            client: ClientView::new(known),
             usage: None,
         }
     }
 
-    /// The first event.
-    pub(crate) fn started(&self) -> Event {
+    /// Returns the first event of the run.
+    pub(crate) fn run_started(&self) -> Event {
         Event::RunStarted {
             thread_id: self.thread_id.clone(),
             run_id: self.run_id.clone(),
@@ -73,19 +90,24 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// The messages that were sent.
-    pub(crate) fn sent(&self) -> &HashSet<String> {
-        self.told.ids()
+    /// Returns the client's name of the run.
+    pub(crate) fn run_id(&self) -> &str {
+        &self.run_id
     }
 
-    /// Something happened in the turn.
-    pub(crate) fn on(&mut self, event: &RunEvent) -> Vec<Event> {
-        let events = self.events_of(event);
-        events.iter().for_each(|event| self.told.on(event));
+    /// Returns the ids of the messages that were sent.
+    pub(crate) fn sent(&self) -> &HashSet<String> {
+        self.client.ids()
+    }
+
+    /// Encodes an event of the turn.
+    pub(crate) fn encode(&mut self, event: &RunEvent) -> Vec<Event> {
+        let events = self.encode_event(event);
+        events.iter().for_each(|event| self.client.apply(event));
         events
     }
 
-    fn events_of(&mut self, event: &RunEvent) -> Vec<Event> {
+    fn encode_event(&mut self, event: &RunEvent) -> Vec<Event> {
         let mut events = Vec::new();
         match event {
             RunEvent::TurnStarted { turn, memory, .. } => {
@@ -100,7 +122,7 @@ impl<'a> Encoder<'a> {
             RunEvent::ModelStarted { number } => {
                 self.close(&mut events);
                 self.call = *number;
-                self.said.clear();
+                self.model_text.clear();
                 let step_name = format!("model {number}");
                 self.step = Some(step_name.clone());
                 events.push(Event::StepStarted { step_name });
@@ -150,6 +172,7 @@ impl<'a> Encoder<'a> {
                 events.push(self.result(call, result, summary.as_deref(), Some(*ms)));
             }
             RunEvent::ConfirmationRequested { pending } => {
+                // A waiting call was not started, so no event has named it yet.
                 for waiting in pending {
                     let call = ToolCall {
                         id: waiting.call_id.clone(),
@@ -162,32 +185,33 @@ impl<'a> Encoder<'a> {
                 }
             }
             RunEvent::RoundEnded { messages } => self.show_round(messages, &mut events),
-            // Notices are in the decision.
+            // Notices are part of the decision.
             _ => {}
         }
         events
     }
 
-    /// The turn ended or waits: everything closed, and what a client that follows lacks of `ours`,
-    /// the messages of the turn. With `false` it does not follow, or cannot be led there by events,
-    /// and needs all messages.
-    pub(crate) fn said_all(
+    /// Closes everything, and adds the messages of the turn (`ours`) that the client lacks. Returns
+    /// `false` if events cannot bring the client up to date, or `ours` is `None` because its
+    /// history differs: then it needs a snapshot.
+    pub(crate) fn finish_messages(
         &mut self,
         response: &AgentResponse,
         ours: Option<&[Message]>,
     ) -> (Vec<Event>, bool) {
-        let mut events = self.closed();
-        let lacking = ours.and_then(|ours| self.told.lacks(ours));
-        let follows = lacking.is_some();
-        events.extend(lacking.unwrap_or_else(|| self.last_words(response)));
-        events.iter().for_each(|event| self.told.on(event));
-        (events, follows)
+        let mut events = self.close_all();
+        let lacking = ours.and_then(|ours| self.client.missing_events(ours));
+        let is_up_to_date = lacking.is_some();
+        events.extend(lacking.unwrap_or_else(|| self.final_text(response)));
+        events.iter().for_each(|event| self.client.apply(event));
+        (events, is_up_to_date)
     }
 
-    /// The words a turn ended with, as far as no model said them.
-    fn last_words(&self, response: &AgentResponse) -> Vec<Event> {
+    /// Returns the message with the text that the turn ended with, as far as the model did not
+    /// write it.
+    fn final_text(&self, response: &AgentResponse) -> Vec<Event> {
         let mut events = Vec::new();
-        let text = added_to(&self.said, &response.decision.text);
+        let text = added_text(&self.model_text, &response.decision.text);
         let waits = !response.decision.pending.is_empty();
         if !waits && !text.is_empty() {
             let message_id = end_id(response.turn);
@@ -206,14 +230,14 @@ impl<'a> Encoder<'a> {
         events
     }
 
-    /// Closes what is open.
-    pub(crate) fn closed(&mut self) -> Vec<Event> {
+    /// Closes open messages and steps.
+    pub(crate) fn close_all(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         self.close(&mut events);
         events
     }
 
-    /// What was decided.
+    /// Returns the event with the agent's decision.
     pub(crate) fn decision(&self, response: &AgentResponse) -> Event {
         let value = json!({
             "decision_id": response.turn,
@@ -222,8 +246,8 @@ impl<'a> Encoder<'a> {
             "intent": response.decision.intent,
             "outcome": response.outcome,
             "content": response.content,
-            "usage": TurnUsage::of(response, self.model.to_string()),
-            "timing_ms": Timing::of(response),
+            "usage": TurnUsage::from_response(response, self.model.to_string()),
+            "timing_ms": Timing::from_response(response),
             "notices": response.notices,
         });
         Event::Custom {
@@ -232,10 +256,10 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// The last event of a turn that ended or waits.
-    pub(crate) fn finished(&self, response: &AgentResponse, now: Timestamp) -> Event {
-        if let Some(problem) = Problem::of_turn(response, now) {
-            return self.failed(&problem);
+    /// Returns the last event of a turn that ended or waits.
+    pub(crate) fn finish(&self, response: &AgentResponse, now: Timestamp) -> Event {
+        if let Some(problem) = Problem::for_turn(response, now) {
+            return self.run_error(&problem);
         }
         let (awaited, asked): (Vec<&PendingCall>, Vec<&PendingCall>) = response
             .decision
@@ -243,8 +267,8 @@ impl<'a> Encoder<'a> {
             .iter()
             .partition(|call| call.awaits_result());
         let outcome = if !asked.is_empty() {
-            // Calls of the client's tools beside them have no result, by which the client knows
-            // them.
+            // Calls that await a result are named by a success only. Beside an interrupt they stay
+            // pending, and the next run names them.
             Outcome::Interrupt {
                 interrupts: asked.into_iter().map(interrupt).collect(),
             }
@@ -263,12 +287,13 @@ impl<'a> Encoder<'a> {
         let result = response
             .output
             .clone()
+            // Only a run that needs nothing more has a result.
             .filter(|_| outcome == Outcome::success());
-        self.ended(outcome, result)
+        self.run_finished(outcome, result)
     }
 
-    /// The last event of a run that did not fail.
-    pub(crate) fn ended(&self, outcome: Outcome, result: Option<Value>) -> Event {
+    /// Returns the last event of a run that did not fail.
+    pub(crate) fn run_finished(&self, outcome: Outcome, result: Option<Value>) -> Event {
         Event::RunFinished {
             thread_id: self.thread_id.clone(),
             run_id: self.run_id.clone(),
@@ -278,8 +303,8 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// The last event of a run that failed.
-    pub(crate) fn failed(&self, problem: &Problem) -> Event {
+    /// Returns the last event of a run that failed.
+    pub(crate) fn run_error(&self, problem: &Problem) -> Event {
         let mut metadata = Map::new();
         if let Some(seconds) = problem.retry_after() {
             metadata.insert("retry_after".to_owned(), json!(seconds));
@@ -312,7 +337,7 @@ impl<'a> Encoder<'a> {
 
     fn on_text(&mut self, delta: &str, events: &mut Vec<Event>) {
         self.close_thinking(events);
-        self.said.push_str(delta);
+        self.model_text.push_str(delta);
         let message_id = match &self.text {
             Some(id) => id.clone(),
             None => {
@@ -355,29 +380,28 @@ impl<'a> Encoder<'a> {
         });
     }
 
-    /// A call, once: started again, or gone on with in another run, it is the same call.
+    /// Encodes a call, unless it was sent before: a repeated or continued call is the same one.
     fn show_call(&self, call: &ToolCall, events: &mut Vec<Event>) {
         let id = call.id.to_string();
         let is_shown = |event: &Event| matches!(event, Event::ToolCallStart { tool_call_id, .. } if *tool_call_id == id);
-        if !self.told.has_call(&id) && !events.iter().any(is_shown) {
+        if !self.client.has_call(&id) && !events.iter().any(is_shown) {
             let arguments = serde_json::to_string(&call.arguments).unwrap_or_default();
             let call = super::event::ToolCall::new(id, call.name.clone(), arguments);
             events.extend(call.events(&self.answer_id()));
         }
     }
 
-    /// The calls and results of a round that were not told while it went on: those that were
-    /// refused, denied or in doubt.
-    fn show_round(&self, messages: &[Said], events: &mut Vec<Event>) {
+    /// Encodes calls and results of a round that caused no event: refused, denied or in doubt.
+    fn show_round(&self, messages: &[AgentMessage], events: &mut Vec<Event>) {
         for call in messages
             .iter()
-            .flat_map(Said::tool_calls)
+            .flat_map(AgentMessage::tool_calls)
             .filter(|call| self.tools.has(&call.name))
         {
             self.show_call(call, events);
         }
-        for (call, tool, result) in messages.iter().filter_map(Said::tool_result) {
-            if self.tools.has(tool) && !self.told.has_result(call.as_str()) {
+        for (call, tool, result) in messages.iter().filter_map(AgentMessage::tool_result) {
+            if self.tools.has(tool) && !self.client.has_result(call.as_str()) {
                 events.push(self.result(call, result, None, None));
             }
         }
@@ -437,7 +461,7 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// What waits, as the person is asked, with the form of the answer.
+/// Converts a pending call, with the JSON Schema of its answer.
 fn interrupt(call: &PendingCall) -> Interrupt {
     let (reason, kind, schema) = match &call.doubt {
         None => (

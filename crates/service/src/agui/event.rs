@@ -1,13 +1,13 @@
-//! What is sent: the events of AG-UI that are used here, field for field.
+//! The events of AG-UI that are sent, field for field.
 
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// The version of the protocol that is spoken.
+/// Supported version of the protocol.
 pub(crate) const PROTOCOL_VERSION: &str = "1.0";
 
-/// One event. Optional fields are left out, never `null`: the protocol has no such thing.
+/// An AG-UI event. Absent fields are omitted, because the protocol does not allow `null`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(
     tag = "type",
@@ -107,14 +107,13 @@ pub(crate) enum Event {
 }
 
 impl Event {
-    /// Whether nothing of the run comes behind it.
+    /// Returns true if no event of the run follows it.
     pub(crate) fn is_last(&self) -> bool {
         matches!(self, Self::RunFinished { .. } | Self::RunError { .. })
     }
 
-    /// Whether what is lost with it is in a later snapshot, and the stream holds together without
-    /// it.
-    pub(crate) fn is_piece(&self) -> bool {
+    /// Returns true if the stream is valid without it, and a later snapshot contains its content.
+    pub(crate) fn is_delta(&self) -> bool {
         matches!(
             self,
             Self::TextMessageContent { .. }
@@ -125,12 +124,12 @@ impl Event {
     }
 }
 
-/// Why a run ended that did not fail.
+/// Outcome of a run that did not fail.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(crate) enum Outcome {
-    /// It ended, or the client is to go on with it: with the results of the calls of its own tools
-    /// that it names.
+    /// The run ended. The client has to continue it with the results of the calls that it names, if
+    /// any.
     Success {
         #[serde(rename = "pendingToolCallIds", skip_serializing_if = "Vec::is_empty")]
         pending_tool_call_ids: Vec<String>,
@@ -142,7 +141,7 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// Nothing is left to do.
+    /// Returns the outcome of a run that needs nothing from the client.
     pub(crate) fn success() -> Self {
         Self::Success {
             pending_tool_call_ids: Vec::new(),
@@ -150,7 +149,7 @@ impl Outcome {
     }
 }
 
-/// A call that waits for a human.
+/// A call that waits for the user.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Interrupt {
@@ -165,7 +164,7 @@ pub(crate) struct Interrupt {
     pub(crate) metadata: Map<String, Value>,
 }
 
-/// Tokens of the model calls of one run. What is not known is left out.
+/// Token counts of the model calls of one run. Unknown ones are omitted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TokenUsage {
@@ -218,8 +217,8 @@ impl Message {
         }
     }
 
-    /// Returns whether the person said it.
-    pub(crate) fn is_users(&self) -> bool {
+    /// Returns true for a message of the user.
+    pub(crate) fn is_from_user(&self) -> bool {
         matches!(self, Self::User { .. })
     }
 
@@ -230,7 +229,7 @@ impl Message {
     }
 }
 
-/// A call that an assistant's message made.
+/// A tool call in an assistant's message.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct ToolCall {
     pub(crate) id: String,
@@ -250,7 +249,7 @@ impl ToolCall {
     }
 }
 
-/// Its tool and arguments, as JSON text.
+/// Name and arguments of a call; the arguments are JSON text.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct FunctionCall {
     pub(crate) name: String,

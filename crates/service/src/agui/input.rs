@@ -1,4 +1,5 @@
-//! The request, `RunAgentInput`: the fields that an agent with a history of its own can use.
+//! The AG-UI request `RunAgentInput`, without the fields that an agent with its own history
+//! ignores.
 
 use adjutant_core::{
     Answer, ClientSide, ClientTool, InvalidClientSide, PendingCall, ToolResult, fingerprint,
@@ -9,14 +10,15 @@ use utoipa::ToSchema;
 
 use super::event::Message;
 
-/// The prompt's introduction to the context of the client.
+/// Introduction of the client's context in the prompt.
 const FROM_THE_APPLICATION: &str = include_str!("../../../../prompts/client_context.md");
 
-/// A request to run the agent. The server's history is the truth: of `messages` the last one of the
-/// user is the input, and the others only say which messages the client has, as `state` says which
-/// tasks, and bring the results of `tools` that were called. `forwardedProps` is not read.
+/// A request to run the agent. The server's history is authoritative: the last user message in
+/// `messages` is the input. The other messages only show which ones the client has, as `state`
+/// shows which tasks it has, and bring the results of called `tools`. `forwardedProps` is ignored.
 ///
-/// What the messages and the state show is missing is sent whole; else only what the run adds.
+/// A client whose messages or state are not up to date receives them in full; otherwise it receives
+/// only what the run adds.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -25,25 +27,27 @@ const FROM_THE_APPLICATION: &str = include_str!("../../../../prompts/client_cont
     "messages": [{"id": "m1", "role": "user", "content": "delete the milk"}],
 }))]
 pub(crate) struct RunAgentInput {
-    /// The conversation: our id, or a name of the client's own.
+    /// Id of the conversation, or a name chosen by the client.
     #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
     pub(crate) thread_id: String,
-    /// The client's name for this run. The same one again in the same conversation is the same run.
+    /// Name of the run, chosen by the client. A repeated name in the same conversation is the same
+    /// run.
     #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
     pub(crate) run_id: String,
+    /// The client's messages; the last one of the user is the input.
     pub(crate) messages: Vec<InputMessage>,
-    /// The state the client has. Whoever has that of the last run is not sent it again.
+    /// The client's state. A client with the current one is not sent it again.
     #[serde(default)]
     pub(crate) state: Value,
-    /// Tools that the client executes: a call of one ends the run, and the next run brings its
-    /// result as a message of the role `tool`. They hold for the whole turn that the run begins.
+    /// Tools that the client executes. A call of one ends the run, and the next run brings the
+    /// result as a message of the role `tool`. Available for the whole turn that the run starts.
     #[serde(default)]
     pub(crate) tools: Vec<InputTool>,
-    /// The client's context. The model reads it as background in front of the user's message, in
-    /// the turn that the run begins.
+    /// Context from the client. The model reads it in front of the user's message, in the turn that
+    /// the run starts.
     #[serde(default)]
     pub(crate) context: Vec<InputContext>,
-    /// Answers to what waits in the conversation: all of it.
+    /// Answers to all calls that are pending in the conversation.
     #[serde(default)]
     pub(crate) resume: Vec<ResumeEntry>,
 }
@@ -51,51 +55,57 @@ pub(crate) struct RunAgentInput {
 /// A tool that the client executes.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 pub(crate) struct InputTool {
-    /// Letters, digits, `_` and `-`; not the name of a tool of the agent's own.
+    /// Letters, digits, `_` and `-`; must differ from the names of the agent's tools.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_-]+$")]
     name: String,
+    /// Description that the model reads.
     #[serde(default)]
     description: String,
-    /// JSON Schema of an object. Without it the tool takes no arguments.
+    /// JSON Schema of the arguments, an object. Without it the tool takes no arguments.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     parameters: Option<Map<String, Value>>,
 }
 
-/// Something that the client knows.
+/// A piece of context from the client.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 pub(crate) struct InputContext {
-    /// A description of the value; may be empty.
+    /// Description of the value; may be empty.
     #[serde(default)]
     description: String,
-    /// A text; something else is read as JSON.
+    /// A string; other values are shown as JSON.
     #[serde(default)]
     value: Value,
 }
 
-/// A message the client has.
+/// A message that the client has.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 pub(crate) struct InputMessage {
+    /// Id of the message.
     pub(crate) id: String,
+    /// `user`, `assistant`, `tool`, or another role, which is ignored.
     pub(crate) role: String,
+    /// A string, or a list of parts, of which only text is used.
     #[serde(default)]
     pub(crate) content: Value,
-    /// Of a message of the role `tool`: the call whose result it is.
+    /// For the role `tool`: id of the call.
     #[serde(default)]
     #[serde(rename = "toolCallId")]
     pub(crate) tool_call_id: Option<String>,
-    /// Of a message of the role `tool`: what went wrong, if the call failed.
+    /// For the role `tool`: error message, if the call failed.
     #[serde(default)]
     pub(crate) error: Option<String>,
 }
 
-/// The answer to one interrupt.
+/// Answer to one interrupt.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ResumeEntry {
+    /// Id of the interrupt.
     pub(crate) interrupt_id: String,
+    /// True answer or cancellation.
     pub(crate) status: ResumeStatus,
-    /// As the interrupt's `responseSchema` says. Only with `resolved`.
+    /// The answer, in the form of the interrupt's `responseSchema`. Only with `resolved`.
     #[serde(default)]
     pub(crate) payload: Option<Value>,
 }
@@ -103,36 +113,59 @@ pub(crate) struct ResumeEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ResumeStatus {
-    /// It is answered.
+    /// The interrupt is answered.
     Resolved,
-    /// It is given up: a confirmation is denied, a doubt left as it is.
+    /// A confirmation is denied; a call in doubt is left as it is.
     Cancelled,
 }
 
-/// What a user's message says.
+/// Fingerprints by which a repeated request is compared with the one that started a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Fingerprints {
+    /// History and state of the client. The run's events suit only a client with the same.
+    pub(crate) client: String,
+    /// Message or answers of the request.
+    pub(crate) request: String,
+}
+
+/// Content of a user's message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct UserWords {
+pub(crate) struct UserMessage {
+    /// The text.
     pub(crate) text: String,
-    /// Parts that are no text, and are not sent to the model.
+    /// Number of parts that are not text, which the model does not receive.
     pub(crate) left_out: usize,
 }
 
 impl RunAgentInput {
-    /// The last message of the user.
-    pub(crate) fn words(&self) -> Option<UserWords> {
+    /// Returns the last message of the user, which is the input.
+    pub(crate) fn last_user_message(&self) -> Option<UserMessage> {
         self.messages
             .iter()
             .rev()
             .find(|message| message.role == "user")
-            .map(InputMessage::words)
+            .map(InputMessage::user_message)
     }
 
-    /// Returns a mark of what is asked, the same as long as the same is said or answered.
-    pub(crate) fn asks(&self) -> String {
-        let said = self
+    /// Returns the fingerprints that recognise a repeated request: of its message or answers, and
+    /// of the client's messages and state.
+    pub(crate) fn fingerprints(&self) -> Fingerprints {
+        let ids: Vec<&str> = self
+            .messages
+            .iter()
+            .map(|message| message.id.as_str())
+            .collect();
+        Fingerprints {
+            client: fingerprint(&json!([ids, self.state])),
+            request: self.request_fingerprint(),
+        }
+    }
+
+    fn request_fingerprint(&self) -> String {
+        let message = self
             .resume
             .is_empty()
-            .then(|| self.words().map(|words| words.text))
+            .then(|| self.last_user_message().map(|message| message.text))
             .flatten();
         let answered: Vec<Value> = self
             .resume
@@ -145,24 +178,23 @@ impl RunAgentInput {
                 ])
             })
             .collect();
-        fingerprint(&json!([said, answered]))
+        fingerprint(&json!([message, answered]))
     }
 
-    /// Returns the answers to those of these calls that await a result and have one among the
-    /// messages.
+    /// Returns the answers to those of these calls whose results are among the messages.
     pub(crate) fn results(&self, pending: &[PendingCall]) -> Vec<Answer> {
         let awaited = pending.iter().filter(|call| call.awaits_result());
         awaited
-            .filter_map(|call| Some(call.provided(self.result_of(call.call_id.as_str())?)))
+            .filter_map(|call| Some(call.provided(self.result_for(call.call_id.as_str())?)))
             .collect()
     }
 
-    /// Returns whether the last that was said is the result of a call.
+    /// Returns true if the last message is a tool result.
     pub(crate) fn ends_with_result(&self) -> bool {
         self.messages.last().is_some_and(|last| last.role == "tool")
     }
 
-    fn result_of(&self, call: &str) -> Option<ToolResult> {
+    fn result_for(&self, call: &str) -> Option<ToolResult> {
         let message = self
             .messages
             .iter()
@@ -170,18 +202,22 @@ impl RunAgentInput {
             .find(|message| message.is_result_of(call))?;
         Some(match message.error.as_deref().map(str::trim) {
             Some(error) if !error.is_empty() => ToolResult::failed(error),
-            _ => ToolResult::verbatim(Value::String(message.words().text)),
+            _ => ToolResult::verbatim(Value::String(message.user_message().text)),
         })
     }
 
-    /// Returns what the client brings along for a turn. `None`: nothing.
+    /// Returns the tools and the context of the client for a turn; `None` without any.
     pub(crate) fn client(&self) -> Result<Option<Box<ClientSide>>, InvalidClientSide> {
         let tool = |tool: &InputTool| {
             let parameters = tool.parameters.clone().map(Value::Object);
             ClientTool::new(tool.name.clone(), &tool.description, parameters)
         };
         let tools = self.tools.iter().map(tool).collect::<Result<Vec<_>, _>>()?;
-        let known: Vec<String> = self.context.iter().filter_map(InputContext::text).collect();
+        let known: Vec<String> = self
+            .context
+            .iter()
+            .filter_map(InputContext::to_prompt)
+            .collect();
         let context = match known.is_empty() {
             true => String::new(),
             false => format!(
@@ -198,26 +234,15 @@ impl RunAgentInput {
         Ok((client != ClientSide::default()).then(|| Box::new(client)))
     }
 
-    /// Returns a mark of what the client has, the same as long as it has the same messages and the
-    /// same state.
-    pub(crate) fn has(&self) -> String {
-        let ids: Vec<&str> = self
-            .messages
-            .iter()
-            .map(|message| message.id.as_str())
-            .collect();
-        fingerprint(&json!([ids, self.state]))
-    }
-
-    /// Returns whether the client has the conversation up to its end, as its messages say: the last
-    /// of them, beside the new one of the user, is the last that we have. `last`: the messages of
-    /// the last turn. `results`: what it brings of calls that await it.
-    pub(crate) fn follows(&self, last: &[Message], results: &[Answer]) -> bool {
-        let said = ["user", "assistant", "tool"];
+    /// Returns true if the client has the conversation up to its end: its last message, apart from
+    /// the new one of the user, is the last one of the conversation. `last` has the messages of the
+    /// last turn, `results` those that the request brings.
+    pub(crate) fn is_up_to_date(&self, last: &[Message], results: &[Answer]) -> bool {
+        let roles = ["user", "assistant", "tool"];
         let mut theirs: Vec<&InputMessage> = self
             .messages
             .iter()
-            .filter(|message| said.contains(&message.role.as_str()))
+            .filter(|message| roles.contains(&message.role.as_str()))
             .collect();
         theirs.retain(|message| {
             !results
@@ -230,36 +255,37 @@ impl RunAgentInput {
         }
         match (theirs.last(), last.last()) {
             (None, None) => true,
-            (Some(theirs), Some(ours)) => theirs.is(ours),
+            (Some(theirs), Some(ours)) => theirs.is_same(ours),
             (Some(_), None) | (None, Some(_)) => false,
         }
     }
 }
 
 impl InputMessage {
-    /// Returns whether it is this message of ours. The client's own messages have its own ids.
-    fn is(&self, ours: &Message) -> bool {
+    /// Returns true if it is this message of ours. User messages have ids of the client, so they
+    /// are compared by their text.
+    fn is_same(&self, ours: &Message) -> bool {
         match ours {
             Message::User { content, .. } => {
-                self.role == "user" && same_words(&self.words().text, content)
+                self.role == "user" && same_text(&self.user_message().text, content)
             }
-            Message::Assistant { id, .. } => own_id(&self.id) == id,
-            // Of a call that the client executed the message is its own.
+            Message::Assistant { id, .. } => base_id(&self.id) == id,
+            // The result of a call that the client executed has the client's id.
             Message::Tool {
                 id, tool_call_id, ..
-            } => own_id(&self.id) == id || self.is_result_of(tool_call_id),
+            } => base_id(&self.id) == id || self.is_result_of(tool_call_id),
         }
     }
 
-    /// Returns whether it is the result of a call.
+    /// Returns true if it is the result of the call.
     fn is_result_of(&self, call: &str) -> bool {
         self.role == "tool" && self.tool_call_id.as_deref() == Some(call)
     }
 
-    /// Its text: the words alone, or the text of its parts, one below the other.
-    pub(crate) fn words(&self) -> UserWords {
+    /// Returns its text: the string, or the text parts joined by newlines.
+    pub(crate) fn user_message(&self) -> UserMessage {
         match &self.content {
-            Value::String(text) => UserWords {
+            Value::String(text) => UserMessage {
                 text: text.clone(),
                 left_out: 0,
             },
@@ -269,12 +295,12 @@ impl InputMessage {
                     .filter(|part| part.get("type").and_then(Value::as_str) == Some("text"))
                     .filter_map(|part| part.get("text")?.as_str())
                     .collect();
-                UserWords {
+                UserMessage {
                     text: texts.join("\n"),
                     left_out: parts.len() - texts.len(),
                 }
             }
-            _ => UserWords {
+            _ => UserMessage {
                 text: String::new(),
                 left_out: 0,
             },
@@ -283,8 +309,8 @@ impl InputMessage {
 }
 
 impl InputContext {
-    /// Its words. `None`: it says nothing.
-    fn text(&self) -> Option<String> {
+    /// Returns the text for the prompt; `None` if it is empty.
+    fn to_prompt(&self) -> Option<String> {
         let value = match &self.value {
             Value::Null => String::new(),
             Value::String(text) => text.trim().to_owned(),
@@ -299,13 +325,13 @@ impl InputContext {
     }
 }
 
-/// Returns the name under which a message was made that a client may have under another one.
-pub(super) fn own_id(id: &str) -> &str {
+/// Returns the original id of a message; a copy sent to a client may have a suffix `~run`.
+pub(super) fn base_id(id: &str) -> &str {
     id.split_once('~').map_or(id, |(own, _)| own)
 }
 
-/// Returns whether a message is the client's: a long one was cut, and a cut one says so.
-pub(super) fn same_words(theirs: &str, ours: &str) -> bool {
+/// Returns true if a user message is the client's: an overlong one was cut when it was recorded.
+pub(super) fn same_text(theirs: &str, ours: &str) -> bool {
     theirs == ours
         || ours
             .split_once("\n[The message was cut here:")
@@ -316,29 +342,29 @@ pub(super) fn same_words(theirs: &str, ours: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn words(messages: Value) -> Option<UserWords> {
+    fn last_message(messages: Value) -> Option<UserMessage> {
         let input = json!({"threadId": "t", "runId": "r", "messages": messages});
         serde_json::from_value::<RunAgentInput>(input)
             .unwrap()
-            .words()
+            .last_user_message()
     }
 
     #[test]
     fn the_last_message_of_the_user_is_the_input() {
-        let said = words(json!([
+        let said = last_message(json!([
             {"id": "1", "role": "user", "content": "first"},
             {"id": "2", "role": "user", "content": "second"},
             {"id": "3", "role": "assistant"},
         ]));
         assert_eq!(
             said,
-            Some(UserWords {
+            Some(UserMessage {
                 text: "second".to_owned(),
                 left_out: 0
             })
         );
         assert_eq!(
-            words(json!([{"id": "1", "role": "assistant", "content": "x"}])),
+            last_message(json!([{"id": "1", "role": "assistant", "content": "x"}])),
             None
         );
     }
@@ -356,7 +382,7 @@ mod tests {
         };
         let theirs = |id: &str, role: &str| json!({"id": id, "role": role, "content": "hi"});
         let (new, old) = (theirs("b", "user"), theirs("1-1", "assistant"));
-        for (messages, last, follows) in [
+        for (messages, last, is_up_to_date) in [
             (json!([new]), vec![], true),
             (json!([old, new]), vec![], false),
             (json!([new]), vec![asked.clone(), answer("1-1")], false),
@@ -371,7 +397,7 @@ mod tests {
                 vec![answer("1-1")],
                 true,
             ),
-            // Behind it something else was said, here or there.
+            // Another message is_up_to_date, in the client or here.
             (json!([old, new]), vec![answer("2-1")], false),
             (
                 json!([old, theirs("2-1", "assistant"), new]),
@@ -383,15 +409,15 @@ mod tests {
                 vec![answer("1-1")],
                 false,
             ),
-            // What was not answered is known by its words.
+            // An unanswered message is recognised by its text.
             (json!([theirs("a", "user"), new]), vec![asked.clone()], true),
             (json!([]), vec![], false),
         ] {
             let input = json!({"threadId": "t", "runId": "r", "messages": messages});
             let input = serde_json::from_value::<RunAgentInput>(input).unwrap();
             assert_eq!(
-                input.follows(&last, &[]),
-                follows,
+                input.is_up_to_date(&last, &[]),
+                is_up_to_date,
                 "{messages} beside {last:?}"
             );
         }
@@ -404,10 +430,10 @@ mod tests {
             {"type": "image", "source": {"type": "url", "value": "https://pictures.example/1.png"}},
             {"type": "text", "text": "nice"},
         ]);
-        let said = words(json!([{"id": "1", "role": "user", "content": parts}])).unwrap();
+        let said = last_message(json!([{"id": "1", "role": "user", "content": parts}])).unwrap();
         assert_eq!(
             said,
-            UserWords {
+            UserMessage {
                 text: "look:\nnice".to_owned(),
                 left_out: 1
             }

@@ -1,19 +1,19 @@
-//! AG-UI 1.0, as far as an agent speaks it: the types of its wire, and what a turn is in them.
+//! The AG-UI protocol 1.0: its types, and the conversion of turns and conversations.
 //!
-//! Source: the JSON Schema of <https://ag-ui.com/spec/1.0>, and the official client that reads what
-//! is written here (`tests/clients/agui`). Nothing here waits.
+//! Source: the JSON Schema of <https://ag-ui.com/spec/1.0>. The official client is tested against
+//! this implementation in `tests/clients/agui`. Nothing here does I/O.
 
-mod begun; // what has not ended
-mod encode; // what happens in a turn, as events
-mod event; // what is sent
-mod input; // what is asked
-mod state; // the tasks, and how they changed
-mod told; // what a client has of a turn, and lacks
-mod transcript; // a conversation, as messages
+mod client_view; // the messages that a client has received
+mod encode; // events of a turn, as AG-UI events
+mod event; // types of the events
+mod input; // the request
+mod open_parts; // parts of a stream that are not closed
+mod state; // shared state: the open tasks, as JSON Patch
+mod transcript; // a conversation, as AG-UI messages
 
-pub(crate) use begun::Begun;
-pub(crate) use encode::Encoder;
+pub(crate) use encode::{AgentInfo, Encoder};
 pub(crate) use event::{Event, Message, Outcome};
-pub(crate) use input::{InputMessage, ResumeEntry, ResumeStatus, RunAgentInput};
+pub(crate) use input::{Fingerprints, InputMessage, ResumeEntry, ResumeStatus, RunAgentInput};
+pub(crate) use open_parts::OpenParts;
 pub(crate) use state::State;
 pub(crate) use transcript::{Transcript, result_message};

@@ -1,40 +1,40 @@
-//! The state that is shown beside a conversation: the open tasks, and how they changed, as JSON
-//! Patch (RFC 6902). Those that are done are not in it: a run would cost more with each of them.
+//! The shared state of AG-UI: the open tasks, and their changes as JSON Patch (RFC 6902). Completed
+//! tasks are not part of it, or each run would cost more with every one of them.
 
-use adjutant_core::Task;
+use adjutant_tools::Task;
 use serde_json::{Value, json};
 
 use crate::wire::TaskView;
 
-/// The open tasks as a client has them.
+/// The open tasks as the client has them.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     tasks: Vec<Value>,
 }
 
 impl State {
-    /// The whole state.
-    pub(crate) fn of(tasks: &[Task]) -> Self {
+    /// Creates the state from the open tasks, ordered by id.
+    pub(crate) fn new(tasks: &[Task]) -> Self {
         Self {
-            tasks: tasks.iter().map(shown).collect(),
+            tasks: tasks.iter().map(to_json).collect(),
         }
     }
 
-    /// Returns whether a client has it, as the state that it sent says.
-    pub(crate) fn is(&self, theirs: &Value) -> bool {
+    /// Returns true if the client's state, as it sent it, is this one.
+    pub(crate) fn equals(&self, theirs: &Value) -> bool {
         theirs.get("tasks").and_then(Value::as_array) == Some(&self.tasks)
     }
 
-    /// As it is sent.
+    /// Returns the whole state as JSON.
     pub(crate) fn snapshot(&self) -> Value {
         json!({ "tasks": self.tasks })
     }
 
-    /// What is different in `next`, which is known from then on: taken away from the end, then put
-    /// in from the beginning, so that every place means what it says when its operation is carried
-    /// out. Both are in the order of their ids.
+    /// Replaces the state, and returns the patch. Removals come first, from the end, then additions
+    /// and changes from the beginning, so that each path is valid when its operation is applied.
+    /// Both lists are ordered by id.
     pub(crate) fn update(&mut self, next: &[Task]) -> Vec<Value> {
-        let next = Self::of(next).tasks;
+        let next = Self::new(next).tasks;
         let has =
             |tasks: &[Value], task: &Value| tasks.iter().any(|other| other["id"] == task["id"]);
         let mut patch = Vec::new();
@@ -56,8 +56,8 @@ impl State {
     }
 }
 
-/// A task as every route shows it: without whose it is, which is the reader.
-fn shown(task: &Task) -> Value {
+/// Serializes a task as other routes do, without its owner.
+fn to_json(task: &Task) -> Value {
     serde_json::to_value(TaskView::from(task.clone())).unwrap_or_default()
 }
 
@@ -75,7 +75,7 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    /// Carries out a patch as a client does.
+    /// Applies a patch as a client does.
     fn apply(document: &mut Value, patch: &[Value]) {
         for operation in patch {
             let at: usize = operation["path"]
@@ -116,7 +116,7 @@ mod tests {
         for next in steps {
             let patch = state.update(next);
             apply(&mut client, &patch);
-            assert_eq!(client, State::of(next).snapshot(), "{patch:?}");
+            assert_eq!(client, State::new(next).snapshot(), "{patch:?}");
         }
         assert!(state.update(&[]).is_empty());
     }
@@ -125,7 +125,7 @@ mod tests {
     fn whose_task_it_is_stays_here() {
         let owner = UserId::new("anna").unwrap();
         assert!(
-            !State::of(&[task(1, "milk")])
+            !State::new(&[task(1, "milk")])
                 .snapshot()
                 .to_string()
                 .contains(owner.as_str())

@@ -1,35 +1,35 @@
-//! A conversation as the messages of AG-UI, under the ids that its events were sent with.
+//! A conversation as AG-UI messages, with the ids under which its events were sent.
 
 use std::collections::{HashMap, HashSet};
 
-use adjutant_core::told::words_alone;
+use adjutant_core::recall_block;
 use adjutant_core::turn::{ASK_USER, DECLINE};
 use adjutant_core::{
-    Arguments, CallId, Event, GateVerdict, GenerateResponse, Message as Said, Recorded, Role,
-    ToolRegistry, ToolResult, TurnId, conversation,
+    Arguments, CallId, Event, GateVerdict, GenerateResponse, Message as AgentMessage, Recorded,
+    Role, ToolRegistry, ToolResult, TurnId, conversation,
 };
 
 use super::event::{Message, ToolCall};
-use super::input::{InputMessage, same_words};
+use super::input::{InputMessage, same_text};
 
-/// The messages of a conversation.
+/// The messages of a conversation, in order.
 #[derive(Debug)]
 pub(crate) struct Transcript(Vec<Message>);
 
-/// The id of the text that a model call of a turn wrote.
+/// Returns the message id of a model call's text.
 pub(crate) fn answer_id(turn: TurnId, model_call: u32) -> String {
     format!("{turn}-{model_call}")
 }
 
-/// The id of the words a turn ended with, where no model wrote them as they are.
+/// Returns the message id of a turn's final text, where the model did not write it.
 pub(crate) fn end_id(turn: TurnId) -> String {
     format!("{turn}-end")
 }
 
-/// Returns what `text`, the words a turn ended with, adds to `said`, the words of its last model
-/// call: words of ours may stand before and behind those of the model. All of it, if it does not
-/// have them as lines of their own.
-pub(crate) fn added_to(said: &str, text: &str) -> String {
+/// Returns the part of `text`, the final text of a turn, that is not in `said`, the text of the
+/// last model call: the runtime may add lines before and after it. Returns the whole text if it
+/// does not contain `said` as whole lines.
+pub(crate) fn added_text(said: &str, text: &str) -> String {
     let said = said.trim();
     let stands_alone = |at: usize| {
         let blank = [' ', '\t', '\r'];
@@ -55,43 +55,43 @@ pub(crate) fn added_to(said: &str, text: &str) -> String {
     )
 }
 
-/// The id of the message that holds the result of a call.
+/// Returns the id of the message with a call's result.
 pub(crate) fn result_id(call: &CallId) -> String {
     format!("{call}-result")
 }
 
-/// A result as the text of a message.
+/// Serializes a tool result as the content of a message.
 pub(crate) fn result_text(result: &ToolResult) -> String {
     serde_json::to_string(result).unwrap_or_default()
 }
 
 impl Transcript {
-    /// Everything said in the finished turns, and in the one that is open. Only calls of the
-    /// agent's tools, and those of the client's that it was to execute; the others are between the
-    /// model and us.
-    pub(crate) fn of(events: &[Recorded], tools: &ToolRegistry) -> Self {
+    /// Builds the messages of all finished turns and of the open one. Of the tool calls only those
+    /// of the agent's and the client's tools are shown; the others are internal.
+    pub(crate) fn from_events(events: &[Recorded], tools: &ToolRegistry) -> Self {
         let mut messages = Vec::new();
         let open = conversation::open_turn(events);
-        let mut of_turns: HashMap<TurnId, Vec<&Event>> = HashMap::new();
+        let mut events_by_turn: HashMap<TurnId, Vec<&Event>> = HashMap::new();
         for event in events.iter().map(|recorded| &*recorded.event) {
             if let Some(turn) = event.turn() {
-                of_turns.entry(turn).or_default().push(event);
+                events_by_turn.entry(turn).or_default().push(event);
             }
         }
         for recorded in events {
             match &*recorded.event {
                 Event::HistorySet { messages: set } => {
+                    // An imported history replaces all messages before it.
                     messages = Vec::new();
-                    let turn = Turn::of(&[], None);
+                    let turn = Turn::from_events(&[], None);
                     turn.write(set, |at| format!("history-{at}"), tools, &mut messages);
                 }
                 Event::TurnStarted { turn, message, .. } => {
-                    let of_turn = of_turns.remove(turn).unwrap_or_default();
-                    let end = of_turn.iter().find_map(|event| match event {
+                    let turn_events = events_by_turn.remove(turn).unwrap_or_default();
+                    let end = turn_events.iter().find_map(|event| match event {
                         Event::TurnFinished { end, .. } => Some(end),
                         _ => None,
                     });
-                    let read = Turn::of(&of_turn, Some(*turn));
+                    let read = Turn::from_events(&turn_events, Some(*turn));
                     match end {
                         Some(end) => {
                             read.write(&end.messages, |_| end_id(*turn), tools, &mut messages)
@@ -112,11 +112,11 @@ impl Transcript {
         Self(messages)
     }
 
-    /// The messages under the names that a client has for them: `client` is what it sent, `sent`
-    /// what it was sent since.
+    /// Returns the messages with the ids that a client has for them. `client` are the messages that
+    /// it sent, `sent` the ids that it was sent since.
     ///
-    /// A client keeps what it has where it is, and puts what is new behind it. So that the order is
-    /// right everywhere, what stands behind the first message that is new to it gets a new id.
+    /// A client keeps known messages in their place and appends new ones. So that the order is
+    /// right, all messages after the first new one get new ids.
     pub(crate) fn for_client(
         self,
         client: &[InputMessage],
@@ -124,6 +124,8 @@ impl Transcript {
         run: &str,
     ) -> Vec<Message> {
         let mut messages = self.0;
+        // User messages have ids of the client, so they are matched by their text, from the newest
+        // on.
         let mut theirs = client
             .iter()
             .filter(|message| message.role == "user")
@@ -134,7 +136,9 @@ impl Transcript {
                 continue;
             };
             let mut ahead = theirs.clone();
-            if let Some(found) = ahead.find(|theirs| same_words(&theirs.words().text, content)) {
+            if let Some(found) =
+                ahead.find(|theirs| same_text(&theirs.user_message().text, content))
+            {
                 *id = found.id.clone();
                 theirs = ahead;
             }
@@ -146,7 +150,7 @@ impl Transcript {
             else {
                 continue;
             };
-            // A result that the client brought has its name for it.
+            // A result that the client executed has the client's id.
             let is_its =
                 |theirs: &&InputMessage| theirs.tool_call_id.as_deref() == Some(tool_call_id);
             if let Some(found) = client.iter().find(is_its) {
@@ -171,21 +175,21 @@ impl Transcript {
         messages
     }
 
-    /// The id of the last message under our own names.
+    /// Returns the id of the last message, in the form for new clients.
     pub(crate) fn last_id(&self) -> Option<String> {
         self.0.last().map(|message| message.id().to_owned())
     }
 
-    /// The messages under our own names.
+    /// Returns the messages with their original ids.
     pub(crate) fn messages(&self) -> &[Message] {
         &self.0
     }
 }
 
-/// What the events of a turn say about its calls.
+/// The tool calls of a turn, collected from its events.
 struct Turn<'a> {
     turn: Option<TurnId>,
-    /// The model calls whose answers count, with those.
+    /// Number and reply of each valid model call, with the calls it led to.
     replies: Vec<(u32, &'a GenerateResponse, Vec<&'a CallId>)>,
     verdicts: HashMap<&'a CallId, &'a GateVerdict>,
     executed: HashMap<&'a CallId, &'a Arguments>,
@@ -193,7 +197,7 @@ struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    fn of(events: &[&'a Event], turn: Option<TurnId>) -> Self {
+    fn from_events(events: &[&'a Event], turn: Option<TurnId>) -> Self {
         let mut all: Vec<(u32, &GenerateResponse, Vec<&CallId>)> = Vec::new();
         let (mut verdicts, mut executed, mut results) =
             (HashMap::new(), HashMap::new(), HashMap::new());
@@ -217,8 +221,8 @@ impl<'a> Turn<'a> {
                 _ => {}
             }
         }
-        // An answer that led to no call and was not the last one could not be used, and was asked
-        // for again.
+        // A reply without calls that is not the last one was invalid, and the model was asked
+        // again.
         let last = all.len().saturating_sub(1);
         let counts = |(at, (_, _, calls)): &(usize, (u32, &GenerateResponse, Vec<&CallId>))| {
             *at == last || !calls.is_empty()
@@ -238,12 +242,12 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The messages of a turn that ended, or of a history from elsewhere. `else_id` names those
-    /// that no model call gave.
+    /// Writes the messages of a turn that ended, or of an imported history. `fallback_id` names
+    /// messages that no model call of the turn produced.
     fn write(
         &self,
-        said: &[Said],
-        else_id: impl Fn(usize) -> String,
+        said: &[AgentMessage],
+        fallback_id: impl Fn(usize) -> String,
         tools: &ToolRegistry,
         messages: &mut Vec<Message>,
     ) {
@@ -256,19 +260,20 @@ impl<'a> Turn<'a> {
                 Role::User => {
                     let id = self
                         .turn
-                        .map_or_else(|| else_id(at), |turn| format!("{turn}-user"));
-                    // As it was said, without what memory put in front of it.
+                        .map_or_else(|| fallback_id(at), |turn| format!("{turn}-user"));
+                    // Without the facts of automatic recall, which are attached to the recorded
+                    // message.
                     messages.push(Message::User {
                         id,
-                        content: words_alone(&message.text()).to_owned(),
+                        content: recall_block::strip(&message.text()).to_owned(),
                     });
                 }
                 Role::Assistant => {
                     let text = message.text();
                     let (id, content) = match (self.turn, numbers.next()) {
                         (Some(turn), Some(number)) => (answer_id(turn, number), text.clone()),
-                        (Some(_), None) => (else_id(at), added_to(&before, &text)),
-                        (None, _) => (else_id(at), text.clone()),
+                        (Some(_), None) => (fallback_id(at), added_text(&before, &text)),
+                        (None, _) => (fallback_id(at), text.clone()),
                     };
                     before = text;
                     let (shown, others): (Vec<_>, Vec<_>) = message
@@ -294,8 +299,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Returns whether a client is shown a call: one of the agent's tools, or one that the client
-    /// was to execute itself.
+    /// Returns true if clients are shown the call: one of the agent's tools, or one that the client
+    /// had to execute.
     fn shows(&self, id: &CallId, name: &str, tools: &ToolRegistry) -> bool {
         tools.has(name) || self.is_clients(id)
     }
@@ -313,7 +318,7 @@ impl<'a> Turn<'a> {
         result_message(call, content, result)
     }
 
-    /// The messages of a turn that has not ended, behind the person's.
+    /// Writes the messages of a turn that has not ended, after the user's.
     fn write_open(&self, tools: &ToolRegistry, messages: &mut Vec<Message>) {
         let Some(turn) = self.turn else { return };
         for (number, reply, calls) in &self.replies {
@@ -345,7 +350,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// A call with what it was or would be executed with, as far as the gate got with it.
+    /// Returns a call with its most recent arguments: executed, confirmed, checked or requested.
     fn call(&self, id: &CallId, name: &str, asked: &Arguments) -> ToolCall {
         let arguments = match (self.executed.get(id), self.verdicts.get(id)) {
             (Some(executed), _) => executed,
@@ -374,7 +379,7 @@ fn push_assistant(
     }
 }
 
-/// The message with the result of a call.
+/// Creates the message with a call's result.
 pub(crate) fn result_message(call: &CallId, content: String, result: &ToolResult) -> Message {
     Message::Tool {
         id: result_id(call),
@@ -413,30 +418,30 @@ mod tests {
         }
     }
 
-    /// The ids a client is told, and those it then has, in its order: it keeps what it has in its
-    /// place, drops what is not told, and puts what is new behind.
+    /// Returns the ids that a client is sent, and those it then has in its own order: it keeps
+    /// known messages, drops missing ones and appends new ones.
     fn check(
         ours: Vec<Message>,
         client: &[InputMessage],
         sent: &[&str],
     ) -> (Vec<String>, Vec<String>) {
         let sent: HashSet<String> = sent.iter().map(|id| (*id).to_owned()).collect();
-        let told = Transcript(ours).for_client(client, &sent, "r");
-        let told: Vec<String> = told.iter().map(|message| message.id().to_owned()).collect();
+        let ids = Transcript(ours).for_client(client, &sent, "r");
+        let ids: Vec<String> = ids.iter().map(|message| message.id().to_owned()).collect();
         let mut has: Vec<String> = client.iter().map(|message| message.id.clone()).collect();
         has.extend(
             sent.iter()
                 .filter(|id| !client.iter().any(|message| message.id == **id))
                 .cloned(),
         );
-        has.retain(|id| told.contains(id));
+        has.retain(|id| ids.contains(id));
         has.extend(
-            told.iter()
+            ids.iter()
                 .filter(|id| !has.contains(id))
                 .cloned()
                 .collect::<Vec<_>>(),
         );
-        (told, has)
+        (ids, has)
     }
 
     #[test]
@@ -452,14 +457,15 @@ mod tests {
             theirs("1-1", "assistant", ""),
             theirs("b", "user", "and now?"),
         ];
-        let (told, has) = check(ours, &client, &["2-1"]);
-        assert_eq!(told, ["a", "1-1", "b", "2-1"]);
-        assert_eq!(has, told);
+        let (ids, has) = check(ours, &client, &["2-1"]);
+        assert_eq!(ids, ["a", "1-1", "b", "2-1"]);
+        assert_eq!(has, ids);
     }
 
     #[test]
     fn what_a_client_does_not_have_does_not_disturb_the_order() {
-        // The first turn was done elsewhere; the client has the answers and not the questions.
+        // The first turn was made by another client; this one has the answers but not the
+        // questions.
         let ours = vec![
             user("1-user", "hi"),
             assistant("1-1"),
@@ -470,9 +476,9 @@ mod tests {
             theirs("1-1", "assistant", ""),
             theirs("b", "user", "and now?"),
         ];
-        let (told, has) = check(ours, &client, &["2-1"]);
-        assert_eq!(has, told, "the order of the one is the order of the other");
-        assert_eq!(told, ["1-user", "1-1~r", "b~r", "2-1~r"]);
+        let (ids, has) = check(ours, &client, &["2-1"]);
+        assert_eq!(has, ids, "the order of the one is the order of the other");
+        assert_eq!(ids, ["1-user", "1-1~r", "b~r", "2-1~r"]);
     }
 
     #[test]
@@ -509,7 +515,7 @@ mod tests {
             ("Add", "Added it.", "Added it."),
             ("ä", "ää", "ää"),
         ] {
-            assert_eq!(added_to(said, text), added, "{said:?} in {text:?}");
+            assert_eq!(added_text(said, text), added, "{said:?} in {text:?}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The signatures of JSON Web Tokens, checked by `ring`. Signs nothing.
+//! Verification of JSON Web Token signatures with `ring`. Cannot sign.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{Error, ErrorKind, new_error};
@@ -10,7 +10,7 @@ use ring::signature::{
     UnparsedPublicKey,
 };
 
-/// What we check, and nothing else: a token that names another algorithm is refused.
+/// Accepted algorithms. A token that names another one is refused.
 pub(super) const ALGORITHMS: [Algorithm; 4] = [
     Algorithm::HS256,
     Algorithm::RS256,
@@ -21,12 +21,12 @@ pub(super) const ALGORITHMS: [Algorithm; 4] = [
 static RING: CryptoProvider = CryptoProvider {
     signer_factory: signer,
     verifier_factory: verifier,
-    // For making keys into JWKs, which we never do.
+    // Needed only for converting keys to JWKs.
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Has `jsonwebtoken` use it. Where a program that we are a part of chose another provider before,
-/// that one stays: each of them checks the same.
+/// Installs this provider for `jsonwebtoken`. If the program has installed another one before, that
+/// one stays; it verifies the same signatures.
 pub(super) fn install() {
     let _ = RING.install_default();
 }
@@ -41,7 +41,7 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     if !ALGORITHMS.contains(algorithm) {
         return Err(new_error(ErrorKind::UnsupportedAlgorithm));
     }
-    // Else whoever knows a public key could sign with it as if it were a secret (RFC 8725, 2.1).
+    // Otherwise a public key could be used as the secret of an HMAC (RFC 8725, 2.1).
     if key.family() != algorithm.family() {
         return Err(new_error(ErrorKind::InvalidAlgorithm));
     }

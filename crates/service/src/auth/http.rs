@@ -1,5 +1,4 @@
-//! Asking an issuer over HTTP: only at addresses that can be trusted, without following it
-//! elsewhere, and bounded in time and size.
+//! HTTP requests to an issuer: trusted addresses only, without redirects, bounded in time and size.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,13 +8,13 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, RequestBuilder, Url};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
-/// Time limit of a request to the issuer, its answer included.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of an answer.
+/// Time limit of a request to the issuer, including the response body.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Largest response body, in bytes.
 const SIZE_MAX: usize = 1024 * 1024;
 
-/// Returns the address, if it is https, or http on this machine.
-pub(super) fn trusted(address: &str) -> Option<Url> {
+/// Parses an address; `None` unless it is https, or http on this machine.
+pub(super) fn trusted_url(address: &str) -> Option<Url> {
     let parsed: Url = address.parse().ok()?;
     let host = parsed
         .host_str()
@@ -25,7 +24,7 @@ pub(super) fn trusted(address: &str) -> Option<Url> {
     (parsed.scheme() == "https" || (parsed.scheme() == "http" && here)).then_some(parsed)
 }
 
-/// Returns a client without redirects: what is asked for is where the operator said, or nowhere.
+/// Creates a client that follows no redirects, so that keys come only from the configured address.
 pub(super) fn client() -> Result<Client, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut tls = rustls::ClientConfig::builder_with_provider(provider)
@@ -33,22 +32,22 @@ pub(super) fn client() -> Result<Client, String> {
         .and_then(rustls::ConfigBuilder::with_platform_verifier)
         .map_err(|error| error.to_string())?
         .with_no_client_auth();
-    // A preconfigured TLS gets no ALPN from the client; without it HTTP/2 is silently never used.
+    // reqwest does not set ALPN in a preconfigured TLS; without it HTTP/2 would never be used.
     tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Client::builder()
         .tls_backend_preconfigured(tls)
         .redirect(Policy::none())
-        .timeout(PATIENCE)
+        .timeout(TIMEOUT)
         .build()
-        .map_err(|error| causes(&error))
+        .map_err(|error| error_chain(&error))
 }
 
-/// Sends a request and reads the status and the whole answer as text.
-pub(super) async fn ask(request: RequestBuilder) -> Result<(u16, String), String> {
+/// Sends a request, and returns the status and the body.
+pub(super) async fn send(request: RequestBuilder) -> Result<(u16, String), String> {
     let answer = request.header("accept", "application/json").send();
-    let mut answer = answer.await.map_err(|error| causes(&error))?;
+    let mut answer = answer.await.map_err(|error| error_chain(&error))?;
     let mut body = Vec::new();
-    while let Some(piece) = answer.chunk().await.map_err(|error| causes(&error))? {
+    while let Some(piece) = answer.chunk().await.map_err(|error| error_chain(&error))? {
         body.extend_from_slice(&piece);
         if body.len() > SIZE_MAX {
             return Err("its answer is longer than 1 MiB".to_owned());
@@ -58,21 +57,21 @@ pub(super) async fn ask(request: RequestBuilder) -> Result<(u16, String), String
     Ok((answer.status().as_u16(), body))
 }
 
-/// Sends a request whose answer has to be 200.
-pub(super) async fn read(request: RequestBuilder) -> Result<String, String> {
-    match ask(request).await? {
+/// Sends a request, and returns the body of a response with status 200.
+pub(super) async fn fetch(request: RequestBuilder) -> Result<String, String> {
+    match send(request).await? {
         (200, body) => Ok(body),
         (status, _) => Err(format!("it answered with status {status}")),
     }
 }
 
-/// An error and what is behind it: this library's own words name only the outermost.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        words = format!("{words}: {inner}");
-        cause = inner.source();
+/// Joins the messages of an error and its sources; reqwest's own message names only the outermost.
+fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut message = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        message = format!("{message}: {inner}");
+        source = inner.source();
     }
-    words
+    message
 }

@@ -1,5 +1,4 @@
-//! The issuer's public keys: fetched when they are needed, kept, and fetched again when the issuer
-//! has new ones.
+//! Cache of an issuer's public keys (JSON Web Key Set). Keys are fetched when a token needs them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -17,37 +16,37 @@ use tokio::time::Instant;
 
 use super::http;
 
-/// Keys of this age are asked for again before they are used.
+/// Age after which the keys are fetched again before use.
 const FRESH: Duration = Duration::from_secs(15 * 60);
-/// Keys of this age are not used any more, if the issuer has not answered since.
+/// Age after which keys are no longer used if the issuer does not answer.
 const USABLE: Duration = Duration::from_secs(24 * 60 * 60);
-/// The issuer is asked no more often than this, whatever clients send.
-const PAUSE: Duration = Duration::from_secs(30);
+/// Shortest time between two fetches, however many tokens with unknown keys clients send.
+const FETCH_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Why there are no keys.
+/// An error that leaves the service without keys to verify tokens.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeysError {
-    /// Where they are is no address that can be trusted.
+    /// The address of the keys is not https, and not on this machine.
     #[error("{0} is no https:// address (http:// is for this machine only)")]
     Address(String),
-    /// They cannot be read or fetched.
+    /// The keys cannot be read or fetched.
     #[error("the keys at {place} cannot be had: {reason}")]
     Unavailable {
-        /// Where they are.
+        /// Path or address of the keys.
         place: String,
-        /// Why not.
+        /// Explanation with its causes.
         reason: String,
     },
-    /// What is there holds none that we could use.
+    /// The key set has no key for an accepted algorithm.
     #[error("{place} holds no public key for RS256, ES256 or EdDSA (JSON Web Key Set, RFC 7517)")]
     None {
-        /// Where they were looked for.
+        /// Path or address of the keys.
         place: String,
     },
 }
 
-/// One public key.
+/// A public key with its id and algorithm.
 #[derive(Clone)]
 pub(super) struct Key {
     id: Option<String>,
@@ -55,22 +54,22 @@ pub(super) struct Key {
     pub(super) key: DecodingKey,
 }
 
-/// A set of keys in a file or at an address.
+/// A key set in a file or at an address, with its cached content.
 pub(super) struct KeySet {
-    place: Place,
-    held: RwLock<Option<Held>>,
-    /// When it was last tried to get them. Held while it is tried, so that one request does it for
-    /// all.
+    source: Source,
+    cached: RwLock<Option<Cached>>,
+    /// Time of the last attempt to fetch. Locked during an attempt, so that concurrent requests
+    /// share one.
     tried: Mutex<Option<Instant>>,
 }
 
 #[derive(Clone)]
-struct Held {
+struct Cached {
     keys: Arc<[Key]>,
     since: Instant,
 }
 
-enum Place {
+enum Source {
     File(PathBuf),
     Address { url: Url, client: Client },
 }
@@ -78,12 +77,12 @@ enum Place {
 impl fmt::Debug for KeySet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("KeySet")
-            .field(&self.place.to_string())
+            .field(&self.source.to_string())
             .finish()
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => write!(f, "{}", path.display()),
@@ -94,113 +93,119 @@ impl fmt::Display for Place {
 
 impl KeySet {
     pub(super) fn in_file(path: PathBuf) -> Self {
-        Self::at(Place::File(path))
+        Self::new(Source::File(path))
     }
 
     pub(super) fn at_url(url: &str) -> Result<Self, KeysError> {
         let bad = || KeysError::Address(url.to_owned());
-        let parsed = http::trusted(url).ok_or_else(bad)?;
+        let parsed = http::trusted_url(url).ok_or_else(bad)?;
         let client = http::client().map_err(|reason| KeysError::Unavailable {
             place: parsed.to_string(),
             reason,
         })?;
-        Ok(Self::at(Place::Address {
+        Ok(Self::new(Source::Address {
             url: parsed,
             client,
         }))
     }
 
-    fn at(place: Place) -> Self {
+    fn new(source: Source) -> Self {
         Self {
-            place,
-            held: RwLock::new(None),
+            source,
+            cached: RwLock::new(None),
             tried: Mutex::new(None),
         }
     }
 
-    /// The keys a token of this id and algorithm may be signed with. None: the issuer does not have
-    /// such a key.
+    /// Returns the keys that may have signed a token with this key id and algorithm; empty if the
+    /// issuer has no such key.
     ///
     /// # Errors
-    /// [`KeysError`] if there are no keys at all right now.
+    /// [`KeysError`] if no keys are available at the moment.
     pub(super) async fn find(
         &self,
         id: Option<&str>,
         algorithm: Algorithm,
     ) -> Result<Vec<Key>, KeysError> {
-        let held = self.held();
-        if let Some(held) = held.filter(|held| held.since.elapsed() < FRESH) {
-            let found = fitting(&held.keys, id, algorithm);
+        let cached = self.cached();
+        if let Some(cached) = cached.filter(|cached| cached.since.elapsed() < FRESH) {
+            let found = fitting(&cached.keys, id, algorithm);
             if !found.is_empty() {
                 return Ok(found);
             }
         }
-        let got = self.load().await;
-        match self.held().filter(|held| held.since.elapsed() < USABLE) {
-            Some(held) => Ok(fitting(&held.keys, id, algorithm)),
-            None => Err(got.err().unwrap_or_else(|| {
+        let loaded = self.load().await;
+        match self.usable_keys() {
+            Some(cached) => Ok(fitting(&cached.keys, id, algorithm)),
+            None => Err(loaded.err().unwrap_or_else(|| {
                 let reason = "it was tried just now".to_owned();
-                KeysError::Unavailable {
-                    place: self.place.to_string(),
-                    reason,
-                }
+                self.unavailable(reason)
             })),
         }
     }
 
-    /// Gets the keys, unless that was tried just now.
+    /// Fetches the keys, unless that was tried less than [`FETCH_INTERVAL`] ago.
     ///
     /// # Errors
-    /// [`KeysError`]; what was held before is still held.
+    /// [`KeysError`]; the cached keys stay.
     pub(super) async fn load(&self) -> Result<(), KeysError> {
         let mut tried = self.tried.lock().await;
-        if tried.is_some_and(|at| at.elapsed() < PAUSE) {
+        if tried.is_some_and(|at| at.elapsed() < FETCH_INTERVAL) {
             return Ok(());
         }
+        // Set before the attempt, so that one whose request is dropped counts too.
         *tried = Some(Instant::now());
         let text = self
-            .place
-            .read()
+            .source
+            .fetch()
             .await
-            .map_err(|reason| KeysError::Unavailable {
-                place: self.place.to_string(),
-                reason,
-            })?;
+            .map_err(|reason| self.unavailable(reason))?;
         let keys = parse(&text);
         if keys.is_empty() {
             return Err(KeysError::None {
-                place: self.place.to_string(),
+                place: self.source.to_string(),
             });
         }
-        let held = Held {
+        let cached = Cached {
             keys: keys.into(),
             since: Instant::now(),
         };
-        *self.held.write().unwrap_or_else(PoisonError::into_inner) = Some(held);
+        *self.cached.write().unwrap_or_else(PoisonError::into_inner) = Some(cached);
         Ok(())
     }
 
-    /// Whether tokens can be checked right now.
+    /// Returns true if tokens can be verified at the moment.
     pub(super) fn is_usable(&self) -> bool {
-        self.held()
-            .is_some_and(|held| held.since.elapsed() < USABLE)
+        self.usable_keys().is_some()
     }
 
-    fn held(&self) -> Option<Held> {
-        self.held
+    fn usable_keys(&self) -> Option<Cached> {
+        self.cached()
+            .filter(|cached| cached.since.elapsed() < USABLE)
+    }
+
+    fn cached(&self) -> Option<Cached> {
+        self.cached
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
+
+    fn unavailable(&self, reason: String) -> KeysError {
+        KeysError::Unavailable {
+            place: self.source.to_string(),
+            reason,
+        }
+    }
 }
 
-impl Place {
-    async fn read(&self) -> Result<String, String> {
+impl Source {
+    async fn fetch(&self) -> Result<String, String> {
         match self {
             Self::File(path) => tokio::fs::read_to_string(path)
                 .await
                 .map_err(|error| error.to_string()),
-            Self::Address { url, client } => http::read(client.get(url.clone())).await,
+            Self::Address { url, client } => http::fetch(client.get(url.clone())).await,
         }
     }
 }
@@ -210,7 +215,7 @@ fn fitting(keys: &[Key], id: Option<&str>, algorithm: Algorithm) -> Vec<Key> {
     keys.iter().filter(fits).cloned().collect()
 }
 
-/// The keys of a set that we can use. A set may hold others, for other purposes.
+/// Returns the usable keys of a JSON Web Key Set. Others, for other purposes, are skipped.
 fn parse(text: &str) -> Vec<Key> {
     let Ok(Value::Object(mut set)) = serde_json::from_str(text) else {
         return Vec::new();
@@ -232,10 +237,11 @@ fn usable(jwk: &Jwk) -> Option<Key> {
         AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => {
             Algorithm::EdDSA
         }
-        // A secret in a public place is none.
+        // A symmetric key that anybody can fetch is no secret.
         _ => return None,
     };
     let common = &jwk.common;
+    // A key for encryption, or for another algorithm, must not verify signatures.
     let signs = matches!(common.public_key_use, None | Some(PublicKeyUse::Signature))
         && common
             .key_operations
@@ -335,7 +341,7 @@ mod tests {
         };
         write("a");
         assert!(!has("a").await, "it was tried a moment ago");
-        tokio::time::advance(PAUSE).await;
+        tokio::time::advance(FETCH_INTERVAL).await;
         assert!(has("a").await && set.is_usable());
         assert!(
             set.find(Some("a"), Algorithm::RS256)
@@ -344,9 +350,9 @@ mod tests {
                 .is_empty()
         );
         write("b");
-        tokio::time::advance(PAUSE).await;
+        tokio::time::advance(FETCH_INTERVAL).await;
         assert!(has("b").await && !has("a").await);
-        // While the issuer is away, what it said last holds for a day.
+        // While the issuer does not answer, its last keys are used for a day.
         std::fs::remove_file(&file).unwrap();
         tokio::time::advance(FRESH).await;
         assert!(has("b").await);

@@ -1,4 +1,4 @@
-//! Who asks is the `sub` of a signed JSON Web Token.
+//! Verification of JSON Web Tokens. The user is the claim `sub`, or another that was configured.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,18 +11,29 @@ use serde_json::{Map, Value};
 
 use super::crypto::{self, ALGORITHMS};
 use super::jwks::{KeySet, KeysError};
+use super::rules::RoleRules;
 use crate::problem::Problem;
 
-/// Bytes of a secret for HS256: at least as many as the hash has (RFC 7518, 3.2).
+/// Shortest secret for HS256, in bytes: the size of the hash (RFC 7518, 3.2).
 const SECRET_MIN: usize = 32;
-/// Seconds that clocks may differ.
+/// Tolerated difference between clocks, in seconds.
 const LEEWAY: u64 = 60;
 
-/// Checks tokens that somebody else issues.
+/// Verifier of JSON Web Tokens of an external issuer.
 ///
-/// A token has to be signed with HS256 (a shared secret), or RS256, ES256 or EdDSA (the issuer's
-/// keys), must not have expired, and must be from whom and for whom was said. Clocks may differ by
-/// a minute.
+/// A token must be signed with HS256 (a shared secret), or with RS256, ES256 or EdDSA (the issuer's
+/// keys), must have an expiry in the future, and must name the configured issuer and audience.
+/// Clocks may differ by a minute.
+///
+/// # Examples
+///
+/// ```
+/// use adjutant_service::Jwt;
+///
+/// let secret = b"at-least-32-bytes-of-shared-secret";
+/// let jwt = Jwt::with_secret(secret, Some("https://id.example".to_owned()), Vec::new())?;
+/// # Ok::<(), adjutant_service::InvalidJwt>(())
+/// ```
 pub struct Jwt {
     keys: Keys,
     issuer: Option<String>,
@@ -34,17 +45,18 @@ enum Keys {
     Set(KeySet),
 }
 
-/// What was said about tokens cannot be used.
+/// An error for JWT settings that cannot be used, or would be unsafe.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidJwt {
-    /// It could be guessed.
+    /// The shared secret is short enough to be guessed.
     #[error("a secret for HS256 has at least {SECRET_MIN} bytes")]
     ShortSecret,
-    /// An issuer signs for others too: their tokens must not open this service.
+    /// The issuer or the audience is missing. An issuer signs tokens for other services too, which
+    /// must not open this one.
     #[error("an issuer's keys need the issuer and the audience that its tokens have to name")]
     AnyIssuerOrAudience,
-    /// There are no keys.
+    /// The issuer's keys cannot be used.
     #[error(transparent)]
     Keys(#[from] KeysError),
 }
@@ -53,8 +65,8 @@ pub enum InvalidJwt {
 #[derive(Deserialize)]
 pub(super) struct Claims {
     pub(super) sub: String,
-    /// One, if any (RFC 7519, 4.1.1): a list that ours is in is not from us alone. What it has to
-    /// be is checked before.
+    /// At most one (RFC 7519, 4.1.1): deserialization fails for a list, which the library would
+    /// accept if it contains the configured issuer.
     #[serde(rename = "iss")]
     _issuer: Option<String>,
     #[serde(flatten)]
@@ -62,17 +74,17 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// Returns when it expires.
+    /// Returns the expiry, if it is a valid time.
     pub(super) fn expires_at(&self) -> Option<Timestamp> {
-        // A number of seconds since 1970, which may have a fraction (RFC 7519, 2).
+        // Seconds since 1970, possibly with a fraction (RFC 7519, 2).
         let seconds = self.others.get("exp")?.as_f64()?;
         SignedDuration::try_from_secs_f64(seconds)
             .ok()
             .and_then(|since| Timestamp::from_duration(since).ok())
     }
 
-    /// Returns the texts of a claim, or of one inside others (`realm_access.roles`): one, or each
-    /// of a list.
+    /// Returns the strings of a claim: one, or those of a list. The name may be a path into an
+    /// object, such as `realm_access.roles`.
     pub(super) fn texts(&self, name: &str) -> Vec<String> {
         let whole = self.others.get(name);
         let found = whole.or_else(|| {
@@ -90,6 +102,15 @@ impl Claims {
             _ => Vec::new(),
         }
     }
+
+    /// Returns the roles or groups in the claim that the rules name.
+    pub(super) fn roles(&self, rules: &RoleRules) -> Vec<String> {
+        rules
+            .claim
+            .as_deref()
+            .map(|claim| self.texts(claim))
+            .unwrap_or_default()
+    }
 }
 
 impl fmt::Debug for Jwt {
@@ -102,11 +123,11 @@ impl fmt::Debug for Jwt {
 }
 
 impl Jwt {
-    /// Tokens signed with a secret that only we and the issuer know. `issuer` and `audience` are
-    /// checked if there are any.
+    /// Creates a verifier for tokens signed with a shared secret (HS256). `issuer` and `audience`
+    /// are checked if given.
     ///
     /// # Errors
-    /// [`InvalidJwt::ShortSecret`].
+    /// [`InvalidJwt::ShortSecret`] if the secret has fewer than 32 bytes.
     pub fn with_secret(
         secret: &[u8],
         issuer: Option<String>,
@@ -122,11 +143,12 @@ impl Jwt {
         ))
     }
 
-    /// Tokens signed with a key of a JSON Web Key Set in a file. It is read again when a token
-    /// names a key that is not in it, every half minute at most.
+    /// Creates a verifier with a JSON Web Key Set in a file. The file is read again when a token
+    /// names a key that is not in it, at most every 30 seconds.
     ///
     /// # Errors
-    /// [`InvalidJwt`]; the file is not read yet.
+    /// [`InvalidJwt::AnyIssuerOrAudience`] if the issuer or the audience is missing. The file is
+    /// not read yet; see [`Jwt::load`].
     pub fn with_key_file(
         path: PathBuf,
         issuer: Option<String>,
@@ -135,13 +157,14 @@ impl Jwt {
         Self::with_keys(KeySet::in_file(path), issuer, audience)
     }
 
-    /// Tokens signed with a key of a JSON Web Key Set at an https address (http on this machine).
-    /// It is fetched every quarter of an hour, and when a token names a key that is not in it,
-    /// every half minute at most. While the issuer cannot be reached, what it said last holds for a
-    /// day.
+    /// Creates a verifier with a JSON Web Key Set at an https address (http on this machine). The
+    /// keys are fetched again when they are older than 15 minutes and when a token names an unknown
+    /// key, at most every 30 seconds. While the issuer does not answer, the last keys are used for
+    /// a day.
     ///
     /// # Errors
-    /// [`InvalidJwt`]; nothing is fetched yet.
+    /// [`InvalidJwt`] if the address is not trustworthy, or the issuer or the audience is missing.
+    /// Nothing is fetched yet; see [`Jwt::load`].
     pub fn with_key_url(
         url: &str,
         issuer: Option<String>,
@@ -170,11 +193,11 @@ impl Jwt {
         }
     }
 
-    /// Gets the issuer's keys now, so that what is wrong with them is known before anybody asks.
-    /// Nothing to do for a secret.
+    /// Fetches the issuer's keys, to find errors before the first request. Does nothing with a
+    /// shared secret.
     ///
     /// # Errors
-    /// [`KeysError`]; it is tried again when a token comes.
+    /// [`KeysError`] if the keys cannot be fetched; the next token causes another attempt.
     pub async fn load(&self) -> Result<(), KeysError> {
         match &self.keys {
             Keys::Secret(_) => Ok(()),
@@ -182,7 +205,7 @@ impl Jwt {
         }
     }
 
-    /// Whether tokens can be checked right now.
+    /// Returns true if tokens can be verified at the moment.
     pub(crate) fn is_usable(&self) -> bool {
         match &self.keys {
             Keys::Secret(_) => true,
@@ -190,10 +213,10 @@ impl Jwt {
         }
     }
 
-    /// Checks a token and returns what it says.
+    /// Verifies a token and returns its claims.
     pub(super) async fn claims(&self, token: &str) -> Result<Claims, Problem> {
         let header = decode_header(token).map_err(|error| refused(error.kind()))?;
-        // Extensions that have to be understood: we know none (RFC 7515, 4.1.11).
+        // `crit` names extensions that must be understood (RFC 7515, 4.1.11); none is supported.
         if !ALGORITHMS.contains(&header.alg) || header.crit.is_some() {
             return Err(refused(&ErrorKind::InvalidAlgorithm));
         }
@@ -215,7 +238,7 @@ impl Jwt {
                     Problem::no_keys()
                 })?;
                 let unknown: Result<Claims, ErrorKind> = Err(ErrorKind::InvalidSignature);
-                // A token that names no key may be signed with any of them.
+                // A token without a key id may be signed with any of them.
                 found.iter().fold(unknown, |checked, key| match checked {
                     Err(ErrorKind::InvalidSignature) => check(&key.key),
                     settled => settled,
@@ -234,6 +257,8 @@ impl Jwt {
             validation.set_issuer(&[issuer]);
             required.push("iss");
         }
+        // With validation on and no audience configured, the library would refuse every token that
+        // has one.
         validation.validate_aud = !self.audience.is_empty();
         if validation.validate_aud {
             validation.set_audience(&self.audience);
@@ -244,7 +269,7 @@ impl Jwt {
     }
 }
 
-/// What a client can do something about is said; everything else is the same to it.
+/// Converts a verification error. Only errors that a client can act on have texts of their own.
 fn refused(error: &ErrorKind) -> Problem {
     Problem::unauthorized(match error {
         ErrorKind::ExpiredSignature => "the token has expired",
@@ -399,7 +424,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_token_names_nobody() {
+    async fn an_invalid_token_is_refused() {
         let whole = token(&json!({"alg": "HS256"}), &claims(json!({})));
         let (message, _) = whole.rsplit_once('.').unwrap();
         for bad in [

@@ -1,14 +1,14 @@
-//! Authentication: by tokens, signed tokens, a provider that people sign in at, or a trusted proxy;
-//! never by the content of a request.
+//! Authentication of callers: by tokens of this service, JSON Web Tokens, OpenID Connect, or a
+//! trusted proxy; never by the content of a request.
 
-mod crypto; // signatures
-mod http; // asking an issuer
+mod crypto; // signature verification
+mod http; // requests to an issuer
 mod jwks; // the issuer's keys
-mod jwt; // signed tokens
-mod name; // whom somebody else named
-mod oidc; // people sign in at a provider
-mod proxy; // somebody in front of us knows
-mod rules; // what those who sign in may do, and for how long
+mod jwt; // JSON Web Tokens
+mod name; // user names from outside
+mod oidc; // OpenID Connect
+mod proxy; // trusted reverse proxies
+mod rules; // roles and lifetimes
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,47 +19,58 @@ use jiff::Timestamp;
 
 pub use jwks::KeysError;
 pub use jwt::{InvalidJwt, Jwt};
-pub(crate) use oidc::{Begun, Returned, SignInFailed};
+pub(crate) use oidc::{AuthorizationResponse, PendingSignIn, SignInFailed};
 pub use oidc::{InvalidOidc, Oidc, OidcConfig};
 pub use proxy::{InvalidProxy, TrustedProxy, networks};
 pub use rules::{AccessRules, RoleRules};
 
 use crate::problem::Problem;
-use crate::token::{OURS, digest};
+use crate::token::{SECRET_PREFIX, digest};
 
-/// How a client says who it is.
+/// Method by which callers are authenticated.
+///
+/// # Examples
+///
+/// ```
+/// use adjutant_service::{Auth, TrustedProxy};
+///
+/// let proxy = TrustedProxy::new("X-Forwarded-User", &["10.0.0.0/24".to_owned()])?;
+/// let auth = Auth::Proxy(proxy);
+/// assert_eq!(auth.name(), "proxy");
+/// # Ok::<(), adjutant_service::InvalidProxy>(())
+/// ```
 #[derive(Clone)]
 pub enum Auth {
-    /// `Authorization: Bearer TOKEN`, with a token of ours; or the cookie of a session that a token
+    /// A token of this service in `Authorization: Bearer TOKEN`, or the cookie of a session that it
     /// was exchanged for.
     Token(Arc<dyn TokenStore>),
-    /// The same with a JSON Web Token of somebody else's.
+    /// A JSON Web Token of an external issuer, in the same header or exchanged for a cookie.
     Jwt(Arc<Jwt>),
-    /// People sign in at an OpenID provider, which begins a session; programs have tokens of ours,
-    /// or of the provider's.
+    /// Users sign in at an OpenID Connect provider, which starts a session. Programs use tokens of
+    /// this service, or access tokens of the provider.
     Oidc(Arc<Oidc>),
-    /// By a proxy in front of us.
+    /// A reverse proxy authenticates users and names them in a header.
     Proxy(TrustedProxy),
-    /// Not at all: everybody is the one user of this machine. Only on a loopback address.
+    /// No authentication: every request is from the local user. Allowed on loopback addresses only.
     None,
 }
 
-/// An authenticated caller, and their role.
+/// An authenticated caller with their role.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) user: UserId,
     pub(crate) role: Role,
-    /// The token of ours they have shown.
-    pub(crate) token: Option<Shown>,
-    /// Expiry of the token they have shown, if somebody else signed it.
+    /// The token or session of this service that was presented.
+    pub(crate) token: Option<Presented>,
+    /// Expiry of the JSON Web Token that was presented.
     pub(crate) until: Option<Timestamp>,
 }
 
-/// A token of ours that was shown, and holds.
+/// A valid token or session of this service that a request presented.
 #[derive(Debug, Clone)]
-pub(crate) struct Shown {
+pub(crate) struct Presented {
     pub(crate) record: TokenRecord,
-    /// Of its secret.
+    /// SHA-256 of its secret.
     pub(crate) digest: [u8; 32],
 }
 
@@ -75,7 +86,7 @@ impl Caller {
 }
 
 impl Auth {
-    /// The word of configuration and API.
+    /// Returns the method's name in settings and in the API.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -87,7 +98,7 @@ impl Auth {
         }
     }
 
-    /// Returns where tokens and sessions of ours are, if users are known by them.
+    /// Returns the store of tokens and sessions, unless another party authenticates every request.
     pub(crate) fn tokens(&self) -> Option<&Arc<dyn TokenStore>> {
         match self {
             Self::Token(tokens) => Some(tokens),
@@ -96,7 +107,7 @@ impl Auth {
         }
     }
 
-    /// Returns whom a secret stands for.
+    /// Returns the caller that a secret authenticates.
     pub(crate) async fn caller(
         &self,
         secret: &str,
@@ -106,7 +117,7 @@ impl Auth {
         match self {
             Self::Token(tokens) => by_token(tokens, secret, now).await,
             Self::Jwt(jwt) => by_jwt(jwt, secret, None, roles).await,
-            Self::Oidc(oidc) if secret.starts_with(OURS) => {
+            Self::Oidc(oidc) if secret.starts_with(SECRET_PREFIX) => {
                 by_token(oidc.tokens(), secret, now).await
             }
             Self::Oidc(oidc) => {
@@ -126,10 +137,7 @@ async fn by_token(
     now: Timestamp,
 ) -> Result<Caller, Problem> {
     let digest = digest(secret);
-    let found = tokens
-        .find_token(&digest)
-        .await
-        .map_err(|error| Problem::store(&error))?;
+    let found = tokens.find_token(&digest).await?;
     let found = found.ok_or_else(|| Problem::unauthorized("the token is unknown"))?;
     match found.refused(now) {
         None => {}
@@ -137,14 +145,14 @@ async fn by_token(
         Some(TokenRefused::Expired) => return Err(Problem::unauthorized("the token has expired")),
     }
     let user = found.grant.user.clone();
-    // The person of this machine has every right on it, whatever their token was made for but
-    // figures.
+    // The user of this machine owns everything on it, so any token of theirs is an operator's,
+    // except those that were created for reading metrics only.
     let role = match found.grant.role {
         Role::User if user == UserId::local() => Role::Operator,
         role => role,
     };
     Ok(Caller {
-        token: Some(Shown {
+        token: Some(Presented {
             record: found,
             digest,
         }),
@@ -160,14 +168,10 @@ async fn by_jwt(
 ) -> Result<Caller, Problem> {
     let claims = jwt.claims(secret).await?;
     let user = name::user_of(&claims, user_claim)?;
-    let said = roles
-        .claim
-        .as_deref()
-        .map(|claim| claims.texts(claim))
-        .unwrap_or_default();
+    let named = claims.roles(roles);
     Ok(Caller {
         until: claims.expires_at(),
-        ..Caller::new(user.clone(), roles.role(&user, &said))
+        ..Caller::new(user.clone(), roles.role(&user, &named))
     })
 }
 

@@ -1,4 +1,4 @@
-//! Names of users that somebody else gave: an issuer's, or a proxy's.
+//! User names that an issuer or a proxy gave.
 
 use adjutant_core::UserId;
 use serde_json::Value;
@@ -6,19 +6,21 @@ use serde_json::Value;
 use super::jwt::Claims;
 use crate::problem::Problem;
 
-/// A user's name from outside may have this many bytes.
+/// Longest user name, in bytes.
 const USER_ID_MAX: usize = 255;
 
-/// The claim that is somebody's only once its issuer has checked it.
+/// The e-mail claim, which is trustworthy only if the issuer has verified the address.
 const EMAIL: &str = "email";
 
-/// What whoever runs the service is told of a name that is not taken.
+/// Log message for operators about a refused name.
 const LOCAL_REFUSED: &str = "a proxy or an issuer named the user \"local\", who is whoever works on this machine: refused. Give \
                              that account another name there";
 
-/// Returns the user whom somebody else named, byte for byte: two names that differ in anything are
-/// two users. The user of this machine is nobody's to name but its own tokens'.
+/// Converts a name from outside to a user id, byte for byte: names that differ in anything are
+/// different users. The name of the local user is refused; only tokens of this service authenticate
+/// them.
 pub(super) fn user_id(name: &str) -> Result<UserId, Problem> {
+    // Control characters could forge lines of the log.
     if name.len() > USER_ID_MAX || name.chars().any(char::is_control) {
         return Err(Problem::unauthorized(
             "the user's name is too long or no text",
@@ -27,14 +29,14 @@ pub(super) fn user_id(name: &str) -> Result<UserId, Problem> {
     let user = UserId::new(name).map_err(|_| Problem::unauthorized("the user's name is empty"))?;
     if user == UserId::local() {
         let detail = "no proxy and no issuer may name the user of the machine itself";
-        return Err(Problem::unauthorized(detail).noting(LOCAL_REFUSED));
+        return Err(Problem::unauthorized(detail).with_operator_note(LOCAL_REFUSED));
     }
     Ok(user)
 }
 
-/// Returns the user that a checked token names, in `sub` or in the claim that was chosen. An e-mail
-/// address counts only if the issuer says that it was verified: else whoever enters another's would
-/// be them.
+/// Returns the user that verified claims name, in `sub` or in the configured claim. An e-mail
+/// address counts only if the issuer has verified it: otherwise a user could enter another's
+/// address.
 pub(super) fn user_of(claims: &Claims, chosen: Option<&str>) -> Result<UserId, Problem> {
     let Some(claim) = chosen else {
         return user_id(&claims.sub);
@@ -100,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn another_claim_names_somebody_if_it_is_one_text_and_was_verified() {
+    fn another_claim_names_the_user_if_it_is_one_verified_text() {
         let claims = |change: Value| {
             let mut claims = json!({"sub": "7", "email": "a@example.com", "email_verified": true, "name": ["x", "y"]});
             claims

@@ -1,5 +1,5 @@
-//! People sign in at an OpenID provider: the authorization code flow with PKCE (OpenID Connect Core 1.0;
-//! RFC 7636, RFC 9207).
+//! Sign-in at an OpenID Connect provider: the authorization code flow with PKCE (OpenID Connect
+//! Core 1.0; RFC 7636, RFC 9207).
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,42 +15,53 @@ use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
+use url::form_urlencoded;
 
 use super::jwt::Jwt;
 use super::rules::RoleRules;
 use super::{http, name};
 use crate::problem::Problem;
-use crate::token::random;
+use crate::token::random_text;
 
-/// Age at which the provider's discovery document is fetched again.
+/// Age after which the provider's discovery document is fetched again.
 const FRESH: Duration = Duration::from_secs(60 * 60);
-/// A provider that did not answer is asked again no sooner.
-const PAUSE: Duration = Duration::from_secs(5);
-/// Codes that are exchanged at the same time: strangers can have that begun.
+/// Shortest time between two attempts if the provider does not answer.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+/// Concurrent code exchanges. Anybody can cause one, so they are bounded.
 const EXCHANGES: usize = 16;
 
-/// The settings of an OpenID provider.
+/// Settings of an OpenID Connect provider.
+///
+/// # Examples
+///
+/// ```
+/// use adjutant_service::OidcConfig;
+///
+/// let mut config = OidcConfig::new("https://id.example/realm", "adjutant");
+/// config.scopes = vec!["email".to_owned()];
+/// config.user_claim = Some("email".to_owned());
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct OidcConfig {
-    /// Its address, exactly as it stands in `iss` of its tokens.
+    /// Address of the issuer, exactly as in the claim `iss` of its tokens.
     pub issuer: String,
-    /// The client ID of this service at the provider.
+    /// Client ID of this service at the provider.
     pub client_id: String,
-    /// The client secret. `None`: the client is a public one, and PKCE alone protects the code.
+    /// Client secret. `None`: a public client, for which PKCE alone protects the code.
     pub client_secret: Option<String>,
-    /// The scopes that are requested beside `openid`.
+    /// Scopes that are requested in addition to `openid`.
     pub scopes: Vec<String>,
-    /// The redirect URI. `None`: `/signin/callback` at the address that the browser used.
+    /// Redirect URI. `None`: `/signin/callback` at the host that the browser used.
     pub redirect: Option<String>,
-    /// The claim that is the user's name here. `None`: `sub`.
+    /// Claim that is the user's name in this service. `None`: `sub`.
     pub user_claim: Option<String>,
-    /// The audience of access tokens that programs may send. Empty: none are taken.
+    /// Audience of access tokens that programs may send. Empty: access tokens are refused.
     pub audience: Vec<String>,
 }
 
 impl OidcConfig {
-    /// A public client that asks for `openid` alone.
+    /// Creates the settings of a public client with the scope `openid`.
     #[must_use]
     pub fn new(issuer: impl Into<String>, client_id: impl Into<String>) -> Self {
         Self {
@@ -65,52 +76,58 @@ impl OidcConfig {
     }
 }
 
-/// The reason an OpenID provider cannot be used.
+/// An error for an OpenID Connect provider that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidOidc {
-    /// Not an address that can be trusted.
+    /// The issuer's address is not https, and not on this machine.
     #[error("{0} is no https:// address (http:// is for this machine only)")]
     Address(String),
-    /// This machine cannot ask.
+    /// The HTTP client cannot be created, for example because there are no root certificates.
     #[error("the provider cannot be asked: {0}")]
     Client(String),
-    /// The provider does not answer, or not as one.
+    /// The provider does not answer, or not as the standard demands.
     #[error("the provider {issuer} cannot be used: {reason}")]
     Unavailable {
-        /// The issuer, as it was configured.
+        /// The issuer whose discovery document was requested.
         issuer: String,
-        /// The reason, in words for an operator.
+        /// Explanation for an operator.
         reason: String,
     },
 }
 
-/// People sign in at a provider.
+/// Client of an OpenID Connect provider, with the store of the sessions it starts.
 pub struct Oidc {
     config: OidcConfig,
     client: Client,
     tokens: Arc<dyn TokenStore>,
-    provider: Mutex<Option<Asked>>,
-    /// True if the last attempt to read its document succeeded.
+    provider: Mutex<Option<Discovery>>,
+    /// True if the last attempt to fetch the discovery document succeeded.
     is_usable: AtomicBool,
     exchanges: Semaphore,
 }
 
-/// The last attempt to read the provider's discovery document, and its result.
-struct Asked {
+/// Result of the last attempt to fetch the discovery document.
+struct Discovery {
     at: Instant,
     failed: Option<String>,
+    /// The last provider that was usable, also if this attempt failed.
     provider: Option<Arc<Provider>>,
 }
 
-impl Asked {
-    /// Returns whether the provider is not asked again yet.
-    fn holds(&self) -> bool {
-        self.at.elapsed() < if self.failed.is_none() { FRESH } else { PAUSE }
+impl Discovery {
+    /// Returns true if it is too early for another attempt.
+    fn is_current(&self) -> bool {
+        self.at.elapsed()
+            < if self.failed.is_none() {
+                FRESH
+            } else {
+                RETRY_INTERVAL
+            }
     }
 }
 
-/// The provider's discovery document (OpenID Connect Discovery 1.0, 3).
+/// The discovery document (OpenID Connect Discovery 1.0, 3).
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 struct Document {
     issuer: String,
@@ -123,7 +140,7 @@ struct Document {
     authorization_response_iss_parameter_supported: bool,
 }
 
-/// A provider that can be used.
+/// A provider whose discovery document is valid.
 struct Provider {
     document: Document,
     authorization: Url,
@@ -133,16 +150,16 @@ struct Provider {
     access_tokens: Option<Arc<Jwt>>,
 }
 
-/// A sign-in that was begun, as the browser keeps it until it comes back.
-pub(crate) struct Begun {
+/// A sign-in in progress: the random values that the browser keeps in a cookie meanwhile.
+pub(crate) struct PendingSignIn {
     state: String,
     nonce: String,
     verifier: String,
 }
 
-/// The authorization response: the parameters with which the provider sends the browser back.
+/// Query parameters of the authorization response, with which the provider redirects back.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Returned {
+pub(crate) struct AuthorizationResponse {
     code: Option<String>,
     state: Option<String>,
     error: Option<String>,
@@ -150,20 +167,20 @@ pub(crate) struct Returned {
     iss: Option<String>,
 }
 
-/// The reason nobody was signed in.
+/// An error that ends a sign-in.
 #[derive(Debug)]
 pub(crate) enum SignInFailed {
-    /// The person or the provider did not want it, in its words.
+    /// The user or the provider denied it; the provider's message.
     Denied(String),
-    /// It was not begun in this browser, or too long ago.
+    /// The sign-in was started in another browser, or too long ago.
     Stale,
-    /// The provider does not answer, or not as it should.
+    /// The provider does not answer, or not as the standard demands.
     Provider(String),
-    /// The provider's answer names nobody whom this service accepts.
+    /// The provider's answer is valid, but names no user of this service.
     Refused(Problem),
 }
 
-/// The answer of the token endpoint.
+/// Response of the token endpoint.
 #[derive(Deserialize)]
 struct Tokens {
     id_token: Option<String>,
@@ -184,9 +201,9 @@ impl fmt::Debug for Oidc {
     }
 }
 
-impl Begun {
+impl PendingSignIn {
     fn new() -> Result<Self, Problem> {
-        let new = || random().map_err(|_| Problem::internal());
+        let new = || random_text().map_err(|error| Problem::internal_error(&error));
         Ok(Self {
             state: new()?,
             nonce: new()?,
@@ -194,34 +211,34 @@ impl Begun {
         })
     }
 
-    /// Returns it as the text of a cookie.
-    pub(crate) fn written(&self) -> String {
+    /// Returns the value of the cookie.
+    pub(crate) fn to_cookie(&self) -> String {
         format!("{}.{}.{}", self.state, self.nonce, self.verifier)
     }
 
-    /// Reads the text of a cookie.
-    pub(crate) fn read(text: &str) -> Option<Self> {
+    /// Parses the value of the cookie.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('.').map(str::to_owned);
-        let begun = Self {
+        let pending = Self {
             state: parts.next()?,
             nonce: parts.next()?,
             verifier: parts.next()?,
         };
-        let is_whole = [&begun.state, &begun.nonce, &begun.verifier]
+        let is_whole = [&pending.state, &pending.nonce, &pending.verifier]
             .iter()
             .all(|part| part.len() >= 43);
-        (is_whole && parts.next().is_none()).then_some(begun)
+        (is_whole && parts.next().is_none()).then_some(pending)
     }
 }
 
 impl Oidc {
-    /// The provider of these settings; the sessions that begin there, and the tokens of programs,
-    /// are kept in `tokens`.
+    /// Creates a client for a provider. Sessions are stored in `tokens`.
     ///
     /// # Errors
-    /// [`InvalidOidc`]; nothing is asked yet.
+    /// [`InvalidOidc`] if the issuer's address is not trustworthy or no HTTP client can be created.
+    /// Nothing is fetched yet; see [`Oidc::load`].
     pub fn new(config: OidcConfig, tokens: Arc<dyn TokenStore>) -> Result<Self, InvalidOidc> {
-        if http::trusted(&config.issuer).is_none() {
+        if http::trusted_url(&config.issuer).is_none() {
             return Err(InvalidOidc::Address(config.issuer));
         }
         let client = http::client().map_err(InvalidOidc::Client)?;
@@ -236,10 +253,10 @@ impl Oidc {
         })
     }
 
-    /// Asks the provider about itself now, so that what is wrong is known before anybody signs in.
+    /// Fetches the discovery document, to find errors before the first sign-in.
     ///
     /// # Errors
-    /// [`InvalidOidc::Unavailable`]; it is asked again when somebody signs in.
+    /// [`InvalidOidc::Unavailable`]; the next sign-in causes another attempt.
     pub async fn load(&self) -> Result<(), InvalidOidc> {
         let unavailable = |reason| InvalidOidc::Unavailable {
             issuer: self.config.issuer.clone(),
@@ -248,56 +265,57 @@ impl Oidc {
         self.provider().await.map(|_| ()).map_err(unavailable)
     }
 
-    /// Returns whether people could sign in when the provider answered last, or did not. Does not
-    /// ask it.
+    /// Returns true if the last attempt to fetch the discovery document succeeded. Sends nothing.
     pub(crate) fn is_usable(&self) -> bool {
         self.is_usable.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the provider may be asked again, because the last answer is old or was none.
-    /// While it is being asked, it is not.
+    /// Returns true if the discovery document should be fetched again, and is not being fetched.
     pub(crate) fn is_due(&self) -> bool {
         self.provider
             .try_lock()
-            .is_ok_and(|asked| asked.as_ref().is_none_or(|asked| !asked.holds()))
+            .is_ok_and(|last| last.as_ref().is_none_or(|last| !last.is_current()))
     }
 
     pub(crate) fn tokens(&self) -> &Arc<dyn TokenStore> {
         &self.tokens
     }
 
-    /// Returns the claim that is the user's name, if it is not `sub`.
+    /// Returns the configured claim that names the user, if it is not `sub`.
     pub(crate) fn user_claim(&self) -> Option<&str> {
         self.config.user_claim.as_deref()
     }
 
-    /// Returns where the provider is, for people.
+    /// Returns the provider's host, to be shown to users.
     pub(crate) fn host(&self) -> String {
-        let issuer = http::trusted(&self.config.issuer);
+        let issuer = http::trusted_url(&self.config.issuer);
         issuer
             .and_then(|url| url.host_str().map(str::to_owned))
             .unwrap_or_default()
     }
 
-    /// Returns the check of the provider's access tokens.
+    /// Returns the verifier of the provider's access tokens.
     pub(crate) async fn access_tokens(&self) -> Result<Arc<Jwt>, Problem> {
         let unknown = || Problem::unauthorized("the token is unknown");
         if self.config.audience.is_empty() {
             return Err(unknown());
         }
-        let provider = self.provider().await.map_err(|_| Problem::no_keys())?;
+        let provider = self.provider().await.map_err(|error| {
+            tracing::error!(%error, "tokens cannot be checked");
+            Problem::no_keys()
+        })?;
         provider.access_tokens.clone().ok_or_else(unknown)
     }
 
-    /// Begins to sign somebody in. Returns the provider's address for it, and what the browser
-    /// keeps meanwhile.
+    /// Starts a sign-in. Returns the provider's address to redirect to, and the values that the
+    /// browser keeps meanwhile.
     ///
     /// # Errors
-    /// [`SignInFailed::Provider`]; [`SignInFailed::Refused`] if the system gives no random bytes.
-    pub(crate) async fn begin(&self, redirect: &str) -> Result<(Url, Begun), SignInFailed> {
+    /// [`SignInFailed::Provider`]; [`SignInFailed::Refused`] without random numbers.
+    pub(crate) async fn begin(&self, redirect: &str) -> Result<(Url, PendingSignIn), SignInFailed> {
         let provider = self.provider().await.map_err(SignInFailed::Provider)?;
-        let begun = Begun::new().map_err(SignInFailed::Refused)?;
-        let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(begun.verifier.as_bytes()));
+        let pending = PendingSignIn::new().map_err(SignInFailed::Refused)?;
+        let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(pending.verifier.as_bytes()));
         let mut scope = "openid".to_owned();
         for more in self.config.scopes.iter().filter(|more| *more != "openid") {
             scope = format!("{scope} {more}");
@@ -312,30 +330,32 @@ impl Oidc {
                 self.config.redirect.as_deref().unwrap_or(redirect),
             )
             .append_pair("scope", &scope)
-            .append_pair("state", &begun.state)
-            .append_pair("nonce", &begun.nonce)
+            .append_pair("state", &pending.state)
+            .append_pair("nonce", &pending.nonce)
             .append_pair("code_challenge", &challenge)
             .append_pair("code_challenge_method", "S256");
-        Ok((address, begun))
+        Ok((address, pending))
     }
 
-    /// Exchanges the code that somebody came back with, and checks who they are.
+    /// Finishes a sign-in: exchanges the authorization code and verifies the ID token.
     ///
     /// # Errors
-    /// [`SignInFailed`]; nobody is signed in.
+    /// [`SignInFailed`] if the user is not signed in.
     pub(crate) async fn finish(
         &self,
-        begun: Option<Begun>,
-        returned: Returned,
+        pending: Option<PendingSignIn>,
+        returned: AuthorizationResponse,
         redirect: &str,
         roles: &RoleRules,
     ) -> Result<(UserId, Role), SignInFailed> {
-        let begun = begun.filter(|begun| returned.state.as_ref() == Some(&begun.state));
-        let Some(begun) = begun else {
+        // The state binds the redirect to this browser, against forged ones (RFC 6749, 10.12).
+        let pending = pending.filter(|pending| returned.state.as_ref() == Some(&pending.state));
+        let Some(pending) = pending else {
             return Err(SignInFailed::Stale);
         };
         let provider = self.provider().await.map_err(SignInFailed::Provider)?;
-        // Else the answer of one provider could be taken for another's (RFC 9207).
+        // Against mix-up attacks, in which the response of another provider is presented (RFC
+        // 9207).
         let named = returned.iss.as_ref();
         if named.is_some_and(|iss| *iss != provider.document.issuer)
             || (named.is_none()
@@ -348,14 +368,14 @@ impl Oidc {
             ));
         }
         if let Some(error) = returned.error {
-            return Err(SignInFailed::Denied(said(
+            return Err(SignInFailed::Denied(error_message(
                 &error,
                 returned.error_description.as_deref(),
             )));
         }
         let code = returned.code.ok_or(SignInFailed::Stale)?;
         let token = self
-            .exchange(&provider, &code, &begun.verifier, redirect)
+            .exchange(&provider, &code, &pending.verifier, redirect)
             .await?;
         let claims = provider
             .id_tokens
@@ -363,26 +383,25 @@ impl Oidc {
             .await
             .map_err(SignInFailed::Refused)?;
         let refused = |detail| Err(SignInFailed::Refused(Problem::unauthorized(detail)));
-        if claims.texts("nonce") != [begun.nonce] {
+        // The nonce binds the ID token to the request of this browser, against replayed tokens.
+        if claims.texts("nonce") != [pending.nonce] {
             return refused("the provider's token is for another sign-in");
         }
+        // A token for several audiences names the client that it was issued to (OpenID Connect Core
+        // 1.0, 3.1.3.7).
         if claims.others.contains_key("azp")
             && claims.texts("azp") != [self.config.client_id.clone()]
         {
             return refused("the provider's token is for another service");
         }
         let user = name::user_of(&claims, self.user_claim()).map_err(SignInFailed::Refused)?;
-        let said = roles
-            .claim
-            .as_deref()
-            .map(|claim| claims.texts(claim))
-            .unwrap_or_default();
-        let role = roles.role(&user, &said);
+        let roles_named = claims.roles(roles);
+        let role = roles.role(&user, &roles_named);
         Ok((user, role))
     }
 
-    /// Returns the provider's address at which people sign out there too, if it has one; it sends
-    /// them back to `back`.
+    /// Returns the provider's address for signing out there too, if it has one. It redirects back
+    /// to `back`.
     pub(crate) async fn sign_out(&self, back: &str) -> Option<Url> {
         let mut address = self.provider().await.ok()?.end_session.clone()?;
         address
@@ -392,7 +411,7 @@ impl Oidc {
         Some(address)
     }
 
-    /// Returns the ID token for a code.
+    /// Exchanges an authorization code for an ID token.
     async fn exchange(
         &self,
         provider: &Provider,
@@ -401,7 +420,9 @@ impl Oidc {
         redirect: &str,
     ) -> Result<String, SignInFailed> {
         let failed = |reason: String| SignInFailed::Provider(reason);
-        let _one_of_few = self
+        // Waits for its turn instead of failing, so that many simultaneous sign-ins are only slowed
+        // down.
+        let _permit = self
             .exchanges
             .acquire()
             .await
@@ -422,9 +443,12 @@ impl Oidc {
         ];
         let mut request = self.client.post(provider.token.clone());
         match client_secret {
-            // Both are encoded before they are put together (RFC 6749, 2.3.1).
+            // Both are encoded before they are joined (RFC 6749, 2.3.1).
             Some(secret) if provider.document.takes_basic() => {
-                let pair = format!("{}:{}", encoded(client_id), encoded(secret));
+                let [client_id, secret] = [client_id, secret].map(|text| {
+                    form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>()
+                });
+                let pair = format!("{client_id}:{secret}");
                 request =
                     request.header("authorization", format!("Basic {}", STANDARD.encode(pair)));
             }
@@ -436,19 +460,20 @@ impl Oidc {
         let request = request
             .header("content-type", "application/x-www-form-urlencoded")
             .body(form_encoded(&form));
-        let (status, body) = http::ask(request).await.map_err(failed)?;
+        let (status, body) = http::send(request).await.map_err(failed)?;
         if status != 200 {
             let TokenError {
                 error,
                 error_description,
             } = serde_json::from_str(&body).unwrap_or_default();
-            let words = error
-                .map(|error| said(&error, error_description.as_deref()))
+            let message = error
+                .map(|error| error_message(&error, error_description.as_deref()))
                 .unwrap_or_default();
-            // A code that was used, or has expired, or is for another client or address (RFC 6749, 5.2).
-            return Err(match words.starts_with("invalid_grant") {
-                true => SignInFailed::Stale,
-                false => failed(format!("it answered with status {status} {words}")),
+            // The code was used, has expired, or is for another client or address (RFC 6749, 5.2).
+            return Err(if message.starts_with("invalid_grant") {
+                SignInFailed::Stale
+            } else {
+                failed(format!("it answered with status {status} {message}"))
             });
         }
         let tokens: Tokens =
@@ -458,26 +483,26 @@ impl Oidc {
             .ok_or_else(|| failed("it gave no ID token".to_owned()))
     }
 
-    /// Returns the provider as it describes itself, asked no more often than it has to be.
+    /// Returns the provider, fetching its discovery document if that is due.
     ///
     /// # Errors
-    /// The reason it cannot be used, in words for an operator.
+    /// The reason for which it cannot be used, for an operator.
     async fn provider(&self) -> Result<Arc<Provider>, String> {
-        let mut asked = self.provider.lock().await;
-        if let Some(known) = asked.as_ref().filter(|asked| asked.holds()) {
-            // Of one that fails now, what it said before still holds.
+        let mut last = self.provider.lock().await;
+        if let Some(known) = last.as_ref().filter(|last| last.is_current()) {
+            // If the last attempt failed, the document before it is still used.
             return known
                 .provider
                 .clone()
                 .ok_or_else(|| known.failed.clone().unwrap_or_default());
         }
-        // It stays there meanwhile: whoever waits for this may go away.
-        let before = asked.as_ref().and_then(|asked| asked.provider.clone());
+        // Not taken out: this future may be dropped while it fetches.
+        let before = last.as_ref().and_then(|last| last.provider.clone());
         let found = self.discover(before.as_ref()).await;
         let failed = found.as_ref().err().cloned();
         self.is_usable.store(failed.is_none(), Ordering::Relaxed);
         let provider = found.as_ref().ok().cloned().or(before);
-        *asked = Some(Asked {
+        *last = Some(Discovery {
             at: Instant::now(),
             failed,
             provider: provider.clone(),
@@ -489,21 +514,21 @@ impl Oidc {
     }
 
     async fn discover(&self, before: Option<&Arc<Provider>>) -> Result<Arc<Provider>, String> {
+        // The path is appended without a second slash (OpenID Connect Discovery 1.0, 4).
         let issuer = self.config.issuer.trim_end_matches('/');
         let place = format!("{issuer}/.well-known/openid-configuration");
-        let text = http::read(self.client.get(place.as_str())).await?;
+        let text = http::fetch(self.client.get(place.as_str())).await?;
         let document: Document = serde_json::from_str(&text)
             .map_err(|error| format!("{place} says not what it has to: {error}"))?;
         match before {
             Some(known) if known.document == document => Ok(known.clone()),
-            _ => Ok(Arc::new(Provider::of(document, &self.config)?)),
+            _ => Ok(Arc::new(Provider::from_document(document, &self.config)?)),
         }
     }
 }
 
 impl Document {
-    /// Returns whether the client proves itself in a header, which is what holds if nothing is
-    /// said.
+    /// Returns true if the client authenticates with HTTP Basic, which is the default.
     fn takes_basic(&self) -> bool {
         let methods = self.token_endpoint_auth_methods_supported.as_ref();
         methods.is_none_or(|methods| methods.iter().any(|method| method == "client_secret_basic"))
@@ -511,7 +536,8 @@ impl Document {
 }
 
 impl Provider {
-    fn of(document: Document, config: &OidcConfig) -> Result<Self, String> {
+    fn from_document(document: Document, config: &OidcConfig) -> Result<Self, String> {
+        // Both have to be identical (OpenID Connect Discovery 1.0, 4.3).
         if document.issuer != config.issuer {
             return Err(format!(
                 "it calls itself {}: that has to be oidc_issuer, to the letter",
@@ -519,7 +545,7 @@ impl Provider {
             ));
         }
         let address = |text: &str| {
-            http::trusted(text).ok_or_else(|| format!("{text} is no https:// address"))
+            http::trusted_url(text).ok_or_else(|| format!("{text} is no https:// address"))
         };
         let keys = |audience: Vec<String>| {
             Jwt::with_key_url(&document.jwks_uri, Some(document.issuer.clone()), audience)
@@ -544,36 +570,25 @@ impl Provider {
     }
 }
 
-/// Returns an error of the provider's, shortened: it may hold what somebody typed.
-fn said(error: &str, description: Option<&str>) -> String {
-    let words = description.map_or_else(
+/// Formats an error of the provider, shortened and without control characters: it goes to the log,
+/// and may contain text from the request.
+fn error_message(error: &str, description: Option<&str>) -> String {
+    let message = description.map_or_else(
         || error.to_owned(),
         |description| format!("{error}: {description}"),
     );
-    words
+    message
         .chars()
         .filter(|letter| !letter.is_control())
         .take(300)
         .collect()
 }
 
-fn form_encoded(pairs: &[(&str, &str)]) -> String {
-    let pair = |(name, value): &(&str, &str)| format!("{}={}", encoded(name), encoded(value));
-    pairs.iter().map(pair).collect::<Vec<_>>().join("&")
-}
-
-/// Returns a text as `application/x-www-form-urlencoded` has it.
-fn encoded(text: &str) -> String {
-    text.bytes().fold(String::new(), |mut whole, byte| {
-        match byte {
-            b' ' => whole.push('+'),
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'*' | b'-' | b'.' | b'_' => {
-                whole.push(byte.into())
-            }
-            _ => whole += &format!("%{byte:02X}"),
-        }
-        whole
-    })
+/// Encodes fields as `application/x-www-form-urlencoded`.
+fn form_encoded(fields: &[(&str, &str)]) -> String {
+    form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(fields)
+        .finish()
 }
 
 #[cfg(test)]
@@ -588,23 +603,23 @@ mod tests {
 
     #[test]
     fn what_a_browser_keeps_comes_back_whole_or_not_at_all() {
-        let begun = Begun::new().unwrap();
-        let read = Begun::read(&begun.written()).unwrap();
+        let pending = PendingSignIn::new().unwrap();
+        let parsed = PendingSignIn::parse(&pending.to_cookie()).unwrap();
         assert_eq!(
-            (read.state, read.nonce, read.verifier),
+            (parsed.state, parsed.nonce, parsed.verifier),
             (
-                begun.state.clone(),
-                begun.nonce.clone(),
-                begun.verifier.clone()
+                pending.state.clone(),
+                pending.nonce.clone(),
+                pending.verifier.clone()
             )
         );
         for bad in [
             "",
             "..",
-            &format!("{}.{}", begun.state, begun.nonce),
-            &format!("{}.x", begun.written()),
+            &format!("{}.{}", pending.state, pending.nonce),
+            &format!("{}.x", pending.to_cookie()),
         ] {
-            assert!(Begun::read(bad).is_none(), "{bad}");
+            assert!(PendingSignIn::parse(bad).is_none(), "{bad}");
         }
     }
 
@@ -617,7 +632,7 @@ mod tests {
                 "token_endpoint": "https://id.example/token", "jwks_uri": "https://id.example/keys",
             });
             document[change.0] = change.1.into();
-            Provider::of(serde_json::from_value(document).unwrap(), &config).is_ok()
+            Provider::from_document(serde_json::from_value(document).unwrap(), &config).is_ok()
         };
         assert!(document(("end_session_endpoint", "https://id.example/out")));
         for change in [

@@ -1,4 +1,4 @@
-//! Who asks is who a proxy in front of us says.
+//! Authentication by a trusted reverse proxy that names the user in a header.
 
 use std::net::IpAddr;
 
@@ -9,38 +9,49 @@ use ipnet::IpNet;
 use super::name::user_id;
 use crate::problem::Problem;
 
-/// What whoever runs the service is told of a header that may be partly the client's.
+/// Log message for operators about a header that may be partly the client's.
 const SEVERAL: &str = "the proxy's header was there twice, or held a comma: refused, because one of the names may be the \
                        client's own. Let the proxy set the header, not append to it";
 
-/// A proxy that knows its users, and where it is. What anybody else says in its header is not
-/// believed.
+/// A reverse proxy that authenticates users, known by its address. The header is ignored in
+/// requests from anywhere else.
+///
+/// # Examples
+///
+/// ```
+/// use adjutant_service::TrustedProxy;
+///
+/// let peers = ["10.0.0.7".to_owned(), "10.1.0.0/24".to_owned()];
+/// assert!(TrustedProxy::new("X-Forwarded-User", &peers).is_ok());
+/// assert!(TrustedProxy::new("X-Forwarded-User", &[]).is_err());
+/// ```
 #[derive(Debug, Clone)]
 pub struct TrustedProxy {
     header: HeaderName,
     peers: Vec<IpNet>,
 }
 
-/// What was said about the proxy cannot be used.
+/// An error for proxy settings that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidProxy {
-    /// No header can have this name.
+    /// The text is not a valid header name.
     #[error("{0:?} is no name of a header")]
     Header(String),
-    /// Neither an address nor a network.
+    /// The text is neither an address nor a network.
     #[error("{0:?} is no address and no network, such as 10.0.0.7 or 10.0.0.0/24")]
     Peer(String),
-    /// Nobody would be believed.
+    /// The list of proxy addresses is empty, so every request would be refused.
     #[error("there is no address of a proxy, so nobody could ask")]
     NoPeers,
 }
 
 impl TrustedProxy {
-    /// The proxy at these addresses (or in these networks) names the user in `header`.
+    /// Creates the settings of a proxy at these addresses or networks, which names the user in
+    /// `header`.
     ///
     /// # Errors
-    /// [`InvalidProxy`].
+    /// [`InvalidProxy`] if the header name or an address is invalid, or there is no address.
     pub fn new(header: &str, peers: &[String]) -> Result<Self, InvalidProxy> {
         let name = header
             .trim()
@@ -63,33 +74,38 @@ impl TrustedProxy {
         headers: &HeaderMap,
     ) -> Result<UserId, Problem> {
         let trusted = peer.is_some_and(|peer| {
+            // An IPv4 address may arrive in its IPv6 form.
             let peer = peer.to_canonical();
             self.peers.iter().any(|network| network.contains(&peer))
         });
         if !trusted {
             return Err(Problem::forbidden("the service answers to its proxy only"));
         }
-        // One that the client sent must not stand beside the proxy's own, nor in it: proxies append
-        // what they find.
+        // A proxy that appends instead of replacing would leave the client's own header in place,
+        // as a second line or before a comma.
         let mut names = headers.get_all(&self.header).iter();
         let (first, second) = (names.next(), names.next());
         let name = first.ok_or_else(|| Problem::unauthorized("the proxy named no user"))?;
         if second.is_some() {
-            return Err(Problem::unauthorized("the proxy named its user twice").noting(SEVERAL));
+            return Err(
+                Problem::unauthorized("the proxy named its user twice").with_operator_note(SEVERAL)
+            );
         }
         let name = std::str::from_utf8(name.as_bytes())
             .map_err(|_| Problem::unauthorized("the user's name is not UTF-8"))?;
         if name.contains(',') {
-            return Err(Problem::unauthorized("the proxy named several users").noting(SEVERAL));
+            return Err(
+                Problem::unauthorized("the proxy named several users").with_operator_note(SEVERAL)
+            );
         }
         user_id(name)
     }
 }
 
-/// Reads addresses and networks, such as `10.0.0.7` or `10.0.0.0/24`.
+/// Parses addresses and networks, such as `10.0.0.7` or `10.0.0.0/24`.
 ///
 /// # Errors
-/// [`InvalidProxy::Peer`]: the first that is neither.
+/// [`InvalidProxy::Peer`] for the first that is neither.
 pub fn networks(peers: &[String]) -> Result<Vec<IpNet>, InvalidProxy> {
     peers.iter().map(|peer| network(peer)).collect()
 }
@@ -178,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_nobody() {
+    fn a_name_that_is_not_utf8_is_refused() {
         let proxy = TrustedProxy::new("x-user", &["::1".to_owned()]).unwrap();
         let headers = HeaderMap::from_iter([(
             proxy.header.clone(),

@@ -1,4 +1,4 @@
-//! The roles of those who sign in, and the lifetimes of their sessions and tokens.
+//! Rules for users' roles and for the lifetimes of sessions and tokens.
 
 use std::time::Duration;
 
@@ -10,19 +10,18 @@ use crate::problem::Problem;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// For how long sessions and tokens hold, and who is more than a user.
+/// Lifetimes of sessions and tokens, and the rules that give users roles.
 #[derive(Debug, Clone)]
 pub struct AccessRules {
-    /// A browser's session ends when it was not used for so long. Default 30 days.
+    /// Time without use after which a browser session expires. Default 30 days.
     pub session_idle: Duration,
-    /// A browser's session ends after so long, however much it is used. Default 180 days.
+    /// Longest lifetime of a browser session, also if it is used. Default 180 days.
     pub session_max: Duration,
-    /// The longest time that a token may hold which somebody makes for themselves. Default 365
-    /// days.
+    /// Longest lifetime of a token that a user creates. Default 365 days.
     pub token_max: Duration,
-    /// Interval at which the access of whoever reads a stream is checked again. Default 15 seconds.
+    /// Interval at which the access of a stream's reader is checked again. Default 15 seconds.
     pub recheck: Duration,
-    /// The rules by which somebody is more than a user.
+    /// Rules that give users more rights than those of a user.
     pub roles: RoleRules,
 }
 
@@ -38,27 +37,27 @@ impl Default for AccessRules {
     }
 }
 
-/// The rules by which those whom an issuer, a provider or a proxy names are more than users.
-/// Default: nobody is.
+/// Rules that give rights to users named by an issuer, a provider or a proxy. Default: all of them
+/// are plain users.
 #[derive(Debug, Clone, Default)]
 pub struct RoleRules {
-    /// Users who are operators, by the names they sign in with.
+    /// Names of users who are operators.
     pub operators: Vec<String>,
-    /// The claim of a signed token that has roles or groups, such as `groups` or
+    /// Claim of a JSON Web Token with the user's roles or groups, such as `groups` or
     /// `realm_access.roles`.
     pub claim: Option<String>,
-    /// The header in which a proxy says them, with commas between them.
+    /// Header in which a proxy sends the user's roles or groups, separated by commas.
     pub header: Option<String>,
-    /// Roles or groups that make an operator.
+    /// Roles or groups that make a user an operator.
     pub operator_roles: Vec<String>,
-    /// Roles or groups that read the figures and nothing else, unless they are an operator's too.
+    /// Roles or groups that may read the metrics and nothing else, unless the user is an operator.
     pub metrics_roles: Vec<String>,
 }
 
 impl RoleRules {
-    /// Returns the role of a user of whom somebody else said these roles or groups.
-    pub(crate) fn role(&self, user: &UserId, said: &[String]) -> Role {
-        let any = |wanted: &[String]| said.iter().any(|role| wanted.contains(role));
+    /// Returns the role of a user with these roles or groups at the issuer or proxy.
+    pub(crate) fn role(&self, user: &UserId, named: &[String]) -> Role {
+        let any = |roles: &[String]| named.iter().any(|role| roles.contains(role));
         if self.operators.iter().any(|name| name == user.as_str()) || any(&self.operator_roles) {
             Role::Operator
         } else if any(&self.metrics_roles) {
@@ -71,9 +70,13 @@ impl RoleRules {
     /// Returns the role of a user that a proxy named.
     ///
     /// # Errors
-    /// The header was there twice, so one of them may be the client's own.
-    pub(crate) fn of_proxy(&self, user: &UserId, headers: &HeaderMap) -> Result<Role, Problem> {
-        let mut said = Vec::new();
+    /// A problem 401 if the header occurs twice: one of them may be the client's own.
+    pub(crate) fn for_proxy_user(
+        &self,
+        user: &UserId,
+        headers: &HeaderMap,
+    ) -> Result<Role, Problem> {
+        let mut named = Vec::new();
         if let Some(header) = &self.header {
             let mut lines = headers.get_all(header).iter();
             let line = lines
@@ -83,9 +86,9 @@ impl RoleRules {
             if lines.next().is_some() {
                 return Err(Problem::unauthorized("the proxy named roles twice"));
             }
-            said = line.split(',').map(|role| role.trim().to_owned()).collect();
+            named = line.split(',').map(|role| role.trim().to_owned()).collect();
         }
-        Ok(self.role(user, &said))
+        Ok(self.role(user, &named))
     }
 }
 
@@ -135,7 +138,7 @@ mod tests {
                 headers.append("x-groups", line.parse().unwrap());
             }
             rules()
-                .of_proxy(&UserId::new("eve").unwrap(), &headers)
+                .for_proxy_user(&UserId::new("eve").unwrap(), &headers)
                 .ok()
         };
         assert_eq!(role(&["users, admins"]), Some(Role::Operator));

@@ -1,16 +1,17 @@
-//! Anybody's text as part of a Markdown file of ours, so that it stays where it is put.
+//! Embedding of untrusted text in a Markdown file, so that it cannot leave its place.
 //!
-//! Source: CommonMark 0.31. A fence is ended only by one at least as long; a block quote holds
-//! whatever begins in it. What a terminal would obey is left out everywhere: a file may be printed.
+//! Source: CommonMark 0.31. A fence is closed only by one of at least its length, and a block quote
+//! contains whatever starts in it. Terminal control characters are removed, because the file may be
+//! printed.
 
 use adjutant_core::{clean, clean_line};
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
-/// After so many rounds everything that might be markup is escaped.
+/// Passes of escaping before everything that could be markup is escaped.
 const ROUNDS: usize = 32;
 const FENCE_CHARS: usize = 3;
 
-/// Text as one line of a heading.
+/// Formats a text as one line of a heading.
 pub(super) fn heading(text: &str) -> String {
     let mut line = String::new();
     for c in clean_line(text).trim().chars() {
@@ -25,11 +26,11 @@ pub(super) fn heading(text: &str) -> String {
     line
 }
 
-/// A name in the middle of a line, as code.
+/// Formats a text as inline code.
 pub(super) fn code(text: &str) -> String {
     let text = clean_line(text);
     let mark = "`".repeat(longest_run(&text) + 1);
-    // Blanks keep its own marks from joining ours.
+    // A space separates a backtick at the text's edge from the delimiter.
     let pad = if text.starts_with('`') || text.ends_with('`') {
         " "
     } else {
@@ -38,7 +39,7 @@ pub(super) fn code(text: &str) -> String {
     format!("{mark}{pad}{text}{pad}{mark}")
 }
 
-/// A block in a fence that is longer than any in the text.
+/// Formats a text as a block with a fence that is longer than any in the text.
 pub(super) fn fenced(language: &str, text: &str) -> String {
     let text = clean(&lines(text));
     let fence = "`".repeat((longest_run(&text) + 1).max(FENCE_CHARS));
@@ -50,13 +51,13 @@ pub(super) fn fenced(language: &str, text: &str) -> String {
     format!("{fence}{language}\n{text}{end}{fence}\n")
 }
 
-/// A block quote of somebody's Markdown. Tags and pictures in it are live until the file is
-/// [`inert`].
+/// Formats Markdown text as a block quote. HTML and images in it stay active until [`inert`]
+/// escapes the whole file.
 pub(super) fn quoted(text: &str) -> String {
     let text = clean(&lines(text));
     let mut quote = String::with_capacity(text.len() + 64);
     for line in text.split('\n') {
-        // The mark takes a part of a tab's width: what was code would be none.
+        // After the quote mark a tab would be narrower, and indented code would no longer be code.
         let words = line.trim_start_matches('\t');
         quote.push_str(if line.is_empty() { ">" } else { "> " });
         quote.push_str(&"    ".repeat(line.len() - words.len()));
@@ -66,7 +67,7 @@ pub(super) fn quoted(text: &str) -> String {
     quote
 }
 
-/// Every end of a line that Markdown knows, as `\n`.
+/// Converts all line ends of Markdown to `\n`.
 fn lines(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
@@ -75,9 +76,9 @@ fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
-/// A whole file in which nothing is a tag, a comment or a picture: what would be is escaped. It has
-/// to be the whole: a reference may be defined far from where it is used. Escaping one may make
-/// another of what follows it, so it is looked at again until none is left.
+/// Escapes all HTML and images in a file. It needs the whole file, because a link reference may be
+/// defined far from its use. Escaping one part can activate another one after it, so it is repeated
+/// until nothing is active.
 pub(super) fn inert(mut file: String) -> String {
     for _ in 0..ROUNDS {
         let live = live(&file);
@@ -88,11 +89,11 @@ pub(super) fn inert(mut file: String) -> String {
             file.insert(at, '\\');
         }
     }
-    // Made to go on for ever: code in it may show a backslash too many.
+    // The text was made to defeat the passes above. Code in it may now show extra backslashes.
     file.replace('<', "\\<").replace("![", "\\![")
 }
 
-/// Returns the byte offsets at which tags and pictures begin, in order.
+/// Returns the byte offsets at which HTML and images begin, in order.
 fn live(text: &str) -> Vec<usize> {
     let mut live: Vec<usize> = Vec::new();
     let options =
@@ -116,8 +117,8 @@ fn live(text: &str) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// The file's own parts as a reader of Markdown sees them, when this text is in the middle of
-    /// it.
+    /// Returns what a Markdown reader finds of the file's own structure with this text in its
+    /// middle.
     fn parts(middle: &str) -> (usize, usize, bool) {
         let file = inert(format!("# Title\n\n{middle}\n## End\n\nlast\n"));
         let (mut headings, mut depth, mut live) = (0, 0_usize, false);

@@ -1,7 +1,7 @@
-//! One conversation in a file: as Markdown for people, as JSON for programs. The whole conversation
-//! is read for it: that nothing in the Markdown is live is only known of the whole.
+//! Export of a conversation, as Markdown for people or JSON for programs. The conversation is
+//! loaded as a whole: only in the whole Markdown file it is known which parts would be active.
 
-mod markdown; // text that stays where it is put
+mod markdown; // embedding of untrusted text
 
 use adjutant_core::port::{ConversationSummary, Loaded};
 use adjutant_core::{
@@ -14,22 +14,22 @@ use serde::Serialize;
 
 use markdown::{code, fenced, heading, inert, quoted};
 
-/// Everything of one conversation.
+/// Everything that is known about one conversation, to be written as Markdown or JSON.
 #[derive(Debug)]
 pub struct Export {
     /// Its entry in a list of conversations.
     pub summary: ConversationSummary,
-    /// The models that were asked, in the order they first were.
+    /// The models that were called, in the order of their first call.
     pub models: Vec<String>,
-    /// Its messages, oldest first, without instructions to the model.
+    /// The messages, oldest first, without system instructions.
     pub messages: Vec<TranscriptMessage>,
     known: Loaded,
     pending: Vec<PendingCall>,
 }
 
-/// An export as JSON.
+/// Serialized form of an export.
 #[derive(Serialize)]
-struct Written<'a> {
+struct ExportJson<'a> {
     id: ConversationId,
     title: &'a str,
     started_at: Option<Timestamp>,
@@ -40,13 +40,13 @@ struct Written<'a> {
     summarized_at: Option<usize>,
     models: &'a [String],
     messages: &'a [TranscriptMessage],
-    pending: Vec<Waiting>,
+    pending: Vec<PendingEntry>,
 }
 
 impl Export {
-    /// Puts together what is known of it.
+    /// Collects the messages, models and pending calls of a loaded conversation.
     #[must_use]
-    pub fn of(summary: ConversationSummary, known: Loaded) -> Self {
+    pub fn new(summary: ConversationSummary, known: Loaded) -> Self {
         let mut models: Vec<String> = Vec::new();
         for recorded in &known.events {
             if let Event::TurnStarted { model, .. } = &*recorded.event {
@@ -57,6 +57,7 @@ impl Export {
             }
         }
         let mut messages = transcript(&known.events);
+        // Instructions are the agent's configuration, and not part of what was said.
         messages.retain(|message| message.role != Role::System);
         let pending = conversation::pending(&known.events);
         Self {
@@ -68,28 +69,28 @@ impl Export {
         }
     }
 
-    /// Returns where it stands. `summarize_from`: with so many tokens it is to be summarized;
-    /// `None`: that is not known here.
+    /// Returns the state of the conversation at `now`. `summarize_from` is the number of tokens
+    /// from which it is compacted, if known.
     #[must_use]
     pub fn session(&self, now: Timestamp, summarize_from: Option<u32>) -> Session {
         session(&self.known, now, summarize_from)
     }
 
-    /// Returns what waits in it for an answer.
+    /// Returns the calls that wait for an answer.
     pub fn pending(&self) -> impl Iterator<Item = &PendingCall> {
         self.pending.iter()
     }
 
-    /// Returns how many messages were accepted and not begun.
+    /// Returns the number of accepted messages whose turn has not started.
     #[must_use]
     pub fn unanswered(&self) -> usize {
         self.known.inbox.len()
     }
 
-    /// Returns it as JSON, one object on one line.
+    /// Returns the export as one line of JSON.
     #[must_use]
     pub fn json(&self, session: &Session) -> String {
-        json_line(&Written {
+        json_line(&ExportJson {
             id: self.summary.id,
             title: &self.summary.title,
             started_at: session.started_at,
@@ -100,13 +101,12 @@ impl Export {
             summarized_at: session.summarized_at,
             models: &self.models,
             messages: &self.messages,
-            pending: self.pending().map(Waiting::of).collect(),
+            pending: self.pending().map(PendingEntry::new).collect(),
         })
     }
 
-    /// Returns it as Markdown. What was said is quoted and what tools got and gave is fenced, so
-    /// that nothing of it can pass for something else in the file; and nothing in it is loaded or
-    /// run when the file is looked at.
+    /// Returns the export as Markdown. Messages are quoted and tool data is fenced, so that no text
+    /// can be mistaken for the file's own structure, and no link, image or HTML in it is active.
     #[must_use]
     pub fn markdown(&self) -> String {
         let mut text = format!("# {}\n\n", heading(&title(&self.summary)));
@@ -133,7 +133,7 @@ impl Export {
             let at = message
                 .at
                 .map_or_else(String::new, |at| format!(" · {}", time(at)));
-            // A result belongs to the assistant's calls above it.
+            // A result follows the assistant's calls and needs no heading.
             match &message.result {
                 Some(result) => {
                     let end = if result.success { "✓" } else { "✗" };
@@ -188,14 +188,14 @@ impl Export {
 }
 
 fn pretty(value: &impl Serialize) -> String {
-    // Our own types hold no maps with keys other than text, the one thing that cannot be written.
+    // Serialization fails only for maps whose keys are not strings, which these types do not have.
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-/// A call that waits for a human, as programs read it.
+/// A pending call, in the form for programs.
 #[derive(Debug, Serialize)]
-pub struct Waiting {
-    /// The argument of `adjutant pending approve`.
+pub struct PendingEntry {
+    /// Id for `adjutant pending approve`.
     id: String,
     call_id: String,
     tool: String,
@@ -203,17 +203,17 @@ pub struct Waiting {
     preview: String,
     digest: String,
     expires_at: Timestamp,
-    /// Not `null`: it was begun, and nobody knows whether it was done.
+    /// Set if the call is in doubt: it was started, and its result is unknown.
     doubt: Option<Doubt>,
-    /// Not `null`: it waits for its result and not for a person. `client`: from the program that
+    /// Set if the call waits for its result and not for the user. `client`: from the program that
     /// sent the message.
     awaits: Option<Awaits>,
 }
 
-impl Waiting {
-    /// Returns it as it is written.
+impl PendingEntry {
+    /// Converts a pending call.
     #[must_use]
-    pub fn of(call: &PendingCall) -> Self {
+    pub fn new(call: &PendingCall) -> Self {
         Self {
             id: call.short_id().to_owned(),
             call_id: call.call_id.to_string(),
@@ -228,7 +228,7 @@ impl Waiting {
     }
 }
 
-/// Returns the title, fit to be shown.
+/// Returns the title of a conversation, cut to its maximum length; a placeholder if it is empty.
 #[must_use]
 pub fn title(summary: &ConversationSummary) -> String {
     let title = clip(&summary.title, TITLE_CHARS_MAX);

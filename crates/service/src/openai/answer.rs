@@ -1,43 +1,44 @@
-//! What a turn says, piece by piece. A whole answer is its pieces put together, so both are always
-//! the same.
+//! Conversion of a turn's events to the parts of an answer. A complete answer is the concatenation
+//! of its parts, so streamed and complete answers never differ.
 //!
-//! What was said cannot be taken back in this API. Words a model says before it calls a tool stay
-//! where they are, and the answer follows behind an empty line.
+//! This API cannot take text back. Text that the model writes before a tool call stays, and the
+//! answer follows after an empty line.
 
 use adjutant_core::{AgentResponse, Arguments, DecisionKind, ToolResult};
 use adjutant_runtime::RunEvent;
 use serde_json::Value;
 
-/// How much of a call's arguments or a tool's error is shown, in characters.
-const SHOWN: usize = 300;
+/// Longest excerpt of a call's arguments or of an error, in Unicode characters.
+const EXCERPT_MAX: usize = 300;
 
-/// A piece of an answer.
+/// A part of an answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece {
-    /// Of the answer.
+pub(super) enum AnswerPart {
+    /// Text of the answer.
     Content(String),
-    /// Of what goes on before it.
+    /// Text about the work before the answer: thinking and tool calls.
     Reasoning(String),
-    /// The same, and nothing that the answer has begun with: the turn may still come to nothing.
+    /// Text like [`AnswerPart::Reasoning`] that commits to nothing: the turn may still fail, and
+    /// the stream has not started yet.
     Note(String),
 }
 
-/// Turns events into pieces.
+/// Converts the events of one turn.
 #[derive(Debug, Default)]
 pub(super) struct Encoder {
-    /// The words of a model call may have to be other words in the end: JSON of a certain form.
-    /// They are held back.
+    /// True if the model's text must not be streamed, because it is validated as a whole:
+    /// structured output.
     whole: bool,
-    /// What the running model call has said.
+    /// Text of the current model call.
     said: String,
-    /// Something was said by an earlier one.
+    /// True if an earlier model call wrote text.
     said_before: bool,
-    /// The last piece before the answer does not end its line.
+    /// True if the last reasoning text did not end with a newline.
     in_line: bool,
 }
 
 impl Encoder {
-    /// `whole`: the answer is said when it is known to be the answer, and not word by word.
+    /// Creates an encoder. `whole`: the answer is sent as a whole at the end.
     pub(super) fn new(whole: bool) -> Self {
         Self {
             whole,
@@ -45,8 +46,8 @@ impl Encoder {
         }
     }
 
-    /// What an event adds. The answer itself is complete with [`Encoder::end`].
-    pub(super) fn event(&mut self, event: &RunEvent) -> Option<Piece> {
+    /// Converts an event. [`Encoder::finish`] completes the answer.
+    pub(super) fn encode(&mut self, event: &RunEvent) -> Option<AnswerPart> {
         match event {
             RunEvent::ModelStarted { .. } => {
                 self.said_before |= !self.said.is_empty();
@@ -54,16 +55,16 @@ impl Encoder {
                 None
             }
             RunEvent::Text(text) if !self.whole && !text.is_empty() => {
-                Some(Piece::Content(self.say(text)))
+                Some(AnswerPart::Content(self.push_text(text)))
             }
             RunEvent::Thinking(text) if !text.is_empty() => {
-                let text = shown(text);
+                let text = printable(text);
                 self.in_line = !text.ends_with('\n');
-                Some(Piece::Reasoning(text))
+                Some(AnswerPart::Reasoning(text))
             }
             RunEvent::ToolStarted { call } => {
                 let line = format!("⚙ {} {}", call.name, arguments(&call.arguments));
-                Some(Piece::Reasoning(self.line(&line)))
+                Some(AnswerPart::Reasoning(self.line(&line)))
             }
             RunEvent::ToolFinished {
                 tool, result, ms, ..
@@ -74,39 +75,41 @@ impl Encoder {
                         format!("✗ {tool}: {}", cut(error.as_deref().unwrap_or("it failed")))
                     }
                 };
-                Some(Piece::Reasoning(self.line(&line)))
+                Some(AnswerPart::Reasoning(self.line(&line)))
             }
             RunEvent::Retrying { wait, .. } => {
                 let line = format!(
                     "… the model is asked again in {} s",
                     wait.as_secs_f64().ceil()
                 );
-                Some(Piece::Note(self.line(&line)))
+                Some(AnswerPart::Note(self.line(&line)))
             }
             RunEvent::Noticed(notice) => {
-                Some(Piece::Note(self.line(&format!("ℹ {}", notice.text))))
+                Some(AnswerPart::Note(self.line(&format!("ℹ {}", notice.text))))
             }
             _ => None,
         }
     }
 
-    /// What is left of the answer to say.
-    pub(super) fn end(&mut self, response: &AgentResponse) -> Option<Piece> {
+    /// Returns the rest of the answer at the end of the turn.
+    pub(super) fn finish(&mut self, response: &AgentResponse) -> Option<AnswerPart> {
         if response.decision.kind == DecisionKind::AwaitResult {
-            // Nobody is asked for anything: the calls say what there is to do.
+            // The tool calls are the answer.
             return None;
         }
         let content = response.content.trim_end();
         let said = self.said.trim();
+        // Streamed text cannot be taken back: the rest follows it, or the whole answer as a
+        // paragraph of its own.
         let rest = match content.strip_prefix(said) {
             Some(rest) if !said.is_empty() => rest.to_owned(),
-            _ if self.said.is_empty() => return Some(Piece::Content(self.say(content))),
+            _ if self.said.is_empty() => return Some(AnswerPart::Content(self.push_text(content))),
             _ => format!("\n\n{content}"),
         };
-        (!rest.is_empty()).then_some(Piece::Content(rest))
+        (!rest.is_empty()).then_some(AnswerPart::Content(rest))
     }
 
-    fn say(&mut self, text: &str) -> String {
+    fn push_text(&mut self, text: &str) -> String {
         let apart = self.said.is_empty() && self.said_before;
         self.said.push_str(text);
         if apart {
@@ -121,7 +124,7 @@ impl Encoder {
         format!(
             "{}{}\n",
             if apart { "\n" } else { "" },
-            shown(text).replace('\n', " ")
+            printable(text).replace('\n', " ")
         )
     }
 }
@@ -131,15 +134,15 @@ fn arguments(arguments: &Arguments) -> String {
 }
 
 fn cut(text: &str) -> String {
-    let mut head: String = text.chars().take(SHOWN).collect();
+    let mut head: String = text.chars().take(EXCERPT_MAX).collect();
     if head.len() < text.len() {
         head.push('…');
     }
     head
 }
 
-/// Without what steers a terminal, or turns the direction of the words around it.
-fn shown(text: &str) -> String {
+/// Removes characters that control a terminal or change the direction of the surrounding text.
+fn printable(text: &str) -> String {
     let steers = |c: char| {
         (c.is_control() && c != '\n' && c != '\t')
             || matches!(c, '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
@@ -168,11 +171,11 @@ mod tests {
         }
     }
 
-    fn pieces(events: &[RunEvent]) -> Vec<Piece> {
+    fn pieces(events: &[RunEvent]) -> Vec<AnswerPart> {
         let mut encoder = Encoder::default();
         events
             .iter()
-            .filter_map(|event| encoder.event(event))
+            .filter_map(|event| encoder.encode(event))
             .collect()
     }
 
@@ -187,13 +190,13 @@ mod tests {
             text("Nothing"),
             text(" is open."),
         ]);
-        let content = |text: &str| Piece::Content(text.to_owned());
+        let content = |text: &str| AnswerPart::Content(text.to_owned());
         assert_eq!(
             said,
             [
                 content("Let me "),
                 content("look."),
-                Piece::Reasoning("⚙ list_tasks {}\n".to_owned()),
+                AnswerPart::Reasoning("⚙ list_tasks {}\n".to_owned()),
                 content("\n\nNothing"),
                 content(" is open."),
             ]
@@ -209,7 +212,7 @@ mod tests {
                 json!({"description": format!("\u{202e}{}", "x".repeat(1000))}),
             ),
         ]);
-        let [Piece::Reasoning(thought), Piece::Reasoning(call)] = said.as_slice() else {
+        let [AnswerPart::Reasoning(thought), AnswerPart::Reasoning(call)] = said.as_slice() else {
             panic!("{said:?}")
         };
         assert_eq!(thought, "hm [2J");

@@ -1,4 +1,4 @@
-//! `POST /v1/chat/completions`.
+//! `POST /v1/chat/completions`: the Chat Completions API.
 
 use adjutant_core::fingerprint;
 use axum::Json;
@@ -15,14 +15,14 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::answer::Piece;
+use super::answer::AnswerPart;
 use super::error::ErrorBody;
 use super::message::Messages;
+use super::options;
 use super::request::CompletionRequest;
-use super::stream::{self, failed};
-use super::turn::{self, Asked, Passed, Sender};
+use super::stream::{self, error_response};
+use super::turn::{self, AnswerEvent, Sender, TurnRequest};
 use super::wire::{Completion, Delta, Envelope};
-use super::wishes;
 use crate::problem::Problem;
 use crate::request_id::RequestId;
 use crate::state::Shared;
@@ -33,28 +33,18 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(completions))
 }
 
-/// Answers the last message, with those before it as the history.
+/// Answers the last message, with the ones before it as history.
 ///
-/// The agent's tools run here; what they do is told as `reasoning_content`. Calls of the client's
-/// `tools` end the answer with `tool_calls`, and the request with their results goes on from there.
-/// What needs a yes asks for it, and the next message is the answer. The turn goes on to its end
-/// also when the client goes away.
+/// The agent's tools are executed by the service; their activity is sent as `reasoning_content`. A
+/// call of one of the client's `tools` ends the answer with `tool_calls`, and the request with the
+/// results continues the turn. A call that needs a confirmation is asked about, and the next
+/// message is the answer. The turn continues when the client disconnects.
 #[utoipa::path(post, path = "/v1/chat/completions", operation_id = "create_chat_completion", tag = "openai", request_body = CompletionRequest,
-    params(("idempotency-key" = Option<String>, Header, description = "The same request twice is one turn.")),
+    params(("idempotency-key" = Option<String>, Header, description = "Key that identifies the request: a repeated request is the same turn.")),
     responses(
         (status = 200, description = "The answer; with `stream` as server-sent events, each a `chat.completion.chunk`.",
             content((Completion = "application/json"), (String = "text/event-stream"))),
-        (status = 400, description = "The request cannot be understood.", body = ErrorBody),
-        (status = 401, description = "Without a token.", body = ErrorBody),
-        (status = 403, description = "Not from there.", body = ErrorBody),
         (status = 404, description = "There is no such model.", body = ErrorBody),
-        (status = 413, description = "The request is too large.", body = ErrorBody),
-        (status = 415, description = "The request is not JSON.", body = ErrorBody),
-        (status = 429, description = "Too much at once, or more than there is to spend.", body = ErrorBody),
-        (status = 500, description = "Something went wrong on our side.", body = ErrorBody),
-        (status = 502, description = "The model gave no usable answer.", body = ErrorBody),
-        (status = 503, description = "The model or the store is not available.", body = ErrorBody),
-        (status = 504, description = "The model did not answer in time.", body = ErrorBody),
     ))]
 pub(super) async fn completions(
     State(app): State<Shared>,
@@ -66,21 +56,21 @@ pub(super) async fn completions(
 ) -> Result<Response, Problem> {
     let Json(body) = body?;
     let fingerprint = fingerprint(&body);
-    let request = wishes::read::<CompletionRequest>(body)?;
+    let request = options::parse_body::<CompletionRequest>(body)?;
     let stream = request.stream.unwrap_or_default();
-    let options = request
+    let stream_options = request
         .stream_options
         .as_ref()
         .and_then(|options| options.include_usage);
-    let wishes = request.wishes()?;
+    let options = request.options()?;
     let model = request.model.clone();
-    let messages = Messages::of_chat(request.messages);
-    let asked = Asked {
+    let messages = Messages::from_chat(request.messages);
+    let turn_request = TurnRequest {
         model: request.model,
         messages,
-        wishes,
+        options,
         instructions: None,
-        named: None,
+        previous: None,
     };
     let sender = Sender {
         user,
@@ -89,37 +79,39 @@ pub(super) async fn completions(
         headers,
         fingerprint,
     };
-    let begun = turn::begin(&app, sender, asked).await?;
+    let started = turn::start(&app, sender, turn_request).await?;
     let envelope = Envelope {
         id: format!("chatcmpl-{}", Uuid::now_v7().simple()),
         created: app.agent.now().as_second(),
         model,
-        with_usage: stream && options.unwrap_or_default(),
-        notices: begun.notices,
+        with_usage: stream && stream_options.unwrap_or_default(),
+        notices: started.notices,
     };
     if stream {
-        Ok(pieces(app, begun.passed, envelope).await)
+        Ok(streamed(app, started.events, envelope).await)
     } else {
-        whole(begun.passed, envelope).await
+        complete(started.events, envelope).await
     }
 }
 
-/// The whole answer, once it is there.
-async fn whole(
-    mut passed: UnboundedReceiver<Passed>,
+/// Waits for the complete answer.
+async fn complete(
+    mut events: UnboundedReceiver<AnswerEvent>,
     envelope: Envelope,
 ) -> Result<Response, Problem> {
     let (mut content, mut reasoning) = (String::new(), String::new());
-    while let Some(next) = passed.recv().await {
+    while let Some(next) = events.recv().await {
         match next {
-            Passed::Piece(Piece::Content(text)) => content.push_str(&text),
-            Passed::Piece(Piece::Reasoning(text) | Piece::Note(text)) => reasoning.push_str(&text),
-            Passed::End(end, ran) => {
+            AnswerEvent::Part(AnswerPart::Content(text)) => content.push_str(&text),
+            AnswerEvent::Part(AnswerPart::Reasoning(text) | AnswerPart::Note(text)) => {
+                reasoning.push_str(&text)
+            }
+            AnswerEvent::End(end, ran) => {
                 return match *end {
                     Ok(response) => Ok(
                         Json(envelope.completion(content, reasoning, &response)).into_response()
                     ),
-                    Err(problem) => Ok(failed(problem, ran)),
+                    Err(problem) => Ok(error_response(problem, ran)),
                 };
             }
         }
@@ -127,9 +119,13 @@ async fn whole(
     Err(Problem::internal())
 }
 
-/// The answer in pieces.
-async fn pieces(app: Shared, passed: UnboundedReceiver<Passed>, envelope: Envelope) -> Response {
-    let rest = match stream::begun(passed).await {
+/// Streams the answer as chunks.
+async fn streamed(
+    app: Shared,
+    events: UnboundedReceiver<AnswerEvent>,
+    envelope: Envelope,
+) -> Response {
+    let rest = match stream::wait_for_first(events).await {
         Ok(rest) => rest,
         Err(response) => return response,
     };
@@ -138,26 +134,26 @@ async fn pieces(app: Shared, passed: UnboundedReceiver<Passed>, envelope: Envelo
         content: Some(String::new()),
         ..Delta::default()
     });
-    // The answer is read outside of the request's span.
+    // The body is streamed after the handler has returned, outside of its span.
     let span = Span::current();
-    let events = futures::stream::iter([event(&first)]).chain(rest.flat_map(move |passed| {
-        futures::stream::iter(span.in_scope(|| encoded(&app, &envelope, passed)))
+    let events = futures::stream::iter([event(&first)]).chain(rest.flat_map(move |events| {
+        futures::stream::iter(span.in_scope(|| encode(&app, &envelope, events)))
     }));
     stream::send(events)
 }
 
-/// What was passed on, as events of the stream.
-fn encoded(app: &Shared, envelope: &Envelope, passed: Passed) -> Vec<Event> {
-    let delta = match passed {
-        Passed::Piece(Piece::Content(text)) => Delta {
+/// Converts an event of the answer to server-sent events.
+fn encode(app: &Shared, envelope: &Envelope, events: AnswerEvent) -> Vec<Event> {
+    let delta = match events {
+        AnswerEvent::Part(AnswerPart::Content(text)) => Delta {
             content: Some(text),
             ..Delta::default()
         },
-        Passed::Piece(Piece::Reasoning(text) | Piece::Note(text)) => Delta {
+        AnswerEvent::Part(AnswerPart::Reasoning(text) | AnswerPart::Note(text)) => Delta {
             reasoning_content: Some(text),
             ..Delta::default()
         },
-        Passed::End(end, _) => {
+        AnswerEvent::End(end, _) => {
             let mut events = match *end {
                 Ok(response) => {
                     let mut events: Vec<Event> =
@@ -168,9 +164,9 @@ fn encoded(app: &Shared, envelope: &Envelope, passed: Passed) -> Vec<Event> {
                 }
                 Err(mut problem) => {
                     if let Some(cause) = problem.take_cause() {
-                        app.tell(cause);
+                        app.report(&cause);
                     }
-                    vec![event(&ErrorBody::of(&problem))]
+                    vec![event(&ErrorBody::from_problem(&problem))]
                 }
             };
             events.push(Event::default().data("[DONE]"));
@@ -181,5 +177,5 @@ fn encoded(app: &Shared, envelope: &Envelope, passed: Passed) -> Vec<Event> {
 }
 
 fn event(data: &impl serde::Serialize) -> Event {
-    stream::event(Event::default(), data)
+    stream::json_event(Event::default(), data)
 }

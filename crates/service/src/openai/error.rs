@@ -1,6 +1,5 @@
-//! Problems as OpenAI's clients read them: `{"error": {"message", "type", "param", "code"}}`. The
-//! codes are those of all other addresses, but `model_not_found`, which this API has a word of its
-//! own for.
+//! Errors in the format of OpenAI's APIs: `{"error": {"message", "type", "param", "code"}}`. Codes
+//! are those of all other routes, except `model_not_found`, which clients of this API know.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -11,21 +10,21 @@ use utoipa::ToSchema;
 
 use crate::problem::Problem;
 
-/// The member of a problem that names the part of the request.
+/// Member of a problem with the path of the invalid part of the request.
 const PARAM: &str = "param";
 
-/// A part of the request is not what it has to be.
+/// Returns the problem of an invalid part of the request.
 pub(super) fn invalid(param: impl Into<String>, detail: impl Into<String>) -> Problem {
     about(param, Problem::invalid(detail))
 }
 
-/// A problem of one part of the request.
+/// Adds the path of a part of the request to a problem.
 pub(super) fn about(param: impl Into<String>, problem: Problem) -> Problem {
     problem.with(PARAM, param.into())
 }
 
-/// Addresses below `/v1/` that this API's clients ask, those among them that are not there. What
-/// begins with one and a slash belongs to it.
+/// Paths of OpenAI's APIs, including ones that this service does not have. Each includes the paths
+/// below it.
 const ADDRESSES: &[&str] = &[
     "/v1/chat/completions",
     "/v1/models",
@@ -48,12 +47,12 @@ const ADDRESSES: &[&str] = &[
     "/v1/evals",
 ];
 
-/// Returns whether this API's clients ask at that path.
+/// Returns true if errors of this path have the format of OpenAI's APIs.
 pub(crate) fn speaks_at(path: &str) -> bool {
     address(path).is_some()
 }
 
-/// Returns the address that a path belongs to.
+/// Returns the entry of [`ADDRESSES`] that a path belongs to.
 fn address(path: &str) -> Option<&'static str> {
     let is_below = |rest: &str| rest.is_empty() || rest.starts_with('/');
     ADDRESSES
@@ -62,8 +61,7 @@ fn address(path: &str) -> Option<&'static str> {
         .find(|address| path.strip_prefix(address).is_some_and(is_below))
 }
 
-/// Returns the problem of an address that is not there. One that this API's clients ask gets told
-/// what is there instead.
+/// Returns the problem of an unknown path. For a path of OpenAI's APIs it names the available ones.
 pub(crate) fn unknown_address(path: &str) -> Problem {
     match address(path) {
         Some(address) => Problem::new(
@@ -79,28 +77,29 @@ pub(crate) fn unknown_address(path: &str) -> Problem {
     }
 }
 
-/// What did not work.
+/// The body of an error response.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ErrorBody {
+    /// The error.
     error: ErrorDetail,
 }
 
-/// What did not work, in this API's words.
+/// An error in the format of OpenAI's APIs.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ErrorDetail {
-    /// Words for the person.
+    /// Explanation for the user.
     message: String,
-    /// The kind of error, as this API sorts them.
+    /// Category of the error, as OpenAI's APIs name it.
     #[serde(rename = "type")]
     kind: &'static str,
-    /// The part of the request that is wrong, such as `messages[0].content`.
+    /// Path of the invalid part of the request, such as `messages[0].content`.
     param: Option<String>,
-    /// A stable word.
+    /// Stable identifier of the error.
     code: &'static str,
 }
 
 impl ErrorBody {
-    pub(super) fn of(problem: &Problem) -> Self {
+    pub(super) fn from_problem(problem: &Problem) -> Self {
         let message = match problem.hint() {
             Some(hint) => format!("{} ({hint})", problem.detail()),
             None => problem.detail().to_owned(),
@@ -120,8 +119,8 @@ impl ErrorBody {
 }
 
 impl ErrorBody {
-    /// Returns it as an event of the Responses API. Some clients read it flat, as it is described,
-    /// others as OpenAI sends it.
+    /// Returns the error as an event of the Responses API, with its members both at the top level,
+    /// as documented, and in `error`, as OpenAI sends them: clients read either.
     pub(super) fn event(&self) -> Value {
         let ErrorDetail {
             message,
@@ -133,15 +132,15 @@ impl ErrorBody {
     }
 }
 
-/// A problem as a response.
+/// Converts a problem to a response.
 pub(crate) fn response(problem: &Problem) -> Response {
-    (status(problem), Json(ErrorBody::of(problem))).into_response()
+    (status(problem), Json(ErrorBody::from_problem(problem))).into_response()
 }
 
-/// The status of a problem. What cannot be understood is 400 here, as this API's clients know it,
-/// and 422 elsewhere.
+/// Returns the status: an invalid request is 400 in this API and 422 in all others.
 fn status(problem: &Problem) -> StatusCode {
     match problem.status() {
+        // OpenAI's client libraries raise other errors for a 422.
         StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
         status => status,
     }

@@ -1,8 +1,8 @@
-//! What the client says was said before, as the agent's own messages.
+//! Conversion of the client's messages to the agent's history.
 //!
-//! The agent's instruction is not the client's to change. What a client sends as `system` or
-//! `developer` goes in front of the conversation as words of the person's side: an interface's own
-//! settings and documents are of use, and have no more say than the person has.
+//! A client cannot change the agent's instruction. Its `system` and `developer` messages become a
+//! user message at the beginning of the conversation: the settings and documents of an interface
+//! are useful, but have no more authority than the user.
 
 use std::collections::VecDeque;
 
@@ -17,80 +17,83 @@ use super::error::invalid;
 use super::message::{ChatMessage, FunctionCalled, Messages, Role};
 use crate::problem::Problem;
 
-/// What stands in front of the words of the application.
+/// Introduction of the client's instructions.
 pub(super) const FROM_THE_APPLICATION: &str = include_str!("../../../../prompts/client_context.md");
-/// The message of a turn that begins with results of the client's tools, because no turn waits for
+/// Message of a new turn that starts with results of the client's tools, because no turn waits for
 /// them.
 const RESULTS_CAME: &str = include_str!("../../../../prompts/client_results.md");
-/// What stands in front of a conversation whose first words are the agent's.
+/// First message of a history that would otherwise begin with the agent's.
 const BEGINNING_IS_MISSING: &str = "[The beginning of this conversation is not here.]";
 
-/// The beginning of the ids that calls of a client's history get.
-const MINTED: &str = "earlier_";
+/// Prefix of the call ids that are generated for a client's history.
+const CALL_ID_PREFIX: &str = "earlier_";
 
-/// Words of the person or the agent, thinking and notes of an interface left out.
+/// Text of the user or the agent, without thinking and without an interface's own notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Said {
-    pub(super) by_person: bool,
+pub(super) struct Utterance {
+    pub(super) by_user: bool,
     pub(super) text: String,
 }
 
-/// A client's messages, read.
+/// The parsed messages of a client.
 #[derive(Debug)]
 pub(super) struct Transcript {
-    /// What the person says now.
+    /// The current message of the user.
     pub(super) message: String,
-    /// What was said between them, `message` last; neighbours of one side are one.
-    pub(super) said: Vec<Said>,
-    /// What the turn is given of the past.
+    /// The dialogue, ending with `message`; successive messages of one side are joined.
+    pub(super) dialogue: Vec<Utterance>,
+    /// The history that the turn gets.
     pub(super) history: Vec<Message>,
-    /// What of the messages is not in it.
+    /// Notices about parts of the messages that are not in the history.
     pub(super) notices: Vec<Notice>,
 }
 
-/// How much of the past a turn is given.
+/// Limits of the history.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
-    /// User and assistant messages; `None`: all.
+pub(super) struct HistoryLimits {
+    /// Largest number of user and assistant messages; `None`: unlimited.
     pub(super) messages_max: Option<usize>,
-    /// Whether calls and results are among them.
+    /// True if tool calls and results are included.
     pub(super) with_tools: bool,
 }
 
-/// Returns what was said between the person and the agent.
-pub(super) fn said(messages: &[ChatMessage]) -> Vec<Said> {
-    let mut said = Vec::new();
+/// Returns the dialogue between user and agent.
+pub(super) fn dialogue(messages: &[ChatMessage]) -> Vec<Utterance> {
+    let mut dialogue = Vec::new();
     for message in messages
         .iter()
         .filter(|message| !message.text().trim().is_empty())
     {
         match message.role {
-            Role::User => say(&mut said, true, message.text()),
-            Role::Assistant => say(&mut said, false, without_thinking(&message.text())),
+            Role::User => push(&mut dialogue, true, message.text()),
+            Role::Assistant => push(&mut dialogue, false, without_thinking(&message.text())),
             Role::System | Role::Developer | Role::Tool | Role::Function => {}
         }
     }
-    said
+    dialogue
 }
 
-/// Reads a client's messages that end with results of its tools, for a turn that goes on from them.
-pub(super) fn read_with_results(messages: &Messages, room: Room) -> Result<Transcript, Problem> {
+/// Parses messages that end with results of the client's tools, for a new turn.
+pub(super) fn parse_with_results(
+    messages: &Messages,
+    limits: HistoryLimits,
+) -> Result<Transcript, Problem> {
     let mut notices = Vec::new();
-    let history = history(messages, (&messages.list, &[]), room, &mut notices)?;
+    let history = history(messages, &messages.list, &[], limits, &mut notices)?;
     let message = RESULTS_CAME.trim_end().to_owned();
     Ok(Transcript {
         message,
-        said: said(&messages.list),
+        dialogue: dialogue(&messages.list),
         history,
         notices,
     })
 }
 
-/// Reads a client's messages. `background`: the last may be the application's.
-pub(super) fn read(
+/// Parses messages. `background`: the last one may be an instruction.
+pub(super) fn parse(
     messages: &Messages,
     background: bool,
-    room: Room,
+    limits: HistoryLimits,
 ) -> Result<Transcript, Problem> {
     let is_last = |message: &ChatMessage| background || !message.role.is_instruction();
     let nobody = || invalid(messages.member, "nobody says anything");
@@ -104,53 +107,59 @@ pub(super) fn read(
             "the last message has to be the person's: user",
         ));
     }
-    if let Some((piece, kind)) = last.not_words() {
+    if let Some((piece, kind)) = last.first_non_text() {
         let place = format!("{}[{piece}]", messages.content(at));
         return Err(invalid(
             place,
             format!("the agent reads text only, and this is {kind}"),
         ));
     }
-    let mut said = said(before);
-    // Two messages in a row are one turn: the earlier is part of what is said now.
+    let mut dialogue = dialogue(before);
+    // The dialogue joins it with a preceding user message, the turn's message is only the last.
     let text = last.text();
     if text.trim().is_empty() {
         return Err(invalid(messages.content(at), "the message is empty"));
     }
-    say(&mut said, true, text.clone());
+    push(&mut dialogue, true, text.clone());
     let mut notices = Vec::new();
-    let history = history(messages, (before, after), room, &mut notices)?;
+    let history = history(messages, before, after, limits, &mut notices)?;
     Ok(Transcript {
         message: text,
-        said,
+        dialogue,
         history,
         notices,
     })
 }
 
-fn say(said: &mut Vec<Said>, by_person: bool, text: String) {
-    match said.last_mut() {
-        Some(last) if last.by_person == by_person => {
+fn push(dialogue: &mut Vec<Utterance>, by_user: bool, text: String) {
+    match dialogue.last_mut() {
+        Some(last) if last.by_user == by_user => {
             last.text.push_str("\n\n");
             last.text.push_str(&text);
         }
-        _ => said.push(Said { by_person, text }),
+        _ => dialogue.push(Utterance { by_user, text }),
     }
 }
 
-/// Returns the messages that the turn is given: the application's words, then whole turns as far as
-/// there is room. `before`, `after`: the messages around the one that is said now.
+/// Builds the history of the turn: the client's instructions, then the newest whole turns that fit.
+/// `before` and `after` are the messages around the current one.
 fn history(
     all: &Messages,
-    (before, after): (&[ChatMessage], &[ChatMessage]),
-    room: Room,
+    before: &[ChatMessage],
+    after: &[ChatMessage],
+    limits: HistoryLimits,
     notices: &mut Vec<Notice>,
 ) -> Result<Vec<Message>, Problem> {
     let unusable = |error: InvalidMessage| invalid(all.member, error.to_string());
-    let mut messages = earlier(&all.earlier, room.with_tools).map_err(unusable)?;
-    let mut lost_pieces = false;
-    for (message, parts) in parts_of(before, minted(&messages), room.with_tools, notices) {
-        lost_pieces |= message.not_words().is_some();
+    let mut messages = earlier(&all.earlier, limits.with_tools).map_err(unusable)?;
+    let mut lost_parts = false;
+    for (message, parts) in split_parts(
+        before,
+        last_call_number(&messages),
+        limits.with_tools,
+        notices,
+    ) {
+        lost_parts |= message.first_non_text().is_some();
         let (speaker, parts) = match message.role {
             Role::User if !parts.is_empty() => (Speaker::User, parts),
             Role::Assistant if !parts.is_empty() => (Speaker::Assistant, parts),
@@ -159,7 +168,7 @@ fn history(
         };
         join(&mut messages, speaker, parts).map_err(unusable)?;
     }
-    if lost_pieces {
+    if lost_parts {
         notices.push(Notice::not_sent(
             "Pictures, sounds and files of earlier messages were left out.",
         ));
@@ -171,9 +180,9 @@ fn history(
         .map(ChatMessage::text)
         .filter(|text| !text.trim().is_empty())
         .collect();
-    // One place is for what stands in front.
-    let room = room.messages_max.map(|max| max.saturating_sub(1).max(1));
-    let kept = trim(&messages, room);
+    // One message is reserved for the instructions.
+    let messages_max = limits.messages_max.map(|max| max.saturating_sub(1).max(1));
+    let kept = trim(&messages, messages_max);
     let front = match kept.first().map(Message::role) {
         _ if !instructions.is_empty() => Some(format!(
             "{}\n\n{}",
@@ -194,7 +203,7 @@ fn history(
     Ok(history)
 }
 
-/// Returns what the journal has of the past. Without tools there are no calls either.
+/// Returns the messages that are in the journal. Without tools, only texts.
 fn earlier(messages: &[Message], with_tools: bool) -> Result<Vec<Message>, InvalidMessage> {
     if with_tools {
         return Ok(messages.to_vec());
@@ -209,15 +218,16 @@ fn earlier(messages: &[Message], with_tools: bool) -> Result<Vec<Message>, Inval
     Ok(words)
 }
 
-/// Returns the highest number in the ids that earlier requests gave to calls.
-fn minted(messages: &[Message]) -> usize {
+/// Returns the highest number in the call ids that were generated for earlier requests.
+fn last_call_number(messages: &[Message]) -> usize {
     let calls = messages.iter().flat_map(Message::tool_calls);
-    let numbers = calls.filter_map(|call| call.id.as_str().strip_prefix(MINTED)?.parse().ok());
+    let numbers =
+        calls.filter_map(|call| call.id.as_str().strip_prefix(CALL_ID_PREFIX)?.parse().ok());
     numbers.max().unwrap_or_default()
 }
 
-/// Adds a message; what the same side said right before is one message with it, as some providers
-/// take no other.
+/// Appends a message. It is joined with the previous one of the same role, because some providers
+/// require alternating roles.
 fn join(
     messages: &mut Vec<Message>,
     speaker: Speaker,
@@ -243,11 +253,11 @@ fn text_part(text: String) -> Part {
     Part::ours(Content::Text { text })
 }
 
-/// Each message with its parts. Calls and results that belong together stay, under ids of ours
-/// behind the number `minted`; others are left out.
-fn parts_of<'a>(
+/// Returns each message with its parts. Calls with matching results get new ids, numbered from
+/// `number` on; other calls and results are left out.
+fn split_parts<'a>(
     messages: &'a [ChatMessage],
-    mut minted: usize,
+    mut number: usize,
     with_tools: bool,
     notices: &mut Vec<Notice>,
 ) -> Vec<(&'a ChatMessage, Vec<Part>)> {
@@ -256,10 +266,10 @@ fn parts_of<'a>(
     let mut at = 0;
     while let Some(message) = messages.get(at) {
         at += 1;
-        let mut parts = words_of(message);
-        let calls = calls_of(message);
+        let mut parts = text_parts(message);
+        let calls = tool_calls(message);
         if matches!(message.role, Role::Tool | Role::Function) {
-            // Its call is not right in front of it.
+            // The message before it has no matching call.
             left_out = true;
             continue;
         }
@@ -278,8 +288,8 @@ fn parts_of<'a>(
         for (id, function) in calls {
             let result = open
                 .iter()
-                .position(|result| answers(result, id, &function.name));
-            let arguments = arguments_of(function);
+                .position(|result| is_result_of(result, id, &function.name));
+            let arguments = parse_arguments(function);
             let (Some(place), Some(arguments), true) = (result, arguments, with_tools) else {
                 left_out = true;
                 continue;
@@ -287,8 +297,8 @@ fn parts_of<'a>(
             let Some(result) = open.remove(place) else {
                 continue;
             };
-            minted += 1;
-            let Ok(call_id) = CallId::new(format!("{MINTED}{minted}")) else {
+            number += 1;
+            let Ok(call_id) = CallId::new(format!("{CALL_ID_PREFIX}{number}")) else {
                 continue;
             };
             let call = ToolCall::from_object(0, None, function.name.clone(), arguments);
@@ -318,7 +328,7 @@ fn parts_of<'a>(
     out
 }
 
-fn words_of(message: &ChatMessage) -> Vec<Part> {
+fn text_parts(message: &ChatMessage) -> Vec<Part> {
     let text = match message.role {
         Role::Assistant => without_thinking(&message.text()),
         _ => message.text(),
@@ -330,7 +340,7 @@ fn words_of(message: &ChatMessage) -> Vec<Part> {
     }
 }
 
-fn calls_of(message: &ChatMessage) -> Vec<(Option<&str>, &FunctionCalled)> {
+fn tool_calls(message: &ChatMessage) -> Vec<(Option<&str>, &FunctionCalled)> {
     if message.role != Role::Assistant {
         return Vec::new();
     }
@@ -346,9 +356,9 @@ fn calls_of(message: &ChatMessage) -> Vec<(Option<&str>, &FunctionCalled)> {
         .collect()
 }
 
-/// Whether a message is the result of that call: by its id, or, in older clients, by the tool's
-/// name.
-fn answers(result: &ChatMessage, id: Option<&str>, name: &str) -> bool {
+/// Returns true if a message is the result of the call: by the call's id, or, from older clients,
+/// by the function's name.
+fn is_result_of(result: &ChatMessage, id: Option<&str>, name: &str) -> bool {
     match (result.role, id) {
         (Role::Tool, Some(id)) => result.tool_call_id.as_deref() == Some(id),
         (Role::Function, None) => result.name.as_deref() == Some(name),
@@ -356,7 +366,7 @@ fn answers(result: &ChatMessage, id: Option<&str>, name: &str) -> bool {
     }
 }
 
-fn arguments_of(function: &FunctionCalled) -> Option<serde_json::Map<String, Value>> {
+fn parse_arguments(function: &FunctionCalled) -> Option<serde_json::Map<String, Value>> {
     if function.name.trim().is_empty() {
         return None;
     }
@@ -366,8 +376,8 @@ fn arguments_of(function: &FunctionCalled) -> Option<serde_json::Map<String, Val
     }
 }
 
-/// An interface may send back what it showed: the thinking with the answer. It is no part of what
-/// was said.
+/// Removes thinking from an answer. Interfaces send back what they displayed, which includes the
+/// thinking.
 pub(super) fn without_thinking(text: &str) -> String {
     const MARKS: [(&str, &str); 2] = [
         ("<details type=\"reasoning\"", "</details>"),
@@ -377,6 +387,7 @@ pub(super) fn without_thinking(text: &str) -> String {
     for (open, close) in MARKS {
         while let Some(start) = text.find(open) {
             let Some(length) = text.get(start..).and_then(|rest| rest.find(close)) else {
+                // Unclosed, so it is not known where the answer starts.
                 break;
             };
             text.replace_range(start..start + length + close.len(), "");

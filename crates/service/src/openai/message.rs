@@ -1,24 +1,25 @@
-//! The messages of a request, as this API's clients write them, and the places that errors name.
+//! The messages of a request, with their paths for errors.
 
 use adjutant_core::Message;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-/// The messages of a request.
+/// The messages of a request, and those before them.
 #[derive(Debug, Default)]
 pub(super) struct Messages {
+    /// The messages that the client sent.
     pub(super) list: Vec<ChatMessage>,
-    /// The place of each in what the client sent, such as `messages[0]`.
+    /// Path of each message in the request, such as `messages[0]`.
     pub(super) places: Vec<String>,
-    /// Messages before them that the journal has. The client did not send them again.
+    /// Earlier messages from the journal, which the client did not send again.
     pub(super) earlier: Vec<Message>,
-    /// The member of the request that holds them.
+    /// Name of the request's member with the messages.
     pub(super) member: &'static str,
 }
 
 impl Messages {
-    /// Returns the messages of a request to `/v1/chat/completions`.
-    pub(super) fn of_chat(list: Vec<ChatMessage>) -> Self {
+    /// Collects the messages of a request to `/v1/chat/completions`.
+    pub(super) fn from_chat(list: Vec<ChatMessage>) -> Self {
         let places = (0..list.len())
             .map(|at| format!("messages[{at}]"))
             .collect();
@@ -30,19 +31,19 @@ impl Messages {
         }
     }
 
-    /// Adds a message that stands at `place` in the request.
+    /// Adds a message whose path in the request is `place`.
     pub(super) fn push(&mut self, place: String, message: ChatMessage) {
         self.places.push(place);
         self.list.push(message);
     }
 
-    /// Returns the place of a message, for errors.
+    /// Returns the path of a message, for errors.
     pub(super) fn place(&self, at: usize) -> &str {
         self.places.get(at).map_or(self.member, String::as_str)
     }
 
-    /// Returns the place of what a message says, for errors. A whole input that is a string is its
-    /// own content.
+    /// Returns the path of a message's content, for errors. An input that is a string has no
+    /// members.
     pub(super) fn content(&self, at: usize) -> String {
         match self.place(at) {
             whole if whole == self.member => whole.to_owned(),
@@ -51,76 +52,81 @@ impl Messages {
     }
 }
 
-/// The author of a message.
+/// Role of a message's author.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Role {
-    /// The application.
+    /// The application. Instructions of the client application.
     System,
-    /// The application, in newer clients.
+    /// Instructions of the client application, in newer clients.
     Developer,
-    /// The person.
+    /// A message of the user.
     User,
-    /// The agent.
+    /// A message of the agent.
     Assistant,
-    /// A tool that ran elsewhere.
+    /// Result of a tool that the client executed.
     Tool,
-    /// The same, in older clients.
+    /// Result of a function that the client executed, in older clients.
     Function,
 }
 
 impl Role {
-    /// Returns whether the application speaks, and not one of those who talk.
+    /// Returns true for instructions of the client application.
     pub(super) fn is_instruction(self) -> bool {
         matches!(self, Self::System | Self::Developer)
     }
 }
 
-/// One message.
+/// A message of a conversation.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 pub(super) struct ChatMessage {
-    /// Its author.
+    /// Role of the author.
     pub(super) role: Role,
-    /// Its words.
+    /// Text or parts of the message.
     #[serde(default)]
     pub(super) content: Option<MessageContent>,
-    /// Of a `function` message: which.
+    /// For the role `function`: name of the function.
     #[serde(default)]
     pub(super) name: Option<String>,
-    /// Calls the agent is said to have made.
+    /// Tool calls of an assistant's message.
     #[serde(default)]
     pub(super) tool_calls: Option<Vec<CallMade>>,
-    /// The same in older clients.
+    /// Function call of an assistant's message, in older clients.
     #[serde(default)]
     pub(super) function_call: Option<FunctionCalled>,
-    /// Of a `tool` message: which call it answers.
+    /// For the role `tool`: id of the call.
     #[serde(default)]
     pub(super) tool_call_id: Option<String>,
 }
 
-/// The content of a message: words, or pieces.
+/// Content of a message: a string or a list of parts.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub(super) enum MessageContent {
-    Words(String),
-    Pieces(Vec<Piece>),
+    /// The text.
+    Text(String),
+    /// The parts, of which only texts are used.
+    Parts(Vec<ContentPart>),
 }
 
-/// A piece of what is said.
+/// A part of a message's content.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub(super) struct Piece {
-    /// `text` and `refusal` are read; of others there is none this agent takes.
+pub(super) struct ContentPart {
+    /// `text` or `refusal`; other types are refused in the last message and ignored in earlier
+    /// ones.
     #[serde(rename = "type")]
     kind: String,
+    /// The text, for the type `text`.
     #[serde(default)]
     text: Option<String>,
+    /// The text, for the type `refusal`.
     #[serde(default)]
     refusal: Option<String>,
 }
 
-impl Piece {
-    /// `None`: it holds no words.
-    fn words(&self) -> Option<&str> {
+impl ContentPart {
+    /// Returns the text; `None` for other types.
+    fn text(&self) -> Option<&str> {
         match self.kind.as_str() {
             "text" | "input_text" | "output_text" => Some(self.text.as_deref().unwrap_or_default()),
             "refusal" => Some(self.refusal.as_deref().unwrap_or_default()),
@@ -129,30 +135,30 @@ impl Piece {
     }
 }
 
-/// A call the agent is said to have made.
+/// A tool call in an assistant's message.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 pub(super) struct CallMade {
-    /// The id that its result names.
+    /// Id, which the result names.
     #[serde(default)]
     pub(super) id: Option<String>,
-    /// The function that was called.
+    /// Function that was called.
     #[serde(default)]
     pub(super) function: Option<FunctionCalled>,
 }
 
-/// The function of a call.
+/// Name and arguments of a called function.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 pub(super) struct FunctionCalled {
-    /// The tool.
+    /// Name of the function.
     pub(super) name: String,
-    /// JSON as text.
+    /// Arguments as JSON text.
     #[serde(default)]
     pub(super) arguments: Option<String>,
 }
 
 impl ChatMessage {
-    /// Returns a message that says something and is nothing else.
-    pub(super) fn saying(role: Role, content: MessageContent) -> Self {
+    /// Creates a message with only a role and content.
+    pub(super) fn new(role: Role, content: MessageContent) -> Self {
         Self {
             role,
             content: Some(content),
@@ -163,42 +169,42 @@ impl ChatMessage {
         }
     }
 
-    /// Returns a message of the agent's that makes calls and says nothing.
-    pub(super) fn calling(calls: Vec<CallMade>) -> Self {
-        let silent = MessageContent::Words(String::new());
+    /// Creates an assistant's message with tool calls and no text.
+    pub(super) fn from_calls(calls: Vec<CallMade>) -> Self {
+        let empty = MessageContent::Text(String::new());
         Self {
             tool_calls: Some(calls),
-            ..Self::saying(Role::Assistant, silent)
+            ..Self::new(Role::Assistant, empty)
         }
     }
 
-    /// Returns the result of a call.
-    pub(super) fn answering(call: String, result: MessageContent) -> Self {
+    /// Creates the message with the result of a call.
+    pub(super) fn from_result(call: String, result: MessageContent) -> Self {
         Self {
             tool_call_id: Some(call),
-            ..Self::saying(Role::Tool, result)
+            ..Self::new(Role::Tool, result)
         }
     }
 
-    /// All its words.
+    /// Returns the text of all parts, joined by newlines.
     pub(super) fn text(&self) -> String {
         match &self.content {
             None => String::new(),
-            Some(MessageContent::Words(words)) => words.clone(),
-            Some(MessageContent::Pieces(pieces)) => pieces
+            Some(MessageContent::Text(text)) => text.clone(),
+            Some(MessageContent::Parts(parts)) => parts
                 .iter()
-                .filter_map(Piece::words)
+                .filter_map(ContentPart::text)
                 .collect::<Vec<_>>()
                 .join("\n"),
         }
     }
 
-    /// The first piece that is no words: its place and kind.
-    pub(super) fn not_words(&self) -> Option<(usize, &str)> {
-        let Some(MessageContent::Pieces(pieces)) = &self.content else {
+    /// Returns index and type of the first part that is not text.
+    pub(super) fn first_non_text(&self) -> Option<(usize, &str)> {
+        let Some(MessageContent::Parts(parts)) = &self.content else {
             return None;
         };
-        let place = pieces.iter().position(|piece| piece.words().is_none())?;
-        Some((place, pieces.get(place)?.kind.as_str()))
+        let index = parts.iter().position(|part| part.text().is_none())?;
+        Some((index, parts.get(index)?.kind.as_str()))
     }
 }

@@ -1,4 +1,4 @@
-//! `GET /v1/models`: the agent, and the same model without its tools.
+//! `GET /v1/models`: the agent, and its language model without tools.
 
 use adjutant_runtime::Agent;
 use axum::Json;
@@ -14,68 +14,74 @@ use crate::problem::Problem;
 use crate::state::Shared;
 use crate::user::User;
 
-/// Since when there are these models: the day this address was made, in seconds since 1970.
-const SINCE: i64 = 1_795_305_600;
+/// Creation time of the models: the day on kind this route was introduced, in seconds since 1970.
+const CREATED: i64 = 1_795_305_600;
 
-/// Which of the two a request is for.
+/// The two models of this API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
-    /// The agent.
+pub(super) enum ModelKind {
+    /// The agent with its tools.
     Agent,
-    /// Its model without tools and without the agent's instruction.
+    /// The language model without tools and without the agent's instruction.
     Plain,
 }
 
-/// All models.
+/// The list of models.
 #[derive(Debug, Serialize, ToSchema)]
 struct ModelList {
+    /// Always `list`.
     object: &'static str,
+    /// The models.
     data: Vec<Model>,
 }
 
-/// One of them.
+/// A model that requests can name.
 #[derive(Debug, Serialize, ToSchema)]
 struct Model {
+    /// Name of the model.
     id: String,
+    /// Always `model`.
     object: &'static str,
-    /// In seconds since 1970.
+    /// Creation time, in seconds since 1970.
     created: i64,
+    /// Always `adjutant`.
     owned_by: &'static str,
 }
 
 impl Model {
-    fn of(agent: &Agent, which: Which) -> Self {
+    fn new(agent: &Agent, kind: ModelKind) -> Self {
         Self {
-            id: name(agent, which),
+            id: name(agent, kind),
             object: "model",
-            created: SINCE,
+            created: CREATED,
             owned_by: "adjutant",
         }
     }
 }
 
-/// What a model is called.
-pub(super) fn name(agent: &Agent, which: Which) -> String {
-    named(agent.display_name(), which)
+/// Returns the name of a model.
+pub(super) fn name(agent: &Agent, kind: ModelKind) -> String {
+    model_name(agent.display_name(), kind)
 }
 
-fn named(agent: &str, which: Which) -> String {
-    match which {
-        Which::Agent => agent.to_owned(),
-        Which::Plain => format!("{agent}-plain"),
+fn model_name(agent: &str, kind: ModelKind) -> String {
+    match kind {
+        ModelKind::Agent => agent.to_owned(),
+        ModelKind::Plain => format!("{agent}-plain"),
     }
 }
 
-/// The model of that name.
-pub(super) fn find(agent: &Agent, wanted: &str) -> Result<Which, Problem> {
-    let known = [Which::Agent, Which::Plain];
-    let is_meant = |which: &Which| {
-        // By the name its conversations are kept under too, which every user's assistant has.
-        name(agent, *which) == wanted || named(agent.name().as_str(), *which) == wanted
+/// Returns the model with this name.
+pub(super) fn find(agent: &Agent, wanted: &str) -> Result<ModelKind, Problem> {
+    let known = [ModelKind::Agent, ModelKind::Plain];
+    let is_meant = |kind: &ModelKind| {
+        // The internal name is accepted too: it is the same for all users, whatever they call their
+        // agent.
+        name(agent, *kind) == wanted || model_name(agent.name().as_str(), *kind) == wanted
     };
     known.into_iter().find(is_meant).ok_or_else(|| {
         let names = known
-            .map(|which| format!("`{}`", name(agent, which)))
+            .map(|kind| format!("`{}`", name(agent, kind)))
             .join(" and ");
         let detail = format!("the model `{wanted}` does not exist; there are {names}");
         about(
@@ -93,45 +99,37 @@ pub(super) fn find(agent: &Agent, wanted: &str) -> Result<Which, Problem> {
 pub(super) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(list))
-        .routes(routes!(one))
+        .routes(routes!(get_model))
 }
 
-/// The models: the agent, and the same model without tools for an interface's own texts such as
-/// titles.
+/// Lists the models: the agent, and its language model without tools for an interface's own
+/// requests, such as titles.
 ///
-/// The list has the form that clients of OpenAI's interface read.
+/// The format is that of OpenAI's API.
 #[utoipa::path(get, path = "/v1/models", operation_id = "list_models", tag = "openai", responses(
     (status = 200, description = "The models.", body = ModelList),
-    (status = 401, description = "Without a token.", body = ErrorBody),
-    (status = 429, description = "Too much at once.", body = ErrorBody),
-    (status = 500, description = "Something went wrong on our side.", body = ErrorBody),
-    (status = 503, description = "The store is not available.", body = ErrorBody),
 ))]
 async fn list(State(app): State<Shared>, User(user): User) -> Json<ModelList> {
     let agent = app.agent.for_user(&user);
-    let data = [Which::Agent, Which::Plain].map(|which| Model::of(&agent, which));
+    let data = [ModelKind::Agent, ModelKind::Plain].map(|kind| Model::new(&agent, kind));
     Json(ModelList {
         object: "list",
         data: data.into(),
     })
 }
 
-/// One of the models.
+/// Returns a model.
 ///
-/// It has the form that clients of OpenAI's interface read.
-#[utoipa::path(get, path = "/v1/models/{id}", operation_id = "get_model", tag = "openai", params(("id" = String, Path, description = "Its name.")), responses(
+/// The format is that of OpenAI's API.
+#[utoipa::path(get, path = "/v1/models/{id}", operation_id = "get_model", tag = "openai", params(("id" = String, Path, description = "Name of the model.")), responses(
     (status = 200, description = "The model.", body = Model),
-    (status = 401, description = "Without a token.", body = ErrorBody),
     (status = 404, description = "There is no such model.", body = ErrorBody),
-    (status = 429, description = "Too much at once.", body = ErrorBody),
-    (status = 500, description = "Something went wrong on our side.", body = ErrorBody),
-    (status = 503, description = "The store is not available.", body = ErrorBody),
 ))]
-async fn one(
+async fn get_model(
     State(app): State<Shared>,
     User(user): User,
     Path(id): Path<String>,
 ) -> Result<Json<Model>, Problem> {
     let agent = app.agent.for_user(&user);
-    find(&agent, &id).map(|which| Json(Model::of(&agent, which)))
+    find(&agent, &id).map(|kind| Json(Model::new(&agent, kind)))
 }

@@ -1,5 +1,5 @@
-//! Requests to `/v1/chat/completions`, and their reading. Keys that are not here are ignored, as
-//! this API's clients expect; what is here and cannot be had is refused, or left out and said so.
+//! The request of `/v1/chat/completions`. Unknown members are ignored, as clients of this API
+//! expect; known ones that are not supported are refused, or ignored with a notice.
 
 use adjutant_core::{ClientSide, Notice, ToolChoice};
 use serde::Deserialize;
@@ -8,13 +8,13 @@ use utoipa::ToSchema;
 
 use super::error::invalid;
 use super::message::ChatMessage;
-use super::wishes::{self, FunctionOffered, Wishes, whole};
+use super::options::{self, FunctionOffered, RequestOptions, deserialize_whole};
 use crate::problem::Problem;
 
-/// The member that says what an answer has to look like.
-const FORM: &str = "response_format";
+/// Member with the form of the answer.
+const OUTPUT_PARAM: &str = "response_format";
 
-/// What a client sends.
+/// A request to complete a chat.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(example = json!({
     "model": "adjutant",
@@ -23,64 +23,64 @@ const FORM: &str = "response_format";
     "stream_options": {"include_usage": true}
 }))]
 pub(super) struct CompletionRequest {
-    /// The agent's name, or that with `-plain`.
+    /// Name of the agent, or the name with `-plain` for its language model without tools.
     pub(super) model: String,
-    /// What was said before, and last what the person says now.
+    /// The history, and as the last message the current one of the user.
     #[schema(min_items = 1)]
     pub(super) messages: Vec<ChatMessage>,
-    /// Whether the answer comes in pieces.
+    /// True if the answer should be streamed.
     #[serde(default)]
     pub(super) stream: Option<bool>,
-    /// What else the pieces hold.
+    /// Options of the stream.
     #[serde(default)]
     pub(super) stream_options: Option<StreamOptions>,
-    /// What the answer has to look like.
+    /// Form of the answer.
     #[serde(default)]
     pub(super) response_format: Option<ResponseFormat>,
-    /// How many answers: one.
-    #[serde(default, deserialize_with = "whole")]
+    /// Number of answers; only 1 is supported.
+    #[serde(default, deserialize_with = "deserialize_whole")]
     #[schema(minimum = 1, maximum = 1)]
     n: Option<u64>,
-    /// Visible output, in tokens. The service's own bound holds too.
-    #[serde(default, deserialize_with = "whole")]
+    /// Largest length of the answer in tokens. The service has a limit of its own.
+    #[serde(default, deserialize_with = "deserialize_whole")]
     #[schema(minimum = 1)]
     max_completion_tokens: Option<u64>,
-    /// The older name of it.
-    #[serde(default, deserialize_with = "whole")]
+    /// Older name of `max_completion_tokens`.
+    #[serde(default, deserialize_with = "deserialize_whole")]
     #[schema(minimum = 1)]
     max_tokens: Option<u64>,
-    /// Checked, and otherwise the service's own setting.
+    /// Validated and otherwise ignored: the service's setting applies.
     #[serde(default)]
     #[schema(minimum = 0, maximum = 2)]
     temperature: Option<f64>,
-    /// Checked, and otherwise the service's own setting.
+    /// Validated and otherwise ignored: the service's setting applies.
     #[serde(default)]
     #[schema(minimum = 0, maximum = 1)]
     top_p: Option<f64>,
-    /// Checked, and otherwise not used.
+    /// Validated and otherwise ignored.
     #[serde(default)]
     stop: Option<Stop>,
-    /// Only `false`: how likely a token was is not known.
+    /// Only `false` is supported.
     #[serde(default)]
     logprobs: Option<bool>,
-    /// Tools that the client executes, offered beside the agent's own, which run here.
+    /// Tools that the client executes, in addition to those of the agent.
     #[serde(default)]
     tools: Option<Vec<ToolOffered>>,
-    /// The tools that may or have to be called: `auto` (the default), `none`, `required`, or one of
-    /// `tools` by its name. With `none` the agent does not call its own either.
+    /// Tools that may or must be called: `auto` (the default), `none`, `required`, or one of
+    /// `tools` by its name. With `none` the agent does not call its own tools either.
     #[serde(default)]
     tool_choice: Option<ChoiceAsked>,
     /// True if several of `tools` may be called in one answer. Default: true.
     #[serde(default)]
     parallel_tool_calls: Option<bool>,
-    /// The older form of `tools`. Not used.
+    /// Older form of `tools`. Ignored.
     #[serde(default)]
     #[schema(value_type = Option<Vec<Object>>)]
     functions: Option<Vec<Map<String, Value>>>,
-    /// Only `text`.
+    /// Only `text` is supported.
     #[serde(default)]
     modalities: Option<Vec<String>>,
-    /// Not used: who asks is who the token says.
+    /// Ignored: the user is the authenticated caller.
     #[serde(default)]
     #[expect(
         dead_code,
@@ -89,10 +89,10 @@ pub(super) struct CompletionRequest {
     user: Option<String>,
 }
 
-/// What else the pieces of an answer hold.
+/// Options of a stream.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 pub(super) struct StreamOptions {
-    /// A last piece with the tokens.
+    /// True to end the stream with a chunk that has the token counts.
     #[serde(default)]
     pub(super) include_usage: Option<bool>,
 }
@@ -100,70 +100,75 @@ pub(super) struct StreamOptions {
 /// A tool that the client executes.
 #[derive(Debug, Deserialize, ToSchema)]
 struct ToolOffered {
-    /// Only `function`.
+    /// Only `function` is supported.
     #[serde(rename = "type")]
     kind: String,
+    /// The function.
     #[serde(default)]
     function: Option<FunctionOffered>,
 }
 
-/// A choice of the tools that may or have to be called.
+/// Choice of the tools that may or must be called.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(untagged)]
 enum ChoiceAsked {
     /// `auto`, `none` or `required`.
     Word(String),
-    /// One function.
+    /// A function that must be called.
     Function {
-        /// Only `function`.
+        /// Only `function` is supported.
         #[serde(rename = "type")]
         kind: String,
+        /// The function.
         #[serde(default)]
         function: Option<FunctionNamed>,
     },
 }
 
-/// A function by its name.
+/// Name of a function.
 #[derive(Debug, Deserialize, ToSchema)]
 struct FunctionNamed {
+    /// The name.
     name: String,
 }
 
-/// Where an answer is to stop.
+/// Texts at which an answer should stop.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(untagged)]
 enum Stop {
-    One(#[expect(dead_code, reason = "only its type is looked at")] String),
-    Some(#[expect(dead_code, reason = "only its type is looked at")] Vec<String>),
+    /// One text.
+    One(#[expect(dead_code, reason = "only its type is validated")] String),
+    /// Several texts.
+    Some(#[expect(dead_code, reason = "only its type is validated")] Vec<String>),
 }
 
-/// What an answer has to look like.
+/// Form of the answer.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ResponseFormat {
-    /// Words.
+    /// Text without a fixed form.
     Text,
-    /// A JSON object.
+    /// A JSON object with any members.
     JsonObject,
-    /// JSON that fits a schema.
+    /// JSON that matches a schema.
     JsonSchema {
-        /// The schema, and its name.
+        /// The schema with its name. The schema, and its name.
         json_schema: NamedSchema,
     },
 }
 
-/// A schema with a name.
+/// A JSON Schema with a name.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct NamedSchema {
-    /// JSON Schema.
+    /// The JSON Schema.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     schema: Option<Value>,
 }
 
 impl CompletionRequest {
-    /// What it asks beside its messages, if that can be had.
-    pub(super) fn wishes(&self) -> Result<Wishes, Problem> {
+    /// Returns the options besides the messages. Refuses unsupported ones.
+    pub(super) fn options(&self) -> Result<RequestOptions, Problem> {
         self.check()?;
         let max = match (self.max_completion_tokens, self.max_tokens) {
             (Some(max), _) => Some(("max_completion_tokens", max)),
@@ -175,23 +180,23 @@ impl CompletionRequest {
             .as_ref()
             .and_then(ResponseFormat::schema);
         let output = format
-            .map(|schema| wishes::output(FORM, schema))
+            .map(|schema| options::check_output_schema(OUTPUT_PARAM, schema))
             .transpose()?;
-        Ok(Wishes {
+        Ok(RequestOptions {
             output,
-            form: FORM,
+            output_param: OUTPUT_PARAM,
             max_tokens: max
-                .map(|(param, max)| wishes::max_tokens(param, max))
+                .map(|(param, max)| options::parse_max_tokens(param, max))
                 .transpose()?,
             client: self.client()?,
-            notices: self.without_effect(),
+            notices: self.ignored_options(),
         })
     }
 
-    /// Refuses what cannot be had, and what is out of its range.
+    /// Refuses unsupported values, and those out of range.
     fn check(&self) -> Result<(), Problem> {
-        wishes::check_sampling(self.temperature, self.top_p)?;
-        let refused = [
+        options::check_sampling(self.temperature, self.top_p)?;
+        options::refuse([
             (
                 self.n.is_some_and(|n| n != 1),
                 "n",
@@ -210,19 +215,14 @@ impl CompletionRequest {
                 "modalities",
                 "the agent answers in text only",
             ),
-        ];
-        match refused.into_iter().find(|(wrong, ..)| *wrong) {
-            Some((_, param, detail)) => Err(invalid(param, detail)),
-            None => Ok(()),
-        }
+        ])
     }
 
-    /// Reads the tools that the client executes, and the choice among them. Refuses a tool that is
-    /// no valid function.
+    /// Parses the client's tools and the choice among them.
     fn client(&self) -> Result<ClientSide, Problem> {
         let mut tools = Vec::new();
         for (at, tool) in self.tools.iter().flatten().enumerate() {
-            wishes::check_kind(at, &tool.kind)?;
+            options::check_kind(at, &tool.kind)?;
             let place = format!("tools[{at}].function");
             let Some(function) = &tool.function else {
                 return Err(invalid(place, "the function of a tool is missing"));
@@ -231,26 +231,30 @@ impl CompletionRequest {
         }
         let choice = match &self.tool_choice {
             None => ToolChoice::Auto,
-            Some(ChoiceAsked::Word(word)) => wishes::choice(word)?,
+            Some(ChoiceAsked::Word(word)) => options::parse_choice(word)?,
             Some(ChoiceAsked::Function {
                 kind,
                 function: Some(function),
             }) if kind == "function" => ToolChoice::Named(function.name.clone()),
-            Some(ChoiceAsked::Function { .. }) => return Err(wishes::unknown_choice()),
+            Some(ChoiceAsked::Function { .. }) => return Err(options::unknown_choice()),
         };
-        Ok(wishes::client(tools, choice, self.parallel_tool_calls))
+        Ok(options::client_side(
+            tools,
+            choice,
+            self.parallel_tool_calls,
+        ))
     }
 
-    /// What was asked and is not used, told once each.
-    fn without_effect(&self) -> Vec<Notice> {
+    /// Returns a notice for each option that was sent and is ignored.
+    fn ignored_options(&self) -> Vec<Notice> {
         let some = |tools: &Option<Vec<_>>| tools.as_ref().is_some_and(|tools| !tools.is_empty());
-        wishes::unused([
+        options::ignored_notices([
             (
                 self.temperature.is_some(),
                 "temperature",
-                wishes::OF_THE_SERVICE,
+                options::SERVICE_SETTING,
             ),
-            (self.top_p.is_some(), "top_p", wishes::OF_THE_SERVICE),
+            (self.top_p.is_some(), "top_p", options::SERVICE_SETTING),
             (
                 self.stop.is_some(),
                 "stop",
@@ -266,7 +270,7 @@ impl CompletionRequest {
 }
 
 impl ResponseFormat {
-    /// Returns the JSON Schema of the answer. `None`: words.
+    /// Returns the JSON Schema of the answer; `None` for text.
     fn schema(&self) -> Option<Value> {
         match self {
             Self::Text => None,

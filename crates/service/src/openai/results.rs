@@ -1,11 +1,10 @@
 //! Results of the client's tools, and the turn that waits for them.
 //!
-//! A request that ends with them goes on with the turn whose model made the calls: it is found by
-//! the user, by what was said before, and by the ids of the calls, on any replica and after a
-//! restart. Where nothing waits for them, because it is too late or because the client has changed
-//! what was said, a turn begins with the history as it is given.
+//! A request that ends with results continues the turn whose model made the calls. The turn is
+//! found by the user, the history and the ids of the calls, on any replica and after a restart. If
+//! no turn waits, because it has expired or the client has changed the history, a new turn starts
+//! with the history as sent.
 
-use adjutant_core::port::StoreError;
 use adjutant_core::{
     AgentResponse, Answer, ConversationKey, DecisionFilter, Event, PendingCall, Recorded,
     ToolChoice, ToolResult, UserId, Verdict, conversation,
@@ -16,34 +15,34 @@ use serde_json::Value;
 
 use super::error::about;
 use super::message::{CallMade, ChatMessage, Messages, Role};
-use super::stateless::{Candidates, SETTLED, SETTLED_MAX};
+use super::stateless::{Candidates, SETTLED_AGE_MAX, SETTLED_DECISIONS_MAX};
 use crate::problem::Problem;
 
-/// The results that a request ends with.
+/// The results at the end of a request.
 #[derive(Debug)]
 pub(super) struct Results<'a> {
-    /// The member of the request that holds them.
+    /// Name of the request's member with the messages.
     member: &'static str,
-    /// The calls that the client says were made.
+    /// The calls that the client repeats.
     calls: Vec<&'a CallMade>,
     results: Vec<&'a ChatMessage>,
 }
 
-/// The turn that results belong to.
+/// The turn that results are for.
 #[derive(Debug)]
-pub(super) enum Belongs {
-    /// To a turn that waits for them: there, and as answers.
+pub(super) enum ResultsTarget {
+    /// A turn that waits for them, with the results as answers.
     Waiting(ConversationKey, Vec<Answer>),
-    /// To one that had them before: what became of it.
-    Before(Box<AgentResponse>),
-    /// To none.
-    Nowhere,
+    /// A turn that has received the same results before, with its response.
+    Repeated(Box<AgentResponse>),
+    /// No turn waits for them.
+    None,
 }
 
 impl<'a> Results<'a> {
-    /// Returns what a request ends with. `None`: its last message is no result, or stands behind no
-    /// calls.
-    pub(super) fn of(messages: &'a Messages) -> Option<Self> {
+    /// Returns the results at the end of a request; `None` if the last message is not a result, or
+    /// the calls before it are missing.
+    pub(super) fn from_messages(messages: &'a Messages) -> Option<Self> {
         let made = messages
             .list
             .iter()
@@ -58,9 +57,9 @@ impl<'a> Results<'a> {
         })
     }
 
-    /// Returns the result of a call, if it is the call that was made: the client may have changed
-    /// what it says of it.
-    fn of_call(&self, shown: &PendingCall) -> Option<ToolResult> {
+    /// Returns the result of a pending call. The client's copy of the call must match, because the
+    /// client may have changed it.
+    fn result_for(&self, shown: &PendingCall) -> Option<ToolResult> {
         let id = Some(shown.call_id.as_str());
         let made = self
             .calls
@@ -84,35 +83,35 @@ impl<'a> Results<'a> {
         Some(ToolResult::verbatim(Value::String(result.text())))
     }
 
-    /// Returns the answers to those of these calls that await a result and have one here.
+    /// Returns the answers to those of these calls whose results are here.
     fn answers(&self, pending: &[PendingCall], choice: &ToolChoice) -> Vec<Answer> {
         let awaited = pending.iter().filter(|call| call.awaits_result());
         awaited
-            .filter_map(|call| Some(call.provided(self.of_call(call)?).choosing(choice.clone())))
+            .filter_map(|call| {
+                Some(
+                    call.provided(self.result_for(call)?)
+                        .choosing(choice.clone()),
+                )
+            })
             .collect()
     }
 }
 
-/// Finds the turn that results are for among those that may be meant. `choice`: what may be called
+/// Finds the turn that results are for among the candidates. `choice`: the tools that may be called
 /// next.
-pub(super) async fn belongs(
+pub(super) async fn find_target(
     agent: &Agent,
     user: &UserId,
     candidates: &Candidates,
     results: &Results<'_>,
     choice: &ToolChoice,
-) -> Result<Belongs, Problem> {
-    let failed = |error: StoreError| Problem::store(&error);
-    let waiting = agent
-        .journal()
-        .parked(agent.name(), Some(user))
-        .await
-        .map_err(failed)?;
+) -> Result<ResultsTarget, Problem> {
+    let waiting = agent.journal().parked(agent.name(), Some(user)).await?;
     for (key, recorded) in waiting.iter().rev() {
         let Event::TurnParked { pending, .. } = &*recorded.event else {
             continue;
         };
-        if !candidates.have(key.conversation) {
+        if !candidates.contain(key.conversation) {
             continue;
         }
         let answers = results.answers(pending, choice);
@@ -120,51 +119,38 @@ pub(super) async fn belongs(
             continue;
         }
         if !pending.iter().all(|call| call.has_expired(agent.now())) {
-            return Ok(Belongs::Waiting(key.clone(), answers));
+            return Ok(ResultsTarget::Waiting(key.clone(), answers));
         }
-        // Its time ran out and nobody looked since.
-        agent
-            .advance(key)
-            .await
-            .map_err(|error| Problem::run(&error))?;
+        // The calls have expired, and the turn has not been ended yet.
+        agent.run_conversation(key).await?;
     }
-    before(agent, user, candidates, results).await
+    find_repeated(agent, user, candidates, results).await
 }
 
-/// Finds the turn that had these results before: the same answer again is the same answer.
-async fn before(
+/// Finds the turn that received these results before; a repeated request gets the same answer.
+async fn find_repeated(
     agent: &Agent,
     user: &UserId,
     candidates: &Candidates,
     results: &Results<'_>,
-) -> Result<Belongs, Problem> {
-    let failed = |error: StoreError| Problem::store(&error);
+) -> Result<ResultsTarget, Problem> {
     let filter = DecisionFilter {
         agent: Some(agent.name().clone()),
-        since: agent.now().checked_sub(SETTLED).ok(),
-        limit: Some(SETTLED_MAX),
+        since: agent.now().checked_sub(SETTLED_AGE_MAX).ok(),
+        limit: Some(SETTLED_DECISIONS_MAX),
         ..DecisionFilter::default()
     };
-    for decision in agent
-        .logs()
-        .decisions(user, &filter)
-        .await
-        .map_err(failed)?
-    {
-        if !candidates.have(decision.conversation) {
+    for decision in agent.logs().decisions(user, &filter).await? {
+        if !candidates.contain(decision.conversation) {
             continue;
         }
         let key = decision.key();
-        let of_turn = || async {
-            let read = agent
-                .journal()
-                .load_turn(&key, decision.id)
-                .await
-                .map_err(failed)?;
+        let load_events = || async {
+            let read = agent.journal().load_turn(&key, decision.id).await?;
             Ok::<Vec<Recorded>, Problem>(read.map(|read| read.events).unwrap_or_default())
         };
-        let events = of_turn().await?;
-        let Some(same) = had(&events, results) else {
+        let events = load_events().await?;
+        let Some(same) = are_same_results(&events, results) else {
             continue;
         };
         if !same {
@@ -177,24 +163,21 @@ async fn before(
             );
             return Err(about(results.member, problem));
         }
-        // It may be going on: what becomes of it is the answer.
-        agent
-            .advance(&key)
-            .await
-            .map_err(|error| Problem::run(&error))?;
+        // If the turn still runs, wait for its end.
+        agent.run_conversation(&key).await?;
         if let Some(mut response) =
-            conversation::response(key.conversation, &of_turn().await?, decision.id)
+            conversation::response(key.conversation, &load_events().await?, decision.id)
         {
-            // It was counted when it was used.
+            // The usage was reported with the first response.
             response.usage = adjutant_core::Usage::default();
-            return Ok(Belongs::Before(Box::new(response)));
+            return Ok(ResultsTarget::Repeated(Box::new(response)));
         }
     }
-    Ok(Belongs::Nowhere)
+    Ok(ResultsTarget::None)
 }
 
-/// Returns whether a turn had the same results. `None`: it had none for these calls.
-fn had(events: &[Recorded], results: &Results<'_>) -> Option<bool> {
+/// Returns true if a turn received the same results; `None` if it received none for these calls.
+fn are_same_results(events: &[Recorded], results: &Results<'_>) -> Option<bool> {
     let shown = events.iter().flat_map(|recorded| match &*recorded.event {
         Event::TurnParked { pending, .. } => pending.as_slice(),
         _ => &[],
@@ -212,6 +195,6 @@ fn had(events: &[Recorded], results: &Results<'_>) -> Option<bool> {
                 _ => None,
             })
     };
-    let pairs = shown.filter_map(|call| Some(results.of_call(call)? == *provided(call)?));
+    let pairs = shown.filter_map(|call| Some(results.result_for(call)? == *provided(call)?));
     pairs.reduce(|all, same| all && same)
 }

@@ -1,14 +1,13 @@
-//! Which conversation a request belongs to that names none.
+//! Finding the conversation that a request without an id continues.
 //!
-//! A request is a new conversation, unless it answers a question of ours. To find that question
-//! again on any replica and after a restart, the id of a conversation holds what it was begun with:
-//! its last 48 bits are a hash of the user and of all that was said up to the person's message.
-//! What was said is in the next request too, so the question is looked for among what waits of this
-//! user: same hash, same words. Nothing is kept beside the journal.
+//! A request starts a new conversation, unless it answers a confirmation. To find that confirmation
+//! again on any replica and after a restart, the last 48 bits of a conversation's id are a hash of
+//! the user and of the dialogue up to the user's message. The next request repeats that dialogue,
+//! so the confirmation is the one among the user's pending confirmations with the same hash and the
+//! same text. Nothing is stored besides the journal.
 //!
-//! Such ids are UUIDs of version 8 ([`ConversationId::is_of_a_request`]), so that lists of
-//! conversations leave them out: the client has the conversation, and these are its single
-//! requests.
+//! The ids are UUIDs of version 8 ([`ConversationId::is_of_a_request`]), which lists of
+//! conversations leave out: the client has the conversation, and these are its single requests.
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{
@@ -21,112 +20,116 @@ use jiff::SignedDuration;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use super::history::Said;
+use super::history::Utterance;
 use crate::problem::Problem;
 
-/// How many bytes of an id are the hash.
-const HASH: usize = 6;
-/// How often a person may have been asked the same question again before it is not looked for any
-/// more.
-const ASKED_AGAIN_MAX: usize = 20;
-/// A yes to a question that was settled that long ago is an answer to nothing.
-pub(super) const SETTLED: SignedDuration = SignedDuration::from_hours(24);
-/// Among how many of the user's last decisions such a question is looked for.
-pub(super) const SETTLED_MAX: u32 = 500;
+/// Length of the hash in an id, in bytes.
+const HASH_BYTES: usize = 6;
+/// Number of user messages, from the end, at which the confirmation may have been asked. A user who
+/// gives unclear answers is asked again several times.
+const POSITIONS_MAX: usize = 20;
+/// Age up to which a repeated or late answer to a confirmation is recognised.
+pub(super) const SETTLED_AGE_MAX: SignedDuration = SignedDuration::from_hours(24);
+/// Number of the user's last decisions among which a settled confirmation is looked for.
+pub(super) const SETTLED_DECISIONS_MAX: u32 = 500;
 
-/// Bytes of an id that its name makes, if its request has one.
-const NAME: usize = 16 - HASH;
-/// Among how many of the user's last decisions another request of the same name is looked for.
-const NAMED_MAX: u32 = 100;
+/// Bytes of an id that are derived from the request's idempotency key, if it has one.
+const KEY_BYTES: usize = 16 - HASH_BYTES;
+/// Number of the user's last decisions among which a request with the same idempotency key is
+/// looked for.
+const SAME_KEY_DECISIONS_MAX: u32 = 100;
 
-/// What was said up to a place, in short.
-type Prefix = [u8; HASH];
+/// Hash of the user and the dialogue up to a message.
+type PrefixHash = [u8; HASH_BYTES];
 
-/// The place of a message of the person, and what was said up to it.
-type Place = (usize, Prefix);
+/// Index of a user message in the dialogue, with the hash up to it.
+type Position = (usize, PrefixHash);
 
-/// The conversations that a request may belong to.
+/// The conversations that a request may continue.
 #[derive(Debug)]
 pub(super) enum Candidates {
-    /// Those that were begun at one of these places.
-    BegunAt(Vec<Place>),
-    /// The one that the request names.
+    /// Conversations that were started at one of these positions of the dialogue.
+    StartedAt(Vec<Position>),
+    /// The conversation that the request names.
     Named(ConversationId),
 }
 
 impl Candidates {
-    /// Returns where the question may have been asked that the last message answers.
-    pub(super) fn of_answer(user: &UserId, said: &[Said]) -> Self {
-        let mut all = prefixes(user, said);
-        // What is said now is behind the question.
-        all.pop();
-        Self::BegunAt(newest(all))
+    /// Returns the conversations whose confirmation the last message may answer.
+    pub(super) fn for_answer(user: &UserId, dialogue: &[Utterance]) -> Self {
+        let mut positions = prefix_hashes(user, dialogue);
+        // The last position is that of the answer itself.
+        positions.pop();
+        Self::StartedAt(newest(positions))
     }
 
-    /// Returns where the turn may have begun that results of a client's tools are for.
-    pub(super) fn of_results(user: &UserId, said: &[Said]) -> Self {
-        Self::BegunAt(newest(prefixes(user, said)))
+    /// Returns the conversations whose turn may wait for the client's results.
+    pub(super) fn for_results(user: &UserId, dialogue: &[Utterance]) -> Self {
+        Self::StartedAt(newest(prefix_hashes(user, dialogue)))
     }
 
-    /// Returns whether that conversation is one of them.
-    pub(super) fn have(&self, id: ConversationId) -> bool {
+    /// Returns true if the conversation is one of them.
+    pub(super) fn contain(&self, id: ConversationId) -> bool {
         match self {
-            Self::BegunAt(places) => places.iter().any(|(_, prefix)| holds(id, prefix)),
+            Self::StartedAt(positions) => positions.iter().any(|(_, hash)| has_hash(id, hash)),
             Self::Named(named) => *named == id,
         }
     }
 
-    /// Returns whether that conversation is one of them, and everything the agent said since is its
-    /// question.
-    fn have_asked(&self, id: ConversationId, question: &str, said: &[Said]) -> bool {
+    /// Returns true if the conversation is one of them, and the agent has said nothing but its
+    /// question since.
+    fn contain_question(&self, id: ConversationId, question: &str, dialogue: &[Utterance]) -> bool {
         match self {
-            Self::BegunAt(places) => places.iter().any(|(at, prefix)| {
-                let mut since = said.iter().skip(at + 1).filter(|said| !said.by_person);
-                holds(id, prefix) && since.all(|said| plain(&said.text).ends_with(&plain(question)))
+            Self::StartedAt(positions) => positions.iter().any(|(at, hash)| {
+                let mut since = dialogue.iter().skip(at + 1).filter(|said| !said.by_user);
+                has_hash(id, hash)
+                    && since.all(|said| normalize(&said.text).ends_with(&normalize(question)))
             }),
             Self::Named(named) => *named == id,
         }
     }
 
-    fn are_none(&self) -> bool {
-        matches!(self, Self::BegunAt(places) if places.is_empty())
+    fn are_empty(&self) -> bool {
+        matches!(self, Self::StartedAt(positions) if positions.is_empty())
     }
 }
 
-/// Returns the last places, the last first.
-fn newest(places: Vec<Place>) -> Vec<Place> {
-    places.into_iter().rev().take(ASKED_AGAIN_MAX).collect()
+/// Returns the last positions, newest first.
+fn newest(positions: Vec<Position>) -> Vec<Position> {
+    positions.into_iter().rev().take(POSITIONS_MAX).collect()
 }
 
-/// Where an answer goes.
+/// The conversation or turn that a request continues.
 #[derive(Debug)]
-pub(super) enum Belongs {
-    /// To a question that waits: there, and what waits.
+pub(super) enum Continuation {
+    /// A conversation with pending confirmations.
     Waiting(ConversationKey, Vec<PendingCall>),
-    /// To calls of the client's tools that await these results.
+    /// A turn that awaits these results of the client's tools.
     Awaiting(ConversationKey, Vec<Answer>),
-    /// To a question that waits no more: this is what became of it.
+    /// A confirmation that was answered before or has expired, with the turn's response.
     Settled(Box<AgentResponse>),
-    /// Nowhere: it begins something new.
+    /// Nothing: it starts a new conversation.
     New,
 }
 
-/// The id of a new conversation. With a name that a client gives its request, always the same.
+/// Returns the id of a new conversation. With an idempotency key, repeated requests get the same
+/// id.
 pub(super) fn new_id(
     user: &UserId,
-    said: &[Said],
+    dialogue: &[Utterance],
     fresh: Uuid,
-    name: Option<&InputId>,
+    key: Option<&InputId>,
 ) -> ConversationId {
     let mut bytes = *fresh.as_bytes();
-    if let Some(name) = name {
-        let digest = Sha256::digest(name.as_str().as_bytes());
+    if let Some(key) = key {
+        let digest = Sha256::digest(key.as_str().as_bytes());
         bytes
             .iter_mut()
             .zip(digest)
             .for_each(|(byte, hashed)| *byte = hashed);
     }
-    let hash = prefixes(user, said)
+    // The last bytes of a UUID are free of version and variant bits.
+    let hash = prefix_hashes(user, dialogue)
         .last()
         .map(|(_, hash)| *hash)
         .unwrap_or_default();
@@ -138,24 +141,23 @@ pub(super) fn new_id(
     ConversationId::of_request(bytes)
 }
 
-/// Refuses a conversation whose request has the name of one that asked for something else: their
-/// ids differ in what was said alone. Looked for among the user's last requests.
-pub(super) async fn is_first(agent: &Agent, key: &ConversationKey) -> Result<(), Problem> {
-    let named = |id: ConversationId| id.0.as_bytes().first_chunk::<NAME>().copied();
+/// Refuses a conversation whose idempotency key was used for a request with another dialogue. Looks
+/// among the user's last requests.
+pub(super) async fn check_key_is_new(agent: &Agent, key: &ConversationKey) -> Result<(), Problem> {
+    let key_bytes = |id: ConversationId| id.0.as_bytes().first_chunk::<KEY_BYTES>().copied();
     let filter = DecisionFilter {
         agent: Some(agent.name().clone()),
-        since: agent.now().checked_sub(SETTLED).ok(),
-        limit: Some(NAMED_MAX),
+        since: agent.now().checked_sub(SETTLED_AGE_MAX).ok(),
+        limit: Some(SAME_KEY_DECISIONS_MAX),
         ..DecisionFilter::default()
     };
     let decisions = agent.logs().decisions(&key.user, &filter).await;
-    let is_reused = decisions
-        .map_err(|error| Problem::store(&error))?
-        .iter()
-        .any(|decision| {
-            let id = decision.conversation;
-            id.is_of_a_request() && id != key.conversation && named(id) == named(key.conversation)
-        });
+    let is_reused = decisions?.iter().any(|decision| {
+        let id = decision.conversation;
+        id.is_of_a_request()
+            && id != key.conversation
+            && key_bytes(id) == key_bytes(key.conversation)
+    });
     if is_reused {
         Err(Problem::store(&StoreError::Reused))
     } else {
@@ -163,23 +165,18 @@ pub(super) async fn is_first(agent: &Agent, key: &ConversationKey) -> Result<(),
     }
 }
 
-/// What the last message of a conversation is to.
-pub(super) async fn belongs(
+/// Finds what the last message of a dialogue continues.
+pub(super) async fn find(
     agent: &Agent,
     user: &UserId,
     candidates: &Candidates,
-    said: &[Said],
-) -> Result<Belongs, Problem> {
-    if candidates.are_none() {
-        return Ok(Belongs::New);
+    dialogue: &[Utterance],
+) -> Result<Continuation, Problem> {
+    if candidates.are_empty() {
+        return Ok(Continuation::New);
     }
-    let failed = |error: StoreError| Problem::store(&error);
-    let waiting = agent
-        .journal()
-        .parked(agent.name(), Some(user))
-        .await
-        .map_err(failed)?;
-    // The newest first: of two conversations with the same words it is the one on the screen.
+    let waiting = agent.journal().parked(agent.name(), Some(user)).await?;
+    // The newest first: of two conversations with the same texts, it is the one being shown.
     for (key, recorded) in waiting.iter().rev() {
         let Event::TurnParked {
             pending, content, ..
@@ -187,55 +184,47 @@ pub(super) async fn belongs(
         else {
             continue;
         };
-        // Once results of the client's have come, what still waits is asked without what was done
-        // before.
-        let asked = [content.as_str(), &words::questions(pending)];
-        if !asked
+        // After results of the client's tools, the remaining confirmations are asked about alone.
+        let questions = [content.as_str(), &words::questions(pending)];
+        if !questions
             .iter()
-            .any(|question| candidates.have_asked(key.conversation, question, said))
+            .any(|question| candidates.contain_question(key.conversation, question, dialogue))
         {
             continue;
         }
         if !pending.iter().all(|call| call.has_expired(agent.now())) {
-            return Ok(Belongs::Waiting(key.clone(), pending.clone()));
+            return Ok(Continuation::Waiting(key.clone(), pending.clone()));
         }
-        // Its time ran out and nobody looked since.
-        agent
-            .advance(key)
-            .await
-            .map_err(|error| Problem::run(&error))?;
+        // The calls have expired, and the turn has not been ended yet.
+        agent.run_conversation(key).await?;
     }
-    let bare = said
+    let is_bare_answer = dialogue
         .last()
         .is_some_and(|last| read_words(&last.text) != Reading::Unclear);
-    if bare && let Some(response) = settled(agent, user, candidates, said).await? {
-        return Ok(Belongs::Settled(Box::new(response)));
+    if is_bare_answer
+        && let Some(response) = find_settled(agent, user, candidates, dialogue).await?
+    {
+        return Ok(Continuation::Settled(Box::new(response)));
     }
-    Ok(Belongs::New)
+    Ok(Continuation::New)
 }
 
-/// What became of a question to which this yes or no comes after its end: sent again, or too late.
-async fn settled(
+/// Returns the response to a confirmation that this yes or no answers again, or too late.
+async fn find_settled(
     agent: &Agent,
     user: &UserId,
     candidates: &Candidates,
-    said: &[Said],
+    dialogue: &[Utterance],
 ) -> Result<Option<AgentResponse>, Problem> {
-    let failed = |error: StoreError| Problem::store(&error);
-    let since = agent.now().checked_sub(SETTLED).ok();
+    let since = agent.now().checked_sub(SETTLED_AGE_MAX).ok();
     let filter = DecisionFilter {
         agent: Some(agent.name().clone()),
         since,
-        limit: Some(SETTLED_MAX),
+        limit: Some(SETTLED_DECISIONS_MAX),
         ..DecisionFilter::default()
     };
-    for decision in agent
-        .logs()
-        .decisions(user, &filter)
-        .await
-        .map_err(failed)?
-    {
-        // One that waited has been answered meanwhile, or it would have been found waiting.
+    for decision in agent.logs().decisions(user, &filter).await? {
+        // A turn that had a confirmation; a pending one would have been found before.
         let was_asked = matches!(
             decision.kind,
             Some(
@@ -244,18 +233,15 @@ async fn settled(
                     | DecisionKind::CancelPending
             )
         ) || decision.outcome == Some(OutcomeCategory::ConfirmationExpired);
-        if !was_asked || !candidates.have(decision.conversation) {
+        if !was_asked || !candidates.contain(decision.conversation) {
             continue;
         }
         let key = decision.key();
         if decision.ended_at.is_none() {
-            // It is being carried out: what becomes of it is the answer.
-            agent
-                .advance(&key)
-                .await
-                .map_err(|error| Problem::run(&error))?;
+            // The turn is running: wait for its end.
+            agent.run_conversation(&key).await?;
         }
-        let events = agent.journal().load(&key).await.map_err(failed)?.events;
+        let events = agent.journal().load(&key).await?.events;
         let question = events
             .iter()
             .rev()
@@ -263,8 +249,9 @@ async fn settled(
                 Event::TurnParked { turn, content, .. } if *turn == decision.id => Some(content),
                 _ => None,
             });
-        if !question.is_some_and(|question| candidates.have_asked(key.conversation, question, said))
-        {
+        if !question.is_some_and(|question| {
+            candidates.contain_question(key.conversation, question, dialogue)
+        }) {
             continue;
         }
         if let Some(mut response) = conversation::response(key.conversation, &events, decision.id) {
@@ -276,7 +263,7 @@ async fn settled(
                 OutcomeCategory::ConfirmationExpired => text.to_owned(),
                 _ => format!("{text}\n{}", response.content),
             };
-            // It was counted when it was used.
+            // The usage was reported with the first response.
             response.usage = Usage::default();
             response.notices.push(Notice {
                 code: code.to_owned(),
@@ -288,32 +275,32 @@ async fn settled(
     Ok(None)
 }
 
-fn holds(id: ConversationId, prefix: &Prefix) -> bool {
-    id.is_of_a_request() && id.0.as_bytes().ends_with(prefix)
+fn has_hash(id: ConversationId, hash: &PrefixHash) -> bool {
+    id.is_of_a_request() && id.0.as_bytes().ends_with(hash)
 }
 
-/// The hash at each message of the person: over the user, and all that was said up to there.
-fn prefixes(user: &UserId, said: &[Said]) -> Vec<Place> {
+/// Returns the hash at each user message, over the user and the dialogue up to it.
+fn prefix_hashes(user: &UserId, dialogue: &[Utterance]) -> Vec<Position> {
     let mut hash = Sha256::new();
     hash.update(user.as_str());
-    let mut places = Vec::new();
-    for (at, said) in said.iter().enumerate() {
-        hash.update(if said.by_person { [0, 0] } else { [0, 1] });
-        hash.update(plain(&said.text));
-        if said.by_person {
+    let mut positions = Vec::new();
+    for (at, said) in dialogue.iter().enumerate() {
+        hash.update(if said.by_user { [0, 0] } else { [0, 1] });
+        hash.update(normalize(&said.text));
+        if said.by_user {
             let digest: [u8; 32] = hash.clone().finalize().into();
-            let mut prefix = Prefix::default();
+            let mut prefix = PrefixHash::default();
             prefix
                 .iter_mut()
                 .zip(digest)
                 .for_each(|(byte, hashed)| *byte = hashed);
-            places.push((at, prefix));
+            positions.push((at, prefix));
         }
     }
-    places
+    positions
 }
 
-/// White space does not count: interfaces change it.
-fn plain(text: &str) -> String {
+/// Joins the words of a text by single spaces: interfaces change white space.
+fn normalize(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

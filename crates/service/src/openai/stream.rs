@@ -1,5 +1,4 @@
-//! The way an answer is sent in pieces, or a failed turn as an error. The same for every route of
-//! this API.
+//! Server-sent events and error responses of all routes of this API.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -12,20 +11,21 @@ use futures::{Stream, StreamExt as _};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
-use super::answer::Piece;
-use super::turn::Passed;
+use super::answer::AnswerPart;
+use super::turn::AnswerEvent;
 use crate::problem::Problem;
 
-/// A stream whose turn has said nothing yet waits so long before it begins: a turn that fails at
-/// once has a status that says so, and no proxy takes a slow one for a dead one.
-const BEGINNING: Duration = Duration::from_secs(5);
-/// Time after which a silent stream shows that it lives.
+/// Time for which a stream waits for the first part of the answer before it starts. A turn that
+/// fails at once is answered with an error status; a slow one starts before a proxy times out.
+const FIRST_PART_TIMEOUT: Duration = Duration::from_secs(5);
+/// Interval of comments in a silent stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// Clients of this API send some failed requests again by themselves, unless they are told not to.
+/// Header that keeps OpenAI's client libraries from repeating a failed request by themselves.
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
-/// A failed turn. Sent again, it would do again what its tools did.
-pub(super) fn failed(problem: Problem, ran: bool) -> Response {
+/// Returns the response of a failed turn. `ran`: a tool was executed, so repeating the request
+/// would repeat its effects.
+pub(super) fn error_response(problem: Problem, ran: bool) -> Response {
     let mut response = problem.into_response();
     if ran {
         response
@@ -35,35 +35,36 @@ pub(super) fn failed(problem: Problem, ran: bool) -> Response {
     response
 }
 
-/// Waits until the turn says something, and returns all that it passes on.
+/// Waits for the first part of the answer, and returns the stream of all events.
 ///
 /// # Errors
-/// The response that says so, if the turn fails before it said anything.
-pub(super) async fn begun(
-    mut passed: UnboundedReceiver<Passed>,
-) -> Result<impl Stream<Item = Passed> + Send + 'static, Response> {
-    let mut begun = Vec::new();
-    let beginning = async {
-        while let Some(next) = passed.recv().await {
-            let goes_on = matches!(next, Passed::Piece(Piece::Note(_)));
-            begun.push(next);
+/// The error response, if the turn fails before its first part.
+pub(super) async fn wait_for_first(
+    mut events: UnboundedReceiver<AnswerEvent>,
+) -> Result<impl Stream<Item = AnswerEvent> + Send + 'static, Response> {
+    let mut first = Vec::new();
+    let receive = async {
+        while let Some(event) = events.recv().await {
+            // Notes, such as that of a retry, do not commit the turn to an answer.
+            let goes_on = matches!(event, AnswerEvent::Part(AnswerPart::Note(_)));
+            first.push(event);
             if !goes_on {
                 break;
             }
         }
     };
-    // Nothing is lost if it takes longer: what came is in `begun`.
-    let _ = tokio::time::timeout(BEGINNING, beginning).await;
-    if let Some(Passed::End(end, ran)) =
-        begun.pop_if(|last| matches!(last, Passed::End(end, _) if end.is_err()))
+    // Events received before a timeout are in `first`, so none is lost.
+    let _ = tokio::time::timeout(FIRST_PART_TIMEOUT, receive).await;
+    if let Some(AnswerEvent::End(end, ran)) =
+        first.pop_if(|last| matches!(last, AnswerEvent::End(end, _) if end.is_err()))
         && let Err(problem) = *end
     {
-        return Err(failed(problem, ran));
+        return Err(error_response(problem, ran));
     }
-    Ok(futures::stream::iter(begun).chain(UnboundedReceiverStream::new(passed)))
+    Ok(futures::stream::iter(first).chain(UnboundedReceiverStream::new(events)))
 }
 
-/// Sends events as they come.
+/// Returns the response that streams these events.
 pub(super) fn send(events: impl Stream<Item = Event> + Send + 'static) -> Response {
     let events = events.map(Ok::<Event, Infallible>);
     let mut response = Sse::new(events)
@@ -78,8 +79,8 @@ pub(super) fn send(events: impl Stream<Item = Event> + Send + 'static) -> Respon
     response
 }
 
-/// Returns an event with this data. Its name, if it has one, stands in front of that.
-pub(super) fn event(named: Event, data: &impl serde::Serialize) -> Event {
-    // Strings, numbers and lists of them: there is nothing in it that is no JSON.
-    named.json_data(data).unwrap_or_default()
+/// Adds data as JSON to an event, which may have a name.
+pub(super) fn json_event(event: Event, data: &impl serde::Serialize) -> Event {
+    // Serialization fails only for maps whose keys are not strings, which these types do not have.
+    event.json_data(data).unwrap_or_default()
 }

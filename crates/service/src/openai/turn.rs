@@ -1,4 +1,4 @@
-//! A request that becomes a turn or goes on with one, the same for every route of this API.
+//! Starting a turn for a request, or continuing one; the same for every route of this API.
 
 use adjutant_core::limits::CONFIRMATION_EXPIRY_STATELESS;
 use adjutant_core::{
@@ -10,71 +10,75 @@ use axum::http::HeaderMap;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use uuid::Uuid;
 
-use super::answer::{Encoder, Piece};
+use super::answer::{AnswerPart, Encoder};
 use super::background::{self, is_background};
 use super::error::{about, invalid};
-use super::history::{self, FROM_THE_APPLICATION, Room, Transcript};
+use super::history::{self, FROM_THE_APPLICATION, HistoryLimits, Transcript};
 use super::message::{ChatMessage, MessageContent, Messages, Role};
-use super::models::{self, Which};
-use super::results::{self, Results};
-use super::stateless::{self, Belongs, Candidates};
-use super::wishes::Wishes;
-use crate::idempotency::request_name;
-use crate::limits::RunningTurn;
+use super::models::{self, ModelKind};
+use super::options::RequestOptions;
+use super::results::{self, Results, ResultsTarget};
+use super::stateless::{self, Candidates, Continuation};
+use crate::admission::RunningTurn;
+use crate::idempotency::idempotency_key;
 use crate::problem::Problem;
 use crate::state::{BackgroundPrompts, Shared};
 
-/// A part of a running turn's answer, or its end.
-pub(super) enum Passed {
-    Piece(Piece),
-    /// The end: what it came to, and whether a tool ran.
+/// An event of a running turn's answer.
+pub(super) enum AnswerEvent {
+    /// A part of the answer.
+    Part(AnswerPart),
+    /// The end: the turn's response, and true if a tool was executed.
     End(Box<Result<AgentResponse, Problem>>, bool),
 }
 
-/// A request, whichever route it came to.
+/// A request of any route of this API.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct TurnRequest {
     pub(super) model: String,
     pub(super) messages: Messages,
-    pub(super) wishes: Wishes,
-    /// The application's words for this turn alone. Later turns do not have them.
+    pub(super) options: RequestOptions,
+    /// Instructions of the client for this turn only.
     pub(super) instructions: Option<String>,
-    /// The answer of ours that it goes on from. `None`: it names none, and the messages say what
-    /// was before.
-    pub(super) named: Option<Named>,
+    /// The response that the request continues. `None`: the messages have the whole history.
+    pub(super) previous: Option<Previous>,
 }
 
-/// An answer that a request goes on from.
+/// A response that a request continues.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Named {
+pub(super) struct Previous {
     pub(super) conversation: ConversationId,
-    /// True if it asked for a yes or no, or for results.
+    /// True if it asked for a confirmation or for results.
     pub(super) waits: bool,
 }
 
-/// The sender of a request, and what is known of it beside its body.
+/// The caller and the HTTP request.
 pub(super) struct Sender {
     pub(super) user: UserId,
     pub(super) request_id: Option<String>,
     pub(super) trace: Option<TraceContext>,
     pub(super) headers: HeaderMap,
-    /// A hash of the body.
+    /// Fingerprint of the body.
     pub(super) fingerprint: String,
 }
 
-/// A turn that has begun, or its answer that was known already.
-pub(super) struct Begun {
-    pub(super) passed: UnboundedReceiver<Passed>,
+/// A started turn, or one whose answer was known already.
+pub(super) struct StartedTurn {
+    pub(super) events: UnboundedReceiver<AnswerEvent>,
     pub(super) conversation: ConversationId,
-    /// The input that it answers. `None`: nothing new, it is the end of that conversation.
+    /// The input that was submitted. `None`: the answer is that of the conversation's last turn.
     pub(super) input: Option<InputId>,
-    /// Notices about parts of the request that have no effect.
+    /// Notices about ignored parts of the request.
     pub(super) notices: Vec<Notice>,
 }
 
-/// Begins the turn that answers a request, or goes on with the one that waits for what the request
-/// brings.
-pub(super) async fn begin(app: &Shared, sender: Sender, asked: Asked) -> Result<Begun, Problem> {
+/// Starts the turn that answers a request, or continues the one that waits for the request's
+/// messages.
+pub(super) async fn start(
+    app: &Shared,
+    sender: Sender,
+    request: TurnRequest,
+) -> Result<StartedTurn, Problem> {
     let Sender {
         user,
         request_id,
@@ -82,31 +86,31 @@ pub(super) async fn begin(app: &Shared, sender: Sender, asked: Asked) -> Result<
         headers,
         fingerprint,
     } = sender;
-    let Asked {
+    let TurnRequest {
         model,
         messages,
-        wishes,
+        options,
         instructions,
-        named,
-    } = asked;
+        previous,
+    } = request;
     let agent = app.agent.for_user(&user);
-    let which = models::find(&agent, &model)?;
-    let Wishes {
+    let kind = models::find(&agent, &model)?;
+    let RequestOptions {
         output,
-        form,
+        output_param,
         max_tokens,
         client,
         mut notices,
-    } = wishes;
-    let results = Results::of(&messages);
+    } = options;
+    let results = Results::from_messages(&messages);
     let background = app.background_prompts == BackgroundPrompts::Plain
         && results.is_none()
         && is_of_interface(&messages, instructions.as_deref());
-    if background && which == Which::Agent {
+    if background && kind == ModelKind::Agent {
         notices.push(background::notice());
     }
-    let words_only = background || which == Which::Plain;
-    let client = client_of(&agent, client, (which, background), &mut notices)?;
+    let words_only = background || kind == ModelKind::Plain;
+    let client = check_client(&agent, client, kind, background, &mut notices)?;
     let client = with_instructions(&agent, client, instructions)?;
     let limits = TurnLimits {
         output_tokens_max: max_tokens,
@@ -115,57 +119,58 @@ pub(super) async fn begin(app: &Shared, sender: Sender, asked: Asked) -> Result<
             .limits()
             .confirmation_expiry
             .min(CONFIRMATION_EXPIRY_STATELESS),
-        // An interface quotes a whole conversation in one message.
+        // An interface's own request quotes a whole conversation in one message.
         message_chars_max: agent.limits().message_chars_max.filter(|_| !words_only),
         ..agent.limits().clone()
     };
-    let room = Room {
+    let history_limits = HistoryLimits {
         messages_max: limits.history_messages_max,
         with_tools: !words_only,
     };
     let transcript = match &results {
-        Some(_) => history::read_with_results(&messages, room)?,
-        None => history::read(&messages, background, room)?,
+        Some(_) => history::parse_with_results(&messages, history_limits)?,
+        None => history::parse(&messages, background, history_limits)?,
     };
     let Transcript {
         message,
-        said,
+        dialogue,
         history,
         notices: left_out,
     } = transcript;
     notices.extend(left_out);
+    // Only validated here: the turn gets the schema with its input.
     if let Some(schema) = output.as_ref().filter(|_| !words_only) {
         agent
             .with_output_schema(schema.clone())
-            .map_err(|error| invalid(form, error.to_string()))?;
+            .map_err(|error| invalid(output_param, error.to_string()))?;
     }
-    let name = request_name(&headers).map_err(|problem| about("idempotency-key", problem))?;
-    let candidates = match (named, &results) {
+    let key = idempotency_key(&headers).map_err(|problem| about("idempotency-key", problem))?;
+    let candidates = match (previous, &results) {
         (
-            Some(Named {
+            Some(Previous {
                 conversation,
                 waits: true,
             }),
             _,
         ) => Candidates::Named(conversation),
-        (Some(Named { waits: false, .. }), _) => Candidates::BegunAt(Vec::new()),
-        (None, Some(_)) => Candidates::of_results(&user, &said),
-        (None, None) => Candidates::of_answer(&user, &said),
+        (Some(Previous { waits: false, .. }), _) => Candidates::StartedAt(Vec::new()),
+        (None, Some(_)) => Candidates::for_results(&user, &dialogue),
+        (None, None) => Candidates::for_answer(&user, &dialogue),
     };
-    let belongs = match &results {
-        _ if words_only => Belongs::New,
+    let continuation = match &results {
+        _ if words_only => Continuation::New,
         Some(results) => {
             let choice = client
                 .as_ref()
                 .map(|client| client.choice.clone())
                 .unwrap_or_default();
-            match results::belongs(&agent, &user, &candidates, results, &choice).await? {
-                results::Belongs::Waiting(key, answers) => Belongs::Awaiting(key, answers),
-                results::Belongs::Before(response) => Belongs::Settled(response),
-                results::Belongs::Nowhere => Belongs::New,
+            match results::find_target(&agent, &user, &candidates, results, &choice).await? {
+                ResultsTarget::Waiting(key, answers) => Continuation::Awaiting(key, answers),
+                ResultsTarget::Repeated(response) => Continuation::Settled(response),
+                ResultsTarget::None => Continuation::New,
             }
         }
-        None => stateless::belongs(&agent, &user, &candidates, &said).await?,
+        None => stateless::find(&agent, &user, &candidates, &dialogue).await?,
     };
 
     let mut context = RunContext {
@@ -173,22 +178,21 @@ pub(super) async fn begin(app: &Shared, sender: Sender, asked: Asked) -> Result<
         trace,
         ..RunContext::new(user)
     };
-    context.fingerprint = name.is_some().then_some(fingerprint);
+    // A request without a key is never a repetition of another.
+    context.fingerprint = key.is_some().then_some(fingerprint);
     let fresh = context.conversation.0;
-    let input = name
-        .clone()
-        .unwrap_or_else(|| InputId::from(Uuid::now_v7()));
-    let (body, encoder) = match belongs {
-        Belongs::Settled(response) => {
+    let input = key.clone().unwrap_or_else(|| InputId::from(Uuid::now_v7()));
+    let (body, encoder) = match continuation {
+        Continuation::Settled(response) => {
             let conversation = response.conversation;
-            return Ok(Begun {
-                passed: told(*response),
+            return Ok(StartedTurn {
+                events: known_answer(*response),
                 conversation,
                 input: None,
                 notices,
             });
         }
-        Belongs::Waiting(key, pending) => {
+        Continuation::Waiting(key, pending) => {
             context.conversation = key.conversation;
             let answers = read_message(&pending, &message);
             let body = match answers.is_empty() {
@@ -207,17 +211,17 @@ pub(super) async fn begin(app: &Shared, sender: Sender, asked: Asked) -> Result<
             };
             (body, Encoder::default())
         }
-        Belongs::Awaiting(key, answers) => {
+        Continuation::Awaiting(key, answers) => {
             context.conversation = key.conversation;
             (
                 InputBody::Answers { answers },
                 Encoder::new(output.is_some()),
             )
         }
-        Belongs::New => {
-            context.conversation = stateless::new_id(&context.user, &said, fresh, name.as_ref());
-            if name.is_some() {
-                stateless::is_first(&app.agent, &app.agent.key(&context)).await?;
+        Continuation::New => {
+            context.conversation = stateless::new_id(&context.user, &dialogue, fresh, key.as_ref());
+            if key.is_some() {
+                stateless::check_key_is_new(&app.agent, &app.agent.key(&context)).await?;
             }
             context.history = history;
             let encoder = Encoder::new(output.is_some());
@@ -235,29 +239,29 @@ pub(super) async fn begin(app: &Shared, sender: Sender, asked: Asked) -> Result<
     };
     let running = app.begin_turn(&context.user)?;
     let stream = app.agent.stream_input(&context, Some(input.clone()), body);
-    let passed = follow(app, stream, encoder, running);
-    Ok(Begun {
-        passed,
+    let events = follow(app, stream, encoder, running);
+    Ok(StartedTurn {
+        events,
         conversation: context.conversation,
         input: Some(input),
         notices,
     })
 }
 
-/// Returns whether no person asks, but the interface that they use. Instructions count as the first
-/// message.
+/// Returns true if the interface asks on its own account, and not the user. Instructions count as
+/// the first message.
 fn is_of_interface(messages: &Messages, instructions: Option<&str>) -> bool {
     let Some(instructions) = instructions else {
         return is_background(&messages.list);
     };
-    let first = ChatMessage::saying(Role::System, MessageContent::Words(instructions.to_owned()));
+    let first = ChatMessage::new(Role::System, MessageContent::Text(instructions.to_owned()));
     let all: Vec<ChatMessage> = std::iter::once(first)
         .chain(messages.list.iter().cloned())
         .collect();
     is_background(&all)
 }
 
-/// Adds the application's words for this turn to what the client brings.
+/// Adds the client's instructions for this turn to its context.
 fn with_instructions(
     agent: &Agent,
     client: Option<Box<ClientSide>>,
@@ -278,12 +282,12 @@ fn with_instructions(
     Ok(Some(client))
 }
 
-/// Returns the client's tools and choice, if the model can be given them. `None`: there are none,
-/// or they have no effect.
-fn client_of(
+/// Checks the client's tools and choice. Returns `None` if there are none, or they are ignored.
+fn check_client(
     agent: &Agent,
     client: ClientSide,
-    (which, background): (Which, bool),
+    kind: ModelKind,
+    background: bool,
     notices: &mut Vec<Notice>,
 ) -> Result<Option<Box<ClientSide>>, Problem> {
     if client == ClientSide::default() {
@@ -295,7 +299,7 @@ fn client_of(
         ));
         return Ok(None);
     }
-    if which == Which::Plain {
+    if kind == ModelKind::Plain {
         return match client.tools.is_empty() && !client.choice.requires_call() {
             true => Ok(None),
             false => Err(invalid(
@@ -304,6 +308,7 @@ fn client_of(
             )),
         };
     }
+    // Only validated here: the turn gets the tools with its input.
     agent.with_client(client.clone()).map_err(|error| {
         let is_choice = matches!(
             &error,
@@ -319,55 +324,55 @@ fn client_of(
     Ok(Some(Box::new(client)))
 }
 
-/// Follows a turn to its end, whether anybody listens or not.
+/// Sends a turn's events to the response. The turn continues when the client disconnects.
 fn follow(
     app: &Shared,
     mut stream: RunStream,
     mut encoder: Encoder,
     running: RunningTurn,
-) -> UnboundedReceiver<Passed> {
-    let (sender, passed) = unbounded_channel();
-    // Whoever no longer listens misses it; the turn goes on.
-    let pass = |sender: &UnboundedSender<Passed>, passed: Passed| drop(sender.send(passed));
+) -> UnboundedReceiver<AnswerEvent> {
+    let (sender, events) = unbounded_channel();
+    // Sending fails when the client has disconnected, kind does not concern the turn.
+    let send = |sender: &UnboundedSender<AnswerEvent>, event| drop(sender.send(event));
     let agent = app.agent.clone();
     app.turns.spawn(async move {
         let mut ran = false;
         while let Some(event) = stream.next().await {
             ran |= matches!(event, adjutant_runtime::RunEvent::ToolStarted { .. });
-            if let Some(piece) = encoder.event(&event) {
-                pass(&sender, Passed::Piece(piece));
+            if let Some(piece) = encoder.encode(&event) {
+                send(&sender, AnswerEvent::Part(piece));
             }
         }
         let finished = stream.finish().await;
         if let Ok((response, _)) = &finished {
-            running.ended(response);
+            running.record_end(response);
         }
-        // Whoever has the answer may ask again.
+        // Before the answer ends: the client may send its next request at once.
         drop(running);
         let end = match finished {
-            Ok((response, _)) => match Problem::of_turn(&response, agent.now()) {
+            Ok((response, _)) => match Problem::for_turn(&response, agent.now()) {
                 Some(problem) => Err(problem),
                 None => {
-                    if let Some(piece) = encoder.end(&response) {
-                        pass(&sender, Passed::Piece(piece));
+                    if let Some(piece) = encoder.finish(&response) {
+                        send(&sender, AnswerEvent::Part(piece));
                     }
                     Ok(response)
                 }
             },
             Err(error) => Err(Problem::run(&error)),
         };
-        pass(&sender, Passed::End(Box::new(end), ran));
+        send(&sender, AnswerEvent::End(Box::new(end), ran));
     });
-    passed
+    events
 }
 
-/// Passes on an answer that is known already.
-fn told(response: AgentResponse) -> UnboundedReceiver<Passed> {
-    let (sender, passed) = unbounded_channel();
-    // The receiver is in this function's hands.
-    if let Some(piece) = Encoder::default().end(&response) {
-        drop(sender.send(Passed::Piece(piece)));
+/// Returns the events of an answer that is already known.
+fn known_answer(response: AgentResponse) -> UnboundedReceiver<AnswerEvent> {
+    let (sender, events) = unbounded_channel();
+    // Sending cannot fail while the receiver is held here.
+    if let Some(piece) = Encoder::default().finish(&response) {
+        drop(sender.send(AnswerEvent::Part(piece)));
     }
-    drop(sender.send(Passed::End(Box::new(Ok(response)), false)));
-    passed
+    drop(sender.send(AnswerEvent::End(Box::new(Ok(response)), false)));
+    events
 }

@@ -1,4 +1,4 @@
-//! What this API answers: a completion, or its chunks.
+//! Responses of the Chat Completions API: a completion, or its chunks.
 
 use adjutant_core::{
     AgentResponse, DecisionKind, Notice, OutcomeCategory, PendingCall, TurnId, Usage,
@@ -9,66 +9,79 @@ use utoipa::ToSchema;
 
 use crate::wire::Pending;
 
-/// An answer as a whole.
+/// A complete answer.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Completion {
+    /// Id of the completion.
     id: String,
+    /// Always `chat.completion`.
     object: &'static str,
-    /// In seconds since 1970.
+    /// Time of creation, in seconds since 1970.
     created: i64,
+    /// Name of the model.
     model: String,
+    /// The answer.
     choices: [Choice; 1],
-    /// Left out where the provider did not say.
+    /// Tokens; absent if the provider did not report them.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<TokenUsage>,
+    /// Details of the turn.
     adjutant: TurnInfo,
 }
 
-/// The one answer.
+/// The single answer.
 #[derive(Debug, Serialize, ToSchema)]
 struct Choice {
+    /// Always 0.
     index: u32,
+    /// The answer's message.
     message: AnswerMessage,
-    /// Always `null`: it is not known how likely a token was.
+    /// Always `null`: log probabilities are not available.
     logprobs: Option<()>,
+    /// Reason for which the answer ends.
     finish_reason: FinishReason,
 }
 
-/// What is answered.
+/// Message with the agent's answer.
 #[derive(Debug, Serialize, ToSchema)]
 struct AnswerMessage {
+    /// Always `assistant`.
     role: &'static str,
-    /// `null` if nothing is said beside `tool_calls`.
+    /// The text; `null` if there are only `tool_calls`.
     content: Option<String>,
-    /// Always `null`: a refusal is words like any other.
+    /// Always `null`: a refusal is part of the text.
     refusal: Option<()>,
-    /// What went on before the answer: thinking, and what the tools did.
+    /// Activity before the answer: thinking and tool calls of the agent.
     #[serde(skip_serializing_if = "String::is_empty")]
     reasoning_content: String,
-    /// Calls of the client's tools. The next request has a `tool` message for each.
+    /// Calls of the client's tools. The next request must have a `tool` message for each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<CallAsked>,
 }
 
-/// A call that the client is to execute.
+/// A call that the client has to execute.
 #[derive(Debug, Serialize, ToSchema)]
 struct CallAsked {
+    /// Id of the call, which the result names.
     id: String,
+    /// Always `function`.
     #[serde(rename = "type")]
     kind: &'static str,
+    /// The function to call.
     function: FunctionAsked,
 }
 
-/// Its tool and arguments.
+/// Name and arguments of a call.
 #[derive(Debug, Serialize, ToSchema)]
 struct FunctionAsked {
+    /// Name of the client's tool.
     name: String,
-    /// JSON as text.
+    /// Arguments as JSON text.
     arguments: String,
 }
 
-/// The calls that the client is to execute.
-fn asked(response: &AgentResponse) -> impl Iterator<Item = CallAsked> + '_ {
+/// Returns the calls that the client has to execute.
+fn client_calls(response: &AgentResponse) -> impl Iterator<Item = CallAsked> + '_ {
     response
         .decision
         .pending
@@ -84,7 +97,7 @@ fn asked(response: &AgentResponse) -> impl Iterator<Item = CallAsked> + '_ {
         })
 }
 
-/// A piece of a call.
+/// A part of a call.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct CallPiece {
     /// Index of the call in the answer, from 0.
@@ -96,7 +109,7 @@ pub(super) struct CallPiece {
     function: FunctionPiece,
 }
 
-/// A piece of its function.
+/// A part of a call's name or arguments.
 #[derive(Debug, Serialize, ToSchema)]
 struct FunctionPiece {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,24 +117,29 @@ struct FunctionPiece {
     arguments: String,
 }
 
-/// A piece of an answer.
+/// A chunk of a streamed answer.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Chunk {
+    /// Id of the completion, the same in all chunks.
     id: String,
+    /// Always `chat.completion.chunk`.
     object: &'static str,
+    /// Time of creation, in seconds since 1970.
     created: i64,
+    /// Name of the model.
     model: String,
+    /// The new part of the answer; empty in the chunk with the token counts.
     choices: Vec<ChunkChoice>,
-    /// Only if it was asked for: `null`, and the tokens in the last chunk.
+    /// Only with `include_usage`: `null`, and in the last chunk the token counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<TokenUsage>)]
     usage: Option<Option<TokenUsage>>,
-    /// In the last chunk of the answer.
+    /// Details of the turn, in the last chunk of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     adjutant: Option<TurnInfo>,
 }
 
-/// A piece of the one answer.
+/// A part of the single answer.
 #[derive(Debug, Serialize, ToSchema)]
 struct ChunkChoice {
     index: u32,
@@ -130,7 +148,7 @@ struct ChunkChoice {
     finish_reason: Option<FinishReason>,
 }
 
-/// What is new.
+/// The new part of the message.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(super) struct Delta {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,22 +161,22 @@ pub(super) struct Delta {
     pub(super) tool_calls: Option<[CallPiece; 1]>,
 }
 
-/// Why the answer ends.
+/// Reason for which an answer ends.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FinishReason {
-    /// It is complete.
+    /// The answer is complete.
     Stop,
-    /// It was cut at a bound of tokens.
+    /// The limit of tokens was reached.
     Length,
-    /// The provider filtered it.
+    /// The provider's filter cut it.
     ContentFilter,
-    /// The client is to execute calls.
+    /// The client has to execute tool calls.
     ToolCalls,
 }
 
 impl FinishReason {
-    pub(super) fn of(response: &AgentResponse) -> Self {
+    pub(super) fn from_response(response: &AgentResponse) -> Self {
         if response
             .decision
             .pending
@@ -175,31 +193,38 @@ impl FinishReason {
     }
 }
 
-/// Tokens, in this API's words.
+/// Token counts, as the Chat Completions API names them.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct TokenUsage {
+    /// Input tokens.
     prompt_tokens: u64,
+    /// Output tokens.
     completion_tokens: u64,
+    /// Sum of both.
     total_tokens: u64,
+    /// Details of the input tokens.
     prompt_tokens_details: PromptTokens,
+    /// Details of the output tokens.
     completion_tokens_details: CompletionTokens,
 }
 
-/// Of the prompt.
+/// Details of the input tokens.
 #[derive(Debug, Serialize, ToSchema)]
 struct PromptTokens {
+    /// Tokens that the provider read from its cache.
     cached_tokens: u64,
 }
 
-/// Of the completion.
+/// Details of the output tokens.
 #[derive(Debug, Serialize, ToSchema)]
 struct CompletionTokens {
+    /// Tokens used for thinking.
     reasoning_tokens: u64,
 }
 
 impl TokenUsage {
-    /// `None`: the provider did not say.
-    pub(super) fn of(usage: Usage) -> Option<Self> {
+    /// Converts a usage; `None` if the provider did not report it.
+    pub(super) fn from_usage(usage: Usage) -> Option<Self> {
         Some(Self {
             prompt_tokens: usage.input_tokens?,
             completion_tokens: usage.output_tokens?,
@@ -214,26 +239,33 @@ impl TokenUsage {
     }
 }
 
-/// What the turn came to, for clients that know this agent. Others do not look here.
+/// Details of the turn, for clients that know this service.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct TurnInfo {
-    /// Its decision is in the log.
+    /// Id of the turn, whose decision is in the log.
     #[schema(value_type = String)]
     run_id: TurnId,
+    /// Kind of the agent's decision.
     #[schema(value_type = String)]
     decision: DecisionKind,
+    /// Outcome of the turn.
     #[schema(value_type = String)]
     outcome: OutcomeCategory,
-    /// Calls that wait for a yes or no in the next message, or for their result.
+    /// Calls that wait for a confirmation by the next message, or for their result.
     pending: Vec<Pending>,
-    /// What of the request had no effect, and what else there is to know.
+    /// Notices, among them those about ignored parts of the request.
     #[schema(value_type = Vec<Object>)]
     notices: Vec<Notice>,
 }
 
 impl TurnInfo {
-    pub(super) fn of(response: &AgentResponse, notices: &[Notice]) -> Self {
-        let pending = response.decision.pending.iter().cloned().map(Pending::of);
+    pub(super) fn from_response(response: &AgentResponse, notices: &[Notice]) -> Self {
+        let pending = response
+            .decision
+            .pending
+            .iter()
+            .cloned()
+            .map(Pending::from_call);
         Self {
             run_id: response.turn,
             decision: response.decision.kind,
@@ -244,27 +276,27 @@ impl TurnInfo {
     }
 }
 
-/// What all pieces of an answer have in common.
+/// Fields that all chunks of an answer share.
 #[derive(Debug, Clone)]
 pub(super) struct Envelope {
     pub(super) id: String,
     pub(super) created: i64,
     pub(super) model: String,
-    /// Whether the tokens were asked for.
+    /// True if the client asked for token counts.
     pub(super) with_usage: bool,
-    /// What of the request had no effect.
+    /// Notices about ignored parts of the request.
     pub(super) notices: Vec<Notice>,
 }
 
 impl Envelope {
-    /// The whole answer.
+    /// Builds a complete answer.
     pub(super) fn completion(
         self,
         content: String,
         reasoning: String,
         response: &AgentResponse,
     ) -> Completion {
-        let tool_calls: Vec<CallAsked> = asked(response).collect();
+        let tool_calls: Vec<CallAsked> = client_calls(response).collect();
         let message = AnswerMessage {
             role: "assistant",
             content: Some(content).filter(|content| tool_calls.is_empty() || !content.is_empty()),
@@ -273,7 +305,7 @@ impl Envelope {
             tool_calls,
         };
         Completion {
-            adjutant: TurnInfo::of(response, &self.notices),
+            adjutant: TurnInfo::from_response(response, &self.notices),
             id: self.id,
             object: "chat.completion",
             created: self.created,
@@ -282,15 +314,15 @@ impl Envelope {
                 index: 0,
                 message,
                 logprobs: None,
-                finish_reason: FinishReason::of(response),
+                finish_reason: FinishReason::from_response(response),
             }],
-            usage: TokenUsage::of(response.usage),
+            usage: TokenUsage::from_usage(response.usage),
         }
     }
 
-    /// A piece of the answer.
+    /// Builds a chunk with a part of the answer.
     pub(super) fn chunk(&self, delta: Delta) -> Chunk {
-        self.of(
+        self.chunk_with(
             vec![ChunkChoice {
                 index: 0,
                 delta,
@@ -301,37 +333,39 @@ impl Envelope {
         )
     }
 
-    /// The calls that the client is to execute, each in two pieces: which it is, and its arguments.
+    /// Builds the chunks of the client's calls, two for each: id and name, then the arguments.
     pub(super) fn call_chunks(&self, response: &AgentResponse) -> Vec<Chunk> {
-        let pieces = asked(response).enumerate().flat_map(|(index, call)| {
-            let CallAsked {
-                id,
-                kind,
-                function: FunctionAsked { name, arguments },
-            } = call;
-            let begun = FunctionPiece {
-                name: Some(name),
-                arguments: String::new(),
-            };
-            let whole = FunctionPiece {
-                name: None,
-                arguments,
-            };
-            [
-                CallPiece {
-                    index,
-                    id: Some(id),
-                    kind: Some(kind),
-                    function: begun,
-                },
-                CallPiece {
-                    index,
-                    id: None,
-                    kind: None,
-                    function: whole,
-                },
-            ]
-        });
+        let pieces = client_calls(response)
+            .enumerate()
+            .flat_map(|(index, call)| {
+                let CallAsked {
+                    id,
+                    kind,
+                    function: FunctionAsked { name, arguments },
+                } = call;
+                let start = FunctionPiece {
+                    name: Some(name),
+                    arguments: String::new(),
+                };
+                let whole = FunctionPiece {
+                    name: None,
+                    arguments,
+                };
+                [
+                    CallPiece {
+                        index,
+                        id: Some(id),
+                        kind: Some(kind),
+                        function: start,
+                    },
+                    CallPiece {
+                        index,
+                        id: None,
+                        kind: None,
+                        function: whole,
+                    },
+                ]
+            });
         pieces
             .map(|piece| {
                 self.chunk(Delta {
@@ -342,9 +376,9 @@ impl Envelope {
             .collect()
     }
 
-    /// The end of the answer.
+    /// Builds the chunk that ends the answer.
     pub(super) fn last_chunk(&self, response: &AgentResponse) -> Chunk {
-        let finish_reason = Some(FinishReason::of(response));
+        let finish_reason = Some(FinishReason::from_response(response));
         let choice = ChunkChoice {
             index: 0,
             delta: Delta::default(),
@@ -352,18 +386,18 @@ impl Envelope {
             finish_reason,
         };
         Chunk {
-            adjutant: Some(TurnInfo::of(response, &self.notices)),
-            ..self.of(vec![choice], None)
+            adjutant: Some(TurnInfo::from_response(response, &self.notices)),
+            ..self.chunk_with(vec![choice], None)
         }
     }
 
-    /// What stands behind the end, if it was asked for: the tokens.
+    /// Builds the chunk with the token counts, if the client asked for them.
     pub(super) fn usage_chunk(&self, response: &AgentResponse) -> Option<Chunk> {
         self.with_usage
-            .then(|| self.of(Vec::new(), TokenUsage::of(response.usage)))
+            .then(|| self.chunk_with(Vec::new(), TokenUsage::from_usage(response.usage)))
     }
 
-    fn of(&self, choices: Vec<ChunkChoice>, usage: Option<TokenUsage>) -> Chunk {
+    fn chunk_with(&self, choices: Vec<ChunkChoice>, usage: Option<TokenUsage>) -> Chunk {
         Chunk {
             id: self.id.clone(),
             object: "chat.completion.chunk",

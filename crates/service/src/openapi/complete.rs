@@ -1,4 +1,4 @@
-//! What holds for every address, said at every address: who may ask, and what can go wrong.
+//! Completion of the OpenAPI document with what all routes have in common: authentication, errors.
 
 use adjutant_core::{DecisionKind, OutcomeCategory};
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use utoipa::openapi::OpenApi as Document;
 
 use crate::problem::MEDIA_TYPE;
 
-/// What stands in front of every handler answers like this.
+/// Errors of the middleware, which every route can answer with.
 const EVERYWHERE: &[(&str, &str)] = &[
     ("400", "The request names two hosts."),
     (
@@ -15,43 +15,55 @@ const EVERYWHERE: &[(&str, &str)] = &[
     ),
     ("500", "Something is wrong on the service's side."),
 ];
-/// Where somebody has to be known.
+/// Errors of routes that need authentication.
 const IDENTIFIED: &[(&str, &str)] = &[
-    ("401", "Nobody knows who asks."),
+    ("401", "The caller is not authenticated."),
     (
         "429",
-        "The user's own bound or that of their conversation is reached (`limit_reached`), or the provider's (`rate_limit`, `quota`).",
+        "A limit of the user or of their conversation is reached (`limit_reached`), or one of the provider (`rate_limit`, `quota`).",
     ),
     (
         "503",
-        "The service cannot reach its data, its model or its keys right now, or runs as many turns as it takes (`busy`).",
+        "The service cannot reach its data, its model or its keys at the moment, or runs as many turns as allowed (`busy`).",
     ),
     ("507", "The service has no space to store anything."),
 ];
-/// Where something is sent.
+/// Errors of routes with a request body.
 const WITH_BODY: &[(&str, &str)] = &[
-    ("408", "The body came too slowly."),
+    ("408", "The body did not arrive in time."),
     (
         "413",
         "The body is larger than 1 MiB (`too_large`), or the message longer than `agent.message_chars_max` (`message_too_long`, with `length`, `limit` and `setting`).",
     ),
-    ("415", "The body is not said to be JSON."),
-    ("422", "The request cannot be understood."),
+    ("415", "The body is not declared as JSON."),
+    ("422", "The request is invalid."),
 ];
-/// Where the query says something.
-const WITH_QUERY: &[(&str, &str)] = &[("422", "The request cannot be understood.")];
-/// Where the address names something.
-const WITH_NAME: &[(&str, &str)] = &[("404", "There is no such thing, or it is another user's.")];
+/// Errors of routes with query parameters.
+const WITH_QUERY: &[(&str, &str)] = &[("422", "The request is invalid.")];
+/// Errors of routes with path parameters.
+const WITH_NAME: &[(&str, &str)] = &[("404", "It does not exist, or belongs to another user.")];
 
-/// Routes in words that others chose, which have their own errors.
-const FOREIGN: &[&str] = &[
-    "/v1/chat/completions",
-    "/v1/responses",
-    "/v1/models",
-    "/mcp",
+/// Routes of OpenAI's APIs, which have their own error format. Each includes the routes below it.
+const OPENAI_ROUTES: &[&str] = &["/v1/chat/completions", "/v1/responses", "/v1/models"];
+
+/// Errors of all routes of OpenAI's APIs, in their format.
+const OPENAI: &[(&str, &str)] = &[
+    ("401", "The caller is not authenticated."),
+    ("403", "The host name or the page's origin is not accepted."),
+    ("429", "A rate limit is exceeded, or a budget is used up."),
+    ("500", "An internal error occurred."),
+    ("503", "The model or the store is not available."),
+];
+/// Errors of the routes of OpenAI's APIs that start a turn.
+const OPENAI_TURN: &[(&str, &str)] = &[
+    ("400", "The request is invalid."),
+    ("413", "The request is too large."),
+    ("415", "The request is not JSON."),
+    ("502", "The model did not give a usable answer."),
+    ("504", "The model did not answer in time."),
 ];
 
-/// The whole description.
+/// Returns the complete document.
 pub(super) fn complete(description: &Document) -> Value {
     let mut document = serde_json::to_value(description).unwrap_or_default();
     let schemes = json!({
@@ -74,7 +86,7 @@ pub(super) fn complete(description: &Document) -> Value {
         "properties": {
             "id": { "type": "string", "description": "For Last-Event-ID." },
             "event": { "type": "string" },
-            "data": { "type": "string", "description": "JSON, or [DONE] at the end of a stream in OpenAI's words." },
+            "data": { "type": "string", "description": "JSON, or [DONE] at the end of a stream of the Chat Completions API." },
         },
     });
     for (schema, rule) in choices() {
@@ -85,8 +97,8 @@ pub(super) fn complete(description: &Document) -> Value {
         }
     }
     open_objects(&mut document);
-    for (schema, member, known) in known_words() {
-        name_words(&mut document, schema, member, &known);
+    for (schema, member, values) in known_values() {
+        set_enum(&mut document, schema, member, &values);
     }
     if let Some(paths) = document.get_mut("paths").and_then(Value::as_object_mut) {
         for (path, item) in paths {
@@ -95,8 +107,8 @@ pub(super) fn complete(description: &Document) -> Value {
                     .as_object_mut()
                     .filter(|it| it.contains_key("responses"))
                 {
-                    words(operation);
-                    answers(path, operation);
+                    describe_outcomes(operation);
+                    add_common_errors(path, operation);
                 }
             }
         }
@@ -104,8 +116,7 @@ pub(super) fn complete(description: &Document) -> Value {
     document
 }
 
-/// Has objects whose members are not described say that they have some: generators of clients take
-/// them for empty else.
+/// Marks objects without described members as open; client generators would take them for empty.
 fn open_objects(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -125,8 +136,8 @@ fn open_objects(value: &mut Value) {
     }
 }
 
-/// The words that members take, where the type that holds them knows nothing of this description.
-fn known_words() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
+/// Returns the values of members whose Rust types do not describe them.
+fn known_values() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
     let outcomes = || {
         OutcomeCategory::ALL
             .iter()
@@ -143,7 +154,7 @@ fn known_words() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         ("Message", "role", vec!["user", "assistant", "tool"]),
         ("Me", "auth", vec!["token", "jwt", "oidc", "proxy", "none"]),
         (
-            "Changed",
+            "ChangedFact",
             "status",
             vec!["added", "updated", "known", "forgotten"],
         ),
@@ -155,7 +166,7 @@ fn known_words() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
     known
 }
 
-fn name_words(document: &mut Value, schema: &str, member: &str, known: &[&str]) {
+fn set_enum(document: &mut Value, schema: &str, member: &str, known: &[&str]) {
     let place = format!("/components/schemas/{schema}/properties/{member}");
     let Some(Value::Object(described)) = document.pointer_mut(&place) else {
         return;
@@ -168,7 +179,7 @@ fn name_words(document: &mut Value, schema: &str, member: &str, known: &[&str]) 
     described.insert("enum".to_owned(), words.collect());
 }
 
-/// Returns the description for clients that ask the service by this address.
+/// Returns the document for clients that reach the service at this address.
 pub(super) fn served_at(document: &Value, address: &str) -> Value {
     let mut document = document.clone();
     document["servers"] =
@@ -176,7 +187,7 @@ pub(super) fn served_at(document: &Value, address: &str) -> Value {
     document
 }
 
-/// What the fields of a type cannot say one by one: which of them go together.
+/// Returns rules about combinations of members, which Rust types cannot express.
 fn choices() -> [(&'static str, Value); 2] {
     let given = |name: &str, absent: &str, nothing: Value| {
         json!({
@@ -196,9 +207,8 @@ fn choices() -> [(&'static str, Value); 2] {
     ]
 }
 
-/// The words that a parameter takes, where the type that holds them knows nothing of this
-/// description.
-fn words(operation: &mut Map<String, Value>) {
+/// Adds the known values of query parameters named `outcome`.
+fn describe_outcomes(operation: &mut Map<String, Value>) {
     let parameters = operation
         .get_mut("parameters")
         .and_then(Value::as_array_mut);
@@ -215,56 +225,67 @@ fn words(operation: &mut Map<String, Value>) {
     }
 }
 
-fn answers(path: &str, operation: &mut Map<String, Value>) {
+fn add_common_errors(path: &str, operation: &mut Map<String, Value>) {
     let open = operation.get("security").is_some_and(is_open);
-    let says = |place: &str| {
+    let has_parameter = |place: &str| {
         let parameters = operation.get("parameters").and_then(Value::as_array);
         parameters.is_some_and(|all| all.iter().any(|parameter| parameter["in"] == place))
     };
-    let applies = [
-        (true, EVERYWHERE),
-        (!open, IDENTIFIED),
-        (operation.contains_key("requestBody"), WITH_BODY),
-        (says("query") || says("header"), WITH_QUERY),
-        (says("path"), WITH_NAME),
-    ];
+    let has_body = operation.contains_key("requestBody");
     let is_below = |rest: &str| rest.is_empty() || rest.starts_with('/');
-    let foreign = FOREIGN
+    let is_openai = OPENAI_ROUTES
         .iter()
-        .any(|address| path.strip_prefix(address).is_some_and(is_below));
+        .any(|route| path.strip_prefix(route).is_some_and(is_below));
+    let (errors, media_type, schema) = if is_openai {
+        let errors = vec![(true, OPENAI), (has_body, OPENAI_TURN)];
+        (errors, "application/json", "ErrorBody")
+    } else {
+        let errors = vec![
+            (true, EVERYWHERE),
+            (!open, IDENTIFIED),
+            (has_body, WITH_BODY),
+            (
+                has_parameter("query") || has_parameter("header"),
+                WITH_QUERY,
+            ),
+            (has_parameter("path"), WITH_NAME),
+        ];
+        (errors, MEDIA_TYPE, "Problem")
+    };
     let Some(responses) = operation
         .get_mut("responses")
         .and_then(Value::as_object_mut)
     else {
         return;
     };
-    for (status, description) in applies
+    for (status, description) in errors
         .into_iter()
         .filter(|(applies, _)| *applies)
-        .flat_map(|(_, all)| all)
+        .flat_map(|(_, errors)| errors)
     {
-        if !responses.contains_key(*status) && (!foreign || *status == "403") {
+        // What a route says of a status is more precise.
+        if !responses.contains_key(*status) {
             responses.insert((*status).to_owned(), json!({ "description": description }));
         }
     }
     for (status, response) in responses.iter_mut() {
         let failed = status.starts_with('4') || status.starts_with('5');
-        if failed && response.get("content").is_none() && response.get("$ref").is_none() && !foreign
-        {
-            response["content"] =
-                json!({ MEDIA_TYPE: { "schema": { "$ref": "#/components/schemas/Problem" } } });
+        if failed && response.get("content").is_none() && response.get("$ref").is_none() {
+            let reference = format!("#/components/schemas/{schema}");
+            response["content"] = json!({ media_type: { "schema": { "$ref": reference } } });
         }
     }
     for response in responses.values_mut() {
-        // One event of the stream, which is what its readers check.
+        // The schema describes one event of the stream, which is what readers validate.
         if let Some(stream) = response.pointer_mut("/content/text~1event-stream/schema") {
             *stream = json!({ "$ref": "#/components/schemas/StreamedEvent" });
         }
     }
+    // Declared and added responses together, by status.
     responses.sort_keys();
 }
 
-/// `[{}]` or `[]`: nobody has to be known.
+/// Returns true for `[{}]` and `[]`: no authentication is needed.
 fn is_open(security: &Value) -> bool {
     let nothing = |one: &Value| one.as_object().is_some_and(Map::is_empty);
     security

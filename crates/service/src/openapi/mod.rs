@@ -1,6 +1,6 @@
-//! The description of every address, and a page to read it.
+//! The OpenAPI document of all routes, and a page that shows it.
 
-mod complete; // what holds for every address
+mod complete; // what all routes have in common
 
 use axum::Router;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -17,32 +17,33 @@ use crate::state::Shared;
 #[openapi(
     info(
         title = "Adjutant",
-        description = "An agent that touches the world only through tools: checked, confirmed, written down, explained. \
-                       Errors are problem documents (RFC 9457) with a `code` that does not change and a `request_id`.",
-        contact(name = "Whoever runs this service"),
-        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
-    ),
-    tags(
-        (name = "chat", description = "Talking to the agent."),
-        (name = "threads", description = "Conversations, and what was said in them."),
-        (name = "tasks", description = "The tasks, and the tools without a model."),
-        (name = "memory", description = "What is remembered of whoever asks."),
-        (name = "decisions", description = "What was decided, and why."),
-        (name = "openai", description = "The agent in the words of OpenAI's interface, for clients that speak it. Errors have its form."),
-        (name = "session", description = "Who asks."),
-        (name = "operations", description = "For whoever runs the service: figures, and whether it works."),
-        (name = "administration", description = "For whoever runs the service: people, money, errors, what waits. Without what anybody said."),
+                description = "An agent that acts only through tools: calls are checked, confirmed where needed, recorded and explained. \
+                               Errors are problem documents (RFC 9457) with a stable `code` and a `request_id`.",
+                contact(name = "The operator of this service"),
+                license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
+            ),
+            tags(
+                (name = "chat", description = "Messages to the agent, runs, and pending calls."),
+                (name = "threads", description = "Conversations and their messages."),
+                (name = "tasks", description = "The task list, and tools without a model."),
+                (name = "memory", description = "Facts and notes of the caller."),
+                (name = "decisions", description = "The decision log."),
+                (name = "openai", description = "APIs compatible with OpenAI's clients. Errors have the format of that API."),
+                (name = "session", description = "Authentication, tokens, and limits of the caller."),
+                (name = "operations", description = "For operators: metrics and health."),
+                (name = "administration", description = "For operators: users, cost, errors, pending confirmations. Without texts of users."),
     )
 )]
 struct Description;
 
-/// What there is to say before any address.
+/// Returns the document without routes.
 pub(crate) fn beginning() -> Document {
     Description::openapi()
 }
 
-/// `/openapi.json`, and `/docs` with what it needs.
+/// Routes of the document, `/openapi.json`, and of the page that shows it, `/docs`.
 pub(crate) fn routes(description: &Document) -> Router<Shared> {
+    // Once, because it is the same for all clients but for the address.
     let document = complete::complete(description);
     Router::new()
         .route(

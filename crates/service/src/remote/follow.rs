@@ -1,199 +1,217 @@
-//! A run that another process tells.
+//! Subscription to a run that another process executes.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::ConversationKey;
-use adjutant_core::port::{Heard, Hearing, Relay, To};
+use adjutant_core::port::{Recipients, Relay, RelayItem, RelayReceiver};
 use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
-use super::words::{Ask, Told, Words, take_frames};
+use super::message::{Chunk, RelayMessage, Subscription, take_frames};
 use crate::live::Frame;
 
-/// Interval at which it is said that somebody still asks.
-const ASKS: Duration = Duration::from_secs(3);
+/// Interval at which the subscription is renewed.
+const RENEWAL: Duration = Duration::from_secs(3);
 
-/// Interval of asking as long as nobody answered.
-const ASKS_FIRST: Duration = Duration::from_secs(1);
+/// Interval of subscribing while no process has answered.
+const FIRST_RENEWAL: Duration = Duration::from_secs(1);
 
-/// After so long a silence whoever told the run is gone.
+/// Silence after which the publishing process is considered lost.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 
-/// Bytes of an event beyond which it is not waited for.
+/// Largest event; a longer one ends the subscription, and is read from the journal.
 const EVENT_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// A run that goes on in another process, if it does. Dropped, it says that nobody asks any more.
+/// Subscription to a run in another process. Unsubscribes when dropped.
 pub(crate) struct Follower {
     relay: Arc<dyn Relay>,
-    hearing: Box<dyn Hearing>,
-    ask: Ask,
-    /// The process that answered.
+    hearing: Box<dyn RelayReceiver>,
+    subscription: Subscription,
+    /// The process that publishes to this subscription.
     from: Option<Arc<str>>,
-    /// The number of the next piece.
+    /// Number of the next chunk.
     number: u64,
-    /// The part of an event that was heard so far.
-    begun: String,
-    asks_at: Instant,
-    heard_at: Instant,
-    /// True once events were given.
-    has_told: bool,
+    /// Received text of an event that is not complete.
+    partial: String,
+    renew_at: Instant,
+    last_message_at: Instant,
+    /// True once events were returned.
+    has_events: bool,
 }
 
-/// The next answer of [`Follower::next`].
+/// Result of [`Follower::next`].
 #[derive(Debug)]
 pub(crate) enum Followed {
-    /// Events, in order and without a gap.
-    Told(Vec<Frame>),
-    /// Nothing more: whoever told it is gone, or does not tell it.
+    /// Further events, in order and without gaps.
+    Events(Vec<Frame>),
+    /// The subscription has ended: the publishing process is gone or stopped publishing.
     Lost,
 }
 
 impl Follower {
-    /// Asks the other processes for a run. `run`: the client's name for it, or its turn's. `after`:
-    /// the last event that the client has. `has`: what it has of the conversation, if it says so.
-    /// `None`: no other process can be heard.
-    pub(crate) fn of(
+    /// Subscribes to a run at all other processes. `run` is the client's name or the turn id,
+    /// `after` the last event that the client has, and `client` the fingerprint of its history, if
+    /// it sent one. `None`: processes cannot send messages to each other with this store.
+    pub(crate) fn subscribe(
         relay: &Arc<dyn Relay>,
         key: &ConversationKey,
         run: String,
         after: Option<String>,
-        has: Option<String>,
+        client: Option<String>,
     ) -> Option<Self> {
-        let hearing = relay.hear()?;
+        let hearing = relay.subscribe()?;
         let key = key.clone();
-        let ask = Ask {
+        let subscription = Subscription {
             session: session(),
             agent: key.agent,
             user: key.user,
             conversation: key.conversation,
             run,
             after,
-            has,
+            client,
         };
         let now = Instant::now();
         Some(Self {
             relay: relay.clone(),
             hearing,
-            ask,
+            subscription,
             from: None,
             number: 0,
-            begun: String::new(),
-            asks_at: now,
-            heard_at: now,
-            has_told: false,
+            partial: String::new(),
+            renew_at: now,
+            last_message_at: now,
+            has_events: false,
         })
     }
 
-    /// Returns whether another process tells the run.
+    /// Returns true if another process publishes the run.
     pub(crate) fn is_answered(&self) -> bool {
         self.from.is_some()
     }
 
-    /// Waits for what comes next. Nothing is lost if the future is dropped before it is ready.
+    /// Waits for the next events. Cancel-safe: no event is lost if the future is dropped.
     pub(crate) async fn next(&mut self) -> Followed {
         loop {
-            let silent_at = self.heard_at + SILENCE_MAX;
-            let heard = tokio::select! {
-                heard = self.hearing.next() => heard,
-                () = sleep_until(self.asks_at) => {
-                    self.say_ask();
+            let silent_at = self.last_message_at + SILENCE_MAX;
+            let received = tokio::select! {
+                received = self.hearing.next() => received,
+                () = sleep_until(self.renew_at) => {
+                    self.send_subscription();
                     continue;
                 }
                 () = sleep_until(silent_at), if self.is_answered() => return Followed::Lost,
             };
-            match heard {
-                Some(Heard::Words { from, words }) => {
-                    if let Some(next) = self.hear(&from, &words) {
+            match received {
+                Some(RelayItem::Message { from, text: words }) => {
+                    if let Some(next) = self.receive(&from, &words) {
                         return next;
                     }
                 }
-                Some(_) => self.ask_again(),
+                // Messages may have been missed.
+                Some(_) => self.subscribe_again(),
                 None => return Followed::Lost,
             }
         }
     }
 
-    fn hear(&mut self, from: &Arc<str>, words: &str) -> Option<Followed> {
-        let told = match Words::read(words)? {
-            Words::Told(told) if told.session == self.ask.session => told,
-            Words::Refused { session } if session == self.ask.session => {
+    fn receive(&mut self, from: &Arc<str>, text: &str) -> Option<Followed> {
+        let chunk = match RelayMessage::parse(text)? {
+            RelayMessage::Events(chunk) if chunk.session == self.subscription.session => chunk,
+            RelayMessage::Refused { session } if session == self.subscription.session => {
                 return Some(Followed::Lost);
             }
-            // Of others, or for others.
-            Words::Told(_) | Words::Refused { .. } | Words::Ask(_) | Words::Leave { .. } => {
+            // Of or for other subscriptions.
+            RelayMessage::Events(_)
+            | RelayMessage::Refused { .. }
+            | RelayMessage::Subscribe(_)
+            | RelayMessage::Unsubscribe { .. } => {
                 return None;
             }
         };
         if *self.from.get_or_insert_with(|| from.clone()) != *from {
-            // One is enough.
+            // A second process answered; the first one suffices.
             return None;
         }
-        self.heard_at = Instant::now();
-        self.take(told)
+        self.last_message_at = Instant::now();
+        self.accept(chunk)
     }
 
-    fn take(&mut self, told: Told) -> Option<Followed> {
-        if told.number != self.number {
-            self.ask_again();
+    fn accept(&mut self, chunk: Chunk) -> Option<Followed> {
+        if chunk.number != self.number {
+            self.subscribe_again();
             return None;
         }
-        if told.ends {
+        if chunk.ends {
             return Some(Followed::Lost);
         }
-        if told.text.is_empty() {
+        if chunk.text.is_empty() {
             return None;
         }
         self.number += 1;
-        self.begun += &told.text;
-        let Some(frames) = take_frames(&mut self.begun) else {
+        self.partial += &chunk.text;
+        let Some(frames) = take_frames(&mut self.partial) else {
             return Some(Followed::Lost);
         };
-        if self.begun.len() > EVENT_BYTES_MAX {
+        if self.partial.len() > EVENT_BYTES_MAX {
             return Some(Followed::Lost);
         }
         let first = frames.first()?;
-        if self.has_told
+        if self.has_events
             && !self
-                .ask
+                .subscription
                 .after
                 .as_deref()
                 .is_some_and(|last| follows(last, &first.id))
         {
-            // It is not what was told before.
+            // Not a continuation of what was returned before.
             return Some(Followed::Lost);
         }
-        self.has_told = true;
-        self.ask.after = frames.last().map(|last| last.id.clone());
-        Some(Followed::Told(frames))
+        self.has_events = true;
+        self.subscription.after = frames.last().map(|last| last.id.clone());
+        Some(Followed::Events(frames))
     }
 
-    /// Asks for everything behind the last event, because something lacks.
-    fn ask_again(&mut self) {
-        self.say_leave();
-        self.ask.session = session();
-        (self.number, self.begun) = (0, String::new());
-        self.say_ask();
+    /// Renews the subscription after the last complete event, because a chunk was lost.
+    fn subscribe_again(&mut self) {
+        self.send_unsubscribe();
+        // A new id, so that late chunks of the old subscription are not mistaken for new ones.
+        self.subscription.session = session();
+        (self.number, self.partial) = (0, String::new());
+        self.send_subscription();
     }
 
-    fn say_ask(&mut self) {
-        let to = self.from.as_deref().map_or(To::All, To::One);
-        self.relay.say(to, &Words::Ask(self.ask.clone()).written());
-        self.asks_at = Instant::now() + if self.is_answered() { ASKS } else { ASKS_FIRST };
+    fn send_subscription(&mut self) {
+        let to = self
+            .from
+            .as_deref()
+            .map_or(Recipients::All, Recipients::One);
+        self.relay.send(
+            to,
+            &RelayMessage::Subscribe(self.subscription.clone()).to_text(),
+        );
+        self.renew_at = Instant::now()
+            + if self.is_answered() {
+                RENEWAL
+            } else {
+                FIRST_RENEWAL
+            };
     }
 
-    fn say_leave(&self) {
+    fn send_unsubscribe(&self) {
         if let Some(from) = &self.from {
-            let session = self.ask.session.clone();
-            self.relay
-                .say(To::One(from), &Words::Leave { session }.written());
+            let session = self.subscription.session.clone();
+            self.relay.send(
+                Recipients::One(from),
+                &RelayMessage::Unsubscribe { session }.to_text(),
+            );
         }
     }
 }
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        self.say_leave();
+        self.send_unsubscribe();
     }
 }
 
@@ -201,7 +219,7 @@ fn session() -> String {
     Uuid::now_v7().simple().to_string()
 }
 
-/// Returns whether an event comes right behind another, by their ids.
+/// Returns true if the event id `next` directly follows `last`.
 fn follows(last: &str, next: &str) -> bool {
     let read = |id: &str| {
         let (mark, number) = id.rsplit_once('-')?;

@@ -1,16 +1,15 @@
-//! Runs told to other processes that share the store, and by them: only while somebody there asks
-//! for one.
+//! Event streams of runs between processes that share a store, only while a client needs them.
 //!
-//! The process that asks says so to all, and again every few seconds to the one that answered; the
-//! one that runs it tells everything from the place on that the other has, in numbered pieces, and
-//! goes on telling. A number that lacks has everything behind the last event asked for again, and
-//! silence on either side ends it.
+//! A process whose client follows a run subscribes by a message to all others, and renews the
+//! subscription every few seconds. The process that executes the run sends its events in numbered
+//! chunks. After a missing number the subscriber subscribes anew after its last complete event; the
+//! silence of either side ends the subscription.
 
-mod follow; // a run that another process tells
-mod host; // the runs of this process, for others
+mod follow; // subscription to a run in another process
+mod message; // messages between processes
+mod publish; // publication of this process's runs
 #[cfg(test)]
 mod tests;
-mod words; // what is said
 
 pub(crate) use follow::{Followed, Follower};
-pub(crate) use host::Host;
+pub(crate) use publish::Publisher;

@@ -2,31 +2,31 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use adjutant_core::port::{Heard, Hearing, Relay, To};
+use adjutant_core::port::{Recipients, Relay, RelayItem, RelayReceiver};
 use adjutant_core::{AgentName, BoxFuture, ConversationId, ConversationKey, UserId};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::*;
-use crate::agui::Event;
+use crate::agui::{Event, Fingerprints};
 use crate::live::{Frame, Runs};
 
-/// Processes that say something to each other. Some of it is lost.
+/// Simulated messages between processes. Some of them are lost.
 #[derive(Default)]
-struct Net {
-    hear: Mutex<Vec<(&'static str, mpsc::UnboundedSender<Heard>)>>,
-    said: AtomicUsize,
-    /// Every so many words are lost; 0: none.
+struct Network {
+    listeners: Mutex<Vec<(&'static str, mpsc::UnboundedSender<RelayItem>)>>,
+    sent: AtomicUsize,
+    /// Every n-th message is lost; 0: none.
     loses: usize,
 }
 
-struct Process(&'static str, Arc<Net>);
+struct Process(&'static str, Arc<Network>);
 
-struct Ear(mpsc::UnboundedReceiver<Heard>);
+struct Listener(mpsc::UnboundedReceiver<RelayItem>);
 
-impl Net {
+impl Network {
     fn hearing(&self) -> usize {
-        self.hear
+        self.listeners
             .lock()
             .unwrap()
             .iter()
@@ -36,18 +36,18 @@ impl Net {
 }
 
 impl Relay for Process {
-    fn say(&self, to: To<'_>, words: &str) -> bool {
-        let said = self.1.said.fetch_add(1, Ordering::SeqCst) + 1;
-        if self.1.loses > 0 && said.is_multiple_of(self.1.loses) {
+    fn send(&self, to: Recipients<'_>, words: &str) -> bool {
+        let sent = self.1.sent.fetch_add(1, Ordering::SeqCst) + 1;
+        if self.1.loses > 0 && sent.is_multiple_of(self.1.loses) {
             return true;
         }
-        let heard = Heard::Words {
+        let message = RelayItem::Message {
             from: self.0.into(),
-            words: words.into(),
+            text: words.into(),
         };
-        for (name, sender) in self.1.hear.lock().unwrap().iter() {
-            if *name != self.0 && (to == To::All || to == To::One(name)) {
-                let _ = sender.send(heard.clone());
+        for (name, sender) in self.1.listeners.lock().unwrap().iter() {
+            if *name != self.0 && (to == Recipients::All || to == Recipients::One(name)) {
+                let _ = sender.send(message.clone());
             }
         }
         true
@@ -61,15 +61,15 @@ impl Relay for Process {
         400
     }
 
-    fn hear(&self) -> Option<Box<dyn Hearing>> {
+    fn subscribe(&self) -> Option<Box<dyn RelayReceiver>> {
         let (sender, receiver) = mpsc::unbounded_channel();
-        self.1.hear.lock().unwrap().push((self.0, sender));
-        Some(Box::new(Ear(receiver)))
+        self.1.listeners.lock().unwrap().push((self.0, sender));
+        Some(Box::new(Listener(receiver)))
     }
 }
 
-impl Hearing for Ear {
-    fn next(&mut self) -> BoxFuture<'_, Option<Heard>> {
+impl RelayReceiver for Listener {
+    fn next(&mut self) -> BoxFuture<'_, Option<RelayItem>> {
         Box::pin(self.0.recv())
     }
 }
@@ -99,24 +99,29 @@ fn end() -> Event {
     }
 }
 
-/// A run of Anna's in one process, and what another one needs to ask for it.
-fn processes(loses: usize) -> (Arc<Net>, Arc<Runs>, Arc<Host>, Arc<dyn Relay>) {
-    let net = Arc::new(Net {
+/// Makes a process with a publisher, and the relay of another process.
+fn processes(loses: usize) -> (Arc<Network>, Arc<Runs>, Arc<Publisher>, Arc<dyn Relay>) {
+    let network = Arc::new(Network {
         loses,
-        ..Net::default()
+        ..Network::default()
     });
     let runs = Arc::<Runs>::default();
-    let host = Host::new(runs.clone(), Arc::new(Process("a", net.clone())));
-    (net.clone(), runs, host, Arc::new(Process("b", net)))
+    let publisher = Publisher::new(runs.clone(), Arc::new(Process("a", network.clone())));
+    (
+        network.clone(),
+        runs,
+        publisher,
+        Arc::new(Process("b", network)),
+    )
 }
 
-fn follow(relay: &Arc<dyn Relay>, user: &str, has: Option<&str>) -> Follower {
-    Follower::of(
+fn follow(relay: &Arc<dyn Relay>, user: &str, client: Option<&str>) -> Follower {
+    Follower::subscribe(
         relay,
         &key(user),
         "run".to_owned(),
         None,
-        has.map(str::to_owned),
+        client.map(str::to_owned),
     )
     .unwrap()
 }
@@ -124,54 +129,57 @@ fn follow(relay: &Arc<dyn Relay>, user: &str, has: Option<&str>) -> Follower {
 #[tokio::test(start_paused = true)]
 async fn whatever_is_lost_on_the_way_every_event_arrives_once_and_in_order() {
     for loses in [0, 7, 11] {
-        let (net, runs, host, relay) = processes(loses);
-        let (run, _) = runs.begin(key("anna"), "run".to_owned(), Default::default());
-        let hosted = host.host();
-        run.tell((0..100).map(piece));
+        let (network, runs, publisher, relay) = processes(loses);
+        let (run, _) = runs.start(key("anna"), "run".to_owned(), Default::default());
+        let guard = publisher.activate();
+        run.publish((0..100).map(piece));
         let mut follower = follow(&relay, "anna", None);
         let mut frames: Vec<Frame> = Vec::new();
         while frames.len() < 301 {
             match follower.next().await {
-                Followed::Told(told) => frames.extend(told),
+                Followed::Events(events) => frames.extend(events),
                 Followed::Lost => panic!("{loses}: lost after {}", frames.len()),
             }
             if frames.len() == 100 {
-                run.tell((100..300).map(piece).chain([end()]));
+                run.publish((100..300).map(piece).chain([end()]));
             }
         }
-        let told = run.frames(0, usize::MAX);
+        let events = run.frames(0, usize::MAX);
         assert!(
             frames
                 .iter()
                 .map(|frame| &frame.id)
-                .eq(told.iter().map(|frame| &frame.id)),
+                .eq(events.iter().map(|frame| &frame.id)),
             "{loses}"
         );
         assert!(
             frames
                 .iter()
                 .map(|frame| &frame.data)
-                .eq(told.iter().map(|frame| &frame.data)),
+                .eq(events.iter().map(|frame| &frame.data)),
             "{loses}"
         );
-        // With the last one there is nobody to hear for.
-        drop((follower, hosted));
+        // Without runs and subscriptions the process stops listening.
+        drop((follower, guard));
         tokio::time::sleep(Duration::from_secs(60)).await;
-        assert_eq!(net.hearing(), 0, "{loses}");
+        assert_eq!(network.hearing(), 0, "{loses}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_is_told_to_its_user_and_while_they_ask() {
-    let (net, runs, host, relay) = processes(0);
-    let (run, _) = runs.begin(
+async fn a_run_is_published_to_its_user_while_the_subscription_lasts() {
+    let (network, runs, publisher, relay) = processes(0);
+    let (run, _) = runs.start(
         key("anna"),
         "run".to_owned(),
-        ("began with this".to_owned(), String::new()),
+        Fingerprints {
+            client: "began with this".to_owned(),
+            request: String::new(),
+        },
     );
-    let hosted = host.host();
-    run.tell([piece(0)]);
-    // Not another's, and not to a client that has something else.
+    let guard = publisher.activate();
+    run.publish([piece(0)]);
+    // Not to another user, and not to a client with another history.
     let mut other = follow(&relay, "bert", None);
     assert!(
         tokio::time::timeout(Duration::from_secs(60), other.next())
@@ -183,45 +191,49 @@ async fn a_run_is_told_to_its_user_and_while_they_ask() {
         Followed::Lost
     ));
     let mut follower = follow(&relay, "anna", Some("began with this"));
-    assert!(matches!(follower.next().await, Followed::Told(frames) if frames.len() == 1));
-    // It goes on although nothing happens for long.
+    assert!(matches!(follower.next().await, Followed::Events(frames) if frames.len() == 1));
+    // The subscription is renewed while there are no events.
     assert!(
         tokio::time::timeout(Duration::from_secs(600), follower.next())
             .await
             .is_err()
     );
-    run.tell([piece(1)]);
-    assert!(matches!(follower.next().await, Followed::Told(frames) if frames.len() == 1));
-    // One who went without a word is told nothing more after a while.
+    run.publish([piece(1)]);
+    assert!(matches!(follower.next().await, Followed::Events(frames) if frames.len() == 1));
+    // A subscriber that vanished receives nothing once its subscription has expired.
     std::mem::forget(std::mem::replace(
         &mut follower,
         follow(&relay, "bert", None),
     ));
     tokio::time::sleep(Duration::from_secs(60)).await;
-    let said = net.said.load(Ordering::SeqCst);
-    run.tell([piece(2)]);
+    let sent = network.sent.load(Ordering::SeqCst);
+    run.publish([piece(2)]);
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(net.said.load(Ordering::SeqCst), said);
-    drop(hosted);
+    assert_eq!(network.sent.load(Ordering::SeqCst), sent);
+    drop(guard);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_told_a_run_and_is_gone_is_noticed() {
-    let (net, runs, host, relay) = processes(0);
-    let (run, _) = runs.begin(key("anna"), "run".to_owned(), Default::default());
-    let _hosted = host.host();
-    run.tell([piece(0)]);
+async fn a_publisher_that_is_gone_is_noticed() {
+    let (network, runs, publisher, relay) = processes(0);
+    let (run, _) = runs.start(key("anna"), "run".to_owned(), Default::default());
+    let _guard = publisher.activate();
+    run.publish([piece(0)]);
     let mut follower = follow(&relay, "anna", None);
-    assert!(matches!(follower.next().await, Followed::Told(_)));
-    net.hear.lock().unwrap().retain(|(name, _)| *name == "b");
+    assert!(matches!(follower.next().await, Followed::Events(_)));
+    network
+        .listeners
+        .lock()
+        .unwrap()
+        .retain(|(name, _)| *name == "b");
     assert!(matches!(follower.next().await, Followed::Lost));
-    // One that stops tells so: its run may go on elsewhere.
-    let (_net, runs, host, relay) = processes(0);
-    let (run, _) = runs.begin(key("anna"), "run".to_owned(), Default::default());
-    let _hosted = host.host();
-    run.tell([piece(0)]);
+    // A process that shuts down ends the publication: its run may be continued elsewhere.
+    let (_net, runs, publisher, relay) = processes(0);
+    let (run, _) = runs.start(key("anna"), "run".to_owned(), Default::default());
+    let _guard = publisher.activate();
+    run.publish([piece(0)]);
     let mut follower = follow(&relay, "anna", None);
-    assert!(matches!(follower.next().await, Followed::Told(_)));
+    assert!(matches!(follower.next().await, Followed::Events(_)));
     run.close();
     assert!(matches!(follower.next().await, Followed::Lost));
 }

@@ -1,61 +1,62 @@
-//! A turn runs, and is told.
+//! Execution of a run: drives the turn and publishes its events.
 
 use std::sync::Arc;
 
 use adjutant_core::port::Turns;
 use adjutant_core::{
-    AgentResponse, ConversationKey, InputId, Notice, TaskFilter, TraceContext, TurnId, conversation,
+    AgentResponse, ConversationKey, InputId, Notice, TraceContext, TurnId, conversation,
 };
 use adjutant_runtime::{Agent, RunContext, RunError, RunEvent};
+use adjutant_tools::TaskFilter;
 use serde_json::Value;
 
-use super::asked::Asked;
+use super::request::ParsedRequest;
+use crate::admission::RunningTurn;
 use crate::agui::{
-    Encoder, Event, InputMessage, Message, Outcome, RunAgentInput, State, Transcript,
+    AgentInfo, Encoder, Event, InputMessage, Message, Outcome, RunAgentInput, State, Transcript,
     result_message,
 };
-use crate::limits::RunningTurn;
 use crate::live::Run;
 use crate::problem::Problem;
 use crate::state::Shared;
 use crate::titles;
 
-/// What a run begins with.
-pub(crate) struct Beginning {
+/// A run to be started.
+pub(crate) struct NewRun {
     pub(crate) id: InputId,
     pub(crate) input: RunAgentInput,
-    pub(crate) asked: Asked,
-    /// Where the conversation was when it was asked, and whether the client is there too.
-    pub(crate) place: Place,
-    /// What the request is called by.
+    pub(crate) request: ParsedRequest,
+    /// Position of the client in the conversation.
+    pub(crate) position: ClientPosition,
+    /// Id of the HTTP request.
     pub(crate) request_id: Option<String>,
-    /// The trace that it belongs to.
+    /// Trace of the HTTP request.
     pub(crate) trace: Option<TraceContext>,
-    /// Counts it among its user's turns.
+    /// ClientPosition among the user's concurrent turns.
     pub(crate) running: RunningTurn,
 }
 
-/// The end of a conversation when a run was asked for.
+/// The end of the conversation when a run was requested, and whether the client is up to date.
 #[derive(Debug)]
-pub(crate) struct Place {
-    /// Whether the client has the conversation up to there.
-    follows: bool,
-    /// The place behind which the turn begins that the client is told.
+pub(crate) struct ClientPosition {
+    /// True if the client has the conversation up to its end.
+    is_up_to_date: bool,
+    /// Position in the journal after which the published turn begins.
     after: u64,
-    /// The messages that the client has of the turn, if it is gone on with.
+    /// Messages of the turn that the client has, if the run continues a turn.
     known: Vec<Message>,
 }
 
-impl Place {
-    /// Reads where a conversation is from its last turn. `None`: there is no conversation yet.
-    pub(crate) fn of(agent: &Agent, input: &RunAgentInput, last: Option<&Turns>) -> Self {
+impl ClientPosition {
+    /// Compares the client's history with the last turn. `last` is `None` in a new conversation.
+    pub(crate) fn compare(agent: &Agent, input: &RunAgentInput, last: Option<&Turns>) -> Self {
         let events = last.map(|last| last.events.as_slice()).unwrap_or_default();
-        let transcript = Transcript::of(events, agent.tools());
+        let transcript = Transcript::from_events(events, agent.tools());
         let results = input.results(&conversation::pending(events));
-        let follows = input.follows(transcript.messages(), &results);
+        let is_up_to_date = input.is_up_to_date(transcript.messages(), &results);
         match last {
             Some(last) if !input.resume.is_empty() || !results.is_empty() => {
-                // What the client brings it has.
+                // Results that the client brings are in its own history.
                 let brought = results.iter().filter_map(|answer| {
                     let result = answer.result.as_ref()?;
                     Some(result_message(&answer.call_id, result.to_text(), result))
@@ -67,13 +68,13 @@ impl Place {
                     .chain(brought)
                     .collect();
                 Self {
-                    follows,
+                    is_up_to_date,
                     after: last.after,
                     known,
                 }
             }
             last => Self {
-                follows,
+                is_up_to_date,
                 after: last.map_or(0, |last| last.known().seq),
                 known: Vec::new(),
             },
@@ -81,57 +82,55 @@ impl Place {
     }
 }
 
-/// Closes a run, if it is not, when nobody tells it any more.
-struct Closed(Arc<Run>);
+/// Guard that ends a run when its publisher stops, also by a panic.
+struct CloseOnDrop(Arc<Run>);
 
-impl Drop for Closed {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         self.0.close();
     }
 }
 
-/// Runs what was asked to its end, whoever listens.
-pub(crate) async fn drive(app: Shared, run: Arc<Run>, beginning: Beginning) {
-    let Beginning {
-        id,
-        input,
-        asked,
-        mut place,
-        request_id,
-        trace,
-        running,
-    } = beginning;
-    // Whatever happens here, nobody waits for ever.
-    let _closed = Closed(run.clone());
-    // Whoever asks for it elsewhere is told it as long as it goes on.
-    let _hosted = app.host.host();
+/// Runs a turn to its end and publishes its events, with or without subscribers.
+pub(crate) async fn drive(app: Shared, run: Arc<Run>, mut new_run: NewRun) {
+    // Subscribers must not wait forever, whatever happens here.
+    let _close = CloseOnDrop(run.clone());
+    // Other processes can subscribe as long as the run goes on.
+    let _published = app.publisher.activate();
     let agent = app.agent.for_user(&run.key.user);
-    let says = (agent.model().id().clone(), agent.tools());
-    let known = std::mem::take(&mut place.known);
-    let mut encoder = Encoder::new(input.thread_id.clone(), input.run_id.clone(), says, known);
-    run.tell([encoder.started()]);
-    let mut state = tell_state(&app, &run, &input.state).await;
-    let Some(body) = asked.body.clone() else {
-        if !place.follows {
-            tell_messages(&app, &run, (&input.messages, &input.run_id), &encoder).await;
+    let known = std::mem::take(&mut new_run.position.known);
+    let NewRun {
+        id, input, request, ..
+    } = &new_run;
+    let mut encoder = Encoder::new(
+        input.thread_id.clone(),
+        input.run_id.clone(),
+        AgentInfo::new(&agent),
+        known,
+    );
+    run.publish([encoder.run_started()]);
+    let mut state = publish_tasks(&app, &run, &input.state).await;
+    let Some(body) = request.body.clone() else {
+        if !new_run.position.is_up_to_date {
+            publish_messages(&app, &run, &input.messages, &encoder).await;
         }
-        run.tell(asked.notices.iter().map(notice));
-        run.tell([encoder.ended(Outcome::success(), None)]);
+        run.publish(request.notices.iter().map(notice));
+        run.publish([encoder.run_finished(Outcome::success(), None)]);
         return;
     };
     let context = RunContext {
         conversation: run.key.conversation,
         cancelled: run.cancelled.clone(),
-        request_id,
-        fingerprint: Some(run.asks.clone()),
-        trace,
+        request_id: new_run.request_id.clone(),
+        fingerprint: Some(run.fingerprints.request.clone()),
+        trace: new_run.trace.clone(),
         ..RunContext::new(run.key.user.clone())
     };
     let mut stream = agent
         .stream_input(&context, Some(id.clone()), body)
         .detached();
-    // A run may have to see to what was asked before, or to what comes behind: that is not told
-    // here.
+    // The agent may first finish an earlier turn, or continue with later inputs. Only events of the
+    // turn that took this input are published.
     let mut ours = false;
     let mut response = None;
     while let Some(event) = stream.next().await {
@@ -139,26 +138,21 @@ pub(crate) async fn drive(app: Shared, run: Arc<Run>, beginning: Beginning) {
             RunEvent::TurnStarted {
                 turn, input: taken, ..
             } => {
-                let is_ours = *taken == id || asked.turn == Some(*turn);
+                let is_ours = taken == id || request.turn == Some(*turn);
+                // The conversation went on with another input: the end of this run is in the
+                // journal.
                 if ours && !is_ours && !run.has_ended() {
                     let ended = run.turn();
-                    if let Some(ended) = response_of(&app, &run.key, ended).await {
-                        end(
-                            &app,
-                            &run,
-                            &mut encoder,
-                            (&input, &asked, &place, &running),
-                            ended,
-                        )
-                        .await;
+                    if let Some(ended) = recorded_response(&app, &run.key, ended).await {
+                        end(&app, &run, &mut encoder, &new_run, ended).await;
                     }
                 }
                 ours = is_ours;
                 if ours {
-                    run.is_of(*turn);
+                    run.set_turn(*turn);
                 }
             }
-            RunEvent::Accepted => run.is_accepted(),
+            RunEvent::Accepted => run.set_accepted(),
             RunEvent::Finished(ended) => {
                 response = Some((**ended).clone());
                 continue;
@@ -168,9 +162,9 @@ pub(crate) async fn drive(app: Shared, run: Arc<Run>, beginning: Beginning) {
         if !ours || run.has_ended() {
             continue;
         }
-        run.tell(encoder.on(&event));
+        run.publish(encoder.encode(&event));
         if let RunEvent::ToolFinished { tool, .. } = &event {
-            tell_changes(&app, &run, tool, &mut state).await;
+            publish_task_changes(&app, &run, tool, &mut state).await;
         }
     }
     if run.has_ended() {
@@ -182,41 +176,41 @@ pub(crate) async fn drive(app: Shared, run: Arc<Run>, beginning: Beginning) {
         (_, Err(error)) => Err(error),
     };
     match ended {
-        Ok(response) => {
-            end(
-                &app,
-                &run,
-                &mut encoder,
-                (&input, &asked, &place, &running),
-                response,
-            )
-            .await
-        }
+        Ok(response) => end(&app, &run, &mut encoder, &new_run, response).await,
         Err(error) => fail(&app, &run, &mut encoder, error),
     }
 }
 
-/// The end of a run whose turn ended or waits. What the client lacks of it comes first, so that
-/// whoever answers what waits has what we have: as events, or, for a client that had none of the
-/// conversation or lost track of it, as all messages.
+/// Publishes the end of a run whose turn ended or waits. First come the messages that the client
+/// lacks, so that it has the full history when it answers: as events, or as a snapshot for a client
+/// whose history differs.
 async fn end(
     app: &Shared,
     run: &Run,
     encoder: &mut Encoder<'_>,
-    (input, asked, place, running): (&RunAgentInput, &Asked, &Place, &RunningTurn),
+    new_run: &NewRun,
     mut response: AgentResponse,
 ) {
-    running.ended(&response);
-    titles::find(app, &run.key, &response);
-    response.notices.splice(0..0, asked.notices.iter().cloned());
-    run.is_of(response.turn);
+    let NewRun {
+        input,
+        request,
+        position,
+        running,
+        ..
+    } = new_run;
+    running.record_end(&response);
+    titles::generate(app, &run.key, &response);
+    response
+        .notices
+        .splice(0..0, request.notices.iter().cloned());
+    run.set_turn(response.turn);
     let turn = app
         .agent
         .journal()
         .load_turn(&run.key, response.turn)
         .await
         .unwrap_or_else(|error| {
-            app.tell(error.into());
+            app.report(&error.into());
             None
         });
     let events = turn
@@ -224,45 +218,47 @@ async fn end(
         .map(|turn| turn.events.as_slice())
         .unwrap_or_default();
     let agent = app.agent.for_user(&run.key.user);
-    let ours = Transcript::of(events, agent.tools());
-    let follows = place.follows && turn.is_some_and(|turn| turn.after == place.after);
-    let (events, is_told) = encoder.said_all(&response, follows.then_some(ours.messages()));
-    run.tell(events);
-    if !is_told || run.is_cut() {
-        tell_messages(app, run, (&input.messages, &input.run_id), encoder).await;
+    let ours = Transcript::from_events(events, agent.tools());
+    let is_up_to_date =
+        position.is_up_to_date && turn.is_some_and(|turn| turn.after == position.after);
+    let (events, is_complete) =
+        encoder.finish_messages(&response, is_up_to_date.then_some(ours.messages()));
+    run.publish(events);
+    if !is_complete || run.is_cut() {
+        publish_messages(app, run, &input.messages, encoder).await;
     }
-    run.tell([encoder.decision(&response)]);
-    let last = encoder.finished(&response, app.agent.now());
-    run.ended(Ok(response));
-    run.tell([last]);
+    run.publish([encoder.decision(&response)]);
+    let last = encoder.finish(&response, app.agent.now());
+    run.set_result(Ok(response));
+    run.publish([last]);
 }
 
 fn fail(app: &Shared, run: &Run, encoder: &mut Encoder<'_>, error: RunError) {
     let problem = Problem::run(&error);
-    run.tell(encoder.closed());
-    let last = encoder.failed(&problem);
-    if problem.is_ours() {
-        app.tell(error.clone());
+    run.publish(encoder.close_all());
+    let last = encoder.run_error(&problem);
+    if problem.is_internal() {
+        app.report(&error);
     }
-    run.ended(Err(error));
-    run.tell([last]);
+    run.set_result(Err(error));
+    run.publish([last]);
 }
 
-/// Tells a client that has some of a conversation, and perhaps other things, all of it.
-pub(crate) async fn tell_messages(
+/// Publishes the whole conversation as a snapshot, with the client's ids where it has the messages.
+pub(crate) async fn publish_messages(
     app: &Shared,
     run: &Run,
-    (client, run_id): (&[InputMessage], &str),
+    client: &[InputMessage],
     encoder: &Encoder<'_>,
 ) {
     match app.agent.journal().load(&run.key).await {
         Ok(loaded) => {
             let agent = app.agent.for_user(&run.key.user);
-            let transcript = Transcript::of(&loaded.events, agent.tools());
-            let messages = transcript.for_client(client, encoder.sent(), run_id);
-            run.tell([Event::MessagesSnapshot { messages }]);
+            let transcript = Transcript::from_events(&loaded.events, agent.tools());
+            let messages = transcript.for_client(client, encoder.sent(), encoder.run_id());
+            run.publish([Event::MessagesSnapshot { messages }]);
         }
-        Err(error) => app.tell(error.into()),
+        Err(error) => app.report(&error.into()),
     }
 }
 
@@ -273,8 +269,8 @@ fn notice(notice: &Notice) -> Event {
     }
 }
 
-/// The open tasks, if there are any to show, unless they are what the client has.
-pub(crate) async fn tell_state(app: &Shared, run: &Run, theirs: &Value) -> Option<State> {
+/// Publishes the open tasks, if there is a task store and the client's state differs.
+pub(crate) async fn publish_tasks(app: &Shared, run: &Run, theirs: &Value) -> Option<State> {
     let tasks = app
         .tasks
         .get()?
@@ -282,23 +278,23 @@ pub(crate) async fn tell_state(app: &Shared, run: &Run, theirs: &Value) -> Optio
         .await;
     match tasks {
         Ok(tasks) => {
-            let state = State::of(&tasks);
-            if !state.is(theirs) {
-                run.tell([Event::StateSnapshot {
+            let state = State::new(&tasks);
+            if !state.equals(theirs) {
+                run.publish([Event::StateSnapshot {
                     snapshot: state.snapshot(),
                 }]);
             }
             Some(state)
         }
         Err(error) => {
-            app.tell(error.into());
+            app.report(&error.into());
             None
         }
     }
 }
 
-/// How the tasks are different after a tool that may have changed them.
-async fn tell_changes(app: &Shared, run: &Run, tool: &str, state: &mut Option<State>) {
+/// Publishes changes of the open tasks after a tool that may have changed them.
+async fn publish_task_changes(app: &Shared, run: &Run, tool: &str, state: &mut Option<State>) {
     let agent = app.agent.for_user(&run.key.user);
     let reads = agent
         .tools()
@@ -311,15 +307,15 @@ async fn tell_changes(app: &Shared, run: &Run, tool: &str, state: &mut Option<St
         Ok(tasks) => {
             let delta = known.update(&tasks);
             if !delta.is_empty() {
-                run.tell([Event::StateDelta { delta }]);
+                run.publish([Event::StateDelta { delta }]);
             }
         }
-        Err(error) => app.tell(error.into()),
+        Err(error) => app.report(&error.into()),
     }
 }
 
-/// What the journal knows of the end of a turn.
-async fn response_of(
+/// Reads the response of an ended turn from the journal.
+async fn recorded_response(
     app: &Shared,
     key: &ConversationKey,
     turn: Option<TurnId>,

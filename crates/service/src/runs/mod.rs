@@ -1,13 +1,12 @@
-//! `/v1/runs`: turns told as AG-UI events while they go on, and told again to whoever lost the
-//! connection.
+//! `/v1/runs`: turns as streams of AG-UI events, which can be resumed after a disconnect.
 //!
-//! A run goes on whether anybody listens or not. What is told is kept for a while in this process;
-//! after that, and on any other replica, the same is read from the journal.
+//! A run continues without subscribers. Its events stay in this process for a while; later, and on
+//! other replicas, a shorter form is read from the journal.
 
-mod asked; // what a request asks of the conversation
-mod drive; // a turn runs, and is told
-mod recorded; // what the journal knows of a turn
-mod routes; // the addresses
-mod sse; // events on the wire
+mod drive; // execution and publication of a run
+mod replay; // runs of other processes, or from the journal
+mod request; // interpretation of a request
+mod routes; // the HTTP routes
+mod sse; // server-sent events
 
 pub(crate) use routes::routes;

@@ -1,4 +1,4 @@
-//! The addresses.
+//! Routes to start, follow and cancel runs.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,8 +9,7 @@ use adjutant_core::{
 };
 use adjutant_runtime::{RunContext, RunError};
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
@@ -19,18 +18,19 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::asked::{self, Refused};
-use super::drive::{Beginning, Place, drive};
-use super::recorded::{self, Elsewhere, Has, Names, Of};
+use super::drive::{ClientPosition, NewRun, drive};
+use super::replay::{self, ClientHistory, ClientNames, RemoteRun, ReplayTarget};
+use super::request::{self, Refused};
 use super::sse;
-use crate::agui::{Encoder, RunAgentInput};
-use crate::chat::{ChatResponse, FailedTurn, THREAD_ID_MAX, answer, conversation_of};
-use crate::length::at_most;
+use crate::agui::{AgentInfo, Encoder, RunAgentInput};
+use crate::chat::{ChatResponse, FailedTurn, respond};
+use crate::extract::{JsonBody, QueryParams};
 use crate::live::Run;
-use crate::object::Object;
 use crate::problem::Problem;
 use crate::request_id::RequestId;
 use crate::state::Shared;
+use crate::text_length::at_most;
+use crate::thread_id::{THREAD_ID_MAX, parse_thread_id};
 use crate::trace::Trace;
 use crate::user::User;
 
@@ -45,15 +45,15 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 
 /// Runs the agent (AG-UI 1.0).
 ///
-/// With `Accept: text/event-stream` the answer is the run's events, each with an id; otherwise it
-/// is one JSON object, as `/v1/chat` gives it. The run goes on to its end also when the client goes
-/// away. The same `runId` again in the same conversation is the same run.
+/// With `Accept: text/event-stream` the response is the run's events, each with an id; otherwise
+/// one JSON object as that of `/v1/chat`. The run continues when the client disconnects. A repeated
+/// `runId` in the same conversation is the same run.
 #[utoipa::path(post, path = "/v1/runs", operation_id = "run_agent", tag = "chat", request_body = RunAgentInput, responses(
-    (status = 200, description = "The run's events, or what the turn came to.", content(
+    (status = 200, description = "The run's events, or the turn's response.", content(
         (ChatResponse = "application/json"), (String = "text/event-stream"))),
-    (status = 404, description = "What was answered does not wait (any more)."),
-    (status = 409, description = "Something waits for an answer first."),
-    (status = 422, description = "The request cannot be understood, or its `runId` was used in this conversation for another one."),
+    (status = 404, description = "The answered call is not pending (any more)."),
+    (status = 409, description = "A pending call has to be answered first."),
+    (status = 422, description = "The request is invalid, or its `runId` was used in this conversation for another request."),
     (status = 502, description = "The model did not give a usable answer.", body = FailedTurn,
         content_type = "application/problem+json"),
     (status = 504, description = "The model did not answer in time.", body = FailedTurn,
@@ -65,93 +65,76 @@ pub(crate) async fn start(
     RequestId(request_id): RequestId,
     Trace(trace): Trace,
     headers: HeaderMap,
-    body: Result<Json<Object<RunAgentInput>>, JsonRejection>,
+    JsonBody(input): JsonBody<RunAgentInput>,
 ) -> Result<Response, Problem> {
-    let Json(Object(mut input)) = body?;
-    let key = app.agent.key_of(user, conversation_of(&input.thread_id)?);
-    let id = run_name(&input.run_id)?;
+    let key = app.agent.key_for(user, parse_thread_id(&input.thread_id)?);
+    let id = parse_run_id(&input.run_id)?;
     let client = input
         .client()
         .map_err(|error| Problem::invalid(error.to_string()))?;
-    let streams = sse::wanted(&headers);
+    let streams = sse::is_accepted(&headers);
     let answers = input.resume.len();
-    let asks = input.asks();
-    let run = match app.runs.named(&key, id.as_str()) {
-        Some(run) if run.asks != asks => return Err(Problem::store(&StoreError::Reused)),
-        Some(run) if !streams || run.began_with == input.has() => run,
-        // It was told some of it before, and would have that twice.
+    let fingerprints = input.fingerprints();
+    let run = match app.runs.find_by_name(&key, id.as_str()) {
+        Some(run) if run.fingerprints.request != fingerprints.request => {
+            return Err(StoreError::Reused.into());
+        }
+        Some(run) if !streams || run.fingerprints == fingerprints => run,
+        // The client's history has changed since, so it would receive some messages twice.
         Some(_) => {
-            let has = Has::of(&mut input);
-            let names = Names {
-                thread_id: input.thread_id,
-                run_id: input.run_id,
-            };
-            return Ok(recorded::response(
+            return Ok(replay_input(
                 &app,
                 key,
-                Of::Input(id, None),
-                names,
-                (has, None),
+                ReplayTarget::Input(id, None),
+                input,
+                None,
             ));
         }
         None => {
-            let failed = |error: StoreError| Problem::store(&error);
-            let last = app
-                .agent
-                .journal()
-                .load_turns(&key, None, 1)
-                .await
-                .map_err(failed)?;
-            let events = events_for(&app, &key, &input, last.as_ref())
-                .await
-                .map_err(failed)?;
-            if app
-                .agent
-                .journal()
-                .find_input(&key, &id)
-                .await
-                .map_err(failed)?
-                .is_some()
-            {
-                return again(&app, key, id, (input, client), &events, streams).await;
+            let last = app.agent.journal().load_turns(&key, None, 1).await?;
+            let events = events_for(&app, &key, &input, last.as_ref()).await?;
+            if app.agent.journal().find_input(&key, &id).await?.is_some() {
+                return run_again(&app, key, id, input, client, &events, streams).await;
             }
-            let place = Place::of(&app.agent.for_user(&key.user), &input, last.as_ref());
-            let asked = match asked::read(&input, client, &events, app.agent.now()) {
-                Ok(asked) => asked,
+            let position =
+                ClientPosition::compare(&app.agent.for_user(&key.user), &input, last.as_ref());
+            let request = match request::parse(&input, client, &events, app.agent.now()) {
+                Ok(request) => request,
                 Err(Refused::Invalid(problem)) => return Err(problem),
                 Err(Refused::Pending(problem)) if streams => {
-                    return Ok(refused(&app, key, &input, &problem));
+                    return Ok(refused_run(&app, key, &input, &problem));
                 }
                 Err(Refused::Pending(problem)) => return Err(problem),
             };
-            if asked.body.is_none() && !streams {
+            if request.body.is_none() && !streams {
                 return Err(Problem::unknown(
                     "pending call: nothing of that name was asked here",
                 ));
             }
             let running = app.begin_turn(&key.user)?;
-            let (run, is_new) =
-                app.runs
-                    .begin(key, id.as_str().to_owned(), (input.has(), asks.clone()));
-            if run.asks != asks {
-                return Err(Problem::store(&StoreError::Reused));
+            let name = id.as_str().to_owned();
+            // A request with the same name may have come in between; then this one follows its run.
+            let (run, is_new) = app.runs.start(key, name, fingerprints.clone());
+            if run.fingerprints.request != fingerprints.request {
+                return Err(StoreError::Reused.into());
             }
-            let asks = asked.body.is_some();
+            let has_input = request.body.is_some();
             if is_new {
-                let beginning = Beginning {
+                let new_run = NewRun {
                     id,
                     input: input.clone(),
-                    asked,
-                    place,
+                    request,
+                    position,
                     request_id,
                     trace,
                     running,
                 };
-                app.turns.spawn(drive(app.clone(), run.clone(), beginning));
+                app.turns.spawn(drive(app.clone(), run.clone(), new_run));
             }
-            // Whoever is told that the run has begun can rely on its end, also if this process does
-            // not live to see it.
-            if asks && let Some(error) = run.accepted().await {
+            // A client that receives the first event can rely on the last one, also if this process
+            // crashes, so the input must be in the journal before.
+            if has_input && let Some(error) = run.accepted().await {
+                // Nothing was recorded, so a repeated request has to start the run anew.
                 app.runs.remove(&run);
                 return Err(Problem::run(error));
             }
@@ -161,16 +144,16 @@ pub(crate) async fn start(
     if streams {
         return Ok(sse::response(run, 0, None));
     }
-    let response = match run.end().await {
+    let response = match run.result().await {
         Some(Ok(response)) => response.clone(),
         Some(Err(error)) => return Err(Problem::run(error)),
         None => return Err(Problem::internal()),
     };
-    Ok(answer(&app, response, answers, Some(input.thread_id))?.into_response())
+    Ok(respond(&app, response, answers, Some(input.thread_id))?.into_response())
 }
 
-/// The events that a request is read beside: those of the last turn, and all if it answers
-/// something from before.
+/// Returns the events needed to interpret a request: those of the last turn, or all if the request
+/// answers an earlier call.
 async fn events_for<'a>(
     app: &Shared,
     key: &ConversationKey,
@@ -179,65 +162,50 @@ async fn events_for<'a>(
 ) -> Result<Cow<'a, [Recorded]>, StoreError> {
     match last {
         None => Ok(Cow::default()),
-        Some(last) if last.after > 0 && asked::is_about_earlier(input, &last.events) => {
+        Some(last) if last.after > 0 && request::answers_earlier_turn(input, &last.events) => {
             Ok(Cow::Owned(app.agent.journal().load(key).await?.events))
         }
         Some(last) => Ok(Cow::Borrowed(&last.events)),
     }
 }
 
-/// The same run again, after this process forgot it, or from another one.
-async fn again(
+/// Handles a repeated run that is not in this process's memory.
+async fn run_again(
     app: &Shared,
     key: ConversationKey,
     id: InputId,
-    (mut input, client): (RunAgentInput, Option<Box<ClientSide>>),
+    input: RunAgentInput,
+    client: Option<Box<ClientSide>>,
     events: &[Recorded],
     streams: bool,
 ) -> Result<Response, Problem> {
-    let (asked, asks) = (
-        asked::read(&input, client, events, app.agent.now()).ok(),
-        Some(input.asks()),
-    );
+    let request = request::parse(&input, client, events, app.agent.now()).ok();
+    let fingerprints = input.fingerprints();
     if streams {
-        // Known already, so nothing is done but to compare the two.
+        // The input is in the journal already, so this only compares the fingerprints.
         let body = InputBody::Answers {
             answers: Vec::new(),
         };
-        let known = Input {
-            fingerprint: asks,
+        let repeated = Input {
+            fingerprint: Some(fingerprints.request),
             ..Input::new(id.clone(), app.agent.now(), body)
         };
-        app.agent
-            .journal()
-            .submit(&key, &known)
-            .await
-            .map_err(|error| Problem::store(&error))?;
-        let elsewhere = Elsewhere {
+        app.agent.journal().submit(&key, &repeated).await?;
+        let remote = RemoteRun {
             after: None,
-            has: Some(input.has()),
+            client: Some(fingerprints.client),
         };
-        let has = Has::of(&mut input);
-        let names = Names {
-            thread_id: input.thread_id,
-            run_id: input.run_id,
-        };
-        let answered = asked.and_then(|asked| asked.turn);
-        return Ok(recorded::response(
-            app,
-            key,
-            Of::Input(id, answered),
-            names,
-            (has, Some(elsewhere)),
-        ));
+        let answered = request.and_then(|request| request.turn);
+        let target = ReplayTarget::Input(id, answered);
+        return Ok(replay_input(app, key, target, input, Some(remote)));
     }
-    let body = asked.and_then(|asked| asked.body);
+    let body = request.and_then(|request| request.body);
     let body = body.unwrap_or(InputBody::Answers {
         answers: Vec::new(),
     });
     let mut context = RunContext {
         conversation: key.conversation,
-        fingerprint: asks,
+        fingerprint: Some(fingerprints.request),
         ..RunContext::new(key.user)
     };
     let (agent, running) = (app.agent.clone(), app.begin_turn(&context.user)?);
@@ -246,131 +214,150 @@ async fn again(
         drop(running);
         response
     });
-    let response = turn
-        .await
-        .map_err(|_| Problem::internal())?
-        .map_err(|error| Problem::run(&error))?;
-    Ok(answer(app, response, input.resume.len(), Some(input.thread_id))?.into_response())
+    let response = turn.await??;
+    Ok(respond(app, response, input.resume.len(), Some(input.thread_id))?.into_response())
 }
 
-/// A run that fails before it begins.
-fn refused(
+/// Replays a run to the client that sent this request.
+fn replay_input(
+    app: &Shared,
+    key: ConversationKey,
+    target: ReplayTarget,
+    mut input: RunAgentInput,
+    remote: Option<RemoteRun>,
+) -> Response {
+    let client = ClientHistory::take(&mut input);
+    let names = ClientNames {
+        thread_id: input.thread_id,
+        run_id: input.run_id,
+    };
+    replay::response(app, key, target, names, client, remote)
+}
+
+/// Returns a run that fails before it starts, for clients that read events.
+fn refused_run(
     app: &Shared,
     key: ConversationKey,
     input: &RunAgentInput,
     problem: &Problem,
 ) -> Response {
     let agent = app.agent.for_user(&key.user);
-    let says = (agent.model().id().clone(), agent.tools());
-    let encoder = Encoder::new(input.thread_id.clone(), input.run_id.clone(), says, []);
+    let info = AgentInfo::new(&agent);
+    let encoder = Encoder::new(input.thread_id.clone(), input.run_id.clone(), info, []);
     let run = Run::new(key, input.run_id.clone());
-    run.tell([encoder.failed(problem)]);
+    run.publish([encoder.run_error(problem)]);
     sse::response(Arc::new(run), 0, None)
 }
 
-/// A client's name for a run.
-fn run_name(name: &str) -> Result<InputId, Problem> {
+/// Parses a client's name for a run.
+fn parse_run_id(name: &str) -> Result<InputId, Problem> {
     at_most("runId", name, THREAD_ID_MAX)?;
     InputId::new(name.trim()).map_err(|_| Problem::invalid("runId is empty"))
 }
 
-/// Where the run is, for one that this process does not know by its name.
+/// The conversation of a run that is not in this process's memory.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Where {
-    /// The conversation. Needed when the run is called by the client's own name for it, and was
-    /// done by another process or more than ten minutes ago.
+pub(crate) struct RunQuery {
+    /// The conversation. Needed if the run is named by the client's `runId`, and was executed by
+    /// another process or more than ten minutes ago.
     #[param(min_length = 1, max_length = 200, pattern = r"\S")]
     thread_id: Option<String>,
 }
 
-/// Tells a run again and goes on telling it: from the event behind `Last-Event-ID`, or from the
-/// beginning.
+impl RunQuery {
+    /// Returns the `thread_id`, if it is valid.
+    fn parse(self) -> Result<Option<String>, Problem> {
+        self.thread_id.as_deref().map(parse_thread_id).transpose()?;
+        Ok(self.thread_id)
+    }
+}
+
+/// Streams the events of a run, from the one after `Last-Event-ID` or from the first.
 ///
-/// A run that this process does not know any more is told from the journal: the messages of its
-/// turn, the tasks, what was decided, and its end. The answer is empty (204) if the client has its
-/// last event.
+/// A run that is no longer in memory is read from the journal: the messages of its turn, the tasks,
+/// the decision and the end. The response is empty (204) if the client has the last event.
 #[utoipa::path(get, path = "/v1/runs/{run_id}/events", operation_id = "follow_run", tag = "chat", params(
-    ("run_id" = String, Path, description = "The decision's id, or the client's name for the run."),
-    ("Last-Event-ID" = Option<String>, Header, description = "The last event the client has."),
-    Where,
+    ("run_id" = String, Path, description = "Id of the decision, or the client's `runId`."),
+    ("Last-Event-ID" = Option<String>, Header, description = "Id of the last event that the client has."),
+    RunQuery,
 ), responses(
     (status = 200, description = "The run's events.", content_type = "text/event-stream", body = String),
-    (status = 204, description = "There is nothing behind that event."),
+    (status = 204, description = "There are no further events."),
     (status = 404, description = "There is no such run."),
 ))]
 pub(crate) async fn events(
     State(app): State<Shared>,
     User(user): User,
     Path(run_id): Path<String>,
-    place: Result<Query<Where>, QueryRejection>,
+    QueryParams(query): QueryParams<RunQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let Query(place) = place?;
-    place
-        .thread_id
-        .as_deref()
-        .map(conversation_of)
-        .transpose()?;
-    // A turn that waited here may have gone on elsewhere since.
+    let thread_id = query.parse()?;
+    // A waiting turn may have been continued by another process since, so it is not found by its
+    // turn id here.
     let live = app
         .runs
         .find(&user, &run_id)
-        .filter(|run| run.name == run_id || !run.waits());
+        .filter(|run| run.name == run_id || !run.is_waiting());
     if let Some(run) = live {
         let last = headers
             .get(LAST_EVENT_ID)
             .and_then(|value| value.to_str().ok());
-        let from = last.map_or(0, |id| run.place_of(id));
-        return Ok(if run.has_told(from) {
+        let from = last.map_or(0, |id| run.position_after(id));
+        return Ok(if run.is_complete_at(from) {
             StatusCode::NO_CONTENT.into_response()
         } else {
             sse::response(run, from, None)
         });
     }
-    let (key, of) = find(&app, &user, &run_id, place.thread_id.as_deref()).await?;
-    let thread_id = place
-        .thread_id
-        .unwrap_or_else(|| key.conversation.to_string());
+    let (key, target) = find(&app, &user, &run_id, thread_id.as_deref()).await?;
+    let thread_id = thread_id.unwrap_or_else(|| key.conversation.to_string());
     let after = headers
         .get(LAST_EVENT_ID)
         .map(|id| id.to_str().unwrap_or_default().to_owned());
-    let has = Has::some(after.is_some());
-    let elsewhere = Elsewhere { after, has: None };
-    Ok(recorded::response(
+    let client = ClientHistory::unknown(after.is_some());
+    let remote = RemoteRun {
+        after,
+        client: None,
+    };
+    Ok(replay::response(
         &app,
         key,
-        of,
-        Names { thread_id, run_id },
-        (has, Some(elsewhere)),
+        target,
+        ClientNames { thread_id, run_id },
+        client,
+        Some(remote),
     ))
 }
 
-/// Whether there is anything to stop.
+/// Result of cancelling a run.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Cancelled {
+    /// The run id of the request.
     run_id: String,
+    /// The run's state.
     status: CancelStatus,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum CancelStatus {
-    /// It is stopped, or will be in a moment.
+    /// The run is stopping.
     Stopping,
-    /// It had ended before; nothing was stopped.
+    /// The run had ended before.
     Ended,
 }
 
-/// Stops a run.
+/// Cancels a run.
 ///
-/// All that was done before stays done, and a call that waits for an answer is not done. Stopping
-/// what has ended is no error.
+/// Finished tool calls are not undone, and pending calls are not executed. Cancelling a run that
+/// has ended is not an error.
 #[utoipa::path(post, path = "/v1/runs/{run_id}/cancel", operation_id = "cancel_run", tag = "chat", params(
-    ("run_id" = String, Path, description = "The decision's id, or the client's name for the run."),
-    Where,
+    ("run_id" = String, Path, description = "Id of the decision, or the client's `runId`."),
+    RunQuery,
 ), responses(
-    (status = 202, description = "It is being stopped, or had ended before.", body = Cancelled),
+    (status = 202, description = "The run is stopping, or had ended before.", body = Cancelled),
     (status = 404, description = "There is no such run."),
 ))]
 pub(crate) async fn cancel(
@@ -378,14 +365,9 @@ pub(crate) async fn cancel(
     User(user): User,
     RequestId(request_id): RequestId,
     Path(run_id): Path<String>,
-    place: Result<Query<Where>, QueryRejection>,
+    QueryParams(query): QueryParams<RunQuery>,
 ) -> Result<Response, Problem> {
-    let Query(place) = place?;
-    place
-        .thread_id
-        .as_deref()
-        .map(conversation_of)
-        .transpose()?;
+    let thread_id = query.parse()?;
     let answer = |status| {
         (
             StatusCode::ACCEPTED,
@@ -403,26 +385,23 @@ pub(crate) async fn cancel(
     }
     let (key, turn) = match live.and_then(|run| Some((run.key.clone(), run.turn()?))) {
         Some((key, turn)) => (key, Some(turn)),
-        None => match find(&app, &user, &run_id, place.thread_id.as_deref()).await? {
-            (key, Of::Turn(turn)) => (key, Some(turn)),
-            (key, Of::Input(id, _)) => {
-                let turn = recorded::turn_of(&app, &key, &id).await;
-                (key, turn.map_err(|error| Problem::store(&error))?)
+        None => match find(&app, &user, &run_id, thread_id.as_deref()).await? {
+            (key, ReplayTarget::Turn(turn)) => (key, Some(turn)),
+            (key, ReplayTarget::Input(id, _)) => {
+                let turn = replay::turn_for_input(&app, &key, &id).await?;
+                (key, turn)
             }
         },
     };
-    let last = app
-        .agent
-        .journal()
-        .load_turns(&key, None, 1)
-        .await
-        .map_err(|error| Problem::store(&error))?;
+    let last = app.agent.journal().load_turns(&key, None, 1).await?;
     let last = last.map(|last| last.events).unwrap_or_default();
+    // The turn has ended, or the conversation is at a later one.
     if turn.is_none() || conversation::open_turn(&last) != turn {
         return Ok(answer(CancelStatus::Ended));
     }
     if conversation::pending(&last).is_empty() {
-        // Whoever runs it is told.
+        // The worker that runs it, here or in another process, receives the cancellation as an
+        // input.
         let (id, at) = (InputId::from(Uuid::now_v7()), app.agent.now());
         let input = Input {
             id,
@@ -432,13 +411,10 @@ pub(crate) async fn cancel(
             after: 0,
             body: InputBody::Cancel,
         };
-        app.agent
-            .journal()
-            .submit(&key, &input)
-            .await
-            .map_err(|error| Problem::store(&error))?;
+        app.agent.journal().submit(&key, &input).await?;
         return Ok(answer(CancelStatus::Stopping));
     }
+    // No worker runs a waiting turn, so it is cancelled here.
     let mut context = RunContext {
         conversation: key.conversation,
         request_id,
@@ -448,38 +424,32 @@ pub(crate) async fn cancel(
     let stopped = app
         .turns
         .spawn(async move { agent.cancel(&mut context).await });
-    match stopped.await.map_err(|_| Problem::internal())? {
-        // That it ended in the meantime is what was wanted.
+    match stopped.await? {
+        // It ended in the meantime, so there is nothing to cancel.
         Ok(_) | Err(RunError::CannotContinue(_)) => {}
-        Err(error) => return Err(Problem::run(&error)),
+        Err(error) => return Err(error.into()),
     }
     Ok(answer(CancelStatus::Stopping))
 }
 
-/// A run of the user that this process does not know.
+/// Finds a run that is not in this process's memory, by its turn id or by the client's name.
 async fn find(
     app: &Shared,
     user: &UserId,
     run_id: &str,
     thread_id: Option<&str>,
-) -> Result<(ConversationKey, Of), Problem> {
+) -> Result<(ConversationKey, ReplayTarget), Problem> {
     if let Ok(turn) = run_id.parse::<TurnId>() {
-        let decision = app
-            .agent
-            .logs()
-            .decision(user, turn)
-            .await
-            .map_err(|error| Problem::store(&error))?;
+        let decision = app.agent.logs().decision(user, turn).await?;
         if let Some(decision) = decision.filter(|decision| decision.agent == *app.agent.name()) {
-            return Ok((decision.key(), Of::Turn(turn)));
+            return Ok((decision.key(), ReplayTarget::Turn(turn)));
         }
     }
     if let Some(thread_id) = thread_id {
-        let key = app.agent.key_of(user.clone(), conversation_of(thread_id)?);
-        let id = run_name(run_id)?;
-        let found = app.agent.journal().find_input(&key, &id).await;
-        if found.map_err(|error| Problem::store(&error))?.is_some() {
-            return Ok((key, Of::Input(id, None)));
+        let key = app.agent.key_for(user.clone(), parse_thread_id(thread_id)?);
+        let id = parse_run_id(run_id)?;
+        if app.agent.journal().find_input(&key, &id).await?.is_some() {
+            return Ok((key, ReplayTarget::Input(id, None)));
         }
     }
     Err(Problem::unknown("run"))

@@ -1,4 +1,4 @@
-//! Events on the wire (`text/event-stream`).
+//! Server-sent events (`text/event-stream`).
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use tokio_util::sync::DropGuard;
 
 use crate::live::Run;
 
-/// How often a comment says that the connection lives.
+/// Interval of comments that keep proxies from closing an idle connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Whether a client wants events, and not one answer.
-pub(crate) fn wanted(headers: &HeaderMap) -> bool {
+/// Returns true if the client accepts events.
+pub(crate) fn is_accepted(headers: &HeaderMap) -> bool {
     let accepts = headers
         .get_all(ACCEPT)
         .iter()
@@ -30,8 +30,9 @@ pub(crate) fn wanted(headers: &HeaderMap) -> bool {
     })
 }
 
-/// A run from a place on, until its end. `reading`: fires when nobody reads any more.
+/// Streams a run from a position to its end. `reading` is cancelled when the client disconnects.
 pub(crate) fn response(run: Arc<Run>, from: usize, reading: Option<CancellationToken>) -> Response {
+    // Dropped with the stream, when the client disconnects.
     let guard: Option<DropGuard> = reading.map(CancellationToken::drop_guard);
     let frames = stream::unfold((run, from, guard), async |(run, at, guard)| {
         let frame = run.frame(at).await?;
@@ -44,7 +45,7 @@ pub(crate) fn response(run: Arc<Run>, from: usize, reading: Option<CancellationT
     let mut response = Sse::new(frames).keep_alive(keep_alive).into_response();
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // Proxies that keep answers until they are whole are told not to.
+    // nginx would buffer the response until it is complete.
     headers.insert(
         HeaderName::from_static("x-accel-buffering"),
         HeaderValue::from_static("no"),

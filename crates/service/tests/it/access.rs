@@ -1,4 +1,4 @@
-//! For how long somebody is let in, and what for.
+//! Lifetimes and roles of sessions and tokens.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -276,7 +276,7 @@ async fn a_token_makes_no_token_that_opens_or_holds_more() {
 }
 
 #[tokio::test]
-async fn an_operator_shuts_somebody_out_and_nobody_else_does() {
+async fn only_an_operator_revokes_the_access_of_another_user() {
     let service = Running::start(SCRIPT).await;
     let (operator, _) = made(
         &service,
@@ -314,7 +314,7 @@ async fn an_operator_shuts_somebody_out_and_nobody_else_does() {
 }
 
 #[tokio::test]
-async fn a_metrics_token_reads_the_figures_and_nothing_else() {
+async fn a_metrics_token_reads_the_metrics_only() {
     let service = Running::start(SCRIPT).await;
     let (metrics, _) = made(
         &service,

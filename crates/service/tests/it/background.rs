@@ -31,7 +31,7 @@ fn is_said(answer: &Answer) -> bool {
 }
 
 #[tokio::test]
-async fn an_interface_is_answered_without_tools_and_is_told_so() {
+async fn an_interface_is_answered_without_tools_and_gets_a_notice() {
     let service = Running::start_set(r#"{"text": "Milk", "repeat": true}"#, |config| {
         config.limits.requests_per_minute = std::num::NonZeroU32::new(1_000).unwrap();
     })
@@ -53,7 +53,7 @@ async fn an_interface_is_answered_without_tools_and_is_told_so() {
 }
 
 #[tokio::test]
-async fn whoever_sets_it_has_the_agent_answer_interfaces_too() {
+async fn a_setting_lets_the_agent_answer_interfaces() {
     let text = "Give this chat a title.\n<chat_history>\nUSER: add buy milk\n</chat_history>";
     let service = Running::start_set(r#"{"text": "Milk", "repeat": true}"#, |config| {
         config.background_prompts = BackgroundPrompts::Agent;

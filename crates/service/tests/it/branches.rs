@@ -12,7 +12,7 @@ const DRINKS: &str = r#"
 {"text": "Coffee."}
 "#;
 
-/// What was said in a conversation.
+/// Returns the texts of a conversation's messages.
 async fn said(service: &Running, token: &str, thread: &str) -> Vec<String> {
     let answer = ask(
         service,

@@ -99,7 +99,7 @@ async fn a_message_is_answered_and_a_deletion_waits_for_its_yes() {
 }
 
 #[tokio::test]
-async fn nobody_answers_for_another_user() {
+async fn a_user_cannot_answer_for_another() {
     let service = Running::start(MILK).await;
     let (anna, bert) = (service.token("anna").await, service.token("bert").await);
     service
@@ -346,7 +346,7 @@ async fn a_request_with_a_name_sent_again_is_the_same_request() {
 }
 
 #[tokio::test]
-async fn a_budget_that_is_used_up_is_too_many_requests_and_what_was_done_is_told() {
+async fn a_used_up_budget_is_a_429_with_the_tools_that_were_used() {
     let per_day = Allowance {
         model_calls: Some(1),
         ..Allowance::default()

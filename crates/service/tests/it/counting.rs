@@ -14,7 +14,7 @@ use adjutant_core::{
 use adjutant_store::sqlite::Store;
 use jiff::Timestamp;
 
-/// What was asked of the journal, with the number of events of each answer.
+/// The journal's reads, with the number of events that each returned.
 pub(crate) type Counted = Arc<Mutex<Vec<(&'static str, usize)>>>;
 
 pub(crate) struct Counting {

@@ -1,8 +1,8 @@
 //! A client that follows a conversation is sent what each run adds, and has all of it. What a run
 //! costs does not grow with the conversation, or with what was completed.
 
-use adjutant_core::port::TaskStore as _;
-use adjutant_core::{TaskChange, TaskDescription, TaskId, UserId};
+use adjutant_core::UserId;
+use adjutant_tools::{TaskChange, TaskDescription, TaskId, TaskStore as _};
 use serde_json::{Value, json};
 
 use crate::counting::Counted;
@@ -11,7 +11,7 @@ use crate::harness::Running;
 use crate::resources::ask;
 use crate::runs::{Client, Frame, interrupts, kinds, last, of_kind, resume, say};
 
-/// What a client of AG-UI has: messages and state, changed by the events as the protocol says.
+/// An AG-UI client: its messages and state, changed by events as the protocol demands.
 #[derive(Default)]
 pub(crate) struct Follower {
     pub(crate) messages: Vec<Value>,
@@ -243,7 +243,7 @@ async fn a_client_that_follows_has_everything_and_is_sent_nothing_twice() {
 }
 
 #[tokio::test]
-async fn a_client_that_lost_track_is_told_all_messages_once() {
+async fn a_client_whose_history_differs_gets_one_snapshot() {
     let service = Running::start(r#"{"text": "Hello.", "repeat": true}"#).await;
     let anna = Client::new(&service, "anna").await;
     let mut follower = Follower::default();
@@ -266,7 +266,7 @@ async fn a_client_that_lost_track_is_told_all_messages_once() {
 }
 
 #[tokio::test]
-async fn a_run_is_not_told_twice_to_who_has_it() {
+async fn a_client_that_has_a_run_is_not_sent_it_twice() {
     let service = Running::start(r#"{"text": "Hello.", "repeat": true}"#).await;
     let anna = Client::new(&service, "anna").await;
     let mut follower = Follower {

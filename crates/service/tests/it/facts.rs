@@ -10,7 +10,7 @@ use adjutant_core::{
 };
 use adjutant_memory::{
     Cause, DatabaseMemory, FACT_CHARS_MAX, FactChange, InMemoryLedger, Memory, MemoryError,
-    MemoryOptions, NewFact, ToldLimits, Vault,
+    MemoryOptions, NewFact, RecallLimits, Vault,
 };
 use adjutant_store::{postgres, sqlite};
 use jiff::{ToSpan as _, Zoned};
@@ -59,7 +59,7 @@ fn call(number: u32) -> Cause {
 /// The results, without what only a file has: an order that is not by age.
 fn outcome(change: Result<FactChange, MemoryError>) -> String {
     match change {
-        Ok(change) => format!("{} [{:?}]", change.words(), change.fact().tags),
+        Ok(change) => format!("{} [{:?}]", change.message(), change.fact().tags),
         Err(MemoryError::Ambiguous { mut candidates, .. }) => {
             candidates.sort();
             format!("may be any of {candidates:?}")
@@ -84,7 +84,7 @@ fn undated(text: &str) -> String {
 async fn story(memory: &Memory, time: &Time) -> Vec<String> {
     let facts = memory.facts();
     let mut told = Vec::new();
-    let limits = ToldLimits::default();
+    let limits = RecallLimits::default();
     let next_day = || {
         let mut now = time.lock().unwrap();
         *now = now.checked_add(1.day()).unwrap();
@@ -196,7 +196,7 @@ async fn story(memory: &Memory, time: &Time) -> Vec<String> {
             .for_turn(message, history, limits, &estimate_tokens)
             .await
             .unwrap();
-        told.extend(turn.told.iter().map(|told| undated(&told.text)));
+        told.extend(turn.recalled.iter().map(|told| undated(&told.text)));
         told.push(undated(
             turn.important
                 .text
@@ -205,14 +205,14 @@ async fn story(memory: &Memory, time: &Time) -> Vec<String> {
                 .1,
         ));
         let alone = memory
-            .told(message, history, limits, &estimate_tokens)
+            .recall_for_message(message, history, limits, &estimate_tokens)
             .await
             .unwrap();
-        assert_eq!(alone, turn.told);
+        assert_eq!(alone, turn.recalled);
     }
     let mut known = Vec::new();
     for fact in facts.list().await.unwrap() {
-        let why = facts.why(fact.id.as_str()).await.unwrap();
+        let why = facts.provenance(fact.id.as_str()).await.unwrap();
         let text = |line: &Option<FactLine>| line.as_ref().map(|line| line.text.clone());
         let history = why.history.iter().map(|change| match &change.effect {
             MemoryEffect::Fact { before, after } => {
@@ -242,7 +242,7 @@ async fn story(memory: &Memory, time: &Time) -> Vec<String> {
             .collect();
         contents.sort();
         match undone {
-            Ok(undone) => told.push(format!("{} leaves {contents:?}", undone.words)),
+            Ok(undone) => told.push(format!("{} leaves {contents:?}", undone.message)),
             Err(error) => {
                 told.push(format!("{error} with {contents:?}"));
                 return told;
@@ -270,7 +270,7 @@ async fn by_the_same_rules<S: FactStore + MemoryLedger>(store: S) {
     )
     .unwrap();
     let store = Arc::new(store);
-    let database = in_database(&store, &of_database, 9).of(&anna());
+    let database = in_database(&store, &of_database, 9).for_user(&anna());
     let expected = story(&vault, &in_file).await;
     let found = story(&database, &of_database).await;
     for (expected, found) in expected.iter().zip(&found) {
@@ -301,13 +301,13 @@ async fn a_file_of_a_vault_and_a_database_have_the_same_rules() {
 /// A call that is repeated answers as it did, and has one effect, whatever was done since.
 async fn a_repeated_call_has_one_effect<S: FactStore + MemoryLedger>(store: S) {
     let (store, time) = (Arc::new(store), time());
-    let memory = in_database(&store, &time, 5).of(&anna());
+    let memory = in_database(&store, &time, 5).for_user(&anna());
     let facts = memory.facts();
     let first = facts.add("Anna has a cat", false, &call(1)).await.unwrap();
     let again = facts.add("Anna has a cat", false, &call(1)).await.unwrap();
     assert_eq!(
-        (first.words(), first.fact().id.clone()),
-        (again.words(), again.fact().id.clone())
+        (first.message(), first.fact().id.clone()),
+        (again.message(), again.fact().id.clone())
     );
     assert!(matches!(again, FactChange::Added { .. }), "{again:?}");
     facts.forget("cat", &Cause::person()).await.unwrap();
@@ -338,16 +338,16 @@ async fn a_repeated_call_has_one_effect<S: FactStore + MemoryLedger>(store: S) {
     facts.add("fact 5", false, &call(5)).await.unwrap();
     facts.add("fact 6", false, &call(6)).await.unwrap();
     let full = facts.add("fact 7", false, &call(7)).await.unwrap_err();
-    assert_eq!(full, MemoryError::Limit { count: 5, max: 5 });
+    assert!(matches!(full, MemoryError::Limit { count: 5, max: 5 }));
     facts
         .edit("fact 6", Some("fact 7"), None, &Cause::person())
         .await
         .unwrap();
     // Nobody else has any of them.
-    let bert = in_database(&store, &time, 5).of(&UserId::new("bert").unwrap());
+    let bert = in_database(&store, &time, 5).for_user(&UserId::new("bert").unwrap());
     assert_eq!(bert.facts().list().await.unwrap(), []);
-    assert_eq!(bert.undo().await.unwrap_err(), MemoryError::NothingToUndo);
-    assert!(bert.facts().why("fact 7").await.is_err());
+    assert!(matches!(bert.undo().await, Err(MemoryError::NothingToUndo)));
+    assert!(bert.facts().provenance("fact 7").await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]

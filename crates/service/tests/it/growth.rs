@@ -1,4 +1,4 @@
-//! What a client is sent, and what is read for it, does not grow with the conversation.
+//! The data sent to a client, and read for it, does not grow with the conversation.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Who may ask.
+//! Authentication, and the checks of hosts and origins.
 
 use adjutant_core::port::TokenStore as _;
 use adjutant_service::{Auth, TrustedProxy};
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::harness::Running;
 
 #[tokio::test]
-async fn without_a_token_nobody_is_anybody() {
+async fn a_request_without_a_token_is_refused() {
     let service = Running::start(r#"{"text": "Hello."}"#).await;
     let body = json!({"message": "hi"}).to_string();
     for header in [
@@ -282,7 +282,7 @@ async fn pages_of_allowed_origins_ask_with_a_token_alone() {
 }
 
 #[tokio::test]
-async fn without_a_setting_no_other_origin_is_told_anything() {
+async fn without_a_setting_no_other_origin_is_allowed() {
     let service = Running::start(r#"{"text": "Hello."}"#).await;
     let token = service.token("anna").await;
     let headers = [
@@ -303,7 +303,7 @@ async fn without_a_setting_no_other_origin_is_told_anything() {
 }
 
 #[tokio::test]
-async fn who_asks_by_an_unknown_name_is_told_which_setting_takes_it() {
+async fn a_request_to_an_unknown_host_names_the_setting() {
     let service = Running::start(r#"{"text": "Hello."}"#).await;
     let headers = [("Host", "host.docker.internal:8080".to_owned())];
     let refused = service.ask("GET", "/v1/models", &headers, "").await;

@@ -38,7 +38,7 @@ pub(crate) struct Answer {
     pub(crate) text: String,
 }
 
-/// Sends letters. Of the first nobody knows whether it was sent.
+/// A tool that sends letters. The first call is in doubt.
 fn letters() -> FunctionTool {
     let sent = AtomicUsize::new(0);
     let schema = json!({"type": "object", "properties": {"to": {"type": "string"}}});
@@ -120,7 +120,7 @@ impl Running {
             .unwrap()
             .with_tasks(store.clone());
         #[cfg(feature = "memory")]
-        let service = service.with_past_conversations(store.clone());
+        let service = service.with_conversation_search(store.clone());
         let (address, stop) = (service.address(), CancellationToken::new());
         let stopping = stop.clone();
         let logged = Logged::begin(tracing::Level::INFO);

@@ -6,12 +6,14 @@
 )]
 
 mod access;
+mod admission;
 mod background;
 mod branches;
 mod chat;
+#[cfg(feature = "memory")]
+mod conversation_search;
 mod counting;
 mod deltas;
-mod door;
 #[cfg(feature = "memory")]
 mod facts;
 mod feedback;
@@ -23,8 +25,6 @@ mod logged;
 mod long_message;
 mod mcp;
 mod openai;
-#[cfg(feature = "memory")]
-mod past;
 mod replicas;
 mod report;
 mod resources;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use adjutant_core::{Permission, Policy};
-use adjutant_mcp::client::{Remote, ServerConfig, ServerName, Servers, Surroundings, Via};
+use adjutant_mcp::client::{ClientOptions, Remote, ServerConfig, ServerName, Servers, Transport};
 use adjutant_store::sqlite::Store;
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ async fn call(replica: &Running, token: &str, tool: &str, arguments: Value) -> V
     called["structuredContent"].clone()
 }
 
-/// A user's conversations are read by them, and by nobody else.
+/// A user reads only their own conversations.
 #[tokio::test]
 async fn conversations_are_resources_of_their_user() {
     let service = Running::start_replica(Arc::new(Store::in_memory().await.unwrap())).await;
@@ -132,7 +132,7 @@ async fn prompts_are_ways_to_begin() {
 
 /// An official client takes any other status of the end of its session for a failure.
 #[tokio::test]
-async fn a_session_ends_and_who_has_none_is_told_what_to_send() {
+async fn a_session_ends_and_a_client_without_one_learns_what_to_send() {
     let service = Running::start(r#"{"text": "Hello."}"#).await;
     let anna = service.token("anna").await;
     let headers = [
@@ -252,13 +252,13 @@ async fn an_agent_does_not_ask_itself_through_its_own_server() {
         headers: BTreeMap::new(),
     };
     let name = ServerName::new("own").unwrap();
-    let surroundings = Surroundings {
+    let surroundings = ClientOptions {
         http: Some(plain_http()),
         log: Arc::new(|_, _| {}),
         pins: None,
     };
     let servers = Servers::start(
-        vec![ServerConfig::new(name, Via::Remote(remote))],
+        vec![ServerConfig::new(name, Transport::Remote(remote))],
         surroundings,
     )
     .await

@@ -13,17 +13,17 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use adjutant_core::port::{
-    ConversationFilter, ConversationStore, LogStore as _, TaskStore, TokenGrant, TokenStore as _,
+    ConversationFilter, ConversationStore, LogStore as _, TokenGrant, TokenStore as _,
 };
 use adjutant_core::{
-    AgentName, CancellationToken, Content, DecisionFilter, GenerateRequest, Role, TaskFilter,
-    UserId,
+    AgentName, CancellationToken, Content, DecisionFilter, GenerateRequest, Role, UserId,
 };
 use adjutant_providers::scripted::ScriptedModel;
 use adjutant_runtime::Agent;
 use adjutant_service::{Auth, Service, ServiceConfig, new_token};
 use adjutant_store::sqlite::Store;
 use adjutant_tools::task_tools;
+use adjutant_tools::{TaskFilter, TaskStore};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -44,7 +44,7 @@ struct Replica {
     task: JoinHandle<()>,
 }
 
-/// What several replicas share, the time among it.
+/// The store and the clock that several replicas share.
 #[derive(Clone)]
 struct World {
     store: Arc<Store>,
@@ -253,7 +253,7 @@ impl Replica {
         format!("{request}\r\n{body}")
     }
 
-    /// What the model was asked last.
+    /// Returns the last request to the model.
     fn last_request(&self) -> GenerateRequest {
         self.model.requests().pop().unwrap()
     }
@@ -264,7 +264,7 @@ impl Replica {
     }
 }
 
-/// Who says what in a request to the model.
+/// Returns role and text of each message in a request to the model.
 fn transcript(request: &GenerateRequest) -> Vec<(Role, String)> {
     request
         .messages

@@ -204,7 +204,7 @@ fn kinds(frames: &[Frame]) -> Vec<&str> {
         .collect()
 }
 
-/// Reads until this was said.
+/// Reads until this text was received.
 async fn until(listening: &mut Listening, said: &str) -> Vec<Frame> {
     let mut frames = Vec::new();
     while text(&frames) != said {
@@ -214,7 +214,7 @@ async fn until(listening: &mut Listening, said: &str) -> Vec<Frame> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_joins_on_another_replica_sees_what_was_said_and_what_is_said_from_then_on() {
+async fn a_follower_on_another_replica_gets_earlier_and_later_events() {
     let server = Server::start();
     let url = server.create_database("joined").await;
     let (model, says) = dictated();
@@ -284,7 +284,7 @@ async fn whoever_joins_on_another_replica_sees_what_was_said_and_what_is_said_fr
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_said_to_other_replicas_unless_somebody_there_asks() {
+async fn replicas_exchange_messages_only_for_subscribed_runs() {
     let server = Server::start();
     let url = server.create_database("silent").await;
     let (model, says) = dictated();
@@ -357,7 +357,7 @@ async fn a_long_answer_arrives_byte_for_byte() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_end_of_a_run_whose_replica_was_killed_is_told_where_it_was_joined() {
+async fn the_end_of_a_run_whose_replica_was_killed_reaches_its_followers() {
     let server = Server::start();
     let url = server.create_database("killed").await;
     let (model, says) = dictated();

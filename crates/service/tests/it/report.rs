@@ -1,4 +1,4 @@
-//! What is wrong on our side is told to whoever runs the service, and to nobody else.
+//! Internal errors are logged for operators and not shown to clients.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tracing::Level;
 use crate::harness::Running;
 use crate::logged::Logged;
 
-/// A service that nobody but this machine reaches, and what it logs.
+/// A service on a loopback address, with its log.
 struct Reporting {
     address: SocketAddr,
     stop: CancellationToken,
@@ -70,7 +70,7 @@ impl Reporting {
 }
 
 #[tokio::test]
-async fn a_store_that_is_gone_is_told_to_the_operator() {
+async fn a_store_that_is_gone_is_logged() {
     let store = Arc::new(Store::in_memory().await.unwrap());
     let service = Reporting::start(&store, Arc::new(ScriptedModel::new([]))).await;
     store.close().await;
@@ -109,7 +109,7 @@ async fn a_store_that_is_gone_is_told_to_the_operator() {
 }
 
 #[tokio::test]
-async fn a_stop_that_does_not_wait_for_the_end_of_a_turn_is_told_to_the_operator() {
+async fn a_stop_that_does_not_wait_for_the_end_of_a_turn_is_logged() {
     let store = Arc::new(Store::in_memory().await.unwrap());
     let script = r#"{"text": "Late.", "delay_ms": 3600000}"#;
     let model = Arc::new(ScriptedModel::from_jsonl(script).unwrap().with_retries(0));

@@ -1,4 +1,4 @@
-//! Where the time of a turn went: never nothing, whatever became of the turn.
+//! The steps of a turn with their durations, whatever the turn's outcome.
 
 use serde_json::{Value, json};
 

@@ -62,7 +62,7 @@ async fn every_answer_says_what_is_left_of_the_requests() {
 }
 
 #[tokio::test]
-async fn who_asks_learns_what_is_left_of_their_day_and_nobody_elses() {
+async fn usage_shows_the_callers_own_budget() {
     let per_day = Allowance {
         model_calls: Some(3),
         tokens: Some(1_000_000),

@@ -61,7 +61,7 @@ class Builder {
     switch (type) {
       case "inline": return this.#inline(token.children);
       case "paragraph_open": return token.hidden ? this.#open((children) => children) : this.#element("p", { dir: "auto" });
-      // One level for all: the outline of the page is ours. The look is by class.
+      // All headings have one level, because the outline belongs to the page. Their style depends on the class.
       case "heading_open": return this.#element("h3", { class: `md-${token.tag}`, dir: "auto" });
       case "blockquote_open": return this.#indented("blockquote", { dir: "auto" }, 1);
       case "bullet_list_open": return this.#indented("ul", {}, 1);
@@ -119,7 +119,7 @@ class Builder {
   }
 }
 
-/** The words of a block, for those who listen. */
+/** The text of a block, for screen readers. */
 export function words({ tokens }) {
   const said = [];
   for (const { type, content, children } of tokens) {

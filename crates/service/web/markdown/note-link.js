@@ -1,4 +1,4 @@
-// A link to a note: one that Obsidian opens where the vault has it, else its words as they were written.
+// A link to a note: one that opens Obsidian if the vault has the note, else its text as written.
 
 import { addressOf } from "../notes.js";
 import { h, useEffect, useState } from "../parts/base.js";

@@ -1,4 +1,4 @@
-// The model's words as tokens: CommonMark with GitHub's tables, task lists, strikethrough and bare addresses.
+// The model's text as tokens: CommonMark with GitHub's tables, task lists, strikethrough and bare addresses.
 //
 // The only module that knows the library, so that it can be swapped. Tokens become nodes in `nodes.js`.
 

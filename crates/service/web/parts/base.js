@@ -27,7 +27,7 @@ export function typed(words, tag = "code") {
   return words.split("`").map((piece, at) => (at % 2 === 1 ? h(tag, null, piece) : piece));
 }
 
-/** The time, told every `ms` milliseconds while `isOn`. */
+/** The time, updated every `ms` milliseconds while `isOn`. */
 export function useNow(ms, isOn = true) {
   const [now, setNow] = useState(Date.now());
   useEffect(() => {
@@ -66,7 +66,7 @@ export async function copy(text) {
   }
 }
 
-/** Says something to whoever listens to the page. */
+/** Announces a text to screen readers. */
 export function say(text) {
   const log = document.getElementById("said");
   const words = text.trim();

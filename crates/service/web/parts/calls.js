@@ -1,4 +1,4 @@
-// The calls of a round in one block: a line for each, what was done in words. What went in and came out opens behind it.
+// The calls of a round in one block, one line for each. Opening a line shows arguments and result.
 
 import { callWords, serverOf } from "../calls.js";
 import { duration } from "../format.js";

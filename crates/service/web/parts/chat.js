@@ -40,7 +40,7 @@ export function Chat() {
     if (moved !== undefined && !follows.current) scroll.current.scrollTop += moved - top;
     first.current = { key: firstKey, top: topOf(firstKey) ?? 0 };
   }, [firstKey]);
-  // Also when the room changes: a keyboard comes up, a card opens.
+  // Also when the height changes: an on-screen keyboard appears, a card opens.
   useEffect(() => {
     const watcher = new ResizeObserver(() => {
       if (follows.current && state.turns.length > 0) scroll.current.scrollTop = scroll.current.scrollHeight;

@@ -1,4 +1,4 @@
-// Something waits: a call that needs a yes, one of which nobody knows whether it was done, or one whose result another program brings.
+// Cards of pending calls: a confirmation, a call in doubt, or a call whose result another program has to send.
 
 import { answer, answerAll, edit, previewEdited, reconsider } from "../actions.js";
 import { callWords } from "../calls.js";
@@ -11,7 +11,7 @@ import { Icon } from "./icons.js";
 /** Questions whose times end so close to each other were asked together. */
 const TOGETHER_MS = 60_000;
 
-/** What the buttons say: for what destroys, its own words. */
+/** Labels of the buttons; destructive calls have labels of their own. */
 function labels(tool) {
   if (/(^|_)(delete|remove|destroy|drop)(_|$)/.test(tool)) return { yes: t("common.delete"), no: t("common.keep"), danger: true, deletes: true };
   return { yes: t("ask.yes"), no: t("ask.no"), danger: Boolean(state.me?.tools.find(({ name }) => name === tool)?.destructive) };
@@ -55,7 +55,7 @@ function endOf(call) {
 const clocks = new Set();
 let ticking;
 
-/** The time, told to all questions at once, so that they agree. */
+/** One clock for all cards, so that their times agree. */
 function useClock() {
   const [now, setNow] = useState(Date.now());
   useEffect(() => {

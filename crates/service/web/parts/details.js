@@ -1,4 +1,4 @@
-// The line below an answer: while it comes, how long and with what; afterwards, how it came about, for whoever asks.
+// The line below an answer: its progress while it is streamed; afterwards its model, duration and steps, on demand.
 
 import { openTrace } from "../actions.js";
 import { toolTitle } from "../calls.js";
@@ -10,7 +10,7 @@ import { t } from "../words.js";
 import { classes, html, useInSight, useNow, useState } from "./base.js";
 import { Icon } from "./icons.js";
 
-/** A step in words. One that only waits counts down by itself. */
+/** Text of a step. A waiting step counts down by itself. */
 function stepWords(step, now) {
   switch (step.kind) {
     case "model":
@@ -30,7 +30,7 @@ function stepWords(step, now) {
 
 const thoughtOf = (turn) => turn.parts.filter((part) => part.kind === "thinking").map((part) => part.text).join("\n\n");
 
-/** Shows what goes on: a clock, the steps so far until words come, and what the model thinks. */
+/** Shows the progress: a clock, the steps until text arrives, and the model's thinking. */
 export function Working({ turn, attempt, unsent, stopping }) {
   const now = useNow(1000);
   const [isOpen, setOpen] = useState(false);

@@ -1,4 +1,4 @@
-// Whether an answer was of use: two buttons under it, and room for the reason why not.
+// Rating of an answer: two buttons below it, and a field for the reason of a bad one.
 
 import { rate } from "../feedback.js";
 import { t } from "../words.js";

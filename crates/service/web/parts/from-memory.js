@@ -1,4 +1,4 @@
-// What of the person's memory was told with a message: the facts, where each is from, and the way to mend it.
+// Facts of automatic recall that were attached to a message: where each is from, and how to correct it.
 
 import { openThread } from "../actions.js";
 import { loadMemory } from "../memory.js";
@@ -26,7 +26,7 @@ export function FromMemory({ turn, known }) {
 
 function Told({ told, known }) {
   const [problem, setProblem] = useState(null);
-  // The id of a fact changes with its words.
+  // The id of a fact changes with its text.
   const [moved, setMoved] = useState({});
   const act = (id) => (work) =>
     changing(work, setProblem, ({ fact, status }) => {

@@ -1,4 +1,4 @@
-// Icons: strokes on a 20 × 20 grid, in the colour of the text around them. Seen, not heard: their buttons have names.
+// Icons: strokes on a 20 × 20 grid, in the colour of the text around them. Hidden from screen readers: their buttons have names.
 
 import { html } from "./base.js";
 

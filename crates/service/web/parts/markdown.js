@@ -1,4 +1,4 @@
-// The words of a message, as they come.
+// The text of a message, while it is streamed.
 
 import { nodes, words } from "../markdown/nodes.js";
 import { MarkdownStream } from "../markdown/stream.js";
@@ -36,7 +36,7 @@ class Group extends Component {
 
 const Block = memo(({ block }) => nodes(block));
 
-/** Reads what is shown, and begins anew where other words come. */
+/** Parses the text, from the start if it is no continuation of the previous one. */
 class Reader {
   #stream = null;
   #isDone = false;

@@ -82,7 +82,7 @@ function Add({ act }) {
   </form>`;
 }
 
-/** A fact with its tools. `act` does what is asked for, and gives whether it was done; `children` stand below its words. */
+/** A fact with its buttons. `act` performs an action and returns true if it succeeded; `children` are shown below the text. */
 export function Fact({ fact, act, children }) {
   const [isEdited, setEdited] = useState(false);
   const [isBusy, setBusy] = useState(false);

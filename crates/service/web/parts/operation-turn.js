@@ -1,4 +1,4 @@
-// A turn of somebody, as whoever runs the service sees it: which step failed, and where its cause stands.
+// A user's turn, for operators: the step that failed, and where to find its cause.
 
 import { cost, count, duration, moment } from "../format.js";
 import { leaveTurn, lookAtTurn } from "../operation.js";

@@ -1,4 +1,4 @@
-// How the service is, for whoever runs it: turns, errors, money, people, what waits, servers.
+// State of the service, for operators: turns, errors, cost, users, pending confirmations, servers.
 
 import { cost, count, moment, when } from "../format.js";
 import { filterOperation, loadList, loadOperation, lookAtTurn, showOperation } from "../operation.js";

@@ -11,7 +11,7 @@ import { Tasks } from "./tasks.js";
 import { Trace } from "./trace.js";
 
 const TABS = ["tasks", "trace", "memory"];
-/** Beside the others, for whoever runs the service. */
+/** An additional tab, for operators. */
 const tabsOf = (me) => [...TABS, ...(me?.operator ? ["operation"] : [])];
 const PARTS = { tasks: Tasks, trace: Trace, memory: Memory, operation: Operation };
 

@@ -1,4 +1,4 @@
-// What did not work, in words, with what a person who helps will ask for.
+// An error: its text, and what a helper will ask for.
 
 import { nextDay, timeOfDay } from "../format.js";
 import { hasWords, t } from "../words.js";

@@ -83,7 +83,7 @@ function Wait({ call, isOpen }) {
   </li>`;
 }
 
-/** A conversation in which something was said that fits a search, with the words. */
+/** A conversation that matches a search, with the matching passage. */
 function Said({ found, isOpen }) {
   const open = (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;

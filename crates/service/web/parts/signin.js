@@ -7,7 +7,7 @@ import { html, typed, useEffect, useRef, useState } from "./base.js";
 import { Logo } from "./icons.js";
 import { ProblemCard } from "./problem.js";
 
-/** Reasons in `?signin=` for which the provider brought somebody back without signing them in. */
+/** Values of `?signin=` with which a failed sign-in returns from the provider. */
 const FAILED = ["denied", "stale", "provider", "refused"];
 
 export function SignIn() {

@@ -53,7 +53,7 @@ export const Turn = memo(function Turn({ turn, isLast, isBusy, alternatives, pen
   </li>`;
 });
 
-/** The way between the alternatives at a message: other words, or another answer. */
+/** Buttons to change between the alternatives of a message: an edited message, or another answer. */
 function Alternatives({ turn, alternatives, isBusy }) {
   const { current, thread_ids } = alternatives;
   const count = thread_ids.length;

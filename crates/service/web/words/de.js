@@ -1,4 +1,4 @@
-// The words of the page in German. `{name}`: a value; an object: by the plural form of `{count}`; `between backticks`: typed as it is.
+// The texts of the page in German. `{name}`: a value; an object: by the plural form of `{count}`; `between backticks`: typed as it is.
 
 export const WORDS = {
   // The page as a whole.
@@ -193,7 +193,7 @@ export const WORDS = {
   "budget.none": "Dein Budget für heute ist aufgebraucht. Um {when} ist es wieder voll.",
   "budget.again": "Um {when} ist es wieder voll.",
 
-  // Calls of tools, in words.
+  // Tool calls.
   "call.name": "Was getan wurde",
   "call.more": { one: "{count} weitere anzeigen", other: "{count} weitere anzeigen" },
   "call.fewer": "Weniger anzeigen",
@@ -334,7 +334,7 @@ export const WORDS = {
   "memory.not_yours": "Über dich wird sich hier nichts gemerkt. Die Notizen und das Gedächtnis dieses Dienstes gehören jemand anderem, und niemand sonst sieht oder ändert sie. Du hast deine Aufgaben und deine Unterhaltungen.",
   "memory.out_of_reach": "Deine Notizen ließen sich beim Start dieses Dienstes nicht öffnen. Bis er mit ihnen neu startet, wird sich nichts gemerkt.",
 
-  // What of it was told with a message.
+  // Facts that were attached to a message.
   "recalled.name": { one: "{count} Zeile aus dem Gedächtnis", other: "{count} Zeilen aus dem Gedächtnis" },
   "recalled.why": "Dem Assistenten mit deiner Nachricht mitgegeben. Was du hier änderst, gilt ab der nächsten Nachricht.",
   "recalled.gone": "seitdem geändert oder vergessen",
@@ -508,7 +508,7 @@ export const WORDS = {
   "time.left": "in {clock}",
   "tokens.both": "{in}/{out} Token",
 
-  // How the service is, for whoever runs it.
+  // State of the service, for operators.
   "panel.operation": "Betrieb",
   "operation.views": "Was du sehen willst",
   "operation.overview": "Überblick",

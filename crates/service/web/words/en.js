@@ -1,4 +1,4 @@
-// The words of the page in English. `{name}`: a value; an object: by the plural form of `{count}`; `between backticks`: typed as it is.
+// The texts of the page in English. `{name}`: a value; an object: by the plural form of `{count}`; `between backticks`: typed as it is.
 
 export const WORDS = {
   // The page as a whole.
@@ -193,7 +193,7 @@ export const WORDS = {
   "budget.none": "Your budget for today is used up. It is full again at {when}.",
   "budget.again": "It is full again at {when}.",
 
-  // Calls of tools, in words.
+  // Tool calls.
   "call.name": "What was done",
   "call.more": { one: "Show {count} more", other: "Show {count} more" },
   "call.fewer": "Show fewer",
@@ -334,7 +334,7 @@ export const WORDS = {
   "memory.not_yours": "Nothing is remembered of you here. The notes and the memory of this service are somebody else's, and nobody but them sees or changes them. You have your tasks and your conversations.",
   "memory.out_of_reach": "Your notes could not be opened when this service began, so nothing is remembered until it begins again with them.",
 
-  // What of it was told with a message.
+  // Facts that were attached to a message.
   "recalled.name": { one: "{count} line from memory", other: "{count} lines from memory" },
   "recalled.why": "Told to the assistant with your message. What you change here holds from the next message on.",
   "recalled.gone": "changed or forgotten since",
@@ -508,7 +508,7 @@ export const WORDS = {
   "time.left": "in {clock}",
   "tokens.both": "{in}/{out} tok",
 
-  // How the service is, for whoever runs it.
+  // State of the service, for operators.
   "panel.operation": "Operation",
   "operation.views": "What to look at",
   "operation.overview": "Overview",

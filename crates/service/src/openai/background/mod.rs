@@ -1,28 +1,26 @@
-//! Requests that a chat interface makes on its own: titles, tags, suggestions. They quote a
-//! conversation and are not part of it, so an agent that acted on them would do what was asked a
-//! second time.
+//! Detection of the requests that a chat interface makes on its own account: titles, tags,
+//! suggestions. They quote a conversation, so an agent that acted on them would do a second time
+//! what the user asked for.
 //!
-//! They are known by what they are, in whatever words: a conversation is quoted, and what is asked
-//! for is something about it that a program reads. A request to change something
-//! (`add these as tasks`) is a person's turn, whatever it quotes. Where both could be meant it is
-//! the interface's: a person who is answered without tools asks again, but what was done twice is
-//! done.
+//! They are recognised by their content, not by known prompts: a conversation is quoted, and the
+//! order is for text about it that a program reads. An order to change something (`add these as
+//! tasks`) is the user's, whatever it quotes. In doubt, it is taken for the interface's: a user who
+//! is answered without tools can ask again, but a repeated effect cannot be undone.
 
-mod quoted; // what of a text is quoted
-mod wanted; // what a text asks for
+mod order; // classification of an order
+mod quotation; // separation of quotation and order
 
 use adjutant_core::Notice;
 
 use super::message::{ChatMessage, Role};
-use quoted::{Quoted, Text};
-use wanted::Wanted;
+use order::OrderSigns;
+use quotation::{Quotation, SplitText};
 
-/// The longest instruction, in bytes, that may itself be the order for a conversation that stands
-/// in the messages. What says more describes an assistant, which may have a rule for titles among
-/// others.
+/// Longest instruction that may be an order about the messages, in bytes. A longer one describes an
+/// assistant, which may have a rule for titles among others.
 const ORDER_MAX: usize = 2_000;
 
-/// Returns what the client is told, since the agent was asked and does not answer.
+/// Returns the notice that the request was answered without the agent.
 pub(super) fn notice() -> Notice {
     Notice {
         code: "background_prompt".to_owned(),
@@ -32,7 +30,7 @@ pub(super) fn notice() -> Notice {
     }
 }
 
-/// Returns whether no person asks here.
+/// Returns true if the interface sent these messages on its own account.
 pub(super) fn is_background(messages: &[ChatMessage]) -> bool {
     let order = messages
         .first()
@@ -46,10 +44,10 @@ pub(super) fn is_background(messages: &[ChatMessage]) -> bool {
         return true;
     }
     let Some(order) = order else { return false };
-    if wanted::chooses_tools(&order) {
+    if order::chooses_tools(&order) {
         return true;
     }
-    // The order may stand in one message, and what it is about in the next.
+    // The order may be in the first message, and the quotation in the second.
     let both = || {
         last.filter(|_| messages.len() == 2)
             .map(|quoted| format!("{order}\n\n{quoted}"))
@@ -59,11 +57,11 @@ pub(super) fn is_background(messages: &[ChatMessage]) -> bool {
 }
 
 fn is_of_interface(text: &str) -> bool {
-    if wanted::is_unmistakable(text) {
+    if order::is_unmistakable(text) {
         return true;
     }
-    let text = Text::of(text);
-    let Wanted {
+    let text = SplitText::parse(text);
+    let OrderSigns {
         change,
         about,
         of_conversation,
@@ -72,14 +70,14 @@ fn is_of_interface(text: &str) -> bool {
         json,
         strict,
         length,
-    } = Wanted::in_text(&text.order);
+    } = OrderSigns::detect(&text.order);
     if change {
         return false;
     }
-    match text.quoted {
-        Quoted::Marked => about || (json && keys) || mood,
-        Quoted::Announced => (about && (json || strict || length)) || (json && keys) || mood,
-        Quoted::Nothing => of_conversation && (json || strict),
+    match text.quotation {
+        Quotation::Marked => about || (json && keys) || mood,
+        Quotation::Announced => (about && (json || strict || length)) || (json && keys) || mood,
+        Quotation::None => of_conversation && (json || strict),
     }
 }
 
@@ -93,7 +91,7 @@ mod tests {
         is_background(&serde_json::from_value::<Vec<ChatMessage>>(messages).unwrap())
     }
 
-    /// The texts of a file, divided by lines that begin with `%`.
+    /// Returns the texts of a file, separated by lines that begin with `%`.
     fn texts(file: &str) -> Vec<&str> {
         let texts: Vec<&str> = file
             .split("\n%")

@@ -1,5 +1,5 @@
-//! Ids of responses and of their items. Nothing is kept for them: an id says where in the journal
-//! the answer is.
+//! Ids of responses and of their items. They encode the position in the journal, so nothing is
+//! stored for them.
 
 use std::fmt;
 
@@ -7,20 +7,21 @@ use adjutant_core::{ConversationId, InputId};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-/// Hexadecimal digits of the conversation, and of the input that was answered.
+/// Hexadecimal digits of the conversation's id.
 const CONVERSATION: usize = 32;
+/// Hexadecimal digits of the input's hash.
 const INPUT: usize = 16;
 
-/// The place of an answer: the conversation, and the input that it is the answer to.
+/// Id of a response: a conversation, and the input that was answered in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ResponseId {
     pub(super) conversation: ConversationId,
-    /// The beginning of a hash of the input's id. `None`: it is the end of that conversation.
+    /// The first 64 bits of a hash of the input's id. `None`: the conversation's last turn.
     input: Option<u64>,
 }
 
 impl ResponseId {
-    /// Returns the id of the answer to an input. `None`: of the end of that conversation.
+    /// Creates the id of the response to an input; `None`: of the conversation's last turn.
     pub(super) fn new(conversation: ConversationId, input: Option<&InputId>) -> Self {
         Self {
             conversation,
@@ -28,31 +29,30 @@ impl ResponseId {
         }
     }
 
-    /// Reads the id of a response. `None`: it is none of ours.
-    pub(super) fn of_response(id: &str) -> Option<Self> {
-        Self::read(id.strip_prefix("resp_")?)
+    /// Parses the id of a response; `None` if it is not one of this service.
+    pub(super) fn parse(id: &str) -> Option<Self> {
+        Self::parse_digits(id.strip_prefix("resp_")?)
     }
 
-    /// Reads the id of an item: the word in front of it, the response, and the rest. `None`: it is
-    /// none of ours.
-    pub(super) fn of_item(id: &str) -> Option<(&str, Self, &str)> {
+    /// Parses the id of an item into its kind, its response and the rest; `None` if it is not one
+    /// of this service.
+    pub(super) fn parse_item(id: &str) -> Option<(&str, Self, &str)> {
         let (kind, rest) = id.split_once('_')?;
         let (response, rest) = rest.split_once('_')?;
-        Some((kind, Self::read(response)?, rest))
+        Some((kind, Self::parse_digits(response)?, rest))
     }
 
     /// Returns the id of an item of this response.
-    pub(super) fn item(&self, kind: &str, rest: &dyn fmt::Display) -> String {
+    pub(super) fn item_id(&self, kind: &str, rest: &dyn fmt::Display) -> String {
         format!("{kind}_{}_{rest}", self.digits())
     }
 
-    /// Returns whether this is the input that was answered. The end of the conversation answers
-    /// none.
-    pub(super) fn answers(&self, input: &InputId) -> bool {
+    /// Returns true if the response answers this input. The last turn of a conversation has none.
+    pub(super) fn is_answer_to(&self, input: &InputId) -> bool {
         self.input == Some(short(input))
     }
 
-    /// Returns whether it is the end of the conversation, whatever it answers.
+    /// Returns true if it is the response of the conversation's last turn.
     pub(super) fn is_end(&self) -> bool {
         self.input.is_none()
     }
@@ -65,7 +65,7 @@ impl ResponseId {
         )
     }
 
-    fn read(digits: &str) -> Option<Self> {
+    fn parse_digits(digits: &str) -> Option<Self> {
         let is_hex = digits
             .bytes()
             .all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'));
@@ -75,7 +75,7 @@ impl ResponseId {
         let (conversation, input) = digits.split_at(CONVERSATION);
         let conversation = ConversationId(Uuid::try_parse(conversation).ok()?);
         let input = u64::from_str_radix(input, 16).ok()?;
-        // Single requests of this API, and no other conversation of the user's.
+        // Other conversations of the user must not be readable as responses.
         conversation.is_of_a_request().then_some(Self {
             conversation,
             input: (input != 0).then_some(input),
@@ -89,11 +89,11 @@ impl fmt::Display for ResponseId {
     }
 }
 
-/// Returns the beginning of a hash of an input's id.
+/// Returns the first 64 bits of a hash of an input's id.
 fn short(input: &InputId) -> u64 {
     let digest: [u8; 32] = Sha256::digest(input.as_str().as_bytes()).into();
     let [a, b, c, d, e, f, g, h, ..] = digest;
-    // Zero is the end of a conversation.
+    // Zero stands for the last turn.
     u64::from_be_bytes([a, b, c, d, e, f, g, h]).max(1)
 }
 
@@ -106,18 +106,18 @@ mod tests {
         let conversation = ConversationId::of_request([7; 16]);
         let input = InputId::new("question").unwrap();
         let id = ResponseId::new(conversation, Some(&input));
-        assert_eq!(ResponseId::of_response(&id.to_string()), Some(id));
-        assert!(id.answers(&input) && !id.answers(&InputId::new("other").unwrap()));
+        assert_eq!(ResponseId::parse(&id.to_string()), Some(id));
+        assert!(id.is_answer_to(&input) && !id.is_answer_to(&InputId::new("other").unwrap()));
         assert_eq!(
-            ResponseId::of_item(&id.item("msg", &3)),
+            ResponseId::parse_item(&id.item_id("msg", &3)),
             Some(("msg", id, "3"))
         );
         assert_eq!(
-            ResponseId::of_item(&id.item("fc", &"call_ab_1")),
+            ResponseId::parse_item(&id.item_id("fc", &"call_ab_1")),
             Some(("fc", id, "call_ab_1"))
         );
         let end = ResponseId::new(conversation, None);
-        assert!(end.is_end() && ResponseId::of_response(&end.to_string()) == Some(end));
+        assert!(end.is_end() && ResponseId::parse(&end.to_string()) == Some(end));
         let thread = ResponseId::new(ConversationId(Uuid::now_v7()), None).to_string();
         for other in [
             "",
@@ -128,7 +128,7 @@ mod tests {
             &format!("{id}0"),
             &thread,
         ] {
-            assert_eq!(ResponseId::of_response(other), None, "{other}");
+            assert_eq!(ResponseId::parse(other), None, "{other}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The input of a request: a string, or items, which become messages.
+//! The input of a request: a string, or a list of items, which is converted to messages.
 
 use adjutant_core::{Notice, UserId};
 use adjutant_runtime::Agent;
@@ -6,18 +6,18 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::id::ResponseId;
-use super::kept::{self, Kept};
 use super::request::ResponseInput;
+use super::stored::{self, StoredResponse};
 use crate::openai::error::invalid;
 use crate::openai::message::{
     CallMade, ChatMessage, FunctionCalled, MessageContent, Messages, Role,
 };
 use crate::problem::Problem;
 
-/// The member of a request that holds them.
+/// Member of the request with the input.
 pub(super) const INPUT: &str = "input";
 
-/// An item, as clients send it. Which members there are depends on the type.
+/// An item, as clients send it. The used members depend on the type.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Item {
@@ -32,41 +32,40 @@ struct Item {
     output: Option<Value>,
 }
 
-/// Messages as they are put together.
-struct Reading {
+/// Messages while items are converted.
+struct MessageBuilder {
     messages: Messages,
-    /// Calls that stand together, and the results of calls of the client's: the calls come first,
-    /// as one answer makes them.
+    /// Adjacent calls, and results of the client's tools. Together they make one group: the calls
+    /// of one answer, then the results.
     calls: Vec<CallMade>,
     results: Vec<(String, ChatMessage)>,
-    /// The place of the first of the calls. `None`: the calls are those of the response that the
-    /// request names.
+    /// Path of the first call. `None`: the calls are those of the previous response.
     place: Option<String>,
-    /// Types of items that are not used.
+    /// Types of items that are ignored.
     left_out: Vec<String>,
 }
 
-/// A response whose items the client names by their ids.
-struct Referred {
-    kept: Kept,
-    /// True if its words are among the messages.
-    is_said: bool,
+/// A response whose items are referenced by their ids.
+struct Referenced {
+    response: StoredResponse,
+    /// True if its text is among the messages.
+    is_included: bool,
 }
 
-/// Reads the input. `previous`: the response that it goes on from, if the request names one.
-pub(super) async fn read(
+/// Parses the input. `previous`: the response that the request continues.
+pub(super) async fn parse(
     agent: &Agent,
     user: &UserId,
     input: ResponseInput,
-    previous: Option<&Kept>,
+    previous: Option<&StoredResponse>,
 ) -> Result<(Messages, Vec<Notice>), Problem> {
     let messages = Messages {
         member: INPUT,
         ..Messages::default()
     };
-    // Results of what the named response asked for are among the items, if the client brings them.
-    let calls = previous.map(Kept::calls).unwrap_or_default();
-    let mut reading = Reading {
+    // The client may send results for the previous response without repeating its calls.
+    let calls = previous.map(StoredResponse::calls).unwrap_or_default();
+    let mut builder = MessageBuilder {
         messages,
         calls,
         results: Vec::new(),
@@ -74,34 +73,34 @@ pub(super) async fn read(
         left_out: Vec::new(),
     };
     let items = match input {
-        ResponseInput::Words(words) => {
-            let message = ChatMessage::saying(Role::User, MessageContent::Words(words));
-            reading.messages.push(INPUT.to_owned(), message);
-            return Ok((reading.messages, Vec::new()));
+        ResponseInput::Text(text) => {
+            let message = ChatMessage::new(Role::User, MessageContent::Text(text));
+            builder.messages.push(INPUT.to_owned(), message);
+            return Ok((builder.messages, Vec::new()));
         }
         ResponseInput::Items(items) => items,
     };
-    let mut known: Vec<Referred> = Vec::new();
+    let mut known: Vec<Referenced> = Vec::new();
     for (at, item) in items.into_iter().enumerate() {
         let place = format!("{INPUT}[{at}]");
         let item: Item = serde_path_to_error::deserialize(item).map_err(|error| {
             invalid(
-                inside(&place, &error.path().to_string()),
+                join_path(&place, &error.path().to_string()),
                 error.inner().to_string(),
             )
         })?;
         match item.kind.as_deref() {
             Some("item_reference") => {
                 let id = item.id.unwrap_or_default();
-                refer(agent, user, &mut known, &mut reading, (place, &id)).await?;
+                add_reference(agent, user, &mut known, &mut builder, place, &id).await?;
             }
-            _ => reading.add(place, item)?,
+            _ => builder.add(place, item)?,
         }
     }
-    Ok(reading.finish())
+    Ok(builder.finish())
 }
 
-impl Reading {
+impl MessageBuilder {
     fn add(&mut self, place: String, item: Item) -> Result<(), Problem> {
         let lacks = |member: &str| {
             invalid(
@@ -118,8 +117,8 @@ impl Reading {
                         "results come as function_call_output",
                     ));
                 }
-                let content = content(&format!("{place}.content"), item.content)?;
-                self.say(place, ChatMessage::saying(role, content));
+                let content = parse_content(&format!("{place}.content"), item.content)?;
+                self.add_message(place, ChatMessage::new(role, content));
             }
             "function_call" => {
                 let name = item.name.ok_or_else(|| lacks("name"))?;
@@ -128,7 +127,7 @@ impl Reading {
                     name,
                     arguments: item.arguments,
                 };
-                self.call(
+                self.add_call(
                     place,
                     CallMade {
                         id: Some(id),
@@ -138,17 +137,17 @@ impl Reading {
             }
             "function_call_output" => {
                 let id = item.call_id.ok_or_else(|| lacks("call_id"))?;
-                let output = content(&format!("{place}.output"), item.output)?;
-                let result = ChatMessage::answering(id, output);
-                if let Some((piece, kind)) = result.not_words() {
+                let output = parse_content(&format!("{place}.output"), item.output)?;
+                let result = ChatMessage::from_result(id, output);
+                if let Some((piece, kind)) = result.first_non_text() {
                     let detail = format!("results are read as text only, and this is {kind}");
                     return Err(invalid(format!("{place}.output[{piece}]"), detail));
                 }
                 self.results.push((place, result));
             }
-            // What a model thought is no part of what was said.
+            // Thinking is not part of the dialogue.
             "reasoning" => {}
-            // Calls of tools that ran somewhere else.
+            // Calls of tools that other services execute.
             kind if kind.ends_with("_call") || kind.ends_with("_call_output") => {
                 self.left_out.push(kind.to_owned());
             }
@@ -160,18 +159,18 @@ impl Reading {
         Ok(())
     }
 
-    fn say(&mut self, place: String, message: ChatMessage) {
+    fn add_message(&mut self, place: String, message: ChatMessage) {
         self.flush();
         self.messages.push(place, message);
     }
 
-    fn call(&mut self, place: String, call: CallMade) {
+    fn add_call(&mut self, place: String, call: CallMade) {
         self.place.get_or_insert(place);
         self.calls.push(call);
     }
 
-    /// Ends a group of calls and results. Calls of the named response that have no result here are
-    /// not what the client says.
+    /// Ends a group of calls and results. Calls of the previous response are left out if the client
+    /// sent no results.
     fn flush(&mut self) {
         let calls = std::mem::take(&mut self.calls);
         let results = std::mem::take(&mut self.results);
@@ -179,7 +178,7 @@ impl Reading {
         if !calls.is_empty() && (place.is_some() || !results.is_empty()) {
             self.messages.push(
                 place.unwrap_or_else(|| INPUT.to_owned()),
-                ChatMessage::calling(calls),
+                ChatMessage::from_calls(calls),
             );
         }
         for (place, result) in results {
@@ -202,57 +201,58 @@ impl Reading {
     }
 }
 
-/// Adds an item that the client names by its id.
-async fn refer(
+/// Adds an item that the client references by its id.
+async fn add_reference(
     agent: &Agent,
     user: &UserId,
-    known: &mut Vec<Referred>,
-    reading: &mut Reading,
-    (place, id): (String, &str),
+    known: &mut Vec<Referenced>,
+    builder: &mut MessageBuilder,
+    place: String,
+    id: &str,
 ) -> Result<(), Problem> {
     let unknown = || invalid(format!("{place}.id"), format!("there is no item {id}"));
-    let (kind, response, rest) = ResponseId::of_item(id).ok_or_else(unknown)?;
+    let (kind, response, rest) = ResponseId::parse_item(id).ok_or_else(unknown)?;
     if kind == "rs" {
         return Ok(());
     }
-    if !known.iter().any(|referred| referred.kept.id == response) {
-        let kept = kept::find(agent, user, response)
+    if !known.iter().any(|known| known.response.id == response) {
+        let response = stored::find(agent, user, response)
             .await?
             .ok_or_else(unknown)?;
-        known.push(Referred {
-            kept,
-            is_said: false,
+        known.push(Referenced {
+            response,
+            is_included: false,
         });
     }
-    let referred = known
+    let referenced = known
         .iter_mut()
-        .find(|referred| referred.kept.id == response)
+        .find(|known| known.response.id == response)
         .ok_or_else(unknown)?;
     match kind {
-        // What a response says is one message, of however many items.
-        "msg" if referred.is_said => {}
+        // A response has one text, in however many items.
+        "msg" if referenced.is_included => {}
         "msg" => {
-            referred.is_said = true;
-            let words = MessageContent::Words(referred.kept.said.clone());
-            reading.say(place, ChatMessage::saying(Role::Assistant, words));
+            referenced.is_included = true;
+            let text = MessageContent::Text(referenced.response.text.clone());
+            builder.add_message(place, ChatMessage::new(Role::Assistant, text));
         }
         "fc" => {
             let is_meant = |call: &CallMade| call.id.as_deref() == Some(rest);
-            let call = referred
-                .kept
+            let call = referenced
+                .response
                 .calls()
                 .into_iter()
                 .find(is_meant)
                 .ok_or_else(unknown)?;
-            reading.call(place, call);
+            builder.add_call(place, call);
         }
         _ => return Err(unknown()),
     }
     Ok(())
 }
 
-/// Reads words, or pieces of words.
-fn content(place: &str, content: Option<Value>) -> Result<MessageContent, Problem> {
+/// Parses a content: a string or a list of parts.
+fn parse_content(place: &str, content: Option<Value>) -> Result<MessageContent, Problem> {
     let content = content.unwrap_or_default();
     serde_json::from_value(content).map_err(|_| {
         invalid(
@@ -262,7 +262,7 @@ fn content(place: &str, content: Option<Value>) -> Result<MessageContent, Proble
     })
 }
 
-fn inside(place: &str, path: &str) -> String {
+fn join_path(place: &str, path: &str) -> String {
     if path == "." {
         place.to_owned()
     } else {

@@ -1,18 +1,18 @@
-//! `/v1/responses`: the agent in the words of OpenAI's Responses API.
+//! `/v1/responses`: the Responses API.
 
-mod id; // where in the journal an answer is
+mod id; // ids of responses and items
 mod items; // the input of a request
-mod kept; // answers that were given
-mod output; // items of an answer, and the events that tell of them
-mod request; // what a client may send beside its input
-mod wire; // a response
+mod output; // items of a response, and their events
+mod request; // the request
+mod stored; // responses of earlier requests
+mod wire; // the response object
 
-use adjutant_core::port::{Deleted, StoreError};
+use adjutant_core::port::Deleted;
 use adjutant_core::{Message, Notice, PendingCall, UserId, fingerprint};
 use adjutant_runtime::{Agent, RunContext};
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, PathRejection};
-use axum::extract::{Path, State};
+use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::Event;
 use axum::response::{IntoResponse as _, Response};
@@ -26,17 +26,18 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use self::id::ResponseId;
-use self::kept::Kept;
 use self::output::Output;
 use self::request::ResponseRequest;
+use self::stored::StoredResponse;
 use self::wire::{ResponseEcho, ResponseObject, ResponseStatus};
-use super::answer::Piece;
+use super::answer::AnswerPart;
 use super::error::{ErrorBody, about, invalid};
 use super::message::{Messages, Role};
-use super::models::{self, Which};
-use super::stream::{self, failed};
-use super::turn::{self, Asked, Named, Passed, Sender};
-use super::wishes;
+use super::models::{self, ModelKind};
+use super::options;
+use super::stream::{self, error_response};
+use super::turn::{self, AnswerEvent, Previous, Sender, TurnRequest};
+use crate::extract::PathParam;
 use crate::problem::Problem;
 use crate::request_id::RequestId;
 use crate::state::Shared;
@@ -50,38 +51,29 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(cancel))
 }
 
-/// An answer while it is made.
-struct Answering {
+/// A response while its turn runs.
+struct ResponseInProgress {
     object: ResponseObject,
     output: Output,
     notices: Vec<Notice>,
-    /// The number of the next event.
+    /// Sequence number of the next event.
     number: u64,
 }
 
-/// Answers the input: the last message of it, with what stands before it as the history.
+/// Answers the last message of the input, with the items before it as history.
 ///
-/// The agent's tools run here; what they do is told in items of the type `reasoning`. Calls of the
-/// client's `tools` end the answer as items of the type `function_call`, and the request with their
-/// results goes on from there. What needs a yes asks for it, and the next message is the answer.
-/// The turn goes on to its end also when the client goes away.
+/// The agent's tools are executed by the service; their activity is sent as items of the type
+/// `reasoning`. A call of one of the client's `tools` ends the response with an item of the type
+/// `function_call`, and the request with the result continues the turn. A call that needs a
+/// confirmation is asked about, and the next message is the answer. The turn continues when the
+/// client disconnects.
 #[utoipa::path(post, path = "/v1/responses", operation_id = "create_response", tag = "openai", request_body = ResponseRequest,
-    params(("idempotency-key" = Option<String>, Header, description = "The same request twice is one turn.")),
+    params(("idempotency-key" = Option<String>, Header, description = "Key that identifies the request: a repeated request is the same turn.")),
     responses(
-        (status = 200, description = "The answer; with `stream` as server-sent events, each with its `type` as its name.",
+        (status = 200, description = "The response; with `stream` as server-sent events, each named by its `type`.",
             content((ResponseObject = "application/json"), (String = "text/event-stream"))),
-        (status = 400, description = "The request cannot be understood.", body = ErrorBody),
-        (status = 401, description = "Without a token.", body = ErrorBody),
-        (status = 403, description = "Not from there.", body = ErrorBody),
         (status = 404, description = "There is no such model.", body = ErrorBody),
-        (status = 409, description = "Results of a call were brought before, and were others.", body = ErrorBody),
-        (status = 413, description = "The request is too large.", body = ErrorBody),
-        (status = 415, description = "The request is not JSON.", body = ErrorBody),
-        (status = 429, description = "Too much at once, or more than there is to spend.", body = ErrorBody),
-        (status = 500, description = "Something went wrong on our side.", body = ErrorBody),
-        (status = 502, description = "The model gave no usable answer.", body = ErrorBody),
-        (status = 503, description = "The model or the store is not available.", body = ErrorBody),
-        (status = 504, description = "The model did not answer in time.", body = ErrorBody),
+        (status = 409, description = "Other results of a call were sent before.", body = ErrorBody),
     ))]
 async fn create(
     State(app): State<Shared>,
@@ -93,18 +85,18 @@ async fn create(
 ) -> Result<Response, Problem> {
     let Json(body) = body?;
     let fingerprint = fingerprint(&body);
-    let request = wishes::read::<ResponseRequest>(body.clone())?;
-    let mut wishes = request.wishes()?;
+    let request = options::parse_body::<ResponseRequest>(body.clone())?;
+    let mut options = request.options()?;
     let echo = request.echo(&body);
     let agent = app.agent.for_user(&user);
     let previous = match &request.previous_response_id {
-        Some(id) => Some(previous(&app, &user, id).await?),
+        Some(id) => Some(find_previous(&app, &user, id).await?),
         None => None,
     };
     let (mut messages, left_out) =
-        items::read(&agent, &user, request.input, previous.as_ref()).await?;
-    wishes.notices.extend(left_out);
-    let named = previous.as_ref().map(|previous| Named {
+        items::parse(&agent, &user, request.input, previous.as_ref()).await?;
+    options.notices.extend(left_out);
+    let continued = previous.as_ref().map(|previous| Previous {
         conversation: previous.key.conversation,
         waits: previous.waits(),
     });
@@ -113,14 +105,14 @@ async fn create(
     }
     let stream = request.stream.unwrap_or_default();
     let model = echo.model.clone();
-    let asked = Asked {
+    let turn_request = TurnRequest {
         model,
         messages,
-        wishes,
+        options,
         instructions: request.instructions,
-        named,
+        previous: continued,
     };
-    let begun = turn::begin(
+    let started = turn::start(
         &app,
         Sender {
             user,
@@ -129,25 +121,25 @@ async fn create(
             headers,
             fingerprint,
         },
-        asked,
+        turn_request,
     )
     .await?;
-    let id = ResponseId::new(begun.conversation, begun.input.as_ref());
-    let answering = Answering {
-        object: ResponseObject::begun(id.to_string(), app.agent.now().as_second(), echo),
+    let id = ResponseId::new(started.conversation, started.input.as_ref());
+    let progress = ResponseInProgress {
+        object: ResponseObject::new(id.to_string(), app.agent.now().as_second(), echo),
         output: Output::new(id),
-        notices: begun.notices,
+        notices: started.notices,
         number: 0,
     };
     if stream {
-        Ok(pieces(app, begun.passed, answering).await)
+        Ok(streamed(app, started.events, progress).await)
     } else {
-        whole(begun.passed, answering).await
+        complete(started.events, progress).await
     }
 }
 
-/// Finds the answer that a request goes on from.
-async fn previous(app: &Shared, user: &UserId, id: &str) -> Result<Kept, Problem> {
+/// Finds the response that a request continues.
+async fn find_previous(app: &Shared, user: &UserId, id: &str) -> Result<StoredResponse, Problem> {
     const PARAM: &str = "previous_response_id";
     let unknown = || {
         let detail = format!("there is no response {id}");
@@ -161,12 +153,12 @@ async fn previous(app: &Shared, user: &UserId, id: &str) -> Result<Kept, Problem
             ),
         )
     };
-    let response = ResponseId::of_response(id).ok_or_else(unknown)?;
-    let kept = kept::find(&app.agent, user, response)
+    let response = ResponseId::parse(id).ok_or_else(unknown)?;
+    let stored = stored::find(&app.agent, user, response)
         .await?
         .ok_or_else(unknown)?;
-    match kept.answer {
-        Some(_) => Ok(kept),
+    match stored.answer {
+        Some(_) => Ok(stored),
         None => Err(invalid(
             PARAM,
             "this response is not complete yet: wait for its end",
@@ -174,14 +166,13 @@ async fn previous(app: &Shared, user: &UserId, id: &str) -> Result<Kept, Problem
     }
 }
 
-/// Returns what was said up to an answer, with what became of the question or the calls that it
-/// ended with.
+/// Returns the history up to a response, including the result of its confirmation or calls.
 ///
 /// # Errors
-/// A problem of `input`, if the calls still wait and the messages have none of their results.
+/// A problem of `input`, if calls of the response are pending and the messages have no results.
 async fn history(
     agent: &Agent,
-    previous: &Kept,
+    previous: &StoredResponse,
     messages: &Messages,
 ) -> Result<Vec<Message>, Problem> {
     let context = async || {
@@ -193,20 +184,17 @@ async fn history(
     let mut known = context().await?;
     let waits = |call: &PendingCall| !call.has_expired(agent.now());
     if !known.pending.is_empty() && !known.pending.iter().any(waits) {
-        // Its time ran out and nobody looked since.
-        agent
-            .advance(&previous.key)
-            .await
-            .map_err(|error| Problem::run(&error))?;
+        // The calls have expired, and the turn has not been ended yet.
+        agent.run_conversation(&previous.key).await?;
         known = context().await?;
     }
-    let are_brought = messages
+    let has_results = messages
         .list
         .iter()
         .any(|message| message.role == Role::Tool);
     let awaits_results = known.pending.iter().all(PendingCall::awaits_result);
     match known.pending.first() {
-        Some(call) if awaits_results && !are_brought => {
+        Some(call) if awaits_results && !has_results => {
             let detail = format!(
                 "the call {} has no result here: send a function_call_output for it",
                 call.call_id
@@ -217,28 +205,33 @@ async fn history(
     }
 }
 
-/// The whole answer, once it is there.
-async fn whole(
-    mut passed: UnboundedReceiver<Passed>,
-    mut answering: Answering,
+/// Waits for the complete response.
+async fn complete(
+    mut events: UnboundedReceiver<AnswerEvent>,
+    mut progress: ResponseInProgress,
 ) -> Result<Response, Problem> {
-    while let Some(next) = passed.recv().await {
+    while let Some(next) = events.recv().await {
         match next {
-            Passed::Piece(piece) => drop(answering.output.piece(piece)),
-            Passed::End(end, ran) => {
+            AnswerEvent::Part(piece) => drop(progress.output.add(piece)),
+            AnswerEvent::End(end, ran) => {
                 return match *end {
                     Ok(response) => {
-                        let Answering {
+                        let ResponseInProgress {
                             object,
                             mut output,
                             notices,
                             ..
-                        } = answering;
-                        output.end(&response, ResponseStatus::of(&response).of_words());
-                        Ok(Json(object.ended(output.into_items(), &response, &notices))
-                            .into_response())
+                        } = progress;
+                        output.finish(
+                            &response,
+                            ResponseStatus::from_response(&response).text_status(),
+                        );
+                        Ok(
+                            Json(object.finished(output.into_items(), &response, &notices))
+                                .into_response(),
+                        )
                     }
-                    Err(problem) => Ok(failed(problem, ran)),
+                    Err(problem) => Ok(error_response(problem, ran)),
                 };
             }
         }
@@ -246,140 +239,139 @@ async fn whole(
     Err(Problem::internal())
 }
 
-/// The answer in pieces.
-async fn pieces(
+/// Streams the response as events.
+async fn streamed(
     app: Shared,
-    passed: UnboundedReceiver<Passed>,
-    mut answering: Answering,
+    events: UnboundedReceiver<AnswerEvent>,
+    mut progress: ResponseInProgress,
 ) -> Response {
-    let rest = match stream::begun(passed).await {
+    let rest = match stream::wait_for_first(events).await {
         Ok(rest) => rest,
         Err(response) => return response,
     };
     let first = [
-        answering.of_whole("response.created"),
-        answering.of_whole("response.in_progress"),
+        progress.object_event("response.created"),
+        progress.object_event("response.in_progress"),
     ];
-    // The answer is read outside of the request's span.
+    // The body is streamed after the handler has returned, outside of its span.
     let span = Span::current();
-    let events = futures::stream::iter(first).chain(rest.flat_map(move |passed| {
-        futures::stream::iter(span.in_scope(|| answering.passed(&app, passed)))
+    let events = futures::stream::iter(first).chain(rest.flat_map(move |event| {
+        futures::stream::iter(span.in_scope(|| progress.encode(&app, event)))
     }));
     stream::send(events)
 }
 
-impl Answering {
-    /// Returns what was passed on as events of the stream.
-    fn passed(&mut self, app: &Shared, passed: Passed) -> Vec<Event> {
-        match passed {
-            Passed::Piece(piece) => {
-                let events = self.output.piece(piece);
-                self.numbered(events)
+impl ResponseInProgress {
+    /// Converts an event of the answer to server-sent events.
+    fn encode(&mut self, app: &Shared, event: AnswerEvent) -> Vec<Event> {
+        match event {
+            AnswerEvent::Part(piece) => {
+                let events = self.output.add(piece);
+                self.number_all(events)
             }
-            Passed::End(end, _) => match *end {
+            AnswerEvent::End(end, _) => match *end {
                 Ok(response) => {
-                    let events = self
-                        .output
-                        .end(&response, ResponseStatus::of(&response).of_words());
-                    let mut events = self.numbered(events);
+                    let events = self.output.finish(
+                        &response,
+                        ResponseStatus::from_response(&response).text_status(),
+                    );
+                    let mut events = self.number_all(events);
                     let items = self.output.items().to_vec();
-                    self.object = self.object.clone().ended(items, &response, &self.notices);
-                    events.push(self.of_whole(self.object.last_event()));
+                    self.object = self
+                        .object
+                        .clone()
+                        .finished(items, &response, &self.notices);
+                    events.push(self.object_event(self.object.last_event()));
                     events
                 }
-                Err(problem) => self.broken_off(app, problem),
+                Err(problem) => self.failure_events(app, problem),
             },
         }
     }
 
-    /// Returns the end of a stream whose turn failed after it had begun: the error as clients throw
-    /// it, and what there is of the answer.
-    fn broken_off(&mut self, app: &Shared, mut problem: Problem) -> Vec<Event> {
+    /// Returns the events of a turn that failed after the stream has started: the error, kind
+    /// client libraries throw, and the incomplete response.
+    fn failure_events(&mut self, app: &Shared, mut problem: Problem) -> Vec<Event> {
         if let Some(cause) = problem.take_cause() {
-            app.tell(cause);
+            app.report(&cause);
         }
         let mut events = self.output.close("incomplete");
-        events.push(ErrorBody::of(&problem).event());
-        let mut events = self.numbered(events);
+        events.push(ErrorBody::from_problem(&problem).event());
+        let mut events = self.number_all(events);
         self.object = self
             .object
             .clone()
             .failed(self.output.items().to_vec(), &problem);
-        events.push(self.of_whole(self.object.last_event()));
+        events.push(self.object_event(self.object.last_event()));
         events
     }
 
-    /// Returns an event with the whole answer as far as it is.
-    fn of_whole(&mut self, name: &str) -> Event {
+    /// Returns an event with the response as far as it is complete.
+    fn object_event(&mut self, name: &str) -> Event {
         let event = json!({"type": name, "response": self.object});
-        self.numbered_one(event)
+        self.number_event(event)
     }
 
-    fn numbered(&mut self, events: Vec<Value>) -> Vec<Event> {
+    fn number_all(&mut self, events: Vec<Value>) -> Vec<Event> {
         events
             .into_iter()
-            .map(|event| self.numbered_one(event))
+            .map(|event| self.number_event(event))
             .collect()
     }
 
-    fn numbered_one(&mut self, mut event: Value) -> Event {
+    fn number_event(&mut self, mut event: Value) -> Event {
         event["sequence_number"] = json!(self.number);
         self.number += 1;
         let name = event["type"].as_str().unwrap_or_default();
-        stream::event(Event::default().event(name), &event)
+        stream::json_event(Event::default().event(name), &event)
     }
 }
 
-/// An answer that was given before, as far as the journal has it: what was said and which calls
-/// were asked for, without what went on before.
+/// Returns an earlier response from the journal: its text and the client's calls, without the
+/// activity before them.
 ///
-/// It has the form that clients of OpenAI's interface read. What the request said of itself, such
-/// as its `metadata`, is not kept.
+/// The format is that of OpenAI's API. Fields that only repeat the request, such as `metadata`, are
+/// not stored.
 #[utoipa::path(get, path = "/v1/responses/{id}", operation_id = "get_response", tag = "openai",
-    params(("id" = String, Path, description = "Its id.")),
+    params(("id" = String, Path, description = "Id of the response.")),
     responses(
-        (status = 200, description = "The answer.", body = ResponseObject),
-        (status = 401, description = "Without a token.", body = ErrorBody),
-        (status = 404, description = "There is no such response, or it is another user's.", body = ErrorBody),
-        (status = 429, description = "Too much at once.", body = ErrorBody),
-        (status = 500, description = "Something went wrong on our side.", body = ErrorBody),
-        (status = 503, description = "The store is not available.", body = ErrorBody),
+        (status = 200, description = "The response.", body = ResponseObject),
+        (status = 404, description = "There is no such response, or it belongs to another user.", body = ErrorBody),
     ))]
 async fn retrieve(
     State(app): State<Shared>,
     User(user): User,
-    id: Result<Path<String>, PathRejection>,
+    PathParam(id): PathParam,
 ) -> Result<Json<ResponseObject>, Problem> {
-    let Path(id) = id?;
-    let kept = find(&app, &user, &id).await?;
-    Ok(Json(shown(&app, &kept)))
+    let stored = find(&app, &user, &id).await?;
+    Ok(Json(to_object(&app, &stored)))
 }
 
-/// Returns an answer as the journal has it.
-fn shown(app: &Shared, kept: &Kept) -> ResponseObject {
-    let agent = app.agent.for_user(&kept.key.user);
-    let which = if kept.words_only {
-        Which::Plain
+/// Builds the response object of an earlier response.
+fn to_object(app: &Shared, stored: &StoredResponse) -> ResponseObject {
+    let agent = app.agent.for_user(&stored.key.user);
+    let kind = if stored.words_only {
+        ModelKind::Plain
     } else {
-        Which::Agent
+        ModelKind::Agent
     };
-    let echo = ResponseEcho::unknown(models::name(&agent, which));
-    let object = ResponseObject::begun(kept.id.to_string(), kept.created.as_second(), echo);
-    let Some(answer) = &kept.answer else {
+    let echo = ResponseEcho::unknown(models::name(&agent, kind));
+    let object = ResponseObject::new(stored.id.to_string(), stored.created.as_second(), echo);
+    let Some(answer) = &stored.answer else {
         return object;
     };
-    let mut output = Output::new(kept.id);
-    if !kept.said.is_empty() {
-        output.piece(Piece::Content(kept.said.clone()));
+    let mut output = Output::new(stored.id);
+    if !stored.text.is_empty() {
+        output.add(AnswerPart::Content(stored.text.clone()));
     }
-    output.end(answer, ResponseStatus::of(answer).of_words());
-    match Problem::of_turn(answer, app.agent.now()) {
+    output.finish(answer, ResponseStatus::from_response(answer).text_status());
+    match Problem::for_turn(answer, app.agent.now()) {
         Some(problem) => object.failed(Vec::new(), &problem),
-        None => object.ended(output.into_items(), answer, &[]),
+        None => object.finished(output.into_items(), answer, &[]),
     }
 }
 
-async fn find(app: &Shared, user: &UserId, id: &str) -> Result<Kept, Problem> {
+async fn find(app: &Shared, user: &UserId, id: &str) -> Result<StoredResponse, Problem> {
     let unknown = || {
         let detail = format!("there is no response {id}");
         about(
@@ -387,49 +379,40 @@ async fn find(app: &Shared, user: &UserId, id: &str) -> Result<Kept, Problem> {
             Problem::new(StatusCode::NOT_FOUND, "unknown", "Not found", detail),
         )
     };
-    let response = ResponseId::of_response(id).ok_or_else(unknown)?;
-    kept::find(&app.agent, user, response)
+    let response = ResponseId::parse(id).ok_or_else(unknown)?;
+    stored::find(&app.agent, user, response)
         .await?
         .ok_or_else(unknown)
 }
 
-/// An answer that is gone.
+/// Confirmation of a deletion.
 #[derive(Debug, Serialize, ToSchema)]
 struct DeletedResponse {
+    /// Id of the response.
     id: String,
+    /// Always `response`.
     object: &'static str,
+    /// Always `true`.
     deleted: bool,
 }
 
-/// Deletes an answer with its turn: all answers of that turn, and what was logged of it.
+/// Deletes a response with its turn: all responses of that turn, and its log entries.
 ///
-/// Answers that went on from it have what was said in them, and stay.
+/// Responses that continued it have copies of its messages, and stay.
 #[utoipa::path(delete, path = "/v1/responses/{id}", operation_id = "delete_response", tag = "openai",
-    params(("id" = String, Path, description = "Its id.")),
+    params(("id" = String, Path, description = "Id of the response.")),
     responses(
-        (status = 200, description = "It is gone.", body = DeletedResponse),
-        (status = 401, description = "Without a token.", body = ErrorBody),
-        (status = 404, description = "There is no such response, or it is another user's.", body = ErrorBody),
+        (status = 200, description = "The response was deleted.", body = DeletedResponse),
+        (status = 404, description = "There is no such response, or it belongs to another user.", body = ErrorBody),
         (status = 409, description = "Its turn runs; nothing was deleted.", body = ErrorBody),
-        (status = 429, description = "Too much at once.", body = ErrorBody),
-        (status = 500, description = "Something went wrong on our side.", body = ErrorBody),
-        (status = 503, description = "The store is not available.", body = ErrorBody),
     ))]
 async fn delete(
     State(app): State<Shared>,
     User(user): User,
-    id: Result<Path<String>, PathRejection>,
+    PathParam(id): PathParam,
 ) -> Result<Json<DeletedResponse>, Problem> {
-    let Path(id) = id?;
-    let kept = find(&app, &user, &id).await?;
-    let failed = |error: StoreError| Problem::store(&error);
-    match app
-        .agent
-        .conversations()
-        .delete(&kept.key)
-        .await
-        .map_err(failed)?
-    {
+    let stored = find(&app, &user, &id).await?;
+    match app.agent.conversations().delete(&stored.key).await? {
         Deleted::Yes => Ok(Json(DeletedResponse {
             id,
             object: "response",
@@ -445,53 +428,37 @@ async fn delete(
     }
 }
 
-/// Stops the turn of an answer that is not complete yet, or whose question or calls wait.
+/// Cancels the turn of a response that is in progress, or that waits for a confirmation or results.
 ///
-/// Effects of tools that ran stay. It has the form that clients of OpenAI's interface read.
+/// Effects of executed tools remain. The format is that of OpenAI's API.
 #[utoipa::path(post, path = "/v1/responses/{id}/cancel", operation_id = "cancel_response", tag = "openai",
-    params(("id" = String, Path, description = "Its id.")),
+    params(("id" = String, Path, description = "Id of the response.")),
     responses(
-        (status = 200, description = "The answer as it was stopped.", body = ResponseObject),
-        (status = 400, description = "It is complete, and nothing of it waits.", body = ErrorBody),
-        (status = 401, description = "Without a token.", body = ErrorBody),
-        (status = 404, description = "There is no such response, or it is another user's.", body = ErrorBody),
-        (status = 429, description = "Too much at once.", body = ErrorBody),
-        (status = 500, description = "Something went wrong on our side.", body = ErrorBody),
-        (status = 503, description = "The store is not available.", body = ErrorBody),
+        (status = 200, description = "The cancelled response.", body = ResponseObject),
+        (status = 400, description = "The response is complete, and nothing in it is pending.", body = ErrorBody),
+        (status = 404, description = "There is no such response, or it belongs to another user.", body = ErrorBody),
     ))]
 async fn cancel(
     State(app): State<Shared>,
     User(user): User,
-    id: Result<Path<String>, PathRejection>,
+    PathParam(id): PathParam,
 ) -> Result<Json<ResponseObject>, Problem> {
-    let Path(id) = id?;
-    let kept = find(&app, &user, &id).await?;
-    if kept.answer.is_some() && !kept.waits() {
+    let stored = find(&app, &user, &id).await?;
+    if stored.answer.is_some() && !stored.waits() {
         return Err(invalid(
             "response_id",
             "this response is complete: there is nothing to cancel",
         ));
     }
     let mut context = RunContext {
-        conversation: kept.key.conversation,
+        conversation: stored.key.conversation,
         ..RunContext::new(user.clone())
     };
-    let stopped = app
-        .agent
-        .cancel(&mut context)
-        .await
-        .map_err(|error| Problem::run(&error))?;
-    let answer = Some(Box::new(stopped));
-    let said = answer
-        .as_ref()
-        .map(|answer| answer.content.clone())
-        .unwrap_or_default();
-    Ok(Json(shown(
-        &app,
-        &Kept {
-            answer,
-            said,
-            ..kept
-        },
-    )))
+    let stopped = app.agent.cancel(&mut context).await?;
+    let stored = StoredResponse {
+        text: stopped.content.clone(),
+        answer: Some(Box::new(stopped)),
+        ..stored
+    };
+    Ok(Json(to_object(&app, &stored)))
 }

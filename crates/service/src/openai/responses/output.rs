@@ -1,58 +1,58 @@
-//! The items of an answer, as a turn says them, and the events that tell of them. A whole answer is
-//! what its events come to, so both are always the same.
+//! The items of a response and the streaming events that build them. A complete response is the
+//! result of its events, so streamed and complete responses never differ.
 
 use adjutant_core::{AgentResponse, PendingCall};
 use serde_json::{Value, json};
 
 use super::id::ResponseId;
-use crate::openai::answer::Piece;
+use crate::openai::answer::AnswerPart;
 
-/// The items of one answer, while they are made.
+/// The items of a response while its turn runs.
 #[derive(Debug)]
 pub(super) struct Output {
     id: ResponseId,
     items: Vec<Value>,
-    open: Option<Open>,
+    open: Option<OpenItem>,
 }
 
-/// The item that grows.
+/// An item to which text is appended.
 #[derive(Debug)]
-struct Open {
-    kind: Kind,
+struct OpenItem {
+    kind: ItemKind,
     id: String,
     text: String,
 }
 
-/// The type of an item that grows.
+/// Type of an open item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ItemKind {
     Reasoning,
     Message,
 }
 
-impl Open {
-    /// Returns the item as far as it is known.
-    fn item(&self, status: &str) -> Value {
+impl OpenItem {
+    /// Returns the item in its present state.
+    fn to_item(&self, status: &str) -> Value {
         let Self { kind, id, text } = self;
-        let is_begun = !text.is_empty();
+        let has_text = !text.is_empty();
         match kind {
-            Kind::Reasoning => {
-                let summary = is_begun.then(|| summary(text));
+            ItemKind::Reasoning => {
+                let summary = has_text.then(|| summary_part(text));
                 json!({"id": id, "type": "reasoning", "summary": summary.as_slice(), "status": status})
             }
-            Kind::Message => {
-                let content = is_begun.then(|| words(text));
+            ItemKind::Message => {
+                let content = has_text.then(|| text_part(text));
                 json!({"id": id, "type": "message", "status": status, "role": "assistant", "content": content.as_slice()})
             }
         }
     }
 }
 
-fn summary(text: &str) -> Value {
+fn summary_part(text: &str) -> Value {
     json!({"type": "summary_text", "text": text})
 }
 
-fn words(text: &str) -> Value {
+fn text_part(text: &str) -> Value {
     json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
 }
 
@@ -65,21 +65,21 @@ impl Output {
         }
     }
 
-    /// Returns the items that are complete.
+    /// Returns the completed items.
     pub(super) fn items(&self) -> &[Value] {
         &self.items
     }
 
-    /// Returns the items that are complete.
+    /// Converts to the completed items.
     pub(super) fn into_items(self) -> Vec<Value> {
         self.items
     }
 
-    /// Adds what a turn says. Returns the events that tell it.
-    pub(super) fn piece(&mut self, piece: Piece) -> Vec<Value> {
+    /// Appends a part of the answer, and returns its events.
+    pub(super) fn add(&mut self, piece: AnswerPart) -> Vec<Value> {
         let (kind, text) = match piece {
-            Piece::Content(text) => (Kind::Message, text),
-            Piece::Reasoning(text) | Piece::Note(text) => (Kind::Reasoning, text),
+            AnswerPart::Content(text) => (ItemKind::Message, text),
+            AnswerPart::Reasoning(text) | AnswerPart::Note(text) => (ItemKind::Reasoning, text),
         };
         let mut events = Vec::new();
         if self.open.as_ref().is_some_and(|open| open.kind != kind) {
@@ -87,10 +87,15 @@ impl Output {
         }
         let (at, is_new) = (self.items.len(), self.open.is_none());
         let new = || {
-            let id = self
-                .id
-                .item(if kind == Kind::Message { "msg" } else { "rs" }, &at);
-            Open {
+            let id = self.id.item_id(
+                if kind == ItemKind::Message {
+                    "msg"
+                } else {
+                    "rs"
+                },
+                &at,
+            );
+            OpenItem {
                 kind,
                 id,
                 text: String::new(),
@@ -98,22 +103,24 @@ impl Output {
         };
         let open = self.open.get_or_insert_with(new);
         if is_new {
-            events.push(json!({"type": "response.output_item.added", "output_index": at, "item": open.item("in_progress")}));
+            events.push(json!({"type": "response.output_item.added", "output_index": at, "item": open.to_item("in_progress")}));
             events.push(match kind {
-                Kind::Message => part(open, at, "response.content_part.added", words("")),
-                Kind::Reasoning => part(
+                ItemKind::Message => {
+                    part_event(open, at, "response.content_part.added", text_part(""))
+                }
+                ItemKind::Reasoning => part_event(
                     open,
                     at,
                     "response.reasoning_summary_part.added",
-                    summary(""),
+                    summary_part(""),
                 ),
             });
         }
         open.text.push_str(&text);
-        let mut delta = of_part(
+        let mut delta = new_part_event(
             open,
             at,
-            if kind == Kind::Message {
+            if kind == ItemKind::Message {
                 "response.output_text.delta"
             } else {
                 "response.reasoning_summary_text.delta"
@@ -124,9 +131,9 @@ impl Output {
         events
     }
 
-    /// Ends what is said, and adds the calls that the client is to execute. Returns the events that
-    /// tell them. `status`: how the words end.
-    pub(super) fn end(&mut self, response: &AgentResponse, status: &str) -> Vec<Value> {
+    /// Completes the open item and adds the client's calls. Returns their events. `status`: that of
+    /// the completed text.
+    pub(super) fn finish(&mut self, response: &AgentResponse, status: &str) -> Vec<Value> {
         let mut events = self.close(status);
         for call in response
             .decision
@@ -134,13 +141,13 @@ impl Output {
             .iter()
             .filter(|call| call.awaits_result())
         {
-            events.extend(self.call(call));
+            events.extend(self.add_call(call));
         }
         events
     }
 
-    fn call(&mut self, call: &PendingCall) -> [Value; 4] {
-        let (at, id) = (self.items.len(), self.id.item("fc", &call.call_id));
+    fn add_call(&mut self, call: &PendingCall) -> [Value; 4] {
+        let (at, id) = (self.items.len(), self.id.item_id("fc", &call.call_id));
         let arguments = Value::Object(call.arguments.clone()).to_string();
         let item = |status: &str, arguments: &str| {
             json!({"id": id, "type": "function_call", "status": status, "call_id": call.call_id,
@@ -157,26 +164,31 @@ impl Output {
         ]
     }
 
-    /// Ends the item that grows, if there is one. Returns the events that tell it.
+    /// Completes the open item, if there is one, and returns its events.
     pub(super) fn close(&mut self, status: &str) -> Vec<Value> {
         let Some(open) = self.open.take() else {
             return Vec::new();
         };
         let at = self.items.len();
-        let item = open.item(status);
+        let item = open.to_item(status);
         self.items.push(item.clone());
         let (text, part) = match open.kind {
-            Kind::Message => (
-                of_part(&open, at, "response.output_text.done"),
-                part(&open, at, "response.content_part.done", words(&open.text)),
+            ItemKind::Message => (
+                new_part_event(&open, at, "response.output_text.done"),
+                part_event(
+                    &open,
+                    at,
+                    "response.content_part.done",
+                    text_part(&open.text),
+                ),
             ),
-            Kind::Reasoning => (
-                of_part(&open, at, "response.reasoning_summary_text.done"),
-                part(
+            ItemKind::Reasoning => (
+                new_part_event(&open, at, "response.reasoning_summary_text.done"),
+                part_event(
                     &open,
                     at,
                     "response.reasoning_summary_part.done",
-                    summary(&open.text),
+                    summary_part(&open.text),
                 ),
             ),
         };
@@ -187,12 +199,12 @@ impl Output {
     }
 }
 
-/// Returns an event about the one part of an item.
-fn of_part(open: &Open, at: usize, name: &str) -> Value {
+/// Returns an event about the single part of an item.
+fn new_part_event(open: &OpenItem, at: usize, name: &str) -> Value {
     let mut event = json!({"type": name, "item_id": open.id, "output_index": at});
     match open.kind {
-        Kind::Reasoning => event["summary_index"] = json!(0),
-        Kind::Message => event["content_index"] = json!(0),
+        ItemKind::Reasoning => event["summary_index"] = json!(0),
+        ItemKind::Message => event["content_index"] = json!(0),
     }
     if name.contains("output_text") {
         event["logprobs"] = json!([]);
@@ -200,8 +212,8 @@ fn of_part(open: &Open, at: usize, name: &str) -> Value {
     event
 }
 
-fn part(open: &Open, at: usize, name: &str, part: Value) -> Value {
-    let mut event = of_part(open, at, name);
+fn part_event(open: &OpenItem, at: usize, name: &str, part: Value) -> Value {
+    let mut event = new_part_event(open, at, name);
     event["part"] = part;
     event
 }

@@ -1,5 +1,5 @@
-//! Requests to `/v1/responses`, but for their input. Keys that are not here are ignored, as this
-//! API's clients expect; what is here and cannot be had is refused, or left out and said so.
+//! The request of `/v1/responses`, apart from its input. Unknown members are ignored, as clients of
+//! this API expect; known ones that are not supported are refused, or ignored with a notice.
 
 use adjutant_core::{ClientSide, Notice, ToolChoice};
 use serde::Deserialize;
@@ -8,13 +8,13 @@ use utoipa::ToSchema;
 
 use super::wire::{ResponseChoice, ResponseEcho};
 use crate::openai::error::invalid;
-use crate::openai::wishes::{self, FunctionOffered, Wishes, whole};
+use crate::openai::options::{self, FunctionOffered, RequestOptions, deserialize_whole};
 use crate::problem::Problem;
 
-/// The member that says what an answer has to look like.
-const FORM: &str = "text.format";
+/// Path of the option with the form of the answer.
+const OUTPUT_PARAM: &str = "text.format";
 
-/// A request.
+/// A request to create a response.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(example = json!({
     "model": "adjutant",
@@ -23,109 +23,110 @@ const FORM: &str = "text.format";
     "stream": false
 }))]
 pub(super) struct ResponseRequest {
-    /// The agent's name, or that with `-plain`.
+    /// Name of the agent, or the name with `-plain` for its language model without tools.
     model: String,
-    /// The person's words as a string, or items: messages, calls of the client's tools, and their
-    /// results. The last is the person's message or a result.
+    /// The user's message as a string, or items: messages, calls of the client's tools, and their
+    /// results. The last one must be the user's message or a result.
     pub(super) input: ResponseInput,
-    /// Words of the application for this answer alone, as background from the person's side.
+    /// Instructions of the client for this response only. They have the authority of the user.
     #[serde(default)]
     pub(super) instructions: Option<String>,
-    /// The answer that this one goes on from. What was said before need not be sent again then.
+    /// Id of the response to continue. Its history need not be sent again.
     #[serde(default)]
     pub(super) previous_response_id: Option<String>,
-    /// True if the answer is to come in pieces.
+    /// True if the response should be streamed.
     #[serde(default)]
     pub(super) stream: Option<bool>,
-    /// Not used: each answer is in the decision log, for as long as the service keeps that.
+    /// Ignored: each response is in the decision log, for as long as the service keeps the log.
     #[serde(default)]
     store: Option<bool>,
-    /// The form of the answer.
+    /// Form of the answer.
     #[serde(default)]
     text: Option<ResponseText>,
-    /// Tools that the client executes, offered beside the agent's own, which run here. Only
-    /// `function`.
+    /// Tools that the client executes, in addition to those of the agent. Only `function` is
+    /// supported.
     #[serde(default)]
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Vec<Map<String, Value>>>,
-    /// The tools that may or have to be called: `auto` (the default), `none`, `required`, or one of
-    /// `tools` by its name. With `none` the agent does not call its own either.
+    /// Tools that may or must be called: `auto` (the default), `none`, `required`, or one of
+    /// `tools` by its name. With `none` the agent does not call its own tools either.
     #[serde(default)]
     tool_choice: Option<ResponseChoice>,
     /// True if several of `tools` may be called in one answer. Default: true.
     #[serde(default)]
     parallel_tool_calls: Option<bool>,
-    /// Visible output, in tokens. The service's own bound holds too.
-    #[serde(default, deserialize_with = "whole")]
+    /// Largest length of the answer in tokens. The service has a limit of its own.
+    #[serde(default, deserialize_with = "deserialize_whole")]
     #[schema(minimum = 1)]
     max_output_tokens: Option<u64>,
-    /// Given back with the answer.
+    /// Returned with the response.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     metadata: Option<Map<String, Value>>,
-    /// Checked, and otherwise the service's own setting.
+    /// Validated and otherwise ignored: the service's setting applies.
     #[serde(default)]
     #[schema(minimum = 0, maximum = 2)]
     temperature: Option<f64>,
-    /// Checked, and otherwise the service's own setting.
+    /// Validated and otherwise ignored: the service's setting applies.
     #[serde(default)]
     #[schema(minimum = 0, maximum = 1)]
     top_p: Option<f64>,
-    /// Not used: how much the model thinks is the service's own setting.
+    /// Ignored: a setting of the service determines how much the model thinks.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     reasoning: Option<Map<String, Value>>,
-    /// Not used: the service bounds what a turn may do.
+    /// Ignored: the service limits the calls of a turn.
     #[serde(default)]
     max_tool_calls: Option<u64>,
-    /// Only `false`: an answer is waited for.
+    /// Only `false` is supported.
     #[serde(default)]
     background: Option<bool>,
-    /// Only `null`: a conversation goes on from `previous_response_id`.
+    /// Only `null` is supported: use `previous_response_id`.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     conversation: Option<Value>,
-    /// Only `null`: prompts are not kept here.
+    /// Only `null` is supported: there are no stored prompts.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     prompt: Option<Value>,
-    /// Only 0: how likely a token was is not known.
+    /// Only 0 is supported: log probabilities are not available.
     #[serde(default)]
     top_logprobs: Option<u64>,
 }
 
-/// The person's words, and those before them.
+/// The input of a request.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(
     untagged,
     expecting = "the input has to be a string or a list of items"
 )]
 pub(super) enum ResponseInput {
-    /// The person's words.
-    Words(String),
-    /// Items in order.
+    /// The user's message.
+    Text(String),
+    /// Items in their order.
     #[schema(value_type = Vec<Object>)]
     Items(Vec<Value>),
 }
 
-/// The manner of an answer in words.
+/// Options of the answer's text.
 #[derive(Debug, Deserialize, ToSchema)]
 struct ResponseText {
+    /// Form of the text.
     #[serde(default)]
     format: Option<TextFormat>,
 }
 
-/// The form of an answer.
+/// Form of an answer.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum TextFormat {
-    /// Words.
+    /// Text without a fixed form.
     Text,
-    /// A JSON object.
+    /// A JSON object with any members.
     JsonObject,
-    /// JSON that fits a schema.
+    /// JSON that matches a schema.
     JsonSchema {
-        /// JSON Schema.
+        /// The JSON Schema.
         #[serde(default)]
         #[schema(value_type = Option<Object>)]
         schema: Option<Value>,
@@ -133,8 +134,8 @@ enum TextFormat {
 }
 
 impl ResponseRequest {
-    /// Returns what it asks beside its input, if that can be had.
-    pub(super) fn wishes(&self) -> Result<Wishes, Problem> {
+    /// Returns the options besides the input. Refuses unsupported ones.
+    pub(super) fn options(&self) -> Result<RequestOptions, Problem> {
         self.check()?;
         let format = self.text.as_ref().and_then(|text| text.format.as_ref());
         let schema = format.and_then(|format| match format {
@@ -146,19 +147,19 @@ impl ResponseRequest {
         });
         let max = self
             .max_output_tokens
-            .map(|max| wishes::max_tokens("max_output_tokens", max));
-        Ok(Wishes {
+            .map(|max| options::parse_max_tokens("max_output_tokens", max));
+        Ok(RequestOptions {
             output: schema
-                .map(|schema| wishes::output(FORM, schema))
+                .map(|schema| options::check_output_schema(OUTPUT_PARAM, schema))
                 .transpose()?,
-            form: FORM,
+            output_param: OUTPUT_PARAM,
             max_tokens: max.transpose()?,
             client: self.client()?,
-            notices: self.without_effect(),
+            notices: self.ignored_options(),
         })
     }
 
-    /// Returns what the answer says of the request. `body`: the request as it came.
+    /// Returns the fields that the response repeats. `body`: the request as JSON.
     pub(super) fn echo(&self, body: &Value) -> ResponseEcho {
         let format = body
             .pointer("/text/format")
@@ -180,10 +181,10 @@ impl ResponseRequest {
         }
     }
 
-    /// Refuses what cannot be had, and what is out of its range.
+    /// Refuses unsupported values, and those out of range.
     fn check(&self) -> Result<(), Problem> {
-        wishes::check_sampling(self.temperature, self.top_p)?;
-        let refused = [
+        options::check_sampling(self.temperature, self.top_p)?;
+        options::refuse([
             (
                 self.background == Some(true),
                 "background",
@@ -204,15 +205,10 @@ impl ResponseRequest {
                 "top_logprobs",
                 "how likely a token was is not known here",
             ),
-        ];
-        match refused.into_iter().find(|(wrong, ..)| *wrong) {
-            Some((_, param, detail)) => Err(invalid(param, detail)),
-            None => Ok(()),
-        }
+        ])
     }
 
-    /// Reads the tools that the client executes, and the choice among them. Refuses a tool that is
-    /// no valid function.
+    /// Parses the client's tools and the choice among them.
     fn client(&self) -> Result<ClientSide, Problem> {
         let mut tools = Vec::new();
         for (at, tool) in self.tools.iter().flatten().enumerate() {
@@ -220,7 +216,7 @@ impl ResponseRequest {
             let kind = tool.get("type").and_then(Value::as_str);
             let kind = kind
                 .ok_or_else(|| invalid(format!("{place}.type"), "the type of a tool is missing"))?;
-            wishes::check_kind(at, kind)?;
+            options::check_kind(at, kind)?;
             let function: FunctionOffered = serde_json::from_value(Value::Object(tool.clone()))
                 .map_err(|error| invalid(place.clone(), error.to_string()))?;
             tools.push(function.tool(place)?);
@@ -235,34 +231,42 @@ impl ResponseRequest {
         };
         let choice = match &self.tool_choice {
             None => ToolChoice::Auto,
-            Some(ResponseChoice::Word(word)) => wishes::choice(word)?,
+            Some(ResponseChoice::Word(word)) => options::parse_choice(word)?,
             Some(ResponseChoice::Function(choice)) => {
-                ToolChoice::Named(named(choice).ok_or_else(wishes::unknown_choice)?)
+                ToolChoice::Named(named(choice).ok_or_else(options::unknown_choice)?)
             }
         };
-        Ok(wishes::client(tools, choice, self.parallel_tool_calls))
+        Ok(options::client_side(
+            tools,
+            choice,
+            self.parallel_tool_calls,
+        ))
     }
 
-    /// Returns what was asked and is not used, told once each.
-    fn without_effect(&self) -> Vec<Notice> {
-        let asks = |member: &Option<Map<String, Value>>| {
+    /// Returns a notice for each option that was sent and is ignored.
+    fn ignored_options(&self) -> Vec<Notice> {
+        let has_value = |member: &Option<Map<String, Value>>| {
             member
                 .iter()
                 .flat_map(Map::values)
                 .any(|value| !value.is_null())
         };
-        wishes::unused([
+        options::ignored_notices([
             (
                 self.temperature.is_some(),
                 "temperature",
-                wishes::OF_THE_SERVICE,
+                options::SERVICE_SETTING,
             ),
-            (self.top_p.is_some(), "top_p", wishes::OF_THE_SERVICE),
-            (asks(&self.reasoning), "reasoning", wishes::OF_THE_SERVICE),
+            (self.top_p.is_some(), "top_p", options::SERVICE_SETTING),
+            (
+                has_value(&self.reasoning),
+                "reasoning",
+                options::SERVICE_SETTING,
+            ),
             (
                 self.max_tool_calls.is_some(),
                 "max_tool_calls",
-                wishes::OF_THE_SERVICE,
+                options::SERVICE_SETTING,
             ),
             (
                 self.store == Some(false),

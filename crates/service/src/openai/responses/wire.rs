@@ -1,4 +1,4 @@
-//! A response with its items, and what of the request is given back in it.
+//! The response object, including the fields of the request that it repeats.
 
 use adjutant_core::{AgentResponse, Notice, OutcomeCategory, Usage};
 use axum::http::StatusCode;
@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::openai::wire::TurnInfo;
 use crate::problem::Problem;
 
-/// A choice of the tools that may or have to be called.
+/// Choice of the tools that may or must be called.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[serde(
     untagged,
@@ -18,52 +18,55 @@ use crate::problem::Problem;
 pub(super) enum ResponseChoice {
     /// `auto`, `none` or `required`.
     Word(String),
-    /// One function: its `type` and `name`.
+    /// A function that must be called: its `type` and `name`.
     #[schema(value_type = Object)]
     Function(Map<String, Value>),
 }
 
 impl ResponseChoice {
-    /// Returns the choice of whoever makes none.
+    /// Returns the default choice, `auto`.
     pub(super) fn auto() -> Self {
         Self::Word("auto".to_owned())
     }
 }
 
-/// An answer.
+/// A response of the Responses API.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct ResponseObject {
+    /// Id of the response.
     id: String,
+    /// Always `response`.
     object: &'static str,
-    /// In seconds since 1970.
+    /// Time of creation, in seconds since 1970.
     created_at: i64,
+    /// State of the response.
     status: ResponseStatus,
-    /// Always `false`: an answer is waited for.
+    /// Always `false`.
     background: bool,
     /// The error, if the status is `failed`.
     error: Option<ResponseError>,
-    /// The reason why the answer is not whole, if the status is `incomplete`.
+    /// Details of an incomplete response, if the status is `incomplete`.
     incomplete_details: Option<IncompleteDetails>,
-    /// Steps (`reasoning`), words (`message`), and calls that the client is to execute
-    /// (`function_call`), in order.
+    /// The items in their order: activity (`reasoning`), text (`message`), and calls that the
+    /// client has to execute (`function_call`).
     #[schema(value_type = Vec<Object>)]
     output: Vec<Value>,
-    /// Always `null`: the service's own setting.
+    /// Always `null`: a setting of the service.
     temperature: Option<f64>,
-    /// Always `null`: the service's own setting.
+    /// Always `null`: a setting of the service.
     top_p: Option<f64>,
-    /// Always `disabled`: the service's own settings say how much of a conversation is read.
+    /// Always `disabled`: settings of the service determine how much of the history is read.
     truncation: &'static str,
-    /// `null` where the provider did not say.
+    /// Token counts; `null` if the provider did not report them.
     usage: Option<ResponseUsage>,
-    /// The result of the turn. Not there before its end.
+    /// Details of the turn. Absent before its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     adjutant: Option<TurnInfo>,
     #[serde(flatten)]
     echo: ResponseEcho,
 }
 
-/// The parts of a request that its answer repeats.
+/// Fields of a request that its response repeats.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct ResponseEcho {
     pub(super) model: String,
@@ -81,38 +84,37 @@ pub(super) struct ResponseEcho {
     pub(super) tools: Vec<Map<String, Value>>,
 }
 
-/// The state of an answer.
+/// State of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ResponseStatus {
     /// Its turn runs.
     InProgress,
-    /// It is whole. What the client is asked for may wait.
+    /// The answer is complete. Calls may be pending.
     Completed,
-    /// It was cut.
+    /// The answer was cut.
     Incomplete,
-    /// Its turn failed.
+    /// The turn failed.
     Failed,
-    /// Its turn was stopped.
+    /// The turn was cancelled.
     Cancelled,
 }
 
-/// The error, in the words that this API has for it. The code of the service is in the event
-/// `error`.
+/// An error in the codes of the Responses API. The event `error` has the service's own code.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 struct ResponseError {
     code: &'static str,
     message: String,
 }
 
-/// The reason why an answer is not whole.
+/// Details of an incomplete response.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 struct IncompleteDetails {
     /// `max_output_tokens` or `content_filter`.
     reason: &'static str,
 }
 
-/// Tokens, in this route's words.
+/// Token counts, as the Responses API names them.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 struct ResponseUsage {
     input_tokens: u64,
@@ -122,21 +124,21 @@ struct ResponseUsage {
     total_tokens: u64,
 }
 
-/// Of the input.
+/// Details of the input tokens.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 struct InputTokensDetails {
     cached_tokens: u64,
 }
 
-/// Of the output.
+/// Details of the output tokens.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 struct OutputTokensDetails {
     reasoning_tokens: u64,
 }
 
 impl ResponseUsage {
-    /// `None`: the provider did not say.
-    fn of(usage: Usage) -> Option<Self> {
+    /// Converts a usage; `None` if the provider did not report it.
+    fn from_usage(usage: Usage) -> Option<Self> {
         Some(Self {
             input_tokens: usage.input_tokens?,
             input_tokens_details: InputTokensDetails {
@@ -152,7 +154,7 @@ impl ResponseUsage {
 }
 
 impl ResponseEcho {
-    /// Returns what is said of a request that is not kept.
+    /// Returns the fields for a request that was not stored.
     pub(super) fn unknown(model: String) -> Self {
         Self {
             model,
@@ -170,8 +172,8 @@ impl ResponseEcho {
 }
 
 impl ResponseStatus {
-    /// Returns the status of the words of an answer.
-    pub(super) fn of_words(self) -> &'static str {
+    /// Returns the status of the answer's text.
+    pub(super) fn text_status(self) -> &'static str {
         if self == Self::Incomplete {
             "incomplete"
         } else {
@@ -179,8 +181,8 @@ impl ResponseStatus {
         }
     }
 
-    /// Returns how far the answer of a turn is that has ended or waits.
-    pub(super) fn of(response: &AgentResponse) -> Self {
+    /// Returns the status of a turn that has ended or waits.
+    pub(super) fn from_response(response: &AgentResponse) -> Self {
         match response.outcome {
             OutcomeCategory::MaxTokensLimit | OutcomeCategory::ContentFilter => Self::Incomplete,
             OutcomeCategory::Cancelled => Self::Cancelled,
@@ -190,8 +192,8 @@ impl ResponseStatus {
 }
 
 impl ResponseObject {
-    /// Returns an answer that has begun. `created`: in seconds since 1970.
-    pub(super) fn begun(id: String, created: i64, echo: ResponseEcho) -> Self {
+    /// Creates a response in progress. `created`: in seconds since 1970.
+    pub(super) fn new(id: String, created: i64, echo: ResponseEcho) -> Self {
         Self {
             id,
             object: "response",
@@ -210,14 +212,14 @@ impl ResponseObject {
         }
     }
 
-    /// Returns it with what its turn came to.
-    pub(super) fn ended(
+    /// Completes the response with the items and the turn's outcome.
+    pub(super) fn finished(
         mut self,
         output: Vec<Value>,
         response: &AgentResponse,
         notices: &[Notice],
     ) -> Self {
-        self.status = ResponseStatus::of(response);
+        self.status = ResponseStatus::from_response(response);
         self.incomplete_details = match response.outcome {
             OutcomeCategory::MaxTokensLimit => Some(IncompleteDetails {
                 reason: "max_output_tokens",
@@ -228,12 +230,12 @@ impl ResponseObject {
             _ => None,
         };
         self.output = output;
-        self.usage = ResponseUsage::of(response.usage);
-        self.adjutant = Some(TurnInfo::of(response, notices));
+        self.usage = ResponseUsage::from_usage(response.usage);
+        self.adjutant = Some(TurnInfo::from_response(response, notices));
         self
     }
 
-    /// Returns it as one that failed.
+    /// Marks the response as failed.
     pub(super) fn failed(mut self, output: Vec<Value>, problem: &Problem) -> Self {
         self.status = ResponseStatus::Failed;
         self.output = output;
@@ -248,7 +250,7 @@ impl ResponseObject {
         self
     }
 
-    /// Returns the name of the event that ends its stream.
+    /// Returns the name of the event that ends the stream.
     pub(super) fn last_event(&self) -> &'static str {
         match self.status {
             ResponseStatus::Incomplete => "response.incomplete",

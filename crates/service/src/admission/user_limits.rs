@@ -1,4 +1,4 @@
-//! What one user may ask for, requests a minute and turns at once, and the turns of all.
+//! Limits of users: requests a minute and concurrent turns, and the concurrent turns of all users.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -15,14 +15,16 @@ use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 
-/// Bounds of one user, and of the turns of all users.
+/// Rate and concurrency limits of each user, and the concurrency limit of all users together.
+/// Counted per process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UserLimits {
-    /// Requests a minute, as many of them at once. Default 60.
+    /// Requests a minute; all of them may come at once. Default 60.
     pub requests_per_minute: NonZeroU32,
-    /// Turns that run at the same time, those included that wait for their conversation. Default 4.
+    /// Concurrent turns of one user, including those that wait for an earlier turn of their
+    /// conversation. Default 4.
     pub turns_at_once: NonZeroU32,
-    /// Turns of all users that run at the same time. Default 1,000.
+    /// Concurrent turns of all users together. Default 1,000.
     pub turns_in_all: NonZeroU32,
 }
 
@@ -39,22 +41,22 @@ impl Default for UserLimits {
     }
 }
 
-/// How often a minute one reason for refusing requests is told.
-const TOLD: NonZeroU32 = NonZeroU32::new(6).unwrap();
+/// Number of log lines a minute for one reason of refusing requests.
+const WARNINGS_PER_MINUTE: NonZeroU32 = NonZeroU32::new(6).unwrap();
 
-/// The requests that are left to one user.
+/// State of a user's rate limit after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rate {
-    /// Requests a minute.
+    /// Requests allowed a minute.
     pub(crate) limit: u32,
-    /// Requests that may come at once.
+    /// Requests that are allowed right now.
     pub(crate) remaining: u32,
-    /// Seconds until `remaining` is `limit` again, if none comes meanwhile.
+    /// Seconds until `remaining` equals `limit` again, without further requests.
     pub(crate) reset: u64,
 }
 
 impl Rate {
-    fn of(limit: NonZeroU32, remaining: u32) -> Self {
+    fn new(limit: NonZeroU32, remaining: u32) -> Self {
         let missing = u64::from(limit.get().saturating_sub(remaining));
         Self {
             limit: limit.get(),
@@ -63,10 +65,9 @@ impl Rate {
         }
     }
 
-    /// Puts it into the headers of an answer: the two structured fields that the IETF's draft has
-    /// since its eighth version, and the three numbers of its first ones, which most client
-    /// libraries read.
-    pub(crate) fn tell(self, headers: &mut HeaderMap) {
+    /// Writes the rate limit headers: the two structured fields of the IETF draft since its version
+    /// 08, and the three numbers of its first versions, which most client libraries read.
+    pub(crate) fn write_headers(self, headers: &mut HeaderMap) {
         let Self {
             limit,
             remaining,
@@ -86,7 +87,7 @@ impl Rate {
     }
 }
 
-/// Keeps count. Per process: with several replicas, each counts what it gets.
+/// Counters of requests and running turns. Per process: each replica counts its own.
 pub(crate) struct Limits {
     bounds: UserLimits,
     rate: RateLimiter<
@@ -95,21 +96,21 @@ pub(crate) struct Limits {
         DefaultClock,
         StateInformationMiddleware,
     >,
-    /// Reasons that are told to whoever runs the service: clients must not fill the log with them.
-    told: DefaultKeyedRateLimiter<&'static str>,
+    /// Bounds the log lines about refused requests, which clients must not be able to flood.
+    warnings: DefaultKeyedRateLimiter<&'static str>,
     running: Arc<Running>,
 }
 
 type Running = Mutex<Counts>;
 
-/// Running turns.
+/// Numbers of running turns.
 #[derive(Default)]
 struct Counts {
     of_user: HashMap<UserId, u32>,
     in_all: u32,
 }
 
-/// One running turn of a user. Dropped when it ends.
+/// A running turn in the user's count, which it leaves when dropped.
 pub(crate) struct RunningTurn {
     user: UserId,
     running: Arc<Running>,
@@ -118,37 +119,38 @@ pub(crate) struct RunningTurn {
 
 impl Limits {
     pub(crate) fn new(bounds: UserLimits) -> Self {
+        // The middleware reports what is left, for the response headers.
         let rate =
             RateLimiter::keyed(Quota::per_minute(bounds.requests_per_minute)).with_middleware();
-        let told = RateLimiter::keyed(Quota::per_minute(TOLD));
+        let warnings = RateLimiter::keyed(Quota::per_minute(WARNINGS_PER_MINUTE));
         Self {
             bounds,
             rate,
-            told,
+            warnings,
             running: Arc::default(),
         }
     }
 
-    /// Counts a request, and returns what is left with whether it may go on.
-    pub(crate) fn request(&self, user: &UserId) -> (Rate, Result<(), Problem>) {
+    /// Counts a request. Returns the state of the rate limit, and an error if it is exceeded.
+    pub(crate) fn count_request(&self, user: &UserId) -> (Rate, Result<(), Problem>) {
         let bound = self.bounds.requests_per_minute;
         match self.rate.check_key(user) {
-            Ok(state) => (Rate::of(bound, state.remaining_burst_capacity()), Ok(())),
+            Ok(state) => (Rate::new(bound, state.remaining_burst_capacity()), Ok(())),
             Err(early) => {
                 let wait = early.wait_time_from(DefaultClock::default().now());
                 let detail = format!(
                     "{bound} requests a minute are taken from one user (serve.requests_per_minute)"
                 );
                 (
-                    Rate::of(bound, 0),
+                    Rate::new(bound, 0),
                     Err(Problem::limit_reached(detail, wait)),
                 )
             }
         }
     }
 
-    /// Returns how many turns of a user run, and how many may.
-    pub(crate) fn turns_of(&self, user: &UserId) -> (u32, u32) {
+    /// Returns the number of running turns of a user, and their limit.
+    pub(crate) fn running_turns(&self, user: &UserId) -> (u32, u32) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         (
             running.of_user.get(user).copied().unwrap_or_default(),
@@ -156,13 +158,16 @@ impl Limits {
         )
     }
 
-    /// Returns whether whoever runs the service is told this reason once more.
-    pub(crate) fn may_tell(&self, reason: &'static str) -> bool {
-        self.told.check_key(&reason).is_ok()
+    /// Returns true if a refusal for this reason should be logged once more.
+    pub(crate) fn may_warn(&self, reason: &'static str) -> bool {
+        self.warnings.check_key(&reason).is_ok()
     }
 
-    /// Counts a turn until what it gives is dropped.
-    pub(crate) fn turn(
+    /// Counts a turn until the result is dropped.
+    ///
+    /// # Errors
+    /// A problem 429 if the user's limit is reached, 503 if that of all users is.
+    pub(crate) fn start_turn(
         &self,
         user: &UserId,
         metrics: &Arc<Metrics>,
@@ -178,12 +183,13 @@ impl Limits {
                 format!("{bound} turns of one user run at the same time (serve.turns_at_once)");
             return Err(Problem::limit_reached(detail, Duration::from_secs(1)));
         }
+        // After the limit of the user, whose error names something that the user can change.
         if running.in_all >= self.bounds.turns_in_all.get() {
             return Err(Problem::busy());
         }
         running.in_all += 1;
         *running.of_user.entry(user.clone()).or_default() += 1;
-        metrics.turn_began();
+        metrics.turn_started();
         Ok(RunningTurn {
             user: user.clone(),
             running: self.running.clone(),
@@ -191,16 +197,16 @@ impl Limits {
         })
     }
 
-    /// Forgets who has not asked for a while.
-    pub(crate) fn forget_old(&self) {
+    /// Removes the rate limits of users who sent no request for a while.
+    pub(crate) fn remove_idle(&self) {
         self.rate.retain_recent();
     }
 }
 
 impl RunningTurn {
-    /// What it came to, for the figures.
-    pub(crate) fn ended(&self, response: &AgentResponse) {
-        self.metrics.turn_ended(response);
+    /// Records the turn's outcome in the metrics.
+    pub(crate) fn record_end(&self, response: &AgentResponse) {
+        self.metrics.record_turn(response);
     }
 }
 
@@ -214,7 +220,7 @@ impl Drop for RunningTurn {
                 running.of_user.remove(&self.user);
             }
         }
-        self.metrics.turn_left();
+        self.metrics.turn_stopped();
     }
 }
 
@@ -232,11 +238,11 @@ mod tests {
     }
 
     #[test]
-    fn one_users_requests_are_bounded_and_nobody_elses() {
+    fn the_rate_limit_is_per_user() {
         let limits = limits(3, 1);
         let [ana, eve] = ["ana", "eve"].map(|name| UserId::new(name).unwrap());
         for left in [2, 1, 0] {
-            let (rate, asked) = limits.request(&ana);
+            let (rate, asked) = limits.count_request(&ana);
             assert!(asked.is_ok());
             assert_eq!(
                 rate,
@@ -247,38 +253,38 @@ mod tests {
                 }
             );
         }
-        let (rate, asked) = limits.request(&ana);
+        let (rate, asked) = limits.count_request(&ana);
         assert_eq!(
             (rate.remaining, asked.unwrap_err().code()),
             (0, "limit_reached")
         );
-        assert!(limits.request(&eve).1.is_ok());
+        assert!(limits.count_request(&eve).1.is_ok());
     }
 
     #[test]
     fn a_turn_counts_until_it_is_over() {
         let (limits, metrics) = (limits(1, 2), Arc::new(Metrics::new()));
         let ana = UserId::new("ana").unwrap();
-        let first = limits.turn(&ana, &metrics).unwrap();
-        let _second = limits.turn(&ana, &metrics).unwrap();
-        assert!(limits.turn(&ana, &metrics).is_err());
-        assert!(limits.turn(&UserId::local(), &metrics).is_ok());
+        let first = limits.start_turn(&ana, &metrics).unwrap();
+        let _second = limits.start_turn(&ana, &metrics).unwrap();
+        assert!(limits.start_turn(&ana, &metrics).is_err());
+        assert!(limits.start_turn(&UserId::local(), &metrics).is_ok());
         drop(first);
-        assert!(limits.turn(&ana, &metrics).is_ok());
+        assert!(limits.start_turn(&ana, &metrics).is_ok());
     }
 
     #[test]
     fn the_turns_of_all_are_bounded_too() {
         let (limits, metrics) = (limits(1, 2), Arc::new(Metrics::new()));
         let [ana, eve] = ["ana", "eve"].map(|name| UserId::new(name).unwrap());
-        let first = limits.turn(&ana, &metrics).unwrap();
+        let first = limits.start_turn(&ana, &metrics).unwrap();
         let _others = [
-            limits.turn(&ana, &metrics).unwrap(),
-            limits.turn(&eve, &metrics).unwrap(),
+            limits.start_turn(&ana, &metrics).unwrap(),
+            limits.start_turn(&eve, &metrics).unwrap(),
         ];
         let refused = |user| {
             limits
-                .turn(user, &metrics)
+                .start_turn(user, &metrics)
                 .map(drop)
                 .unwrap_err()
                 .code()
@@ -286,6 +292,6 @@ mod tests {
         };
         assert_eq!([refused(&eve), refused(&ana)], ["busy", "limit_reached"]);
         drop(first);
-        assert!(limits.turn(&eve, &metrics).is_ok());
+        assert!(limits.start_turn(&eve, &metrics).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! A connection that notes what goes over it, and an answer that notes its end.
+//! A stream and a body that record the progress of a connection in the registry.
 
 use std::io;
 use std::pin::Pin;
@@ -10,21 +10,21 @@ use hyper::body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::guests::{Busy, Guest};
+use super::connections::{Connection, RequestGuard};
 
-/// What is read and written.
-pub(super) struct Watched {
+/// A connection's stream. Reads and writes are recorded.
+pub(super) struct ObservedStream {
     stream: TcpStream,
-    guest: Arc<Guest>,
+    connection: Arc<Connection>,
 }
 
-impl Watched {
-    pub(super) fn new(stream: TcpStream, guest: Arc<Guest>) -> Self {
-        Self { stream, guest }
+impl ObservedStream {
+    pub(super) fn new(stream: TcpStream, connection: Arc<Connection>) -> Self {
+        Self { stream, connection }
     }
 }
 
-impl AsyncRead for Watched {
+impl AsyncRead for ObservedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -32,21 +32,23 @@ impl AsyncRead for Watched {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        // A read without bytes is the end of the stream.
         if buffer.filled().len() > before {
-            self.guest.heard();
+            self.connection.bytes_received();
         }
         Poll::Ready(Ok(()))
     }
 }
 
-impl AsyncWrite for Watched {
+impl AsyncWrite for ObservedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        // Pending means that the buffer of the system is full, because the client does not read.
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.guest.takes(written.is_ready());
+        self.connection.set_reading(written.is_ready());
         written
     }
 
@@ -56,7 +58,7 @@ impl AsyncWrite for Watched {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
-        self.guest.takes(written.is_ready());
+        self.connection.set_reading(written.is_ready());
         written
     }
 
@@ -64,10 +66,10 @@ impl AsyncWrite for Watched {
         self.stream.is_write_vectored()
     }
 
-    // Asked for only when everything was handed to the system.
+    // hyper flushes only after it has written everything to the system.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_flush(context))?;
-        self.guest.flushed();
+        self.connection.flushed();
         Poll::Ready(Ok(()))
     }
 
@@ -76,19 +78,19 @@ impl AsyncWrite for Watched {
     }
 }
 
-/// An answer's body. With it ends the request.
-pub(super) struct Answer {
+/// A response's body. The request is in progress until it is dropped.
+pub(super) struct ObservedBody {
     body: Body,
-    _busy: Busy,
+    _busy: RequestGuard,
 }
 
-impl Answer {
-    pub(super) fn new(body: Body, busy: Busy) -> Self {
+impl ObservedBody {
+    pub(super) fn new(body: Body, busy: RequestGuard) -> Self {
         Self { body, _busy: busy }
     }
 }
 
-impl HttpBody for Answer {
+impl HttpBody for ObservedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -1,4 +1,4 @@
-//! Bodies that are JSON objects and nothing else.
+//! Deserialization of JSON objects that refuses arrays.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-/// Reads `T` from an object only. What serde derives for a struct also takes an array of its
-/// fields, which no client is told and no schema says.
+/// Deserializes `T` from a JSON object only. The `Deserialize` that serde derives for a struct also
+/// accepts an array of its fields, which the OpenAPI document does not allow.
 #[derive(Debug)]
 pub(crate) struct Object<T>(pub(crate) T);
 
@@ -37,26 +37,26 @@ mod tests {
 
     #[derive(Debug, Default, PartialEq, serde::Deserialize)]
     #[serde(deny_unknown_fields, default)]
-    struct Thing {
+    struct Named {
         name: String,
     }
 
     #[test]
     fn an_object_is_taken_and_an_array_of_its_fields_is_not() {
-        let Object(thing) = serde_json::from_str::<Object<Thing>>(r#"{"name": "a"}"#).unwrap();
+        let Object(named) = serde_json::from_str::<Object<Named>>(r#"{"name": "a"}"#).unwrap();
         assert_eq!(
-            thing,
-            Thing {
+            named,
+            Named {
                 name: "a".to_owned()
             }
         );
         for wrong in ["[]", r#"["a"]"#, "null", "1", r#""a""#, r#"{"other": 1}"#] {
             assert!(
-                serde_json::from_str::<Object<Thing>>(wrong).is_err(),
+                serde_json::from_str::<Object<Named>>(wrong).is_err(),
                 "{wrong}"
             );
         }
-        let error = serde_json::from_str::<Object<Thing>>("[]")
+        let error = serde_json::from_str::<Object<Named>>("[]")
             .unwrap_err()
             .to_string();
         assert!(error.contains("expected a JSON object"), "{error}");

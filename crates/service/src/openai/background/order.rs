@@ -1,31 +1,31 @@
-//! Reads from a text what it asks for, in English and German; names of JSON members in any
-//! language.
+//! Classification of an order, in English and German; names of JSON members in any language.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// The signs in an order of what it asks for, and in which form.
+/// Signs of what an order asks for, and in which form.
 #[derive(Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is one sign, and rules combine them"
 )]
-pub(super) struct Wanted {
-    /// Something of the person's is to be changed.
+pub(super) struct OrderSigns {
+    /// The user's data is to be changed.
     pub(super) change: bool,
-    /// Something about a conversation, such as a title.
+    /// A text about a conversation is wanted, such as a title.
     pub(super) about: bool,
-    /// The same, and the conversation is named beside it.
+    /// Such a text, with the conversation named next to it.
     pub(super) of_conversation: bool,
-    /// An emoji for somebody's feelings.
+    /// An emoji for a mood is wanted.
     pub(super) mood: bool,
-    /// Members of JSON that hold such a thing.
+    /// Names of JSON members for such a text.
     pub(super) keys: bool,
+    /// JSON is wanted.
     pub(super) json: bool,
-    /// Nothing else is to be said, or nothing around it.
+    /// Nothing else may be in the answer.
     pub(super) strict: bool,
-    /// So many words or characters.
+    /// A number of words or characters is wanted.
     pub(super) length: bool,
 }
 
@@ -47,7 +47,7 @@ const CONVERSATION: &str = "conversations?|chats?|dialog(?:ue)?s?|discussion|thr
                             gesprächs?|unterhaltung|chatverlaufs?|verlaufs?|ersten? (?:nachricht|frage)|(?:be)?nutzers?";
 const CHANGED: &str = "tasks?|to-?dos?|reminders?";
 
-struct Signs {
+struct Patterns {
     change: Regex,
     about: Regex,
     of_conversation: Regex,
@@ -65,9 +65,9 @@ struct Signs {
     clippy::expect_used,
     reason = "patterns of our own; every test of this module compiles them"
 )]
-static SIGNS: LazyLock<Signs> = LazyLock::new(|| {
+static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
     let regex = |pattern: &str| Regex::new(pattern).expect("a pattern of our own");
-    Signs {
+    Patterns {
         change: regex(&format!(
             r"(?i)\b(?:add|create|make|put|delete|remove|complete|finish|tick|mark|save|store|remember|file|schedule|turn|note|record|move|log)\b[^.!?\n]{{0,80}}\b(?:as (?:an? )?(?:\w+ )?(?:{CHANGED}|notes?)|(?:an?|my|our|new|these|those|into|each) (?:\w+ )?(?:{CHANGED})|(?:to|on|from|in|into|off|for) (?:my|our|the) (?:[\w-]+ )?(?:lists?|tasks?|to-?dos?|notes?|calendar|memory))\b|\bremind me\b|\b(?:füg\w*|trag\w*|erstell\w*|leg\w*|lösch\w*|entfern\w*|erledig\w*|hak\w*|merk\w*|notier\w*|speicher\w*|setz\w*|schreib\w*|nimm|pack\w*|mach\w*)\b[^.!?\n]{{0,80}}\b(?:als (?:neue\w* )?(?:aufgaben?|to-?dos?|erinnerung\w*|notiz\w*|termine?)|(?:meine\w*|zur?|zu meiner|auf die|auf meine|in die|in meine|von der|von meiner) (?:\w+ )?(?:aufgaben?\w*|to-?dos?|\w*liste|erinnerung\w*|notiz\w*|kalender)|(?:eine|neue|daraus|die) (?:neue )?(?:aufgaben?|to-?dos?|erinnerung))\b|\berinner\w* mich\b"
         )),
@@ -100,43 +100,42 @@ static SIGNS: LazyLock<Signs> = LazyLock::new(|| {
     }
 });
 
-impl Wanted {
-    pub(super) fn in_text(order: &str) -> Self {
+impl OrderSigns {
+    pub(super) fn detect(order: &str) -> Self {
         Self {
             change: is_change(order),
-            about: SIGNS.about.is_match(order),
-            of_conversation: SIGNS.of_conversation.is_match(order),
-            mood: SIGNS.emoji.is_match(order) && SIGNS.feeling.is_match(order),
-            keys: SIGNS.keys.is_match(order),
-            json: SIGNS.json.is_match(order),
-            strict: SIGNS.strict.is_match(order),
-            length: SIGNS.length.is_match(order),
+            about: PATTERNS.about.is_match(order),
+            of_conversation: PATTERNS.of_conversation.is_match(order),
+            mood: PATTERNS.emoji.is_match(order) && PATTERNS.feeling.is_match(order),
+            keys: PATTERNS.keys.is_match(order),
+            json: PATTERNS.json.is_match(order),
+            strict: PATTERNS.strict.is_match(order),
+            length: PATTERNS.length.is_match(order),
         }
     }
 }
 
-/// Returns whether this asks for anything that the rules know.
-pub(super) fn names_something(order: &str) -> bool {
-    let wanted = Wanted::in_text(order);
-    wanted.change || wanted.about || wanted.mood || wanted.keys
+/// Returns true if the text has a sign of an order.
+pub(super) fn has_signs(order: &str) -> bool {
+    let signs = OrderSigns::detect(order);
+    signs.change || signs.about || signs.mood || signs.keys
 }
 
-/// Returns whether no person asks for this, whatever else the text says.
+/// Returns true for orders that only programs give, whatever else the text says.
 pub(super) fn is_unmistakable(text: &str) -> bool {
-    SIGNS.unmistakable.is_match(text)
+    PATTERNS.unmistakable.is_match(text)
 }
 
-/// Open WebUI asks which of its own tools fit, with their definitions in front of the order.
+/// Returns true for Open WebUI's question which of its tools fit; their definitions come first.
 pub(super) fn chooses_tools(text: &str) -> bool {
     text.trim_start().starts_with("Available Tools:")
         && text.contains("choose and return the correct tool(s)")
 }
 
-/// Returns whether something is to be changed. Words in quotes ask for nothing, nor do those that
-/// say what not to do.
+/// Returns true if data is to be changed. Quotation words and negated ones do not count.
 fn is_change(order: &str) -> bool {
-    let order = SIGNS.in_quotes.replace_all(order, " ");
-    SIGNS.change.find_iter(&order).any(|found| {
+    let order = PATTERNS.in_quotes.replace_all(order, " ");
+    PATTERNS.change.find_iter(&order).any(|found| {
         let before = order.get(..found.start()).unwrap_or_default().trim_end();
         !["not", "n't", "never", "without"]
             .iter()

@@ -1,4 +1,4 @@
-//! Times at which tokens were used: noted once a minute at most, however often they are.
+//! Last-used times of tokens, written to the store at most once a minute per token.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,23 +8,23 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::auth::AccessRules;
 
-/// A use is noted if none was for so long.
+/// Shortest time between two writes for one token.
 const NOTED: SignedDuration = SignedDuration::from_secs(60);
-/// So many tokens are remembered before those are forgotten that were not used for a while.
+/// Number of tokens kept in memory before old entries are removed.
 const REMEMBERED: usize = 1024;
 
-/// Times at which this process last noted a use, by the token's id.
+/// Times at which this process last wrote a token's use, by the token's id.
 #[derive(Debug, Default)]
-pub(crate) struct Uses(Mutex<HashMap<String, Timestamp>>);
+pub(crate) struct TokenUses(Mutex<HashMap<String, Timestamp>>);
 
-impl Uses {
-    /// Returns whether a use is to be noted now.
+impl TokenUses {
+    /// Returns true if a use now should be written to the store; it then counts as written.
     pub(crate) fn is_due(&self, record: &TokenRecord, now: Timestamp) -> bool {
         let is_old = |at: Timestamp| now.duration_since(at) >= NOTED;
         if !record.used_at.is_none_or(is_old) {
             return false;
         }
-        // Requests that come together all find the old time in the store.
+        // Concurrent requests all find the old time in the store; the first one writes.
         let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !noted.get(&record.id).copied().is_none_or(is_old) {
             return false;
@@ -37,7 +37,7 @@ impl Uses {
     }
 }
 
-/// Returns from when on a token is refused that is used now.
+/// Returns the time at which a token expires if it is used now. Sessions are extended by each use.
 pub(crate) fn expires_at(
     record: &TokenRecord,
     now: Timestamp,
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_use_is_noted_once_a_minute() {
-        let uses = Uses::default();
+        let uses = TokenUses::default();
         let due = |used_at: Option<i64>, now| {
             uses.is_due(
                 &TokenRecord {
@@ -88,7 +88,7 @@ mod tests {
         assert!(due(None, 100));
         assert!(!due(None, 100) && !due(None, 159) && !due(Some(100), 159));
         assert!(due(None, 160) && !due(Some(100), 161));
-        // Another process noted it.
+        // Another process wrote it.
         assert!(!due(Some(300), 301) && due(Some(300), 360));
     }
 

@@ -1,26 +1,26 @@
-//! The parts of a stream that have begun and not ended, told by its events as they are sent.
+//! Tracking of the messages, calls and steps that an event stream has opened and not closed.
 
 use serde::Deserialize;
 
 use super::event::Event;
 
-/// The events that end what has begun and not ended, in the order it began.
+/// The events that close what is open, in the order of opening.
 #[derive(Debug, Default)]
-pub(crate) struct Begun(Vec<Event>);
+pub(crate) struct OpenParts(Vec<Event>);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Sent {
+struct SentEvent {
     r#type: String,
     message_id: Option<String>,
     tool_call_id: Option<String>,
     step_name: Option<String>,
 }
 
-impl Begun {
-    /// Notes an event that was sent, as JSON.
-    pub(crate) fn on(&mut self, data: &str) {
-        let Ok(sent) = serde_json::from_str::<Sent>(data) else {
+impl OpenParts {
+    /// Records an event that was sent, as JSON.
+    pub(crate) fn record(&mut self, data: &str) {
+        let Ok(sent) = serde_json::from_str::<SentEvent>(data) else {
             return;
         };
         let Some((kind, begins)) = sent
@@ -54,8 +54,8 @@ impl Begun {
         }
     }
 
-    /// Returns what ends all of it, what began last first.
-    pub(crate) fn ended(&mut self) -> Vec<Event> {
+    /// Returns the events that close everything, the innermost first.
+    pub(crate) fn close_all(&mut self) -> Vec<Event> {
         let mut events = std::mem::take(&mut self.0);
         events.reverse();
         events
@@ -72,7 +72,7 @@ mod tests {
         let step = || Event::StepStarted {
             step_name: "model call 1".to_owned(),
         };
-        let mut begun = Begun::default();
+        let mut open_parts = OpenParts::default();
         for event in [
             Event::RunStarted {
                 thread_id: id(),
@@ -96,15 +96,15 @@ mod tests {
                 delta: "Hel".to_owned(),
             },
         ] {
-            begun.on(&serde_json::to_string(&event).unwrap());
+            open_parts.record(&serde_json::to_string(&event).unwrap());
         }
         let step = Event::StepFinished {
             step_name: "model call 1".to_owned(),
         };
         assert_eq!(
-            begun.ended(),
+            open_parts.close_all(),
             [Event::TextMessageEnd { message_id: id() }, step]
         );
-        assert_eq!(begun.ended(), []);
+        assert_eq!(open_parts.close_all(), []);
     }
 }

@@ -1,4 +1,4 @@
-//! Answers that go on for long: they end once whoever asked may not ask any more.
+//! Event streams end when the access of their caller is revoked or expires.
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -7,18 +7,18 @@ use axum::middleware::Next;
 use axum::response::Response;
 use futures::StreamExt as _;
 
-use crate::auth::{Caller, Shown};
+use crate::auth::{Caller, Presented};
 use crate::state::Shared;
-use crate::user::Asker;
+use crate::user::RequestCaller;
 
-/// Ends a stream of events once the token that began it is refused. A turn that runs behind it goes
-/// on, as when a client leaves.
-pub(crate) async fn while_allowed(
+/// Middleware that ends an event stream once the caller's token is no longer valid. The turn behind
+/// it goes on, as when a client disconnects.
+pub(crate) async fn end_when_revoked(
     State(app): State<Shared>,
     request: Request,
     next: Next,
 ) -> Response {
-    let asker = request.extensions().get::<Asker>().cloned();
+    let identified = request.extensions().get::<RequestCaller>().cloned();
     let response = next.run(request).await;
     let kind = response
         .headers()
@@ -27,17 +27,18 @@ pub(crate) async fn while_allowed(
     if !kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
         return response;
     }
-    match asker.and_then(|asker| asker.caller().cloned()) {
+    match identified.and_then(|identified| identified.caller().cloned()) {
         Some(caller) if caller.token.is_some() || caller.until.is_some() => response.map(|body| {
-            Body::from_stream(body.into_data_stream().take_until(refused(app, caller)))
+            Body::from_stream(body.into_data_stream().take_until(revoked(app, caller)))
         }),
         _ => response,
     }
 }
 
-/// Waits until a caller is refused.
-async fn refused(app: Shared, mut caller: Caller) {
+/// Completes when the caller's token or session is revoked or has expired.
+async fn revoked(app: Shared, mut caller: Caller) {
     loop {
+        // Polled, because another replica may revoke the token.
         tokio::time::sleep(app.access.recheck).await;
         let now = app.agent.now();
         if caller.until.is_some_and(|until| until <= now) {
@@ -48,10 +49,10 @@ async fn refused(app: Shared, mut caller: Caller) {
         };
         match tokens.find_token(&shown.digest).await {
             Ok(Some(record)) if record.refused(now).is_none() => {
-                caller.token = Some(Shown { record, ..*shown })
+                caller.token = Some(Presented { record, ..*shown })
             }
             Ok(_) => return,
-            // While the store does not answer, nobody is known to have been refused.
+            // A store that does not answer is no reason to cut streams.
             Err(_) => continue,
         }
         app.note_use(&caller);

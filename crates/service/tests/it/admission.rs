@@ -1,5 +1,5 @@
-//! How many are let in, and how long each is waited for. Times are short where their end is waited
-//! for, and long where it must not come.
+//! Limits and timeouts of connections. Timeouts are short where a test waits for them, and long
+//! where they must not occur.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -15,7 +15,7 @@ const HELLO: &str = r#"{"text": "Hello.", "repeat": true}"#;
 const SHORT: Duration = Duration::from_millis(200);
 const LONG: Duration = Duration::from_secs(3_600);
 
-/// Waits for nobody for less than an hour.
+/// Limits with timeouts of an hour, so that none occurs in a test.
 fn patient(connections: u32) -> ConnectionLimits {
     ConnectionLimits {
         connections: NonZeroU32::new(connections).unwrap(),
@@ -31,14 +31,14 @@ async fn serving(limits: ConnectionLimits) -> Running {
     Running::start_set(HELLO, |config| config.connections = limits).await
 }
 
-/// A connection over which this much was said.
-async fn begun(service: &Running, words: &str) -> TcpStream {
+/// Opens a connection and sends this text.
+async fn connect_and_send(service: &Running, words: &str) -> TcpStream {
     let mut connection = TcpStream::connect(service.address).await.unwrap();
     connection.write_all(words.as_bytes()).await.unwrap();
     connection
 }
 
-/// What comes until the other end closes. A reset is an end too.
+/// Reads until the service closes or resets the connection.
 async fn rest(mut connection: TcpStream) -> String {
     let mut words = Vec::new();
     let _ = connection.read_to_end(&mut words).await;
@@ -60,7 +60,7 @@ fn post(service: &Running, length: usize, body: &str) -> String {
 async fn let_in(service: &Running) {
     let last = get(service, "/healthz").replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
     let mut often = tokio::time::interval(Duration::from_millis(20));
-    while !rest(begun(service, &last).await)
+    while !rest(connect_and_send(service, &last).await)
         .await
         .starts_with("HTTP/1.1 200 ")
     {
@@ -81,12 +81,12 @@ async fn answer(connection: &mut TcpStream) -> String {
 }
 
 #[tokio::test]
-async fn whoever_says_nothing_or_half_a_head_makes_room() {
+async fn silent_connections_and_half_heads_are_closed_for_new_connections() {
     for words in ["", "GET /healthz HTTP/1.1\r\nHost: local"] {
         let service = serving(patient(8)).await;
         let mut held = Vec::new();
         for _ in 0..40 {
-            held.push(begun(&service, words).await);
+            held.push(connect_and_send(&service, words).await);
         }
         assert_eq!(
             service.ask("GET", "/healthz", &[], "").await.body,
@@ -107,13 +107,17 @@ async fn a_head_has_to_come_in_time() {
     })
     .await;
     for words in ["", "GET /healthz HTTP/1.1\r\nHost: local"] {
-        assert_eq!(rest(begun(&service, words).await).await, "", "{words:?}");
+        assert_eq!(
+            rest(connect_and_send(&service, words).await).await,
+            "",
+            "{words:?}"
+        );
     }
     service.stop().await;
 }
 
 #[tokio::test]
-async fn a_body_has_to_come_in_time_and_is_in_nobodys_way() {
+async fn a_slow_body_times_out_and_blocks_no_other_request() {
     let service = serving(ConnectionLimits {
         body_silence: SHORT,
         ..patient(4)
@@ -121,7 +125,7 @@ async fn a_body_has_to_come_in_time_and_is_in_nobodys_way() {
     .await;
     let mut held = Vec::new();
     for _ in 0..4 {
-        held.push(begun(&service, &post(&service, 100, "{")).await);
+        held.push(connect_and_send(&service, &post(&service, 100, "{")).await);
     }
     for connection in held {
         let refused = rest(connection).await;
@@ -145,7 +149,7 @@ async fn a_body_that_trickles_is_bounded_in_all() {
         ..patient(4)
     })
     .await;
-    let connection = begun(&service, &post(&service, 1_000_000, "{")).await;
+    let connection = connect_and_send(&service, &post(&service, 1_000_000, "{")).await;
     let (reading, mut writing) = connection.into_split();
     let trickling = tokio::spawn(async move {
         let mut often = tokio::time::interval(Duration::from_millis(5));
@@ -163,11 +167,11 @@ async fn a_body_that_trickles_is_bounded_in_all() {
 }
 
 #[tokio::test]
-async fn half_bodies_make_room_before_their_time_is_up() {
+async fn stalled_bodies_are_closed_for_new_connections_before_their_timeout() {
     let service = serving(patient(4)).await;
     let mut held = Vec::new();
     for _ in 0..12 {
-        held.push(begun(&service, &post(&service, 100, "{")).await);
+        held.push(connect_and_send(&service, &post(&service, 100, "{")).await);
     }
     let_in(&service).await;
     drop(held);
@@ -180,11 +184,11 @@ fn unread(service: &Running) -> String {
 }
 
 #[tokio::test]
-async fn answers_that_nobody_takes_make_room() {
+async fn responses_that_are_not_read_are_closed_for_new_connections() {
     let service = serving(patient(4)).await;
     let mut held = Vec::new();
     for _ in 0..12 {
-        held.push(begun(&service, &unread(&service)).await);
+        held.push(connect_and_send(&service, &unread(&service)).await);
     }
     let_in(&service).await;
     drop(held);
@@ -198,7 +202,7 @@ async fn an_answer_has_to_be_taken_in_time() {
         ..patient(4)
     })
     .await;
-    let mut connection = begun(&service, &unread(&service)).await;
+    let mut connection = connect_and_send(&service, &unread(&service)).await;
     let mut often = tokio::time::interval(Duration::from_millis(20));
     while connection.write_all(b" ").await.is_ok() {
         often.tick().await;
@@ -207,13 +211,13 @@ async fn an_answer_has_to_be_taken_in_time() {
 }
 
 #[tokio::test]
-async fn a_request_in_progress_is_never_cut_and_who_comes_then_is_told_nothing() {
+async fn a_request_in_progress_is_never_cut_and_a_new_connection_is_refused() {
     let service = serving(patient(2)).await;
     let mut held = Vec::new();
     for _ in 0..2 {
         let expecting =
             post(&service, 14, "").replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n");
-        let mut connection = begun(&service, &expecting).await;
+        let mut connection = connect_and_send(&service, &expecting).await;
         // Said when somebody begins to read the body.
         let mut go_on = [0; 25];
         connection.read_exact(&mut go_on).await.unwrap();
@@ -221,7 +225,7 @@ async fn a_request_in_progress_is_never_cut_and_who_comes_then_is_told_nothing()
         held.push(connection);
     }
     assert_eq!(
-        rest(begun(&service, &get(&service, "/healthz")).await).await,
+        rest(connect_and_send(&service, &get(&service, "/healthz")).await).await,
         ""
     );
     for mut connection in held {
@@ -242,7 +246,7 @@ async fn a_connection_between_two_requests_is_kept_for_a_while() {
         ..patient(4)
     })
     .await;
-    let mut connection = begun(&service, &get(&service, "/healthz")).await;
+    let mut connection = connect_and_send(&service, &get(&service, "/healthz")).await;
     assert!(
         answer(&mut connection)
             .await
@@ -279,10 +283,10 @@ async fn a_stream_lasts_as_long_as_its_turn() {
 }
 
 #[tokio::test]
-async fn whoever_says_nothing_does_not_hold_up_the_end() {
+async fn a_silent_connection_does_not_delay_the_shutdown() {
     let service = serving(patient(8)).await;
-    let silent = begun(&service, "").await;
-    let mut idle = begun(&service, &get(&service, "/healthz")).await;
+    let silent = connect_and_send(&service, "").await;
+    let mut idle = connect_and_send(&service, &get(&service, "/healthz")).await;
     answer(&mut idle).await;
     let told = service.stop().await;
     assert!(
@@ -366,7 +370,7 @@ async fn the_figures_are_the_operators_unless_said_otherwise() {
 }
 
 #[tokio::test]
-async fn every_answer_tells_browsers_to_keep_to_themselves() {
+async fn every_response_has_security_headers() {
     let service = serving(patient(8)).await;
     for path in ["/healthz", "/", "/nowhere", "/docs", "/v1/me"] {
         let head = service.ask("GET", path, &[], "").await.head;

@@ -1,76 +1,55 @@
-//! What a request asks of its conversation: something said, something answered, or neither.
+//! Interpretation of a request to run the agent: a message, answers to pending calls, or neither.
 
 use adjutant_core::{
-    Answer, Arguments, ClientSide, Event, InputBody, Notice, PendingCall, Recorded, TurnId,
-    Verdict, conversation, words,
+    Answer, ClientSide, Event, InputBody, Notice, PendingCall, Recorded, TurnId, Verdict,
+    conversation, words,
 };
 use axum::http::StatusCode;
 use jiff::Timestamp;
-use serde::Deserialize;
 
 use crate::agui::{ResumeEntry, ResumeStatus, RunAgentInput};
-use crate::chat::asked_before;
+use crate::chat::find_confirmation;
 use crate::problem::Problem;
-use crate::wire::with_edited;
+use crate::wire::CallAnswer;
 
-/// What there is to do.
+/// The input that a request makes, with notices for the client.
 #[derive(Debug)]
-pub(crate) struct Asked {
-    /// What goes into the conversation. `None`: nothing that was answered was ever asked.
+pub(crate) struct ParsedRequest {
+    /// The input. `None`: all answers are for calls that never existed, so there is nothing to do.
     pub(crate) body: Option<InputBody>,
-    /// The turn that was answered.
+    /// The turn whose calls were answered.
     pub(crate) turn: Option<TurnId>,
-    /// What the person should know of how the request was read.
+    /// Notices about parts of the request that were ignored.
     pub(crate) notices: Vec<Notice>,
 }
 
-/// Why nothing is done.
+/// The reason for which a request is refused.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// The request makes no sense.
+    /// The request is invalid.
     Invalid(Problem),
-    /// It makes sense, and not now: something waits for an answer first.
+    /// The request is valid, but a pending call has to be answered first.
     Pending(Problem),
 }
 
-/// The answer to a call.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Payload {
-    approved: Option<bool>,
-    verdict: Option<Verdicts>,
-    #[serde(rename = "editedArgs")]
-    edited_args: Option<Arguments>,
-    /// The `interrupt_id` of the preview of `edited_args` that the person was shown.
-    shown: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Verdicts {
-    Done,
-    Retry,
-    Leave,
-}
-
-/// Returns whether a request answers something that the last turn of its conversation did not ask:
-/// it has to be looked for in what was recorded before.
-pub(crate) fn is_about_earlier(input: &RunAgentInput, events: &[Recorded]) -> bool {
+/// Returns true if a request answers a call that the last turn did not ask about, so that the
+/// earlier journal is needed too.
+pub(crate) fn answers_earlier_turn(input: &RunAgentInput, events: &[Recorded]) -> bool {
     input
         .resume
         .iter()
-        .any(|entry| asked_before(events, &entry.interrupt_id).is_none())
+        .any(|entry| find_confirmation(events, &entry.interrupt_id).is_none())
 }
 
-/// Reads a request, and what its client brings along, beside what is recorded of its conversation:
-/// of its last turn, or of more.
-pub(crate) fn read(
+/// Interprets a request. `client` is what it brings for the turn; `events` are those of the last
+/// turn at least.
+pub(crate) fn parse(
     input: &RunAgentInput,
     client: Option<Box<ClientSide>>,
     events: &[Recorded],
     now: Timestamp,
-) -> Result<Asked, Refused> {
-    // What nobody answered in time is no answer any more, and stands in nobody's way.
+) -> Result<ParsedRequest, Refused> {
+    // Expired calls block nothing; an answer to one is still matched, and reported as late.
     let (open, late): (Vec<PendingCall>, Vec<PendingCall>) = conversation::pending(events)
         .into_iter()
         .partition(|call| !call.has_expired(now));
@@ -81,47 +60,47 @@ pub(crate) fn read(
             return Err(Refused::Pending(pending(&open)));
         }
         if input.ends_with_result() {
-            // What was said before it was answered before.
+            // The client repeats a result that was accepted before.
             let text = "A result was left out: nothing waits for it (any more).".to_owned();
             notices.push(Notice {
                 code: "unknown_result".to_owned(),
                 text,
             });
             let turn = turn_with_result(input, events);
-            return Ok(Asked {
+            return Ok(ParsedRequest {
                 body: None,
                 turn,
                 notices,
             });
         }
-        let words = input.words().ok_or_else(|| {
+        let message = input.last_user_message().ok_or_else(|| {
             Refused::Invalid(Problem::invalid(
                 "messages has no message of the user, and resume no answer",
             ))
         })?;
-        if words.text.trim().is_empty() {
+        if message.text.trim().is_empty() {
             return Err(Refused::Invalid(Problem::invalid(
                 "the user's last message has no text",
             )));
         }
-        if words.left_out > 0 {
+        if message.left_out > 0 {
             notices.push(Notice::not_sent(
                 "Only the text of the message was read; pictures and files were not.",
             ));
         }
         let body = InputBody::Message {
-            text: words.text,
+            text: message.text,
             output_schema: None,
             limits: None,
             client,
         };
-        return Ok(Asked {
+        return Ok(ParsedRequest {
             body: Some(body),
             turn: None,
             notices,
         });
     }
-    // What awaits a result may wait on: another program brings it.
+    // A call that awaits a result may stay pending: another program may bring it.
     let uncovered: Vec<PendingCall> = open
         .iter()
         .filter(|call| !call.awaits_result())
@@ -138,7 +117,7 @@ pub(crate) fn read(
     }
     let mut turn = results
         .first()
-        .and_then(|answer| asked_before(events, &answer.digest))
+        .and_then(|answer| find_confirmation(events, &answer.digest))
         .map(|(turn, _)| turn);
     let mut answers: Vec<Answer> = results;
     for entry in &input.resume {
@@ -146,7 +125,7 @@ pub(crate) fn read(
             .iter()
             .chain(&late)
             .find(|call| call.digest == entry.interrupt_id);
-        let asked = asked_before(events, &entry.interrupt_id);
+        let asked = find_confirmation(events, &entry.interrupt_id);
         let Some(call) = waiting
             .cloned()
             .or_else(|| asked.as_ref().map(|(_, call)| call.clone()))
@@ -162,14 +141,14 @@ pub(crate) fn read(
         answers.push(answer(&call, entry).map_err(Refused::Invalid)?);
     }
     let body = (!answers.is_empty()).then_some(InputBody::Answers { answers });
-    Ok(Asked {
+    Ok(ParsedRequest {
         body,
         turn,
         notices,
     })
 }
 
-/// The turn that waited for the result a request ends with.
+/// Returns the turn that waited for the result that is the request's last message.
 fn turn_with_result(input: &RunAgentInput, events: &[Recorded]) -> Option<TurnId> {
     let last = input.messages.last()?.tool_call_id.as_deref()?;
     events
@@ -184,7 +163,8 @@ fn turn_with_result(input: &RunAgentInput, events: &[Recorded]) -> Option<TurnId
         })
 }
 
-/// Giving up is a no. Only the very word `true` is a yes.
+/// Builds the answer to a call. Cancelling denies a confirmation and leaves a call in doubt as it
+/// is.
 fn answer(call: &PendingCall, entry: &ResumeEntry) -> Result<Answer, Problem> {
     if entry.status == ResumeStatus::Cancelled {
         let verdict = if call.doubt.is_some() {
@@ -198,30 +178,18 @@ fn answer(call: &PendingCall, entry: &ResumeEntry) -> Result<Answer, Problem> {
         .payload
         .clone()
         .unwrap_or_else(|| serde_json::json!({}));
-    let payload: Payload = serde_json::from_value(payload)
+    let payload: CallAnswer = serde_json::from_value(payload)
         .map_err(|error| Problem::invalid(format!("the payload of an answer: {error}")))?;
-    let verdict = match (payload.approved, payload.verdict) {
-        (Some(true), None) => Verdict::Approved,
-        (Some(false), None) => Verdict::Denied,
-        (None, Some(Verdicts::Done)) => Verdict::Done,
-        (None, Some(Verdicts::Retry)) => Verdict::Retry,
-        (None, Some(Verdicts::Leave)) => Verdict::Leave,
-        (Some(_), Some(_)) | (None, None) => {
-            return Err(Problem::invalid(
-                "the payload of an answer has either approved, or a verdict of done, retry or leave",
-            ));
-        }
-    };
-    let answer = call.answer(verdict);
-    Ok(with_edited(answer, payload.edited_args, payload.shown))
+    payload.answer_to(call)
 }
 
+/// Returns the problem that names the calls to be answered first.
 fn pending(open: &[PendingCall]) -> Problem {
-    let what = |call: &PendingCall| match call.awaits_result() {
+    let description = |call: &PendingCall| match call.awaits_result() {
         true => words::awaits_result(call),
         false => call.preview.clone(),
     };
-    let what: Vec<String> = open.iter().map(what).collect();
+    let descriptions: Vec<String> = open.iter().map(description).collect();
     let ids: Vec<&str> = open
         .iter()
         .filter(|call| !call.awaits_result())
@@ -232,7 +200,10 @@ fn pending(open: &[PendingCall]) -> Problem {
         .filter(|call| call.awaits_result())
         .map(|call| call.call_id.as_str())
         .collect();
-    let detail = format!("This waits for an answer first: {}", what.join("; "));
+    let detail = format!(
+        "This waits for an answer first: {}",
+        descriptions.join("; ")
+    );
     Problem::new(
         StatusCode::CONFLICT,
         "pending_confirmation",

@@ -1,13 +1,13 @@
-//! What was said is found again: over HTTP, by a model's tool, and by whoever searches a store.
+//! Search in past conversations: over HTTP, by a model's tool, and in the store.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use adjutant_core::port::{ConversationStore, LogStore, PastConversations, PastQuery};
+use adjutant_core::port::{ConversationIndex, ConversationStore, IndexQuery, LogStore};
 use adjutant_core::{AgentName, Arguments, ConversationId, ConversationKey, UserId};
 use adjutant_memory::{
-    InMemoryLedger, Memory, MemoryOptions, PastOptions, PastSearch, Place, Vault, index_past,
-    reading_tools, search_past,
+    ConversationSearchOptions, ConversationSearchResults, InMemoryLedger, Memory, MemoryOptions,
+    RecallSource, Vault, index_conversations, reading_tools, search_conversations,
 };
 use adjutant_providers::scripted::ScriptedModel;
 use adjutant_runtime::{Agent, InMemory, RunContext};
@@ -19,10 +19,10 @@ use crate::harness::Running;
 use crate::resources::ask;
 use crate::server::Server;
 
-/// Answers with what was said.
+/// A model that repeats the message.
 const ECHO: &str = r#"{"text": "You said: {{input}}", "repeat": true}"#;
 
-fn agent(journal: Arc<impl PastConversations + LogStore + ConversationStore>) -> Agent {
+fn agent(journal: Arc<impl ConversationIndex + LogStore + ConversationStore>) -> Agent {
     let model = ScriptedModel::from_jsonl(ECHO).unwrap();
     let builder = Agent::builder("adjutant")
         .instruction("Be brief.")
@@ -47,25 +47,30 @@ fn conversation(number: u32) -> ConversationId {
         .unwrap()
 }
 
-async fn search(past: &dyn PastConversations, user: &str, words: &str) -> PastSearch {
+async fn search(
+    past: &dyn ConversationIndex,
+    user: &str,
+    words: &str,
+) -> ConversationSearchResults {
     let user = UserId::new(user).unwrap();
-    search_past(
+    search_conversations(
         past,
-        (&AgentName::adjutant(), &user),
+        &AgentName::adjutant(),
+        &user,
         words,
-        PastOptions::default(),
+        ConversationSearchOptions::default(),
     )
     .await
     .unwrap()
 }
 
-fn found(search: &PastSearch) -> Vec<ConversationId> {
+fn found(search: &ConversationSearchResults) -> Vec<ConversationId> {
     search.found.iter().map(|hit| hit.conversation).collect()
 }
 
 /// Turns are found by any form of its words, with the words, before it is in the index and
 /// afterwards, and in the same order.
-async fn what_was_said_is_found(store: Arc<impl PastConversations + LogStore + ConversationStore>) {
+async fn what_was_said_is_found(store: Arc<impl ConversationIndex + LogStore + ConversationStore>) {
     let (agent, name) = (agent(store.clone()), AgentName::adjutant());
     for (number, words) in [
         (1, "We moved to Munich in spring"),
@@ -126,16 +131,16 @@ async fn what_was_said_is_found(store: Arc<impl PastConversations + LogStore + C
             [conversation(9)]
         );
         assert!(search(&*store, "cleo", "Munich").await.found.is_empty());
-        let except = PastOptions {
+        let except = ConversationSearchOptions {
             except: Some(conversation(1)),
-            ..PastOptions::default()
+            ..ConversationSearchOptions::default()
         };
         let anna = UserId::new("anna").unwrap();
-        let others = search_past(&*store, (&name, &anna), "Munich", except)
+        let others = search_conversations(&*store, &name, &anna, "Munich", except)
             .await
             .unwrap();
         assert_eq!(found(&others), [conversation(2)]);
-        while index_past(&*store, &name).await.unwrap() {}
+        while index_conversations(&*store, &name).await.unwrap() {}
     }
     let key = |user: &str, number| ConversationKey {
         agent: name.clone(),
@@ -190,7 +195,7 @@ async fn an_index_is_gone_on_with_where_it_broke_off() {
         // Work that is dropped while it waits is as good as killed.
         let begun = store.clone();
         let agent = name.clone();
-        let broken_off = tokio::spawn(async move { index_past(&*begun, &agent).await });
+        let broken_off = tokio::spawn(async move { index_conversations(&*begun, &agent).await });
         broken_off.abort();
         let _ = broken_off.await;
         store.close().await;
@@ -200,7 +205,7 @@ async fn an_index_is_gone_on_with_where_it_broke_off() {
             (found(&result), result.is_complete),
             (vec![conversation(19), conversation(2)], true)
         );
-        if !index_past(&*store, &name).await.unwrap() {
+        if !index_conversations(&*store, &name).await.unwrap() {
             break;
         }
         pieces += 1;
@@ -208,7 +213,7 @@ async fn an_index_is_gone_on_with_where_it_broke_off() {
     assert_eq!(pieces, 2);
     let words = ["en:number59".to_owned(), "en:all".to_owned()];
     let anna = UserId::new("anna").unwrap();
-    let query = PastQuery {
+    let query = IndexQuery {
         words: &words,
         except: None,
         candidates_max: 9,
@@ -244,20 +249,20 @@ async fn a_search_catches_up() {
         (found(&result), result.is_complete),
         (vec![conversation(0)], true)
     );
-    assert!(!index_past(&*store, &name).await.unwrap());
+    assert!(!index_conversations(&*store, &name).await.unwrap());
 }
 
-/// The end of each turn is told to whoever fills the index.
+/// The agent reports the end of each turn, so that the index can be filled.
 #[tokio::test]
-async fn a_conversation_at_rest_is_told() {
+async fn a_conversation_without_a_running_turn_is_reported_for_indexing() {
     let agent = agent(Arc::new(InMemory::new()));
-    let (tell, mut told) = mpsc::unbounded_channel();
-    assert!(agent.on_rest(move |key| tell.send(key.conversation).unwrap()));
-    assert!(!agent.on_rest(|_| {}));
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    assert!(agent.on_idle(move |key| sender.send(key.conversation).unwrap()));
+    assert!(!agent.on_idle(|_| {}));
     let mut context = RunContext::default();
     agent.run_in(&mut context, "hello").await.unwrap();
-    assert_eq!(told.recv().await, Some(context.conversation));
-    assert!(told.try_recv().is_err());
+    assert_eq!(receiver.recv().await, Some(context.conversation));
+    assert!(receiver.try_recv().is_err());
 }
 
 /// Turns of past conversations are recalled beside facts and notes, each with where it is from, but
@@ -298,7 +303,7 @@ async fn past_conversations_are_recalled() {
     )
     .unwrap();
     let nothing = memory
-        .recall("Munich", Some(Place::Conversations), None)
+        .recall("Munich", Some(RecallSource::Conversations), None)
         .await
         .unwrap();
     assert_eq!(nothing, []);
@@ -307,16 +312,16 @@ async fn past_conversations_are_recalled() {
         .recall("move to Munich", None, Some(conversation(2)))
         .await
         .unwrap();
-    let places: Vec<Place> = all.iter().map(|found| found.from).collect();
+    let places: Vec<RecallSource> = all.iter().map(|found| found.from).collect();
     assert_eq!(places.len(), 2, "{all:?}");
     assert!(
-        places.contains(&Place::Notes) && places.contains(&Place::Conversations),
+        places.contains(&RecallSource::Notes) && places.contains(&RecallSource::Conversations),
         "{all:?}"
     );
     let said = memory
         .recall(
             "move to Munich",
-            Some(Place::Conversations),
+            Some(RecallSource::Conversations),
             Some(conversation(2)),
         )
         .await
@@ -347,7 +352,7 @@ async fn past_conversations_are_recalled() {
 }
 
 #[tokio::test]
-async fn the_service_finds_what_was_said_to_whoever_said_it() {
+async fn a_search_finds_only_messages_of_the_caller() {
     let service = Running::start(ECHO).await;
     let (anna, bert) = (service.token("anna").await, service.token("bert").await);
     service

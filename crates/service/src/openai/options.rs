@@ -1,6 +1,5 @@
-//! The part of a request that is no message: what the answer has to look like, which tools the
-//! client brings, how long it may be. It is the same for every route of this API, whatever its
-//! members are called there.
+//! Options of a request besides its messages: form of the answer, tools of the client, limits. They
+//! are the same for every route of this API, under different names.
 
 use adjutant_core::{ClientSide, ClientTool, MaxTokens, Notice, OutputSchema, ToolChoice};
 use serde::de::{DeserializeOwned, Error as _};
@@ -11,40 +10,41 @@ use utoipa::ToSchema;
 use super::error::invalid;
 use crate::problem::Problem;
 
-/// The reason why a member of a request is not used, where a setting decides.
-pub(super) const OF_THE_SERVICE: &str = "is the service's own setting";
+/// Reason for which an option is ignored: a setting of the service determines it.
+pub(super) const SERVICE_SETTING: &str = "is the service's own setting";
 
-/// The parts of a request beside its messages.
+/// The validated options of a request.
 #[derive(Debug, Default)]
-pub(super) struct Wishes {
+pub(super) struct RequestOptions {
     /// JSON Schema of the answer.
     pub(super) output: Option<Value>,
-    /// The member that asks for it, for errors.
-    pub(super) form: &'static str,
+    /// Path of the option with the schema, for errors.
+    pub(super) output_param: &'static str,
     pub(super) max_tokens: Option<MaxTokens>,
-    /// Tools of the client's, and what may be called.
+    /// Tools of the client, and the choice among all tools.
     pub(super) client: ClientSide,
-    /// Notices about parts of the request that have no effect.
+    /// Notices about ignored options.
     pub(super) notices: Vec<Notice>,
 }
 
-/// The function of a tool, as it is described to the model.
+/// A function of a tool, as it is described to the model.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct FunctionOffered {
-    /// Letters, digits, `_` and `-`; not the name of a tool of the agent's own.
+    /// Letters, digits, `_` and `-`; must differ from the names of the agent's tools.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_-]+$")]
     pub(super) name: String,
+    /// Description that the model reads.
     #[serde(default)]
     pub(super) description: Option<String>,
-    /// JSON Schema of an object. Calls are checked against it, `strict` or not. Without it the tool
-    /// takes no arguments.
+    /// JSON Schema of the arguments, an object. Calls are always validated against it, with
+    /// `strict` or without. Without a schema the tool takes no arguments.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub(super) parameters: Option<Value>,
 }
 
 impl FunctionOffered {
-    /// Returns it as a tool. `place`: where it stands in the request.
+    /// Converts it to a tool. `place`: its path in the request, for errors.
     pub(super) fn tool(&self, place: String) -> Result<ClientTool, Problem> {
         let description = self.description.as_deref().unwrap_or_default();
         let parameters = self.parameters.clone().filter(|schema| !schema.is_null());
@@ -53,8 +53,8 @@ impl FunctionOffered {
     }
 }
 
-/// Reads a body. An error names the member that is wrong or missing.
-pub(super) fn read<T: DeserializeOwned>(body: Value) -> Result<T, Problem> {
+/// Deserializes a body. An error has the path of the invalid or missing member.
+pub(super) fn parse_body<T: DeserializeOwned>(body: Value) -> Result<T, Problem> {
     serde_path_to_error::deserialize(body).map_err(|error| {
         let path = error.path().to_string();
         let detail = error.inner().to_string();
@@ -66,7 +66,7 @@ pub(super) fn read<T: DeserializeOwned>(body: Value) -> Result<T, Problem> {
     })
 }
 
-/// Refuses a tool that is no function. `at`: its place among the tools.
+/// Refuses a tool that is not a function. `at`: its index among the tools.
 pub(super) fn check_kind(at: usize, kind: &str) -> Result<(), Problem> {
     if kind == "function" {
         return Ok(());
@@ -75,8 +75,8 @@ pub(super) fn check_kind(at: usize, kind: &str) -> Result<(), Problem> {
     Err(invalid(format!("tools[{at}].type"), detail))
 }
 
-/// Reads a choice that is a word.
-pub(super) fn choice(word: &str) -> Result<ToolChoice, Problem> {
+/// Parses a tool choice that is a string.
+pub(super) fn parse_choice(word: &str) -> Result<ToolChoice, Problem> {
     match word {
         "auto" => Ok(ToolChoice::Auto),
         "none" => Ok(ToolChoice::None),
@@ -85,7 +85,7 @@ pub(super) fn choice(word: &str) -> Result<ToolChoice, Problem> {
     }
 }
 
-/// Returns the problem of a choice that is none.
+/// Returns the problem of an invalid tool choice.
 pub(super) fn unknown_choice() -> Problem {
     invalid(
         "tool_choice",
@@ -93,8 +93,8 @@ pub(super) fn unknown_choice() -> Problem {
     )
 }
 
-/// Returns what a client brings: its tools, and which of them may be called.
-pub(super) fn client(
+/// Combines the client's tools and the choice among them.
+pub(super) fn client_side(
     tools: Vec<ClientTool>,
     choice: ToolChoice,
     parallel: Option<bool>,
@@ -108,19 +108,19 @@ pub(super) fn client(
     }
 }
 
-/// Checks the schema of an answer. `param`: the member that holds it.
-pub(super) fn output(param: &'static str, schema: Value) -> Result<Value, Problem> {
+/// Validates the JSON Schema of an answer. `param`: its path in the request.
+pub(super) fn check_output_schema(param: &'static str, schema: Value) -> Result<Value, Problem> {
     OutputSchema::new(schema.clone()).map_err(|error| invalid(param, error.to_string()))?;
     Ok(schema)
 }
 
-/// Checks a bound of the answer, in tokens.
-pub(super) fn max_tokens(param: &'static str, max: u64) -> Result<MaxTokens, Problem> {
+/// Parses the largest length of an answer, in tokens.
+pub(super) fn parse_max_tokens(param: &'static str, max: u64) -> Result<MaxTokens, Problem> {
     let max = u32::try_from(max).unwrap_or(u32::MAX);
     MaxTokens::new(max).map_err(|error| invalid(param, error.to_string()))
 }
 
-/// Refuses values that are out of their range. They have no effect otherwise.
+/// Refuses sampling parameters that are out of range; valid ones are ignored.
 pub(super) fn check_sampling(temperature: Option<f64>, top_p: Option<f64>) -> Result<(), Problem> {
     let out_of =
         |value: Option<f64>, max: f64| value.is_some_and(|value| !(0.0..=max).contains(&value));
@@ -136,8 +136,16 @@ pub(super) fn check_sampling(temperature: Option<f64>, top_p: Option<f64>) -> Re
     Ok(())
 }
 
-/// Returns a notice for each member that was sent and is not used, with the reason.
-pub(super) fn unused<const N: usize>(members: [(bool, &str, &str); N]) -> Vec<Notice> {
+/// Refuses a request with the first of these options whose value is not supported, with the reason.
+pub(super) fn refuse<const N: usize>(options: [(bool, &str, &str); N]) -> Result<(), Problem> {
+    match options.into_iter().find(|(is_wrong, ..)| *is_wrong) {
+        Some((_, param, detail)) => Err(invalid(param, detail)),
+        None => Ok(()),
+    }
+}
+
+/// Returns a notice for each option that was sent and is ignored, with the reason.
+pub(super) fn ignored_notices<const N: usize>(members: [(bool, &str, &str); N]) -> Vec<Notice> {
     let notice = |(_, param, why)| Notice::not_sent(format!("{param} was not used: {why}."));
     members
         .into_iter()
@@ -146,8 +154,10 @@ pub(super) fn unused<const N: usize>(members: [(bool, &str, &str); N]) -> Vec<No
         .collect()
 }
 
-/// Reads a whole number; `5.0` is one too.
-pub(super) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+/// Deserializes a whole number. Some clients send `5.0`.
+pub(super) fn deserialize_whole<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<u64>, D::Error> {
     match Option::<f64>::deserialize(deserializer)? {
         None => Ok(None),
         Some(number) if number >= 0.0 && number.fract() == 0.0 => Ok(Some(number as u64)),
@@ -157,7 +167,7 @@ pub(super) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
     }
 }
 
-/// Returns the field that serde misses: its error has the place of what holds it only.
+/// Returns the missing field of serde's error, whose path is only that of the parent.
 fn missing_field(detail: &str) -> Option<&str> {
     detail.strip_prefix("missing field `")?.split('`').next()
 }

@@ -1,4 +1,4 @@
-//! Tells what a text quotes from what it asks for.
+//! Separation of a text's order from the conversation that it quotes.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -6,35 +6,36 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-use super::wanted;
+use super::order;
 
-/// A text, taken apart.
+/// A text, split into order and quotation.
 #[derive(Debug)]
-pub(super) struct Text {
-    /// The words that ask for something, without those that are quoted.
+pub(super) struct SplitText {
+    /// The text without the quotation.
     pub(super) order: String,
-    pub(super) quoted: Quoted,
+    pub(super) quotation: Quotation,
 }
 
-/// The manner in which a conversation is quoted.
+/// Form in which a conversation is quoted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Quoted {
-    /// As programs do: between tags, or as a list of JSON.
+pub(super) enum Quotation {
+    /// As programs quote: between tags, or as a JSON list.
     Marked,
-    /// As people do too: by who speaks, or behind a heading.
+    /// As people quote too: with names of speakers, or after a heading.
     Announced,
-    Nothing,
+    /// No conversation is quoted.
+    None,
 }
 
-/// Words for a conversation or a part of one.
+/// Words for a conversation or a part of it, in English and German.
 const CONVERSATION: &str = "conversation|chat|messages?|dialog(?:ue)?|transcript|exchange|history|discussion|\
                             chatverlauf|gesprächsverlauf|verlauf|gespräch|unterhaltung|nachrichten|nachricht|protokoll";
-/// Words for those who speak in one.
+/// Words for the speakers of a conversation, in English and German.
 const SPEAKERS: &str = "user|assistant|human|ai|bot|model|agent|chatgpt|customer|client|nutzer(?:in)?|benutzer(?:in)?|\
                         anwender(?:in)?|kunde|kundin|mensch|ki|assistent(?:in)?|assistenz";
 
-struct Signs {
-    /// The name of a tag, and whether it ends something.
+struct Patterns {
+    /// A tag: its slash, if it is a closing one, and its name.
     tag: Regex,
     named: Regex,
     json: Regex,
@@ -46,9 +47,9 @@ struct Signs {
     clippy::expect_used,
     reason = "patterns of our own; every test of this module compiles them"
 )]
-static SIGNS: LazyLock<Signs> = LazyLock::new(|| {
+static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
     let regex = |pattern: &str| Regex::new(pattern).expect("a pattern of our own");
-    Signs {
+    Patterns {
         tag: regex(r"[<\[](/?)(\p{L}[\p{L}\d_-]{0,40})[^<>\[\]\n]{0,80}[>\]]"),
         named: regex(&format!("(?i)^(?:{CONVERSATION})|(?:{CONVERSATION})$")),
         json: regex(r#"(?i)["']role["']\s*:\s*["'](?:user|assistant|system|human)["']"#),
@@ -61,71 +62,70 @@ static SIGNS: LazyLock<Signs> = LazyLock::new(|| {
     }
 });
 
-impl Text {
-    pub(super) fn of(text: &str) -> Self {
+impl SplitText {
+    pub(super) fn parse(text: &str) -> Self {
         let (outside, marked) = without_elements(text);
         if marked {
             return Self {
                 order: outside,
-                quoted: Quoted::Marked,
+                quotation: Quotation::Marked,
             };
         }
-        if let Some(first) = SIGNS.json.find(&outside) {
+        if let Some(first) = PATTERNS.json.find(&outside) {
             return Self {
                 order: around(&outside, first.start(), last_paragraph(&outside)),
-                quoted: Quoted::Marked,
+                quotation: Quotation::Marked,
             };
         }
-        if let Some(first) = SIGNS.speaker.find(&outside) {
-            // A heading belongs to what it announces, and so does what stands between the two.
-            let heading = SIGNS
+        if let Some(first) = PATTERNS.speaker.find(&outside) {
+            // The quotation starts with its heading, if it has one.
+            let heading = PATTERNS
                 .heading
                 .find(&outside)
                 .filter(|heading| heading.end() <= first.start());
             let begin = heading.map_or(first.start(), |heading| heading.end());
             return Self {
                 order: around(&outside, begin, behind_speakers(&outside)),
-                quoted: Quoted::Announced,
+                quotation: Quotation::Announced,
             };
         }
-        if let Some(heading) = SIGNS.heading.find(&outside) {
+        if let Some(heading) = PATTERNS.heading.find(&outside) {
             return Self {
                 order: around(&outside, heading.end(), last_paragraph(&outside)),
-                quoted: Quoted::Announced,
+                quotation: Quotation::Announced,
             };
         }
         Self {
             order: outside,
-            quoted: Quoted::Nothing,
+            quotation: Quotation::None,
         }
     }
 }
 
-/// Returns the text before a quotation, if that says what is wanted; else also what stands behind
-/// it. Words of the quotation could be taken for an order, so what may be one is left out where
-/// there is one already.
+/// Returns the text before a quotation, and also the text after it unless the first already has an
+/// order: the end of a quotation may be taken for one.
 fn around(text: &str, begin: usize, behind: usize) -> String {
     let before = text.get(..begin).unwrap_or_default();
-    if wanted::names_something(before) {
+    if order::has_signs(before) {
         return before.to_owned();
     }
     let behind = text.get(behind.max(begin)..).unwrap_or_default();
     format!("{before}\n{behind}")
 }
 
-/// A tag in a text.
+/// A tag in a text, such as `<chat_history>`.
 struct Tag {
     range: Range<usize>,
     name: String,
     is_end: bool,
-    /// Between `<` and `>`: brackets stand for other things too.
+    /// True for `<` and `>`. Brackets have other uses too.
     is_angled: bool,
     of_conversation: bool,
 }
 
 impl Tag {
-    /// `None`: it is only spoken of, between backticks.
-    fn of(text: &str, found: &Captures<'_>) -> Option<Self> {
+    /// Converts a match; `None` if the tag is only mentioned, between backticks.
+    fn from_match(text: &str, found: &Captures<'_>) -> Option<Self> {
         let whole = found.get(0)?;
         let name = found.get(2)?.as_str().to_lowercase();
         let is_spoken_of = text.get(..whole.start())?.ends_with('`');
@@ -133,16 +133,16 @@ impl Tag {
             range: whole.range(),
             is_end: found.get(1).is_some_and(|slash| !slash.is_empty()),
             is_angled: whole.as_str().starts_with('<'),
-            of_conversation: SIGNS.named.is_match(&name),
+            of_conversation: PATTERNS.named.is_match(&name),
             name,
         })
     }
 }
 
-/// Returns the place of the paragraph or, if there is one only, the line behind the last words of a
-/// speaker.
+/// Returns the start of the paragraph after the last speaker's words, or of the line if there is no
+/// further paragraph.
 fn behind_speakers(text: &str) -> usize {
-    let last = SIGNS
+    let last = PATTERNS
         .speaker
         .find_iter(text)
         .last()
@@ -162,16 +162,16 @@ fn last_paragraph(text: &str) -> usize {
         .map_or(text.len(), |line| line + 1)
 }
 
-/// Returns a text without what stands between tags, and whether any of those says that it holds a
-/// conversation. A conversation that is not closed goes to the end of the text.
+/// Returns a text without the elements in it, and true if one of them is named as a conversation.
+/// An unclosed conversation extends to the end of the text.
 fn without_elements(text: &str) -> (String, bool) {
-    let tags: Vec<Tag> = SIGNS
+    let tags: Vec<Tag> = PATTERNS
         .tag
         .captures_iter(text)
-        .filter_map(|tag| Tag::of(text, &tag))
+        .filter_map(|tag| Tag::from_match(text, &tag))
         .collect();
-    // What is said in a conversation may have tags of its own, so it goes on to the last end of its
-    // name; anything else to the next.
+    // A conversation may contain tags of its own name, so it extends to the last closing tag; other
+    // elements extend to the next.
     let mut ends = HashMap::new();
     let elements = tags
         .iter()
@@ -188,7 +188,7 @@ fn without_elements(text: &str) -> (String, bool) {
             (end > tag.range.end).then_some((tag.range.start..end, tag.of_conversation))
         })
         .collect::<Vec<_>>();
-    // A conversation that an example's tags seem to hold is one all the same.
+    // Also if it is inside of another element, such as an example.
     let marked = elements.iter().any(|(_, of_conversation)| *of_conversation);
     let mut cut: Vec<Range<usize>> = Vec::new();
     for (range, _) in elements.into_iter().rev() {

@@ -1,18 +1,17 @@
-//! The messages of a turn as a client has them, and what it lacks of those that the turn came to.
+//! The messages of a turn as the client has received them, and the events that it still needs.
 
 use std::collections::HashSet;
 
 use super::event::{Event, Message, ToolCall};
 
-/// The messages of one turn that a client has, put together from the events it was sent as a client
-/// does it.
+/// The messages of one turn that a client has, assembled from the sent events as a client does it.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct ClientView {
     messages: Vec<Message>,
     ids: HashSet<String>,
 }
 
-/// An assistant's message with the results of its calls.
+/// An assistant's message with the results of its tool calls.
 struct Group<'a> {
     id: &'a str,
     content: Option<&'a str>,
@@ -20,13 +19,13 @@ struct Group<'a> {
     results: Vec<&'a Message>,
 }
 
-impl Told {
-    /// Returns what a client has that was sent these messages before. Those of the person are its
-    /// own.
-    pub(super) fn of(messages: impl IntoIterator<Item = Message>) -> Self {
+impl ClientView {
+    /// Creates the view of a client that has these messages. User messages are left out: clients
+    /// have their own.
+    pub(super) fn new(messages: impl IntoIterator<Item = Message>) -> Self {
         let messages: Vec<Message> = messages
             .into_iter()
-            .filter(|message| !message.is_users())
+            .filter(|message| !message.is_from_user())
             .collect();
         Self {
             messages,
@@ -34,8 +33,8 @@ impl Told {
         }
     }
 
-    /// Notes an event that is sent.
-    pub(super) fn on(&mut self, event: &Event) {
+    /// Applies an event that is sent to the client.
+    pub(super) fn apply(&mut self, event: &Event) {
         match event {
             Event::TextMessageStart { message_id, .. } => drop(self.assistant(message_id)),
             Event::TextMessageContent { message_id, delta } => {
@@ -88,28 +87,29 @@ impl Told {
         &self.ids
     }
 
-    /// Returns whether the client was shown a call.
+    /// Returns true if the client was sent the call.
     pub(super) fn has_call(&self, id: &str) -> bool {
         self.calls().any(|call| call.id == id)
     }
 
-    /// Returns whether the client has the result of a call.
+    /// Returns true if the client has the result of the call.
     pub(super) fn has_result(&self, id: &str) -> bool {
         self.messages.iter().any(
             |message| matches!(message, Message::Tool { tool_call_id, .. } if tool_call_id == id),
         )
     }
 
-    /// Returns the events that a client which has this lacks of `ours`, the messages of the turn.
-    /// `None`: events cannot lead from the one to the other, because something is there that is not
-    /// ours, or something lacks in the middle.
-    pub(super) fn lacks(&self, ours: &[Message]) -> Option<Vec<Event>> {
+    /// Returns the events that bring the client up to date with `ours`, the messages of the turn.
+    /// `None` if events cannot do that: the client has a message that is not ours, or one is
+    /// missing in the middle.
+    pub(super) fn missing_events(&self, ours: &[Message]) -> Option<Vec<Event>> {
         let (theirs, ours) = (groups(&self.messages)?, groups(ours)?);
         let mut events = Vec::new();
         for (at, ours) in ours.iter().enumerate() {
             match theirs.get(at) {
                 Some(theirs_at) => {
-                    let lacking = theirs_at.lacks(ours)?;
+                    let lacking = theirs_at.missing_events(ours)?;
+                    // A client appends messages; it cannot insert one before those it has.
                     if !lacking.is_empty() && at + 1 < theirs.len() {
                         return None;
                     }
@@ -121,8 +121,7 @@ impl Told {
         (theirs.len() <= ours.len()).then_some(events)
     }
 
-    /// The content and the calls of an assistant's message, a new one if there is none with that
-    /// id.
+    /// Returns content and calls of an assistant's message, which is created if necessary.
     fn assistant(&mut self, wanted: &str) -> Option<(&mut Option<String>, &mut Vec<ToolCall>)> {
         let at = self
             .messages
@@ -168,8 +167,7 @@ impl Told {
     }
 }
 
-/// The assistant's messages with what belongs to them. `None`: a result stands in front of the
-/// first.
+/// Groups assistant messages with their results. `None` if a result comes before the first one.
 fn groups(messages: &[Message]) -> Option<Vec<Group<'_>>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for message in messages {
@@ -192,8 +190,9 @@ fn groups(messages: &[Message]) -> Option<Vec<Group<'_>>> {
 }
 
 impl Group<'_> {
-    /// What a client lacks of `ours` that has this of it. Calls of one answer end in any order.
-    fn lacks(&self, ours: &Self) -> Option<Vec<Event>> {
+    /// Returns the events that complete the client's group. The calls of one answer may end in any
+    /// order.
+    fn missing_events(&self, ours: &Self) -> Option<Vec<Event>> {
         let has_result =
             |result: &&Message| self.results.iter().any(|known| same_result(known, result));
         let is_ours = self.id == ours.id
@@ -215,7 +214,7 @@ impl Group<'_> {
         is_ours.then_some(events)
     }
 
-    /// All of it.
+    /// Returns the events of the whole group.
     fn events(&self) -> Vec<Event> {
         let mut events = Vec::new();
         if let Some(content) = self.content {
@@ -239,7 +238,7 @@ impl Group<'_> {
 }
 
 impl ToolCall {
-    /// The call as it is sent.
+    /// Returns the events of the call.
     pub(super) fn events(&self, parent: &str) -> [Event; 3] {
         let tool_call_id = self.id.clone();
         [
@@ -326,15 +325,15 @@ mod tests {
         }
     }
 
-    /// A client that has `theirs` and is sent what it lacks has `ours`.
+    /// Returns true if a client that has `theirs` can be brought to `ours`.
     fn follows(theirs: &[Message], ours: &[Message]) -> bool {
-        let mut told = Told::of(theirs.iter().cloned());
-        let Some(events) = told.lacks(ours) else {
+        let mut view = ClientView::new(theirs.iter().cloned());
+        let Some(events) = view.missing_events(ours) else {
             return false;
         };
-        events.iter().for_each(|event| told.on(event));
+        events.iter().for_each(|event| view.apply(event));
         assert_eq!(
-            told.lacks(ours),
+            view.missing_events(ours),
             Some(Vec::new()),
             "{theirs:?} and {ours:?}"
         );

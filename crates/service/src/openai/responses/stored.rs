@@ -1,6 +1,5 @@
-//! Responses that were given, read from the journal.
+//! Responses of earlier requests, read from the journal.
 
-use adjutant_core::port::StoreError;
 use adjutant_core::{
     AgentResponse, ConversationKey, DecisionKind, Event, PendingCall, Recorded, TurnId, UserId,
     conversation,
@@ -12,23 +11,22 @@ use super::id::ResponseId;
 use crate::openai::message::{CallMade, FunctionCalled};
 use crate::problem::Problem;
 
-/// A response that was given, or is being made.
+/// A response of an earlier request, complete or in progress.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct StoredResponse {
     pub(super) id: ResponseId,
     pub(super) key: ConversationKey,
     pub(super) created: Timestamp,
-    /// True if it was for the model without tools.
+    /// True if the model without tools answered.
     pub(super) words_only: bool,
-    /// `None`: its turn still runs.
+    /// The turn's response. `None`: the turn still runs.
     pub(super) answer: Option<Box<AgentResponse>>,
-    /// Its words.
-    pub(super) said: String,
+    /// Text of the answer.
+    pub(super) text: String,
 }
 
-impl Kept {
-    /// Returns whether it asked for something that the next request brings: a yes or no, or
-    /// results.
+impl StoredResponse {
+    /// Returns true if it waits for the next request: for a confirmation or for results.
     pub(super) fn waits(&self) -> bool {
         self.pending().next().is_some()
     }
@@ -39,17 +37,17 @@ impl Kept {
             .flat_map(|answer| &answer.decision.pending)
     }
 
-    /// Returns the calls that the client was to execute.
+    /// Returns the calls that the client has to execute.
     pub(super) fn calls(&self) -> Vec<CallMade> {
         self.pending()
             .filter(|call| call.awaits_result())
-            .map(made)
+            .map(to_call_made)
             .collect()
     }
 }
 
-/// Returns a call as a client sends it back.
-fn made(call: &PendingCall) -> CallMade {
+/// Converts a call to the form in which clients send it back.
+fn to_call_made(call: &PendingCall) -> CallMade {
     let arguments = serde_json::Value::Object(call.arguments.clone()).to_string();
     let function = FunctionCalled {
         name: call.tool.clone(),
@@ -61,28 +59,27 @@ fn made(call: &PendingCall) -> CallMade {
     }
 }
 
-/// Finds a response of this user. `None`: there is none of that id.
+/// Finds a response of the user; `None` if it does not exist.
 pub(super) async fn find(
     agent: &Agent,
     user: &UserId,
     id: ResponseId,
-) -> Result<Option<Kept>, Problem> {
-    let failed = |error: StoreError| Problem::store(&error);
-    let key = agent.key_of(user.clone(), id.conversation);
-    let loaded = agent.journal().load(&key).await.map_err(failed)?;
+) -> Result<Option<StoredResponse>, Problem> {
+    let key = agent.key_for(user.clone(), id.conversation);
+    let loaded = agent.journal().load(&key).await?;
     let waits = loaded
         .inbox
         .iter()
-        .find(|input| id.answers(&input.id))
+        .find(|input| id.is_answer_to(&input.id))
         .map(|input| input.at);
-    let Some((turn, events)) = answered(&loaded.events, id) else {
-        return Ok(waits.map(|created| Kept {
+    let Some((turn, events)) = find_answer(&loaded.events, id) else {
+        return Ok(waits.map(|created| StoredResponse {
             id,
             key,
             created,
             words_only: false,
             answer: None,
-            said: String::new(),
+            text: String::new(),
         }));
     };
     let started = events.iter().find_map(|recorded| match &*recorded.event {
@@ -94,29 +91,29 @@ pub(super) async fn find(
         } if *started == turn => Some(limits.words_only),
         _ => None,
     });
-    // A call without a model is no response.
+    // Turns that called a tool without a model are not responses.
     let (Some(words_only), Some(last)) = (started, events.last()) else {
         return Ok(None);
     };
     let answer = conversation::response(id.conversation, events, turn);
-    let said = answer
+    let text = answer
         .as_ref()
-        .map(|answer| said(answer, events))
+        .map(|answer| answer_text(answer, events))
         .unwrap_or_default();
-    let created = first_of(events, id).unwrap_or(last).at;
-    Ok(Some(Kept {
+    let created = first_event(events, id).unwrap_or(last).at;
+    Ok(Some(StoredResponse {
         id,
         key,
         created,
         words_only,
         answer: answer.map(Box::new),
-        said,
+        text,
     }))
 }
 
-/// Returns the turn that answered, and the events up to the end of that answer. `None`: nothing has
-/// taken that input.
-fn answered(events: &[Recorded], id: ResponseId) -> Option<(TurnId, &[Recorded])> {
+/// Returns the turn that answered, and the events up to the end of the answer; `None` if the input
+/// has not been taken.
+fn find_answer(events: &[Recorded], id: ResponseId) -> Option<(TurnId, &[Recorded])> {
     let last_turn = || {
         events
             .iter()
@@ -130,7 +127,7 @@ fn answered(events: &[Recorded], id: ResponseId) -> Option<(TurnId, &[Recorded])
         recorded
             .event
             .takes_input()
-            .is_some_and(|input| id.answers(input))
+            .is_some_and(|input| id.is_answer_to(input))
     };
     let first = events.iter().position(is_of)?;
     let behind = events.get(first + 1..).unwrap_or_default();
@@ -142,7 +139,7 @@ fn answered(events: &[Recorded], id: ResponseId) -> Option<(TurnId, &[Recorded])
             Event::TurnParked { .. } | Event::TurnFinished { .. }
         )
     };
-    // The answer ends with its turn, where that waits, or where the next input was taken.
+    // The answer ends with its turn, where the turn waits, or before the next input.
     let length = match behind
         .iter()
         .position(|recorded| ends(recorded) || takes_other(recorded))
@@ -155,18 +152,18 @@ fn answered(events: &[Recorded], id: ResponseId) -> Option<(TurnId, &[Recorded])
     Some((of_input.or_else(last_turn)?, events.get(..=first + length)?))
 }
 
-fn first_of(events: &[Recorded], id: ResponseId) -> Option<&Recorded> {
+fn first_event(events: &[Recorded], id: ResponseId) -> Option<&Recorded> {
     events.iter().find(|recorded| {
         recorded
             .event
             .takes_input()
-            .is_some_and(|input| id.answers(input))
+            .is_some_and(|input| id.is_answer_to(input))
     })
 }
 
-/// Returns what an answer says: where it only asks for results, the words that the model put in
-/// front of the calls.
-fn said(answer: &AgentResponse, events: &[Recorded]) -> String {
+/// Returns the text of an answer; if the turn waits for results, the text that the model wrote
+/// before the calls.
+fn answer_text(answer: &AgentResponse, events: &[Recorded]) -> String {
     if answer.decision.kind != DecisionKind::AwaitResult {
         return answer.content.clone();
     }
