@@ -1,3 +1,5 @@
+//! The address of a Restate server, as `--dispatch` takes it.
+
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,28 +16,27 @@ const ADMIN_PORT: u16 = 9070;
 const LISTEN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9080);
 
-/// Where Restate is, and where it finds this process: `restate://HOST[:PORT]`, the address of its
-/// ingress, then what differs from the defaults, such as
-/// `?admin=HOST:9070&listen=0.0.0.0:9080&advertise=http://worker-1:9080`. With `restates://` it is
-/// asked over TLS.
+/// The address of a Restate server, and of this process as its worker: `restate://HOST[:PORT]` is
+/// the ingress, followed by what differs from the defaults, such as
+/// `?admin=HOST:9070&listen=0.0.0.0:9080&advertise=http://worker-1:9080`. `restates://` connects
+/// over TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestateAddress {
-    /// Nothing but scheme, host and port.
+    /// URL of the ingress: scheme, host and port.
     pub(crate) ingress: Url,
-    /// The same of the admin API; `None`: somebody else registers the workers.
+    /// URL of the admin API; `None`: the worker is registered by other means.
     pub(crate) admin: Option<Url>,
-    /// Holds the bearer token that both are asked with. The token itself is never here.
+    /// Path of the file with the bearer token for both. The token itself is never stored here.
     pub(crate) token_file: Option<PathBuf>,
-    /// Where Restate's calls arrive.
+    /// The socket address on which Restate's calls arrive.
     pub(crate) listen: SocketAddr,
-    /// What Restate calls that place; `None`: as it is listened on.
+    /// The URL under which Restate reaches this process; `None`: `listen`.
     pub(crate) advertise: Option<Url>,
-    /// With one of these Restate signs its calls; none: they are not signed, and anybody's are
-    /// taken.
+    /// Public keys of the signatures of Restate's calls; empty: unsigned calls are accepted.
     pub(crate) keys: Vec<PublicKey>,
 }
 
-/// It is no address of a Restate server.
+/// A text that is not the address of a Restate server, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "not an address of Restate: {0}; it looks like restate://HOST:8080, or restates://HOST:8080 with TLS"
@@ -85,7 +86,7 @@ impl FromStr for RestateAddress {
         for (name, value) in url.query_pairs() {
             match name.as_ref() {
                 "admin" if value == "none" => address.admin = None,
-                "admin" => address.admin = Some(place(&value, scheme)?),
+                "admin" => address.admin = Some(parse_admin(&value, scheme)?),
                 "token_file" if value.is_empty() => {
                     return Err(wrong("token_file= takes the path of a file"));
                 }
@@ -123,7 +124,7 @@ impl FromStr for RestateAddress {
         let readable = |url: &Url| url.scheme() == "http" && !is_loopback(url);
         if let (Some(_), Some(url)) = (
             &address.token_file,
-            address.places().find(|url| readable(url)),
+            address.urls().find(|url| readable(url)),
         ) {
             return Err(InvalidAddress(format!(
                 "a token would go to {url} where anybody on the way can read it; use restates://, and https:// in admin="
@@ -146,8 +147,8 @@ impl RestateAddress {
         self.admin.as_ref().map(Url::as_str)
     }
 
-    /// Returns where Restate calls a worker that listens as this says. `None`: the system chooses
-    /// its port.
+    /// Returns the URL at which Restate calls a worker with this address. `None`: the system
+    /// chooses the port.
     pub(crate) fn url(&self) -> Option<Url> {
         match &self.advertise {
             Some(url) => Some(url.clone()),
@@ -156,14 +157,14 @@ impl RestateAddress {
         }
     }
 
-    /// Returns what is asked: ingress and admin API.
-    pub(crate) fn places(&self) -> impl Iterator<Item = &Url> {
+    /// Returns the URLs of the ingress and the admin API.
+    pub(crate) fn urls(&self) -> impl Iterator<Item = &Url> {
         std::iter::once(&self.ingress).chain(&self.admin)
     }
 }
 
-/// Reads `HOST:PORT`, which is asked as the ingress is, or a URL that says itself how.
-fn place(text: &str, scheme: &str) -> Result<Url, InvalidAddress> {
+/// Parses `HOST:PORT`, with the scheme of the ingress, or a URL with its own scheme.
+fn parse_admin(text: &str, scheme: &str) -> Result<Url, InvalidAddress> {
     let wrong = || InvalidAddress("admin= takes HOST:PORT, or http(s)://HOST:PORT".to_owned());
     let (whole, ported) = if text.starts_with("http://") || text.starts_with("https://") {
         (text.to_owned(), true)
@@ -200,7 +201,7 @@ impl fmt::Display for RestateAddress {
             "restate"
         };
         let host = self.ingress.host_str().unwrap_or_default();
-        // A port that is the scheme's own is not kept.
+        // `Url` drops a port that is the scheme's default.
         write!(
             f,
             "{scheme}://{host}:{}",

@@ -1,3 +1,5 @@
+//! The HTTP client for Restate and for other workers.
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,22 +13,22 @@ use rustls_platform_verifier::BuilderVerifierExt as _;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-/// Whoever does not take a connection within this time is not there.
+/// Timeout of connecting.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(1);
-/// Connections kept open for the next calls. More are made while more turns run at once.
+/// Idle connections kept open for the next calls. More are made while more turns run at once.
 const IDLE_MAX: usize = 64;
-/// No answer of Restate that we read is longer, in bytes.
+/// Size limit of an answer in bytes; those of Restate are far smaller.
 const ANSWER_MAX: usize = 1024 * 1024;
 
-/// Whom a client is for.
-pub(crate) enum Of {
-    /// Restate's ingress and admin API, with the token they want. HTTP/1.1.
+/// The kind of server that a client connects to.
+pub(crate) enum Peer {
+    /// Restate's ingress and admin API, over HTTP/1.1, with their bearer token.
     Restate(Option<HeaderValue>),
-    /// A worker, as Restate asks it: HTTP/2 without asking whether it can. It gets no token.
+    /// A worker, as Restate connects to it: HTTP/2 with prior knowledge, without a token.
     Worker,
 }
 
-/// Asks over connections that are kept for the next request. Clones share them.
+/// An HTTP client with a pool of connections, which its clones share.
 #[derive(Debug, Clone)]
 pub(crate) struct Client(reqwest::Client);
 
@@ -38,13 +40,12 @@ pub(crate) struct Answer {
 }
 
 impl Client {
-    /// Makes one that asks directly, follows no redirects and bounds how long connecting takes;
-    /// whoever awaits an answer bounds that. Where nothing is asked over TLS, the system needs no
-    /// certificates.
+    /// Creates a client without proxy, redirects and answer timeout; callers set the latter.
+    /// Without `tls`, the system needs no root certificates.
     ///
     /// # Errors
-    /// In words: there is no TLS here.
-    pub(crate) fn new(of: Of, tls: bool) -> Result<Self, String> {
+    /// The message of the TLS library, such as that there are no root certificates.
+    pub(crate) fn new(peer: Peer, tls: bool) -> Result<Self, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -59,7 +60,7 @@ impl Client {
         let mut config = config.with_no_client_auth();
         // A call lasts as long as a turn: over HTTP/2 those beyond what one connection may have
         // would wait for others to end.
-        let is_http2 = matches!(of, Of::Worker);
+        let is_http2 = matches!(peer, Peer::Worker);
         config.alpn_protocols = vec![if is_http2 {
             b"h2".to_vec()
         } else {
@@ -71,28 +72,28 @@ impl Client {
             .redirect(Policy::none())
             .connect_timeout(CONNECTED_WITHIN)
             .pool_max_idle_per_host(IDLE_MAX);
-        match of {
-            Of::Restate(token) => {
+        match peer {
+            Peer::Restate(token) => {
                 let headers = token.map(|token| (AUTHORIZATION, token));
                 builder = builder
                     .http1_only()
                     .default_headers(headers.into_iter().collect());
             }
-            Of::Worker => builder = builder.http2_prior_knowledge(),
+            Peer::Worker => builder = builder.http2_prior_knowledge(),
         }
         builder.build().map(Self).map_err(causes)
     }
 
-    /// Begins a request; [`answer`] sends it.
+    /// Builds a request, to be sent with [`answer`].
     pub(crate) fn request(&self, method: Method, url: Url) -> RequestBuilder {
         self.0.request(method, url)
     }
 }
 
-/// Sends a request and returns its answer, however long it takes.
+/// Sends a request and reads its answer, without a timeout.
 ///
 /// # Errors
-/// In words: nobody is there, or what came is no answer.
+/// The message of the connection's error, with its causes.
 pub(crate) async fn answer(request: RequestBuilder) -> Result<Answer, String> {
     let mut response = request.send().await.map_err(causes)?;
     let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
@@ -110,11 +111,11 @@ pub(crate) async fn answer(request: RequestBuilder) -> Result<Answer, String> {
     })
 }
 
-/// Reads the content of an answer.
+/// Parses the JSON of a successful answer.
 ///
 /// # Errors
-/// In words: it is none, or another.
-pub(crate) fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, String> {
+/// A message with the status and the body, or the parse error.
+pub(crate) fn parse_json<T: DeserializeOwned>(answer: &Answer) -> Result<T, String> {
     if !answer.status.is_success() {
         return Err(format!(
             "it answered {}: {}",
@@ -126,10 +127,10 @@ pub(crate) fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, String> {
         .map_err(|error| format!("it gave an answer we cannot read: {error}"))
 }
 
-/// Reads a bearer token and returns the header that carries it, which shows itself nowhere.
+/// Reads a bearer token from a file. Returns the header value, which is redacted in debug output.
 ///
 /// # Errors
-/// In words, none of which is the token.
+/// A message that does not contain the token.
 pub(crate) fn bearer(path: &Path) -> Result<HeaderValue, String> {
     let token = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     let token = token.trim();
@@ -142,17 +143,17 @@ pub(crate) fn bearer(path: &Path) -> Result<HeaderValue, String> {
     Ok(value)
 }
 
-/// Returns an error's words and those of what is behind it: this library's own name only the
-/// outermost. Without the address, which has a user's name in it.
+/// Returns the messages of an error and its causes: reqwest's own message names only the outermost.
+/// Without the URL, which contains a user's name.
 fn causes(error: reqwest::Error) -> String {
     let error = error.without_url();
-    let mut words = error.to_string();
+    let mut message = error.to_string();
     let mut cause = std::error::Error::source(&error);
     while let Some(inner) = cause {
-        words = format!("{words}: {inner}");
+        message = format!("{message}: {inner}");
         cause = inner.source();
     }
-    words
+    message
 }
 
 #[cfg(test)]
@@ -171,7 +172,7 @@ mod tests {
         fs::write(&path, " key_secret\n").unwrap();
         let header = bearer(&path).unwrap();
         assert_eq!(header.to_str().unwrap(), "Bearer key_secret");
-        let client = Client::new(Of::Restate(Some(header.clone())), false).unwrap();
+        let client = Client::new(Peer::Restate(Some(header.clone())), false).unwrap();
         assert!(!format!("{header:?} {client:?}").contains("secret"));
         for wrong in ["", " \n", "secret\u{7f}"] {
             fs::write(&path, wrong).unwrap();
@@ -182,8 +183,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_with_tls_can_be_made() {
-        Client::new(Of::Restate(None), true).unwrap();
-        Client::new(Of::Worker, true).unwrap();
+        Client::new(Peer::Restate(None), true).unwrap();
+        Client::new(Peer::Worker, true).unwrap();
     }
 
     /// Answers every request of one connection with this.
@@ -213,7 +214,7 @@ mod tests {
         let (url, asked) =
             answering("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nyo".to_owned()).await;
         let client = Client::new(
-            Of::Restate(Some(HeaderValue::from_static("Bearer key"))),
+            Peer::Restate(Some(HeaderValue::from_static("Bearer key"))),
             false,
         )
         .unwrap();
@@ -238,7 +239,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_is_bounded_and_a_redirect_is_one() {
-        let client = Client::new(Of::Restate(None), false).unwrap();
+        let client = Client::new(Peer::Restate(None), false).unwrap();
         let long = format!(
             "HTTP/1.1 200 OK\r\ncontent-length: 1048577\r\n\r\n{}",
             "x".repeat(1_048_577)
@@ -257,8 +258,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_there_is_said_without_the_address() {
-        let client = Client::new(Of::Restate(None), false).unwrap();
+    async fn a_refused_connection_is_reported_without_the_url() {
+        let client = Client::new(Peer::Restate(None), false).unwrap();
         let url = "http://127.0.0.1:1/Conversation/of-ann".parse().unwrap();
         let error = answer(client.request(Method::GET, url))
             .await

@@ -1,53 +1,50 @@
-//! A diagnosis of Restate and its workers, for a person who wants to know what is wrong, or mend
-//! it.
+//! A diagnosis of a Restate server and its workers, for operators.
 
 use hyper::StatusCode;
-use hyper::header::ACCEPT;
 use reqwest::Method;
 use serde::Deserialize;
-use serde_json::json;
 use url::Url;
 
 use crate::address::RestateAddress;
-use crate::admin::{ANSWERED_WITHIN, Admin, NotReached, ask, join};
-use crate::client::{Client, answer};
+use crate::admin::{Admin, NotReached, ask, discover, join};
+use crate::client::Client;
 use crate::error::WorkerError;
 use crate::object::CONVERSATION;
-use crate::registration::{Deployments, MANIFEST, Service, has_conversations, is_same};
+use crate::registration::{Deployments, Service, has_conversations, is_same};
 use crate::worker::clients;
 
-/// The findings about Restate and its workers.
+/// The result of [`diagnose`]: the state of a Restate server and its workers.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Diagnosis {
-    /// `Ok` if the ingress takes calls, with this token.
+    /// `Ok` if the ingress accepts calls with this token.
     pub ingress: Result<(), NotReached>,
-    /// The version of the server, by its admin API. `None`: `admin=none`.
+    /// The version of the server, from its admin API. `None`: `admin=none`.
     pub admin: Option<Result<String, NotReached>>,
     /// The address at which this process would be called. `None`: at a port that the system
     /// chooses.
     pub url: Option<String>,
-    /// Workers that Restate knows.
+    /// The workers that are registered with Restate.
     pub deployed: Vec<Deployed>,
-    /// That a worker answers at [`Self::url`], if it is asked from here.
+    /// `Ok` if a worker answers at [`Self::url`] to a request from this process.
     pub from_here: Option<Result<(), NotReached>>,
-    /// That a worker answers at [`Self::url`], if Restate asks it.
+    /// `Ok` if a worker answers at [`Self::url`] to a request from Restate.
     pub from_restate: Option<Result<(), NotReached>>,
-    /// Calls that have not ended. A server that has just started does not know for a moment.
+    /// Calls that have not ended. A server that has just started cannot count them for a moment.
     pub calls: Option<Result<Calls, NotReached>>,
 }
 
-/// A worker that Restate knows.
+/// A worker that is registered with Restate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Deployed {
-    /// Its address.
+    /// The URL at which Restate calls the worker.
     pub url: String,
-    /// Its version, if it registered itself.
+    /// Version of the worker, if it registered itself.
     pub version: Option<String>,
-    /// New calls go to it.
+    /// True if new calls go to it.
     pub is_latest: bool,
-    /// It has the address of this process.
+    /// True if it has the address of this process.
     pub is_here: bool,
 }
 
@@ -55,22 +52,22 @@ pub struct Deployed {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Calls {
-    /// Those whose turn runs.
+    /// Calls whose turn is running.
     pub running: u64,
-    /// Those that wait for another call of their conversation, or for their turn.
+    /// Calls that wait for an earlier call of their conversation, or to be scheduled.
     pub waiting: u64,
     /// Timers of conversations that wait for a person.
     pub scheduled: u64,
-    /// Those that failed and are made again, or that somebody has to have made again.
+    /// Calls that failed and are retried, or that an operator has to resume.
     pub stuck: u64,
-    /// The reason of one that failed.
+    /// The error of one failed call.
     pub why: Option<String>,
 }
 
-/// Asks Restate, and who is at the address of this process, and changes nothing.
+/// Queries Restate and the worker at the address of this process. Changes nothing.
 ///
 /// # Errors
-/// [`WorkerError::Token`] and [`WorkerError::Client`]: nobody can be asked.
+/// [`WorkerError::Token`] and [`WorkerError::Client`] if no request can be sent at all.
 pub async fn diagnose(restate: &RestateAddress) -> Result<Diagnosis, WorkerError> {
     let (client, asking) = clients(restate)?;
     let here = restate.url();
@@ -112,10 +109,10 @@ pub async fn diagnose(restate: &RestateAddress) -> Result<Diagnosis, WorkerError
     })
 }
 
-/// Asks for a service that there is not: nothing happens, and whoever wants a token says so.
+/// Calls a service that does not exist: this has no effect, but a missing token is refused.
 async fn ingress(client: &Client, ingress: &Url) -> Result<(), NotReached> {
     let asked = ask(client.request(Method::POST, join(ingress, "/adjutant-doctor/none")?)).await?;
-    // So says every Restate; another server has no such header.
+    // Only Restate sends this header; another server at the address may answer 404 too.
     match asked.status == StatusCode::NOT_FOUND
         && asked.headers.contains_key("x-restate-error-source")
     {
@@ -128,8 +125,7 @@ async fn ingress(client: &Client, ingress: &Url) -> Result<(), NotReached> {
 }
 
 async fn from_here(asking: &Client, url: Option<&Url>) -> Option<Result<(), NotReached>> {
-    let place = Url::parse(&format!("{}/discover", url?.as_str().trim_end_matches('/'))).ok()?;
-    let asked = ask(asking.request(Method::GET, place).header(ACCEPT, MANIFEST)).await;
+    let asked = discover(asking, url?).await;
     Some(asked.and_then(|answer| match has_conversations(&answer) {
         true => Ok(()),
         false => Err(NotReached::Failed(format!(
@@ -163,7 +159,7 @@ impl Admin {
 
     async fn deployed(&self, here: Option<&Url>) -> Result<Vec<Deployed>, NotReached> {
         let known: Deployments = self.get("/deployments").await?;
-        // Without any there is no such service.
+        // Without a deployment the service does not exist.
         let latest: Option<Service> = self.get(&format!("/services/{CONVERSATION}")).await.ok();
         let of_ours = known.deployments.into_iter().filter(|known| {
             known
@@ -188,18 +184,16 @@ impl Admin {
         Ok(deployed)
     }
 
-    /// Has Restate ask the worker what it has, as if to register it.
+    /// Lets Restate discover the worker, as if to register it.
     async fn reaches(&self, url: Option<&Url>) -> Option<Result<(), NotReached>> {
-        let body = json!({ "uri": url?, "force": true, "dry_run": true });
+        let url = url?;
         let asked = async {
-            let answer = answer(self.post("/deployments", &body)?.timeout(ANSWERED_WITHIN))
-                .await
-                .map_err(NotReached::Failed)?;
+            let answer = self.discover_from_restate(url).await?;
             if has_conversations(&answer) {
                 return Ok(());
             }
-            let words: Message = serde_json::from_slice(&answer.body).unwrap_or_default();
-            Err(NotReached::Failed(words.message.unwrap_or_else(|| {
+            let error: Message = serde_json::from_slice(&answer.body).unwrap_or_default();
+            Err(NotReached::Failed(error.message.unwrap_or_else(|| {
                 format!("it answered {}", answer.status)
             })))
         };
@@ -237,7 +231,7 @@ impl Admin {
     }
 }
 
-/// An error of the admin API.
+/// An error answer of the admin API.
 #[derive(Default, Deserialize)]
 struct Message {
     message: Option<String>,

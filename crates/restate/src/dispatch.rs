@@ -1,9 +1,11 @@
+//! Dispatch through Restate's ingress.
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use adjutant_core::{BoxFuture, ConversationKey};
-use adjutant_runtime::{Dispatch, DispatchCall, NotDispatched, Sent};
+use adjutant_runtime::{Dispatch, DispatchCall, DispatchError, SendResult};
 use hyper::StatusCode;
 use jiff::Timestamp;
 use reqwest::Method;
@@ -14,23 +16,24 @@ use url::Url;
 use crate::client::{Answer, Client, answer};
 use crate::object::{ADVANCE, CONVERSATION, REPLY_TO, object_key};
 
-/// Restate takes a call in milliseconds; one that takes longer than this is not taken.
-const TAKEN_WITHIN: Duration = Duration::from_secs(1);
+/// Timeout of sending a call; Restate accepts one in milliseconds.
+const ACCEPTED_WITHIN: Duration = Duration::from_secs(1);
 
-/// Asks Restate's ingress.
+/// A [`Dispatch`] that calls the object `Conversation` through Restate's ingress.
 pub(crate) struct Ingress {
     pub(crate) client: Client,
     pub(crate) url: Url,
-    pub(crate) standing: Arc<Standing>,
+    pub(crate) state: Arc<RegistrationState>,
 }
 
-/// The standing of this process with Restate. `admin=none`: nobody looks.
+/// The registration state of this process, shared by the dispatch and the registration task.
 #[derive(Debug, Default)]
-pub(crate) struct Standing {
-    /// Told when Restate does not know us.
+pub(crate) struct RegistrationState {
+    /// Notified when Restate answers that it does not know the object.
     pub(crate) unknown: Notify,
-    /// That it calls us, when somebody last looked.
+    /// True if Restate called this worker at the last check.
     pub(crate) is_registered: AtomicBool,
+    /// True if a registration task checks. `false`: `admin=none`.
     pub(crate) is_watched: bool,
 }
 
@@ -38,33 +41,33 @@ impl Ingress {
     async fn post(
         &self,
         key: &ConversationKey,
-        way: &[&str],
-        name: &str,
+        handler: &[&str],
+        idempotency_key: &str,
         reply_to: Option<&str>,
-    ) -> Result<Answer, NotDispatched> {
-        let url = path(key, way).and_then(|path| self.url.join(&path).ok());
-        let url = url.ok_or_else(|| NotDispatched("its name is no address".to_owned()))?;
+    ) -> Result<Answer, DispatchError> {
+        let url = path(key, handler).and_then(|path| self.url.join(&path).ok());
+        let url = url.ok_or_else(|| DispatchError("its name is no address".to_owned()))?;
         let mut request = self
             .client
             .request(Method::POST, url)
-            .header("idempotency-key", name);
+            .header("idempotency-key", idempotency_key);
         if let Some(name) = reply_to {
             request = request.header(REPLY_TO, name);
         }
-        let answer = answer(request).await.map_err(NotDispatched)?;
+        let answer = answer(request).await.map_err(DispatchError)?;
         if answer.status == StatusCode::NOT_FOUND {
-            self.standing.unknown.notify_one();
+            self.state.unknown.notify_one();
         }
         if answer.status.is_success() {
             Ok(answer)
         } else {
-            Err(NotDispatched(format!("Restate answered {}", answer.status)))
+            Err(DispatchError(format!("Restate answered {}", answer.status)))
         }
     }
 }
 
 impl Dispatch for Ingress {
-    fn call<'a>(&'a self, call: DispatchCall<'a>) -> BoxFuture<'a, Result<(), NotDispatched>> {
+    fn call<'a>(&'a self, call: DispatchCall<'a>) -> BoxFuture<'a, Result<(), DispatchError>> {
         let DispatchCall {
             key,
             input,
@@ -78,31 +81,33 @@ impl Dispatch for Ingress {
         })
     }
 
-    fn send<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Sent, NotDispatched>> {
+    fn send<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<SendResult, DispatchError>> {
         Box::pin(async move {
-            // At most one call a minute for each conversation, however many processes ask; a later
-            // minute may ask again.
+            // At most one call per minute and conversation, however many processes send one.
             let name = format!("again-{}", now().as_second() / 60);
             let answer = tokio::time::timeout(
-                TAKEN_WITHIN,
+                ACCEPTED_WITHIN,
                 self.post(key, &[ADVANCE, "send"], &name, None),
             )
             .await;
             let answer =
-                answer.map_err(|_| NotDispatched("Restate did not answer".to_owned()))??;
+                answer.map_err(|_| DispatchError("Restate did not answer".to_owned()))??;
             let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
             Ok(if body["status"] == "PreviouslyAccepted" {
-                Sent::Before
+                SendResult::Duplicate
             } else {
-                Sent::Now
+                SendResult::Accepted
             })
         })
     }
 
     fn is_registered(&self) -> Option<bool> {
-        self.standing
+        self.state
             .is_watched
-            .then(|| self.standing.is_registered.load(Ordering::Relaxed))
+            .then(|| self.state.is_registered.load(Ordering::Relaxed))
     }
 }
 
@@ -114,15 +119,15 @@ fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// The path of a conversation's handler, escaped.
-fn path(key: &ConversationKey, way: &[&str]) -> Option<String> {
+/// Returns the escaped path of a conversation's handler.
+fn path(key: &ConversationKey, handler: &[&str]) -> Option<String> {
     let mut url = Url::parse("http://ingress/").ok()?;
     url.path_segments_mut()
         .ok()?
         .clear()
         .push(CONVERSATION)
         .push(&object_key(key))
-        .extend(way);
+        .extend(handler);
     Some(url.path().to_owned())
 }
 

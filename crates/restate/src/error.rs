@@ -1,18 +1,20 @@
+//! Events and errors of a worker.
+
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use adjutant_runtime::RunError;
 
-/// An event at a worker.
+/// An event that a running [`Worker`](crate::Worker) reports to its operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WorkerEvent {
-    /// Something is wrong. It is mended by itself, or said what else.
+    /// An error that is retried, or whose message says what to change.
     Failed(WorkerError),
-    /// Restate calls this worker, and did not before.
+    /// Restate calls this worker from now on.
     Registered {
-        /// The address at which it does.
+        /// The URL at which Restate calls it.
         here: String,
     },
 }
@@ -28,65 +30,66 @@ impl fmt::Display for WorkerEvent {
     }
 }
 
-/// Why Restate does not call this process.
+/// An error because of which Restate does not call this process, or a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkerError {
-    /// The address cannot be listened on.
+    /// The socket address cannot be bound.
     #[error("cannot listen on {listen} for Restate: {reason}")]
     Bind {
-        /// The address.
+        /// The socket address of `listen=`.
         listen: SocketAddr,
-        /// What the system says.
+        /// The error of the operating system.
         reason: String,
     },
-    /// There is no token to ask Restate with.
+    /// The file with the token for Restate cannot be used.
     #[error("cannot read the token for Restate from {path}: {reason}")]
     Token {
-        /// What `token_file=` says.
+        /// The path given by `token_file=`.
         path: PathBuf,
-        /// What the system says, or what is wrong with it.
+        /// The error of the operating system, or the reason why the content is not a token.
         reason: String,
     },
-    /// Restate cannot be asked at all.
+    /// No HTTP client can be created, so Restate cannot be reached at all.
     #[error("cannot ask Restate: {0}")]
     Client(String),
-    /// Restate does not know of us yet; it is tried again and again, and until then the work is
-    /// done without it.
+    /// The worker could not be registered with Restate. It is retried, and turns run without
+    /// Restate until then.
     #[error("Restate does not know this worker yet: {0}")]
     NotRegistered(String),
-    /// Two workers run without a common address. This one takes over when the other is gone.
+    /// Another worker of the same version is registered at another address. This one takes over
+    /// when the other is gone.
     #[error(
         "Restate calls the worker at {called}, and this one is at {here}: give both the same advertise= (a name that spreads \
          connections), or only one of them gets work"
     )]
     Elsewhere {
-        /// The address that Restate calls.
+        /// The URL that Restate calls.
         called: String,
-        /// The address of this worker.
+        /// The URL of this worker.
         here: String,
     },
-    /// A worker of another version has started and is called from now on. This one takes over when
-    /// that one is gone.
+    /// A worker of another version has started and gets new calls. This one takes over when that
+    /// one is gone.
     #[error(
         "Restate calls the worker at {called}, which started later and is another version, {version}: what began at {here} ends \
          there, and it is called again when the other one is gone"
     )]
     Replaced {
-        /// The address that Restate calls.
+        /// The URL that Restate calls.
         called: String,
-        /// The version that is there.
+        /// The version of the worker at that URL.
         version: String,
-        /// The address of this worker.
+        /// The URL of this worker.
         here: String,
     },
-    /// A connection could not be taken; the next ones are.
+    /// A connection could not be accepted; later ones are.
     #[error("Restate could not connect: {0}")]
     Accept(String),
-    /// A call did not bear Restate's signature, and was not taken.
+    /// A call was refused because it has no valid signature of Restate.
     #[error("a call to this worker was turned away: {0}; key= in --dispatch says whose are taken")]
     Refused(String),
-    /// A conversation could not go on; Restate tries again if that can help.
+    /// A conversation could not continue. Restate retries unless the error is permanent.
     #[error(transparent)]
     Run(#[from] RunError),
 }

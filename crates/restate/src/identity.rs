@@ -1,7 +1,7 @@
-//! Restate's request identity: who calls the worker signs each call, and nobody else's is taken.
+//! Restate's request identity: calls are signed, and a worker with keys accepts only signed ones.
 //!
-//! A call brings a JSON Web Token of which the audience is its path. Its content is not signed:
-//! over a network where somebody could change it, TLS belongs before the worker. Source:
+//! A call carries a JSON Web Token whose audience is its path. The body is not signed: on an
+//! untrusted network, put TLS in front of the worker. Source:
 //! restatedev/restate pull request 1349, and restate-sdk-shared-core, request identity (checked
 //! 2026-11-26).
 
@@ -17,10 +17,10 @@ use ring::signature::{ED25519, ED25519_PUBLIC_KEY_LEN, UnparsedPublicKey};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-/// The header that says how the call is signed.
+/// The header with the signature scheme.
 const SCHEME: HeaderName = HeaderName::from_static("x-restate-signature-scheme");
-/// The only scheme there is.
-const SIGNED: &str = "v1";
+/// The only signature scheme.
+const V1: &str = "v1";
 /// The header with the token of that scheme.
 const TOKEN: HeaderName = HeaderName::from_static("x-restate-jwt-v1");
 /// The beginning of a public key; the rest is base58.
@@ -30,7 +30,7 @@ const PREFIX: &str = "publickeyv1_";
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PublicKey([u8; ED25519_PUBLIC_KEY_LEN]);
 
-/// Not a public key of Restate.
+/// A text that is not a public key of Restate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("key= takes a public key of Restate, publickeyv1_... (its log shows it)")]
 pub(crate) struct InvalidKey;
@@ -60,7 +60,7 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// The reason why a call is turned away.
+/// The reason why a call is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
     #[error("it is not signed")]
@@ -88,11 +88,10 @@ struct Claims {
     nbf: i64,
 }
 
-/// Checks that a call is signed now with one of these keys, or that there are none and nothing is
-/// checked.
+/// Checks that a call has a valid signature by one of these keys. Without keys, every call passes.
 ///
 /// # Errors
-/// [`Refused`].
+/// [`Refused`] with the reason.
 pub(crate) fn check(keys: &[PublicKey], path: &str, headers: &HeaderMap) -> Result<(), Refused> {
     if keys.is_empty() || path.rsplit('/').next() == Some("health") {
         return Ok(());
@@ -106,18 +105,18 @@ fn now() -> i64 {
 }
 
 fn check_at(keys: &[PublicKey], path: &str, headers: &HeaderMap, now: i64) -> Result<(), Refused> {
-    if headers.get(SCHEME).is_none_or(|scheme| scheme != SIGNED) {
+    if headers.get(SCHEME).is_none_or(|scheme| scheme != V1) {
         return Err(Refused::Unsigned);
     }
     let token = headers.get(TOKEN).ok_or(Refused::Unsigned)?;
     let token = token.to_str().map_err(|_| Refused::Unreadable)?;
     let (signed, signature) = token.rsplit_once('.').ok_or(Refused::Unreadable)?;
     let (header, claims) = signed.split_once('.').ok_or(Refused::Unreadable)?;
-    let Header { alg } = read(header)?;
+    let Header { alg } = decode_json(header)?;
     if alg != "EdDSA" {
         return Err(Refused::Unreadable);
     }
-    let signature = decoded(signature)?;
+    let signature = decode_base64(signature)?;
     let is_by = |key: &PublicKey| {
         UnparsedPublicKey::new(&ED25519, key.0)
             .verify(signed.as_bytes(), &signature)
@@ -126,7 +125,7 @@ fn check_at(keys: &[PublicKey], path: &str, headers: &HeaderMap, now: i64) -> Re
     if !keys.iter().any(is_by) {
         return Err(Refused::OtherKey);
     }
-    let Claims { aud, exp, nbf } = read(claims)?;
+    let Claims { aud, exp, nbf } = decode_json(claims)?;
     if aud != signed_path(path) {
         return Err(Refused::OtherPath);
     }
@@ -137,7 +136,7 @@ fn check_at(keys: &[PublicKey], path: &str, headers: &HeaderMap, now: i64) -> Re
     }
 }
 
-/// Returns the part of a path that Restate signs: without that of the worker's own address.
+/// Returns the part of a path that Restate signs: without the path of the worker's own address.
 fn signed_path(path: &str) -> &str {
     let mut slashes = path.rmatch_indices('/').map(|(at, _)| at);
     let (Some(last), second, third) = (slashes.next(), slashes.next(), slashes.next()) else {
@@ -150,11 +149,11 @@ fn signed_path(path: &str) -> &str {
     }
 }
 
-fn read<T: DeserializeOwned>(part: &str) -> Result<T, Refused> {
-    serde_json::from_slice(&decoded(part)?).map_err(|_| Refused::Unreadable)
+fn decode_json<T: DeserializeOwned>(part: &str) -> Result<T, Refused> {
+    serde_json::from_slice(&decode_base64(part)?).map_err(|_| Refused::Unreadable)
 }
 
-fn decoded(part: &str) -> Result<Vec<u8>, Refused> {
+fn decode_base64(part: &str) -> Result<Vec<u8>, Refused> {
     BASE64_URL_SAFE_NO_PAD
         .decode(part)
         .map_err(|_| Refused::Unreadable)

@@ -1,24 +1,24 @@
-//! Conversations as virtual objects of [Restate](https://restate.dev): it decides where and when a
-//! conversation goes on, one call at a time for each; what is true stands in the journal, as
-//! everywhere.
+//! Conversations as virtual objects of [Restate](https://restate.dev): Restate chooses the process
+//! that runs a conversation, and runs one call at a time for each. The journal stays the only
+//! source of truth.
 //!
-//! A [`Worker`] is what Restate calls: every object `Conversation` has one handler, `advance`,
-//! which calls [`Agent::advance`](adjutant_runtime::Agent::advance). No handler waits for a person,
-//! Restate holds no word of a conversation, and where it is gone, the process that accepted an
-//! input does the work itself.
+//! Restate calls a [`Worker`]: every object `Conversation` has one handler, `advance`, which calls
+//! [`Agent::run_dispatched`](adjutant_runtime::Agent::run_dispatched). No handler waits for a
+//! person, and no message is stored in Restate. If Restate is unreachable, the process that
+//! accepted an input runs the turn itself.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-mod address; // where it is, and where it finds us
-mod admin; // asking Restate about what it has
-mod client; // over connections that are kept
-mod diagnosis; // what is well with all of it, and what is not
-mod dispatch; // asking it
-mod error; // why it is not called, and that it is
-mod identity; // that it is Restate who calls
-mod object; // what it calls
-mod port; // where its calls arrive
-mod registration; // having it call us
-mod worker; // from a socket to an orderly end
+mod address; // addresses of Restate and of this worker
+mod admin; // Restate's admin API
+mod client; // the HTTP client
+mod diagnosis; // the state of a server and its workers, for operators
+mod dispatch; // dispatch through the ingress
+mod error; // events and errors of a worker
+mod identity; // signatures of Restate's calls
+mod object; // the object that Restate calls
+mod registration; // registering this worker
+mod server; // the HTTP/2 server
+mod worker; // the worker: from its socket to its shutdown
 
 pub use address::{InvalidAddress, RestateAddress};
 pub use admin::NotReached;

@@ -1,18 +1,18 @@
-//! What Restate calls.
+//! The object `Conversation`, which Restate calls.
 //!
 //! # Versions
 //!
-//! A call that began in one version may go on in another: behind a common address whoever is
-//! reached goes on with it. Restate then has the handler repeat its steps, and gives the call up,
-//! after all of its attempts, if they are not those of before. So **a handler takes its first step
-//! when the turn has ended**: as long as the work lasts, the journal of a call holds its input
-//! alone, and every version can go on with the call of any other. (Nor is it bound to the address
-//! where it began: where that is gone, Restate makes it again at the latest one.)
+//! Restate may retry a call in a worker of another version, for instance behind a common address.
+//! It then replays the handler's recorded steps, and gives the call up, after all of its attempts,
+//! if the handler takes other steps than before. So **a handler takes its first step when the turn
+//! has ended**: while the turn runs, the journal of a call holds its input alone, and every version
+//! can continue the call of any other. (Before its first step, a call is not pinned to an address
+//! either: if that is gone, Restate retries it at the latest one.)
 //!
-//! The steps at the end take milliseconds, and nothing but the timer rests on them. Whoever changes
-//! them changes them for calls that are between two of them at that moment: such a call is given up
-//! after two minutes, in which whoever accepts an input of that conversation does the work, and the
-//! sweep sees to what expires.
+//! The steps at the end take milliseconds, and only the timer depends on them. A change of these
+//! steps affects calls that are between two of them at that moment: such a call is given up after
+//! two minutes. Until then inputs of that conversation are run by the process that accepts them,
+//! and recovery finds turns that expire.
 
 use std::future::ready;
 use std::pin::pin;
@@ -37,44 +37,44 @@ pub(crate) const CONVERSATION: &str = "Conversation";
 /// The name of its handler.
 pub(crate) const ADVANCE: &str = "advance";
 
-/// The header with the name of the listener who is told what happens.
+/// The header with the address of the caller's subscription to events of the turn.
 pub(crate) const REPLY_TO: &str = "adjutant-reply-to";
 
-/// A turn may be silent as long as it takes; by default Restate takes a minute of silence for its
-/// end. Who is gone is known by the connection.
-const SILENCE: Duration = Duration::from_secs(24 * 60 * 60);
+/// Inactivity timeout of a call: a turn may be silent for long. Restate's default of a minute would
+/// end it; lost workers are detected by their connections.
+const INACTIVITY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The name under which a conversation's object keeps its [`Timer`].
 const TIMER: &str = "timer";
 /// The name of the step that decides on the next timer.
 const DECIDE: &str = "expires";
-/// Two times of expiry that are no further apart are the same one, in milliseconds: it is computed
-/// anew each time.
+/// Tolerance in milliseconds within which two expiry times are the same: each is computed anew from
+/// the time that is left.
 const SAME_TIME_MS: i64 = 1000;
-/// Time until Restate is asked about a call whose connection ended: whether it was killed.
+/// Time after a lost connection until Restate is asked if the call was killed.
 const KILLED_BY: Duration = Duration::from_millis(100);
-/// How long a call that was made with the name of an input stays the same call. Later, the journal
-/// knows the input.
+/// Time for which a repeated call with the same input id is the same call. Later, the journal
+/// recognises the input.
 const SAME_CALL: Duration = Duration::from_secs(60 * 60);
-/// Attempts, with at most [`BETWEEN_ATTEMPTS`] between two: some two minutes. A call that is given
-/// up keeps nobody waiting; the sweep makes another. One that is paused, as by default, would close
-/// the conversation.
+/// Attempts of a call, with at most [`BETWEEN_ATTEMPTS`] between two: about two minutes. A call
+/// that is given up is replaced by recovery. A paused one, as by default, would block the
+/// conversation.
 const ATTEMPTS: u64 = 20;
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(10);
 
-/// Conversations, one object each.
+/// The Restate object of conversations, one instance for each.
 pub(crate) struct Conversation {
     pub(crate) agent: Agent,
-    /// Told what failed here.
+    /// Receives errors of runs.
     pub(crate) report: Arc<dyn Fn(&RunError) + Send + Sync>,
-    /// Says whether a call was killed. `None`: nobody does.
+    /// Finds out if a call was killed. `None`: `admin=none`.
     pub(crate) admin: Option<Admin>,
 }
 
-/// The call that comes when what a conversation asks expires.
+/// The delayed call that arrives when a pending call expires.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Timer {
-    /// Its id, by which it is taken back once all is answered.
+    /// Id of the delayed call, by which it is cancelled.
     call: String,
     /// Milliseconds since 1970.
     at: i64,
@@ -82,8 +82,9 @@ struct Timer {
 
 #[restate_sdk::object(client_visibility = "pub(crate)")]
 impl Conversation {
-    /// Goes on until the conversation is settled or waits for a person, and has itself called when
-    /// what waits expires. Whoever cancels or kills the call stops the turn.
+    /// Runs the conversation until no input is left or it waits for a person, and schedules a call
+    /// for the time when a pending call expires. Cancelling or killing the Restate call stops the
+    /// turn.
     #[handler]
     async fn advance(&self, ctx: ObjectContext<'_>) -> Result<(), HandlerError> {
         let Some(key) = conversation_key(ctx.key()) else {
@@ -92,7 +93,7 @@ impl Conversation {
             );
         };
         let stop = CancellationToken::new();
-        let watch = Watch {
+        let watch = StopIfKilled {
             call: ctx.invocation_id().to_owned(),
             admin: self.admin.clone(),
             stop: stop.clone(),
@@ -100,8 +101,8 @@ impl Conversation {
         };
         let left = {
             let reply_to = ctx.headers().get(REPLY_TO).cloned();
-            let mut settled = pin!(self.settle(key, reply_to, stop.clone()));
-            // Nobody fulfils it: it ends when this call is cancelled.
+            let mut settled = pin!(self.run_conversation(key, reply_to, stop.clone()));
+            // Never fulfilled: it ends only when this call is cancelled.
             let (_, cancelled) = ctx.awakeable::<()>();
             tokio::select! {
                 left = &mut settled => left?,
@@ -113,20 +114,20 @@ impl Conversation {
                 }
             }
         };
-        watch.end();
+        watch.disarm();
         // The first step: see above.
         let timer: Option<Timer> = ctx.get::<Json<_>>(TIMER).await?.map(Json::into_inner);
-        // Not before it has expired, or it would wait again.
+        // One millisecond late, because before the expiry the turn would only wait again.
         let due = left
             .map(|left| left + Duration::from_millis(1))
             .map(|left| (left, in_time(left)));
-        // Kept, so that what follows is the same if the call is made again from here.
+        // Recorded, so that a retry from here decides the same.
         let due = ctx
             .run(|| ready(Ok(Json(due))))
             .name(DECIDE)
             .await?
             .into_inner();
-        // The timer that is this call has done its work.
+        // If this call is the timer itself, it need not be cancelled.
         let timer = timer.filter(|timer| timer.call != ctx.invocation_id());
         if let (Some(timer), Some((_, at))) = (&timer, &due)
             && timer.at.abs_diff(*at) <= SAME_TIME_MS.unsigned_abs()
@@ -160,23 +161,23 @@ fn in_time(left: Duration) -> i64 {
     Timestamp::now().as_millisecond().saturating_add(left)
 }
 
-/// Stops a turn whose call was killed. A call that only lost its connection goes on: Restate makes
-/// it again, and nobody wanted it to end.
-struct Watch {
+/// Stops the turn of a killed call when it is dropped. A call that only lost its connection
+/// continues: Restate retries it.
+struct StopIfKilled {
     call: String,
     admin: Option<Admin>,
     stop: CancellationToken,
     ended: bool,
 }
 
-impl Watch {
-    /// Watches no longer.
-    fn end(mut self) {
+impl StopIfKilled {
+    /// Ends the watch because the turn has ended.
+    fn disarm(mut self) {
         self.ended = true;
     }
 }
 
-impl Drop for Watch {
+impl Drop for StopIfKilled {
     fn drop(&mut self) {
         if self.ended {
             return;
@@ -187,7 +188,7 @@ impl Drop for Watch {
         let (call, stop) = (std::mem::take(&mut self.call), self.stop.clone());
         tokio::spawn(async move {
             tokio::time::sleep(KILLED_BY).await;
-            // Where Restate does not answer, it was not killed by anybody there.
+            // An unreachable Restate has killed nothing.
             if admin.has_ended(&call).await.unwrap_or_default() {
                 stop.cancel();
             }
@@ -198,8 +199,8 @@ impl Drop for Watch {
 impl Conversation {
     pub(crate) fn settings() -> ServiceOptions {
         ServiceOptions::new()
-            .inactivity_timeout(SILENCE)
-            .abort_timeout(SILENCE)
+            .inactivity_timeout(INACTIVITY)
+            .abort_timeout(INACTIVITY)
             .idempotency_retention(SAME_CALL)
             .journal_retention(Duration::ZERO)
             .retry_policy_initial_interval(FIRST_WAIT)
@@ -209,25 +210,24 @@ impl Conversation {
             .retry_policy_kill_on_max_attempts()
     }
 
-    /// Returns how long it is until what waits expires.
-    async fn settle(
+    /// Runs the conversation. Returns the time until a pending call expires.
+    async fn run_conversation(
         &self,
         key: ConversationKey,
         reply_to: Option<String>,
         stop: CancellationToken,
     ) -> HandlerResult<Option<Duration>> {
         let agent = self.agent.clone();
-        // A task of its own: Restate going away stops no tool in the middle. Called again, it waits
-        // for the first.
-        let advance = tokio::spawn(async move {
-            agent
-                .advance_telling(&key, reply_to.as_deref(), &stop)
-                .await
-        });
-        advance.await?.map_err(|error| {
+        // A task of its own, so that a lost connection stops no tool in the middle. A retry waits
+        // for it through the lease.
+        let run =
+            tokio::spawn(
+                async move { agent.run_dispatched(&key, reply_to.as_deref(), &stop).await },
+            );
+        run.await?.map_err(|error| {
             (self.report)(&error);
             match &error {
-                // The same again would end the same.
+                // A retry would fail in the same way.
                 RunError::CannotContinue(_) | RunError::Store(StoreError::Unreadable { .. }) => {
                     TerminalError::new(error.to_string()).into()
                 }
@@ -245,8 +245,8 @@ pub(crate) fn object_key(key: &ConversationKey) -> String {
     format!("{FORMAT}:{}:{agent}:{}", key.conversation, key.user)
 }
 
-/// Reads the key of an object, also one of the first form, `CONVERSATION:USER`: its agent is the
-/// product's.
+/// Parses the key of an object, also in the first format, `CONVERSATION:USER`, whose agent is
+/// `adjutant`.
 fn conversation_key(object: &str) -> Option<ConversationKey> {
     let (conversation, agent, user) = match object.split_once(':')? {
         (FORMAT, rest) => {

@@ -1,63 +1,59 @@
-//! Whom Restate calls: one address, ours if nobody else is at work.
+//! Registration of this worker with Restate, which calls one deployment: ours, unless another
+//! worker is running.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hyper::StatusCode;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
-use reqwest::{Method, RequestBuilder};
+use reqwest::Method;
+use reqwest::header::HeaderValue;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::admin::ANSWERED_WITHIN;
-use crate::client::{Answer, Client, answer, read};
-use crate::dispatch::Standing;
+use crate::admin::{Admin, NotReached, ask, discover, join};
+use crate::client::{Answer, Client, answer, parse_json};
+use crate::dispatch::RegistrationState;
 use crate::error::{WorkerError, WorkerEvent};
 use crate::object::CONVERSATION;
-use crate::port::{Report, WORKER};
+use crate::server::{Report, WORKER};
 
-/// Restate asks the worker what it has before it answers a registration.
+/// Timeout of a registration, during which Restate discovers the worker's services.
 const REGISTERED_WITHIN: Duration = Duration::from_secs(10);
-/// Between two looks at whom Restate calls, while it is us.
+/// Pause between checks while Restate calls this worker.
 const WATCH: Duration = Duration::from_secs(5);
-/// Between two looks while it is nobody, or somebody else, whose place is taken when they are gone.
+/// Pause between checks while Restate calls no worker, or another one, which is replaced when it is
+/// gone.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The media type by which a worker describes its services. Its retry policy needs this version.
-/// Source: restate-sdk, `discovery` (checked 2026-11-26).
-pub(crate) const MANIFEST: &str = "application/vnd.restate.endpointmanifest.v4+json";
-/// Under which name a deployment has [`Registration::definition`].
+/// The key of a deployment's metadata that holds [`Registration::definition`].
 const DEFINITION: &str = "adjutant-definition";
 
 /// The registration of this process with Restate.
 pub(crate) struct Registration {
-    pub(crate) client: Client,
-    /// Asks other workers, as Restate does.
-    pub(crate) asking: Client,
-    pub(crate) admin: Url,
-    /// The address at which Restate finds this process, or all of them.
-    pub(crate) url: Url,
+    admin: Admin,
+    /// Sends requests to other workers, as Restate does.
+    asking: Client,
+    /// The URL at which Restate calls this process, or all workers behind a common address.
+    url: Url,
     /// The value of the header [`WORKER`] in the answers of this process.
-    pub(crate) worker: HeaderValue,
-    /// Tells this version from others: Restate does not look at a worker again whose address it
-    /// knows.
-    pub(crate) definition: String,
-    /// Our deployment's id; `None`: not registered by this process yet.
+    worker: HeaderValue,
+    /// Identifies the version: Restate does not discover a worker again whose address it knows.
+    definition: String,
+    /// Id of our deployment; `None`: not registered by this process yet.
     id: Option<String>,
-    /// Nobody has been looked for yet. A worker that starts takes the place of another version's,
-    /// which goes on with what it has begun; later only of one that is gone, or two that run would
-    /// take it from each other for ever.
+    /// True until the first check. A worker that starts replaces a running worker of another
+    /// version, which finishes its calls; later it replaces only a worker that is gone, or two
+    /// running ones would replace each other for ever.
     is_new: bool,
-    /// Addresses are left that may go when nobody is there and nothing runs there any more.
+    /// True if deployments of other workers are left that may be removed once they are unused.
     has_leftovers: bool,
 }
 
-/// Whom Restate calls.
+/// The worker that Restate calls.
 enum Called {
     Us,
-    /// Another worker, which is at work, and its version if that is not ours.
+    /// Another running worker, with its version if that differs from ours.
     Other(Url, Option<String>),
 }
 
@@ -82,7 +78,7 @@ pub(crate) struct Deployments {
 #[derive(Deserialize)]
 pub(crate) struct Deployment {
     pub(crate) id: String,
-    /// Functions in a cloud have none.
+    /// `None`: a deployment that is not called over HTTP, such as a cloud function.
     pub(crate) uri: Option<Url>,
     pub(crate) services: Vec<Named>,
     #[serde(default)]
@@ -95,7 +91,7 @@ pub(crate) struct Named {
 }
 
 impl Deployment {
-    /// Returns the version that registered it; `None`: somebody else did.
+    /// Returns the version of the worker that registered it; `None`: it was registered by hand.
     pub(crate) fn version(&self) -> Option<&String> {
         match self.metadata.get(DEFINITION)? {
             Value::String(version) => Some(version),
@@ -106,15 +102,15 @@ impl Deployment {
 
 impl Registration {
     pub(crate) fn new(
-        (client, asking): (Client, Client),
-        (admin, url): (Url, Url),
+        admin: Admin,
+        asking: Client,
+        url: Url,
         worker: HeaderValue,
         definition: String,
     ) -> Self {
         Self {
-            client,
-            asking,
             admin,
+            asking,
             url,
             worker,
             definition,
@@ -124,9 +120,9 @@ impl Registration {
         }
     }
 
-    /// Registers, watches, and registers again where Restate turns out not to know us (its data may
-    /// be new), or whoever it called is gone. Never ends.
-    pub(crate) async fn keep(mut self, standing: &Standing, report: &Report) {
+    /// Registers, and checks from time to time. Registers again if Restate does not know the worker
+    /// any more (its data may be new), or the worker that it called is gone. Never returns.
+    pub(crate) async fn keep(mut self, state: &RegistrationState, report: &Report) {
         let mut last: Option<WorkerError> = None;
         loop {
             let (wrong, pause) = match self.check().await {
@@ -143,12 +139,12 @@ impl Registration {
                     };
                     (Some(error), PAUSE)
                 }
-                Err(why) => (Some(WorkerError::NotRegistered(why)), PAUSE),
+                Err(error) => (Some(WorkerError::NotRegistered(error.to_string())), PAUSE),
             };
-            standing
+            state
                 .is_registered
                 .store(wrong.is_none(), Ordering::Relaxed);
-            // Said once.
+            // Reported once, until it changes.
             match &wrong {
                 Some(error) if last.as_ref() != Some(error) => {
                     report(&WorkerEvent::Failed(error.clone()))
@@ -161,26 +157,29 @@ impl Registration {
             last = wrong;
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                // While nothing helps, asking is not made quicker.
-                () = standing.unknown.notified(), if last.is_none() => {}
+                // Only while registered: an unreachable Restate must not be asked in a busy loop.
+                () = state.unknown.notified(), if last.is_none() => {}
             }
         }
     }
 
-    async fn check(&mut self) -> Result<Called, String> {
-        let called = self.look().await?;
+    async fn check(&mut self) -> Result<Called, NotReached> {
+        let called = self.find_called().await?;
         self.is_new = false;
         Ok(called)
     }
 
-    async fn look(&mut self) -> Result<Called, String> {
-        let latest: Option<Service> = self.get(&format!("/services/{CONVERSATION}")).await?;
+    async fn find_called(&mut self) -> Result<Called, NotReached> {
+        let latest: Option<Service> = self
+            .admin
+            .find(&format!("/services/{CONVERSATION}"))
+            .await?;
         let latest = latest.map(|service| service.deployment_id);
         if latest.is_some() && latest == self.id && !self.has_leftovers {
             return Ok(Called::Us);
         }
         let latest: Option<Deployment> = match &latest {
-            Some(id) => self.get(&format!("/deployments/{id}")).await?,
+            Some(id) => self.admin.find(&format!("/deployments/{id}")).await?,
             None => None,
         };
         let (id, gone) = match latest {
@@ -190,8 +189,8 @@ impl Registration {
                     .as_ref()
                     .is_some_and(|uri| is_same(uri, &self.url)) =>
             {
-                // Behind a common address others may have another version: whoever starts last says
-                // what there is. Calls that began in one go on in the other.
+                // Workers behind a common address may have different versions: the one that started
+                // last is registered. Calls that started in one version continue in the other.
                 let is_current = latest.version() == Some(&self.definition);
                 let is_registered = self.id.as_ref() == Some(&latest.id) || is_current;
                 // Without force Restate leaves a known address as it is.
@@ -207,7 +206,7 @@ impl Registration {
             latest => {
                 self.id = None;
                 let at_work = match latest.as_ref().and_then(|latest| latest.uri.as_ref()) {
-                    Some(uri) if self.at(uri).await == Found::Other => Some(uri.clone()),
+                    Some(uri) if self.find_worker(uri).await == Found::Other => Some(uri.clone()),
                     _ => None,
                 };
                 let version = latest.as_ref().and_then(Deployment::version);
@@ -218,20 +217,20 @@ impl Registration {
                     Some(uri) if !self.is_new || version.is_none() => {
                         return Ok(Called::Other(uri, version));
                     }
-                    // What it has begun it goes on with.
+                    // The replaced worker finishes its calls, so its deployment stays.
                     Some(_) => (self.take_place().await?, None),
                     None => (self.take_place().await?, latest.map(|latest| latest.id)),
                 }
             }
         };
         self.id = Some(id);
-        // Nothing depends on it, and it is tried again.
+        // Best effort: the next check tries again.
         self.has_leftovers = self.tidy(gone).await.unwrap_or(true);
         Ok(Called::Us)
     }
 
-    /// Registers this worker as the one that new calls go to, and returns the id of its deployment.
-    async fn take_place(&self) -> Result<String, String> {
+    /// Registers this worker as the one that gets new calls. Returns the id of its deployment.
+    async fn take_place(&self) -> Result<String, NotReached> {
         let registered = self.register(false).await?;
         // Restate knew the address, and left it as it was: not the latest.
         let registered = if registered.is_new {
@@ -242,27 +241,31 @@ impl Registration {
         Ok(registered.id)
     }
 
-    async fn register(&self, force: bool) -> Result<Registered, String> {
+    async fn register(&self, force: bool) -> Result<Registered, NotReached> {
         let body = json!({
             "uri": self.url,
             "force": force,
             "metadata": { DEFINITION: self.definition },
         });
-        let answer = answer(self.post("/deployments", &body)?.timeout(REGISTERED_WITHIN)).await?;
+        let request = self.admin.post("/deployments", &body)?;
+        let answer = answer(request.timeout(REGISTERED_WITHIN))
+            .await
+            .map_err(NotReached::Failed)?;
         if answer.status == StatusCode::CONFLICT && !force {
             return Box::pin(self.register(true)).await;
         }
-        let Id { id } = read(&answer)?;
+        let Id { id } = parse_json(&answer).map_err(NotReached::Failed)?;
         Ok(Registered {
             id,
             is_new: force || answer.status == StatusCode::CREATED,
         })
     }
 
-    /// Removes the addresses of workers that are gone, of which none is called any more; whether
-    /// any are left. Of one it is known already.
-    async fn tidy(&self, known_gone: Option<String>) -> Result<bool, String> {
-        let known: Option<Deployments> = self.get("/deployments").await?;
+    /// Removes the deployments of workers that are gone and have no calls. Returns true if
+    /// deployments of other workers are left. `known_gone`: a worker that need not be looked for
+    /// again.
+    async fn tidy(&self, known_gone: Option<String>) -> Result<bool, NotReached> {
+        let known: Option<Deployments> = self.admin.find("/deployments").await?;
         let known = known.map(|known| known.deployments).unwrap_or_default();
         let is_only_ours = |deployment: &Deployment| {
             let mut services = deployment.services.iter();
@@ -274,7 +277,8 @@ impl Registration {
         let (mut gone, mut are_left) = (Vec::new(), false);
         for other in others {
             let Some(uri) = &other.uri else { continue };
-            if known_gone.as_ref() != Some(&other.id) && self.at(uri).await == Found::Other {
+            if known_gone.as_ref() != Some(&other.id) && self.find_worker(uri).await == Found::Other
+            {
                 are_left = true;
             } else {
                 gone.push(other.id);
@@ -283,38 +287,28 @@ impl Registration {
         if gone.is_empty() {
             return Ok(are_left);
         }
-        // A call is bound to an address by its first step; before, it is where it runs.
+        // A call is pinned to a deployment by its first step; before that, to where it runs.
         let query = "select distinct coalesce(pinned_deployment_id, last_attempt_deployment_id) as id from sys_invocation \
                      where pinned_deployment_id is not null and status <> 'completed' or status = 'running'";
-        let request = self
-            .post("/query", &json!({ "query": query }))?
-            .header(ACCEPT, "application/json");
-        let used: Rows = read(&ask(request).await?)?;
+        let used: Vec<Used> = self.admin.query(query).await?;
         for id in gone {
-            if used.rows.iter().any(|row| row.id.as_ref() == Some(&id)) {
-                // It may come back and go on; Restate gives up by itself if not.
+            if used.iter().any(|row| row.id.as_ref() == Some(&id)) {
+                // The worker may come back for its calls; if not, Restate gives them up itself.
                 are_left = true;
                 continue;
             }
-            let mut place = self.place(&format!("/deployments/{id}"))?;
-            place.set_query(Some("force=true"));
-            let answer = ask(self.client.request(Method::DELETE, place)).await?;
+            let mut url = join(&self.admin.url, &format!("/deployments/{id}"))?;
+            url.set_query(Some("force=true"));
+            let answer = ask(self.admin.client.request(Method::DELETE, url)).await?;
             are_left |= !(answer.status.is_success() || answer.status == StatusCode::NOT_FOUND);
         }
         Ok(are_left)
     }
 
-    /// Asks whoever is at an address what it has; where nobody answers us, by way of Restate, which
-    /// may be in another network.
-    async fn at(&self, uri: &Url) -> Found {
-        let place = Url::parse(&format!("{}/discover", uri.as_str().trim_end_matches('/')));
-        if let Ok(place) = place
-            && let Ok(answer) = ask(self
-                .asking
-                .request(Method::GET, place)
-                .header(ACCEPT, MANIFEST))
-            .await
-        {
+    /// Finds out which worker answers at an address. If none can be reached from here, Restate is
+    /// asked to reach it, because it may be in another network.
+    async fn find_worker(&self, uri: &Url) -> Found {
+        if let Ok(answer) = discover(&self.asking, uri).await {
             if answer.headers.get(WORKER) == Some(&self.worker) {
                 return Found::Us;
             }
@@ -322,44 +316,19 @@ impl Registration {
                 return Found::Other;
             }
         }
-        let body = json!({ "uri": uri, "force": true, "dry_run": true });
-        let Ok(request) = self.post("/deployments", &body) else {
-            return Found::Nobody;
-        };
-        let asked = ask(request).await;
-        if asked.is_ok_and(|answer| has_conversations(&answer)) {
+        let answer = self.admin.discover_from_restate(uri).await;
+        if answer.is_ok_and(|answer| has_conversations(&answer)) {
             Found::Other
         } else {
             Found::Nobody
         }
-    }
-
-    /// Returns the resource at a path of the admin API; `None`: there is none.
-    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, String> {
-        let answer = ask(self.client.request(Method::GET, self.place(path)?)).await?;
-        if answer.status == StatusCode::NOT_FOUND {
-            Ok(None)
-        } else {
-            read(&answer).map(Some)
-        }
-    }
-
-    fn post(&self, path: &str, body: &Value) -> Result<RequestBuilder, String> {
-        let request = self.client.request(Method::POST, self.place(path)?);
-        Ok(request
-            .header(CONTENT_TYPE, "application/json")
-            .body(body.to_string()))
-    }
-
-    fn place(&self, path: &str) -> Result<Url, String> {
-        self.admin.join(path).map_err(|error| error.to_string())
     }
 }
 
 /// The result of a registration.
 struct Registered {
     id: String,
-    /// Restate asked this worker what it has, and calls it from now on.
+    /// True if Restate has discovered this worker, and calls it from now on.
     is_new: bool,
 }
 
@@ -368,15 +337,10 @@ struct Id {
     id: String,
 }
 
-/// The description of a worker, by itself or by Restate.
+/// The services of a worker, as it or Restate describes them.
 #[derive(Deserialize)]
 struct Manifest {
     services: Vec<Named>,
-}
-
-#[derive(Deserialize)]
-struct Rows {
-    rows: Vec<Used>,
 }
 
 #[derive(Deserialize)]
@@ -384,13 +348,14 @@ struct Used {
     id: Option<String>,
 }
 
-/// Returns whether both are one address; what comes behind a slash at the end is the same.
+/// Returns true if both are the same address; a slash at the end makes no difference.
 pub(crate) fn is_same(one: &Url, other: &Url) -> bool {
     one.as_str().trim_end_matches('/') == other.as_str().trim_end_matches('/')
 }
 
+/// Returns true if an answer to a discovery describes a worker of ours.
 pub(crate) fn has_conversations(answer: &Answer) -> bool {
-    let manifest: Result<Manifest, String> = read(answer);
+    let manifest: Result<Manifest, String> = parse_json(answer);
     manifest.is_ok_and(|manifest| {
         manifest
             .services
@@ -399,17 +364,13 @@ pub(crate) fn has_conversations(answer: &Answer) -> bool {
     })
 }
 
-async fn ask(request: RequestBuilder) -> Result<Answer, String> {
-    answer(request.timeout(ANSWERED_WITHIN)).await
-}
-
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::client::Of;
+    use crate::client::Peer;
 
     /// An admin API that knows one worker, which it alone can reach.
     async fn admin() -> Url {
@@ -441,14 +402,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_worker_that_restate_alone_can_reach_is_at_work() {
-        let clients = (
-            Client::new(Of::Restate(None), false).unwrap(),
-            Client::new(Of::Worker, false).unwrap(),
-        );
+        let admin = Admin {
+            client: Client::new(Peer::Restate(None), false).unwrap(),
+            url: admin().await,
+        };
+        let asking = Client::new(Peer::Worker, false).unwrap();
         let url = "http://127.0.0.1:2/".parse().unwrap();
         let worker = HeaderValue::from_static("us");
-        let mut registration =
-            Registration::new(clients, (admin().await, url), worker, String::new());
+        let mut registration = Registration::new(admin, asking, url, worker, String::new());
         let called = registration.check().await.unwrap();
         assert!(
             matches!(called, Called::Other(url, None) if url.as_str() == "http://127.0.0.1:1/")

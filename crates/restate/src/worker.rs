@@ -1,3 +1,5 @@
+//! [`Worker`]: binds the socket, registers with Restate, and answers its calls.
+
 use std::hash::{BuildHasher as _, DefaultHasher, Hasher as _, RandomState};
 use std::sync::Arc;
 
@@ -12,29 +14,29 @@ use tokio::net::TcpListener;
 use url::Url;
 
 use crate::address::RestateAddress;
-use crate::admin::Admin;
-use crate::client::{self, Client, Of};
-use crate::dispatch::{Ingress, Standing};
+use crate::admin::{Admin, MANIFEST};
+use crate::client::{self, Client, Peer};
+use crate::dispatch::{Ingress, RegistrationState};
 use crate::error::{WorkerError, WorkerEvent};
 use crate::object::Conversation;
-use crate::port::{Port, Report};
-use crate::registration::{MANIFEST, Registration};
+use crate::registration::Registration;
+use crate::server::{CallServer, Report};
 
-/// What Restate calls: a process that listens, and does not answer yet.
+/// A worker that Restate calls: bound to its socket, and not answering until [`Worker::run`].
 #[derive(Debug)]
 pub struct Worker {
     listener: TcpListener,
     restate: RestateAddress,
     client: Client,
-    /// Asks other workers.
+    /// Sends requests to other workers.
     asking: Client,
     url: Url,
-    standing: Arc<Standing>,
+    state: Arc<RegistrationState>,
     version: String,
 }
 
 impl Worker {
-    /// Listens, and reads the token that Restate is asked with.
+    /// Binds the socket, and reads the token for requests to Restate.
     ///
     /// # Errors
     /// [`WorkerError::Bind`], [`WorkerError::Token`] and [`WorkerError::Client`].
@@ -52,11 +54,11 @@ impl Worker {
             None => Url::parse(&format!("http://{here}"))
                 .map_err(|error| failed(std::io::Error::other(error)))?,
         };
-        let standing = Standing {
+        let state = RegistrationState {
             is_watched: restate.admin.is_some(),
-            ..Standing::default()
+            ..RegistrationState::default()
         };
-        let standing = Arc::new(standing);
+        let state = Arc::new(state);
         let version = env!("CARGO_PKG_VERSION").to_owned();
         Ok(Self {
             listener,
@@ -64,40 +66,41 @@ impl Worker {
             client,
             asking,
             url,
-            standing,
+            state,
             version,
         })
     }
 
-    /// Where Restate finds it.
+    /// Returns the URL under which Restate reaches this worker.
     #[must_use]
     pub fn url(&self) -> &str {
         self.url.as_str()
     }
 
-    /// Has Restate know it as another version than this library's, such as that of the program.
-    /// Where a version starts beside another one, at another address, Restate calls the one that
-    /// started last; what began at the other ends there.
+    /// Sets the version under which the worker registers, such as that of the program. Default:
+    /// this library's. If workers of two versions run at different addresses, Restate calls the one
+    /// that started last; calls that run at the other finish there.
     #[must_use]
     pub fn with_version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();
         self
     }
 
-    /// What has conversations go on by way of Restate; for [`Agent::dispatched_by`].
+    /// Returns the dispatch of conversations through Restate's ingress, for
+    /// [`Agent::with_dispatch`].
     #[must_use]
     pub fn dispatch(&self) -> Arc<dyn Dispatch> {
         let (client, url) = (self.client.clone(), self.restate.ingress.clone());
         Arc::new(Ingress {
             client,
             url,
-            standing: Arc::clone(&self.standing),
+            state: Arc::clone(&self.state),
         })
     }
 
-    /// Registers with Restate and answers its calls with this agent until `stop` fires; then it
-    /// takes nothing new and lets what runs end, for half a minute at most. What happens meanwhile
-    /// is reported; what goes wrong is mended by itself.
+    /// Registers with Restate and answers its calls with this agent until `stop` fires. Then it
+    /// accepts no new calls, and waits up to 30 seconds for running ones. Events are passed to
+    /// `report`; failed connections and registrations are retried.
     pub async fn run(
         self,
         agent: Agent,
@@ -105,7 +108,7 @@ impl Worker {
         report: impl Fn(&WorkerEvent) + Send + Sync + 'static,
     ) {
         let report: Report = Arc::new(report);
-        agent.hear_others();
+        agent.start_relay();
         let of_run = Arc::clone(&report);
         let admin = self.restate.admin.clone().map(|url| Admin {
             client: self.client.clone(),
@@ -117,7 +120,7 @@ impl Worker {
         let object = Conversation {
             agent,
             report: report_run,
-            admin,
+            admin: admin.clone(),
         };
         let endpoint = Endpoint::builder()
             .bind(
@@ -128,30 +131,29 @@ impl Worker {
             .build();
         let me = worker_name();
         let definition = definition(&endpoint, &self.version).await;
-        let admin = self.restate.admin.clone();
         let registration = admin.map(|admin| {
-            let clients = (self.client.clone(), self.asking.clone());
-            Registration::new(clients, (admin, self.url.clone()), me.clone(), definition)
+            let (asking, url) = (self.asking.clone(), self.url.clone());
+            Registration::new(admin, asking, url, me.clone(), definition)
         });
         let registered = async {
             if let Some(registration) = registration {
                 tokio::select! {
-                    () = registration.keep(&self.standing, &report) => {}
-                    // Another worker may take over while this one lets what runs end.
+                    () = registration.keep(&self.state, &report) => {}
+                    // While running calls end here, another worker may register.
                     () = stop.cancelled() => {}
                 }
             }
             std::future::pending::<()>().await;
         };
-        let port = Port::new(endpoint, me, self.restate.keys.clone(), Arc::clone(&report));
+        let server = CallServer::new(endpoint, me, self.restate.keys.clone(), Arc::clone(&report));
         tokio::select! {
-            () = port.serve(self.listener, stop.clone()) => {}
+            () = server.serve(self.listener, stop.clone()) => {}
             () = registered => {}
         }
     }
 }
 
-/// Returns who asks Restate, and who asks other workers.
+/// Creates the clients for Restate and for other workers.
 ///
 /// # Errors
 /// [`WorkerError::Token`] and [`WorkerError::Client`].
@@ -162,22 +164,22 @@ pub(crate) fn clients(restate: &RestateAddress) -> Result<(Client, Client), Work
             reason,
         })
     });
-    let tls = restate.places().any(|url| url.scheme() == "https");
-    let client = Client::new(Of::Restate(token.transpose()?), tls).map_err(WorkerError::Client)?;
-    // Others may have TLS though we have none; where there are no certificates, only those without
-    // can be asked.
-    let asking = Client::new(Of::Worker, true).or_else(|_| Client::new(Of::Worker, false));
+    let tls = restate.urls().any(|url| url.scheme() == "https");
+    let client =
+        Client::new(Peer::Restate(token.transpose()?), tls).map_err(WorkerError::Client)?;
+    // Other workers may use TLS even if this one does not. Without root certificates, only workers
+    // without TLS can be reached.
+    let asking = Client::new(Peer::Worker, true).or_else(|_| Client::new(Peer::Worker, false));
     Ok((client, asking.map_err(WorkerError::Client)?))
 }
 
-/// Returns what tells this process from other workers. Nobody is kept from guessing it: it is no
-/// secret.
+/// Returns a random name that distinguishes this process from other workers. It is not a secret.
 fn worker_name() -> HeaderValue {
     HeaderValue::from(RandomState::new().build_hasher().finish())
 }
 
-/// Returns what tells this version from others: its number, and a hash of the object as Restate is
-/// told of it.
+/// Returns the version with a hash of the object's description, which Restate must discover again
+/// when it changes.
 async fn definition(endpoint: &Endpoint, version: &str) -> String {
     let mut request = hyper::Request::new(Empty::<Bytes>::new());
     *request.uri_mut() = hyper::Uri::from_static("/discover");
@@ -203,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_is_read_before_anything_is_asked_and_never_told() {
+    async fn a_token_is_read_before_any_request_and_never_shown() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         let address = format!(

@@ -19,7 +19,7 @@ use crate::worker::{Setup, Worker, agent};
 /// Between two looks at what happens by itself.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What has not happened by itself by then does not.
+/// Time after which an expected event is considered missing.
 pub(crate) const NEVER: Duration = Duration::from_secs(300);
 
 pub(crate) struct Bench {
@@ -63,7 +63,7 @@ impl Bench {
         let asking = Called::bind(restate.address(0).parse().unwrap())
             .await
             .unwrap();
-        let front = front.dispatched_by(asking.dispatch());
+        let front = front.with_dispatch(asking.dispatch());
         let bench = Self {
             world,
             restate,

@@ -74,12 +74,12 @@ async fn ended_by(handle: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_cancels_the_call_in_restate_stops_the_turn() {
+async fn cancelling_the_call_in_restate_stops_the_turn() {
     ended_by("cancel").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_kills_the_call_in_restate_stops_the_turn() {
+async fn killing_the_call_in_restate_stops_the_turn() {
     ended_by("kill").await;
 }
 
@@ -120,7 +120,7 @@ async fn a_conversation_that_waits_has_one_timer_until_it_is_answered() {
 async fn words_go_on_when_the_worker_is_killed_while_it_is_heard() {
     let bench = Bench::new(HOUR).await;
     let worker = bench.start(None);
-    bench.front.hear_others();
+    bench.front.start_relay();
     while bench.front.journal().relay().name().is_none() {
         tokio::time::sleep(LOOK).await;
     }

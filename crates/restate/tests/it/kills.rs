@@ -18,7 +18,7 @@ use crate::journal;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// What became of a scene.
+/// The result of a scene.
 struct Played {
     kills: usize,
     outcome: OutcomeCategory,
@@ -35,7 +35,7 @@ impl Bench {
         user: &UserId,
         input: Input,
     ) -> AgentResponse {
-        let key = self.front.key_of(user.clone(), conversation);
+        let key = self.front.key_for(user.clone(), conversation);
         self.front.journal().submit(&key, &input).await.unwrap();
         let user_name = user.as_str().replace('/', "%2F").replace(' ', "%20");
         let call = format!("POST /Conversation/2:{conversation}:worker:{user_name}/advance/send");
@@ -192,7 +192,7 @@ async fn a_worker_that_goes_on_may_be_killed_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_expires_though_nobody_comes_back() {
+async fn pending_calls_expire_without_any_further_request() {
     let bench = Bench::new(Duration::from_millis(300)).await;
     let _worker = bench.start(None);
     let user = UserId::local();

@@ -1,4 +1,5 @@
-//! Which worker Restate calls, when there are several, one after the other or at once.
+//! Registration: the worker that Restate calls when there are several, at once or one after the
+//! other.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use crate::restate::{Restate, free_port};
 
 /// Between two looks at what happens by itself.
 const LOOK: Duration = Duration::from_millis(20);
-/// What has not happened by itself by then does not.
+/// Time after which an expected event is considered missing.
 const NEVER: Duration = Duration::from_secs(300);
 
 /// Whom Restate knows: the addresses, and which revision of the object is the latest, where.
@@ -272,7 +273,7 @@ async fn a_second_worker_says_that_it_gets_no_work_until_the_first_is_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_was_not_known_says_when_it_is() {
+async fn a_worker_reports_when_it_is_registered_at_last() {
     let port = free_port();
     let mut restate = Restate::start();
     let address = restate.address(port);

@@ -11,8 +11,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// What is tested with. Its licence (BSL) lets anybody run it for their own services, but not
-/// bundle it here.
+/// The server under test. Its licence (BSL) allows running it for one's own services, but not
+/// bundling it here.
 const PACKAGE: &str = "@restatedev/restate-server";
 const VERSION: &str = "1.7.12";
 
@@ -137,7 +137,7 @@ impl Restate {
         }
     }
 
-    /// How far the calls are that were made in the name of an input, those that ended included.
+    /// Returns the states of the calls made with the ids of inputs, completed ones included.
     pub(crate) fn calls(&self) -> Vec<String> {
         let query = "select status from sys_invocation where idempotency_key is not null and \
                      idempotency_key not like 'again-%'";

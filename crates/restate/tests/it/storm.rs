@@ -14,11 +14,11 @@ use crate::restate::free_port;
 use crate::worker::{Setup, Worker};
 
 const CONVERSATIONS: usize = 6;
-/// What is said in each conversation, again and again.
+/// The messages of each conversation, in turn.
 const WORDS: [&str; 4] = ["two Keyed", "careful Once", "two None", "hello"];
 const ROUNDS: usize = 3;
 const KILLS: usize = 8;
-/// What any client does that tries again.
+/// Pause before a client repeats a request.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Says it, here or there, until there is an answer.

@@ -19,7 +19,7 @@ async fn bench_with(lease: Option<Duration>) -> (Bench, crate::worker::Worker) {
     let mut bench = Bench::new(HOUR).await;
     bench.setup.lease_ms = lease.map(|lease| lease.as_millis().try_into().unwrap());
     let worker = bench.start(None);
-    bench.front.hear_others();
+    bench.front.start_relay();
     let relay = bench.front.journal().relay();
     while relay.name().is_none() {
         tokio::time::sleep(LOOK).await;
@@ -59,7 +59,7 @@ async fn events(agent: &Agent, words: &str) -> (Vec<String>, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_happens_in_a_worker_is_told_where_it_was_asked() {
+async fn events_of_a_worker_reach_the_process_that_was_asked() {
     let (bench, _worker) = bench().await;
     let alone = agent(&crate::worker::Setup {
         name: "alone".to_owned(),

@@ -57,7 +57,7 @@ impl World {
         world
     }
 
-    /// What arrived from a conversation.
+    /// Returns the calls that arrived from a conversation.
     pub(crate) fn seen(&self, conversation: ConversationId) -> Vec<Called> {
         let log = self.log.lock().unwrap();
         log.iter()

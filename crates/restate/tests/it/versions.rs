@@ -144,7 +144,7 @@ impl Other {
     #[handler]
     async fn advance(&self, ctx: ObjectContext<'_>) -> Result<(), HandlerError> {
         ctx.run(|| std::future::ready(Ok(()))).await?;
-        self.agent.advance(&self.key).await?;
+        self.agent.run_conversation(&self.key).await?;
         Ok(())
     }
 }
@@ -157,7 +157,7 @@ async fn a_call_whose_turn_runs_can_go_on_in_a_version_with_other_steps() {
     let mut context = context();
     let key = bench
         .front
-        .key_of(context.user.clone(), context.conversation);
+        .key_for(context.user.clone(), context.conversation);
     let (front, words) = (bench.front.clone(), format!("two {:?}", Effect::Keyed));
     let answer = tokio::spawn(async move { front.run_in(&mut context, words).await });
     bench.world.arrivals.acquire_many(2).await.unwrap().forget();

@@ -22,7 +22,7 @@ const SETUP: &str = "ADJUTANT_RESTATE_TEST_WORKER";
 /// The test that such a process runs.
 const TEST: &str = "service::a_turn_is_answered_without_restate_too";
 
-/// What a worker is.
+/// The setup of a worker process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Setup {
     /// As the holder of claims: started again under the same name, it has them at once.
@@ -30,7 +30,7 @@ pub(crate) struct Setup {
     pub(crate) database: String,
     pub(crate) restate: String,
     pub(crate) world: SocketAddr,
-    /// Where the service listens; without it Restate alone reaches the worker.
+    /// The address of the HTTP service. `None`: only Restate reaches the worker.
     pub(crate) service: Option<SocketAddr>,
     pub(crate) confirmation_expiry: Duration,
     /// Milliseconds for which its claims hold without a sign of life; `None`: as usual.
@@ -97,7 +97,7 @@ impl Worker {
         assert!(status.success());
     }
 
-    /// What it said on standard error, once it is gone.
+    /// Returns the standard error of a worker that has exited.
     pub(crate) fn last_words(&mut self) -> String {
         let mut words = String::new();
         self.process
@@ -130,7 +130,7 @@ pub(crate) async fn work_if_told() {
     let setup: Setup = serde_json::from_str(setup.to_str().unwrap()).unwrap();
     let agent = agent(&setup).await;
     let called = Called::bind(setup.restate.parse().unwrap()).await.unwrap();
-    let dispatched = agent.dispatched_by(called.dispatch());
+    let dispatched = agent.with_dispatch(called.dispatch());
     let stop = CancellationToken::new();
     let working = tokio::spawn(called.run(agent, stop.clone(), |event| eprintln!("{event}")));
     if let Some(bind) = setup.service {

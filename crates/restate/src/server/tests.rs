@@ -10,7 +10,7 @@ use tokio::sync::{Notify, mpsc};
 
 use super::*;
 
-/// What has not happened by itself by then does not.
+/// Time after which an expected event is considered missing.
 const NEVER: Duration = Duration::from_secs(60);
 
 /// Waits until it may go on.
@@ -57,9 +57,9 @@ async fn serve_signed(age: Duration, keys: Vec<PublicKey>) -> Served {
         tell.send(error.clone()).unwrap();
     });
     let endpoint = Endpoint::builder().bind(object).build();
-    let port = Port {
+    let port = CallServer {
         age,
-        ..Port::new(endpoint, HeaderValue::from_static("us"), keys, report)
+        ..CallServer::new(endpoint, HeaderValue::from_static("us"), keys, report)
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let place = listener.local_addr().unwrap();
@@ -318,7 +318,7 @@ async fn more_connections_than_there_may_be_are_closed_and_said_once() {
 }
 
 #[tokio::test]
-async fn who_connects_and_says_nothing_is_not_kept() {
+async fn an_idle_client_is_not_waited_for() {
     let served = serve(Duration::from_millis(10)).await;
     let mut stream = TcpStream::connect(served.place).await.unwrap();
     let mut said = Vec::new();

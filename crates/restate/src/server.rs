@@ -1,5 +1,4 @@
-//! The port for Restate's calls: HTTP/2, bounded in everything that whoever connects could have
-//! grow.
+//! The HTTP/2 server for Restate's calls, with limits on everything that a client could make grow.
 
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
@@ -24,78 +23,78 @@ use tokio::time::Instant;
 use crate::error::{WorkerError, WorkerEvent};
 use crate::identity::{self, PublicKey, Refused};
 
-/// Connections at once. Restate keeps about one for each of its partitions; whoever comes beyond is
-/// closed at once rather than made to wait, so that a balancer or Restate tries elsewhere.
+/// Concurrent connections. Restate keeps about one for each of its partitions. Further ones are
+/// closed at once rather than queued, so that a balancer or Restate tries another worker.
 const CONNECTIONS_MAX: u32 = 256;
-/// Calls at once over one connection. A turn that runs is one.
+/// Concurrent calls over one connection. A running turn is one.
 const STREAMS_MAX: u32 = 1024;
-/// Bytes of the longest request. A call has no input and its replay holds one step: a few
+/// Size limit of a request in bytes. A call has no input and its replay holds one step: a few
 /// kilobytes.
 const REQUEST_MAX: usize = 8 * 1024 * 1024;
-/// Bytes that all requests of one connection hold together.
+/// Size limit of all requests of one connection together, in bytes.
 const REQUESTS_MAX: usize = 16 * 1024 * 1024;
-/// Bytes that a piece counts for beside its own: what holds it, and the buffer that it keeps from
-/// being freed.
+/// Overhead in bytes counted for each frame: its bookkeeping, and the buffer that it keeps alive.
 const PIECE_COST: usize = 256;
-/// Bytes under way that nobody has read yet, of one request and of a connection; frames and headers
-/// are held whole.
+/// Flow-control windows of a request and of a connection, and limits of frames and headers, in
+/// bytes.
 const STREAM_WINDOW: u32 = 64 * 1024;
 const CONNECTION_WINDOW: u32 = 256 * 1024;
 const FRAME_MAX: u32 = 16 * 1024;
 const HEADERS_MAX: u32 = 16 * 1024;
-/// Whoever is asked after so much silence and does not answer in time is gone.
+/// A connection is pinged after this silence, and closed if the ping is not answered in time.
 const PING_AFTER: Duration = Duration::from_secs(20);
 const PING_ANSWERED_WITHIN: Duration = Duration::from_secs(10);
-/// The age of a connection at its end, and up to a fifth more: a balancer that spreads connections,
-/// not calls, then spreads anew.
+/// Age at which a connection is closed gracefully, plus up to a fifth: a balancer that distributes
+/// connections, not calls, can then distribute them anew.
 const AGE: Duration = Duration::from_secs(5 * 60);
 
-/// How long what runs may take to end when the worker is stopped. What does not is in the journal.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Before connections are taken again after the system had none.
+/// Time that running calls may take to end after the worker is stopped. Those that do not end are
+/// recovered from the journal.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
+/// Pause after the operating system failed to accept a connection.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Time between two words about calls that are turned away.
-const REFUSED_SAID_EVERY: Duration = Duration::from_secs(60);
+/// Minimum time between two reports of refused calls.
+const REFUSED_REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The header that says which process answered: two addresses may lead to the same.
+/// The header that identifies the process that answered: two addresses may lead to the same.
 pub(crate) const WORKER: HeaderName = HeaderName::from_static("x-adjutant-worker");
 
-/// Told what happens.
+/// A callback for events of the worker.
 pub(crate) type Report = Arc<dyn Fn(&WorkerEvent) + Send + Sync>;
 
-/// Answers calls.
-pub(crate) struct Port {
-    called: Arc<Called>,
-    /// At which a connection takes no new calls; those that run end on it.
+/// The server that accepts connections and answers calls.
+pub(crate) struct CallServer {
+    called: Arc<Shared>,
+    /// Age at which a connection accepts no new calls; running ones end on it.
     age: Duration,
     connections: Arc<Semaphore>,
 }
 
-/// The worker to which all connections lead.
-struct Called {
+/// The state that all connections share.
+struct Shared {
     endpoint: Endpoint,
     /// The value of [`WORKER`].
     worker: HeaderValue,
-    /// Whose calls are taken; none: anybody's.
+    /// The public keys whose calls are accepted; empty: unsigned calls are accepted.
     keys: Vec<PublicKey>,
     report: Report,
-    /// The time at which it was last said that a call was turned away.
-    refused_said: Mutex<Option<Instant>>,
+    /// Time of the last report of a refused call.
+    refused_reported: Mutex<Option<Instant>>,
 }
 
-impl Port {
+impl CallServer {
     pub(crate) fn new(
         endpoint: Endpoint,
         worker: HeaderValue,
         keys: Vec<PublicKey>,
         report: Report,
     ) -> Self {
-        let called = Called {
+        let called = Shared {
             endpoint,
             worker,
             keys,
             report,
-            refused_said: Mutex::default(),
+            refused_reported: Mutex::default(),
         };
         let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX as usize));
         Self {
@@ -105,7 +104,7 @@ impl Port {
         }
     }
 
-    /// Takes connections until `stop` fires; then lets what runs end, for half a minute at most.
+    /// Accepts connections until `stop` fires, then waits up to 30 seconds for running calls.
     pub(crate) async fn serve(self, listener: TcpListener, stop: CancellationToken) {
         let report = &self.called.report;
         let mut is_full = false;
@@ -123,12 +122,12 @@ impl Port {
                 }
             };
             let Ok(permit) = Arc::clone(&self.connections).try_acquire_owned() else {
-                // Said once, until there is room again.
+                // Reported once, until a connection ends.
                 if !std::mem::replace(&mut is_full, true) {
-                    let words = format!(
+                    let message = format!(
                         "{CONNECTIONS_MAX} connections are open, and no more are taken until one ends"
                     );
-                    report(&WorkerEvent::Failed(WorkerError::Accept(words)));
+                    report(&WorkerEvent::Failed(WorkerError::Accept(message)));
                 }
                 continue;
             };
@@ -142,11 +141,12 @@ impl Port {
         }
         drop(listener);
         let all_ended = self.connections.acquire_many(CONNECTIONS_MAX);
-        let _ = tokio::time::timeout(PATIENCE, all_ended).await;
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, all_ended).await;
     }
 }
 
-/// Returns the age and up to a fifth more: connections that were made together do not end together.
+/// Returns the age plus up to a fifth, so that connections that were made together do not end
+/// together.
 fn spread(age: Duration, number: u32) -> Duration {
     // Knuth's multiplicative hash: neighbours in number are far apart.
     let hash = number
@@ -155,15 +155,15 @@ fn spread(age: Duration, number: u32) -> Duration {
     age + age.mul_f64(f64::from(hash) / f64::from(u32::MAX) / 5.0)
 }
 
-/// Answers the calls of one connection. One that breaks is Restate's to make again.
+/// Answers the calls of one connection. Restate reconnects if it breaks.
 async fn connection(
     stream: TcpStream,
-    called: Arc<Called>,
+    called: Arc<Shared>,
     age: Duration,
     stop: CancellationToken,
 ) {
-    // Small frames answer one another here: held back until the last was acknowledged, each costs
-    // 40 ms. Where it cannot be set, it is only slower.
+    // The protocol exchanges small frames: with Nagle's algorithm each would wait up to 40 ms for
+    // the acknowledgement of the last. If it cannot be switched off, calls are only slower.
     let _ = stream.set_nodelay(true);
     let held = Arc::new(AtomicUsize::new(0));
     let is_used = AtomicBool::new(false);
@@ -187,15 +187,15 @@ async fn connection(
         () = stop.cancelled() => {}
         () = tokio::time::sleep(age) => {}
     }
-    // Somebody who connected and never said a word would be waited for.
+    // A client that never sent a request would be waited for in a graceful shutdown.
     if is_used.load(Ordering::Relaxed) {
         connection.as_mut().graceful_shutdown();
         let _ = connection.await;
     }
 }
 
-impl Called {
-    /// Answers a call. One that is turned away is not read.
+impl Shared {
+    /// Answers a call. The body of a refused one is not read.
     fn answer(
         &self,
         request: Request<Incoming>,
@@ -218,7 +218,7 @@ impl Called {
                         .map(Either::Left)
                 }
                 Err(refused) => {
-                    self.tell(refused);
+                    self.report_refused(refused);
                     let mut response = Response::new(Either::Right(Empty::new()));
                     *response.status_mut() = StatusCode::UNAUTHORIZED;
                     response
@@ -228,14 +228,13 @@ impl Called {
         response
     }
 
-    /// Says that a call was turned away. Whoever makes such calls decides neither when nor how
-    /// often that is said.
-    fn tell(&self, refused: Refused) {
+    /// Reports a refused call, at a limited rate: a client must not be able to flood the log.
+    fn report_refused(&self, refused: Refused) {
         let mut said = self
-            .refused_said
+            .refused_reported
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if said.is_none_or(|said| said.elapsed() >= REFUSED_SAID_EVERY) {
+        if said.is_none_or(|said| said.elapsed() >= REFUSED_REPORT_INTERVAL) {
             *said = Some(Instant::now());
             (self.report)(&WorkerEvent::Failed(WorkerError::Refused(
                 refused.to_string(),
@@ -244,18 +243,18 @@ impl Called {
     }
 }
 
-/// The body of a request, which fails when more comes than may be held: whoever reads it keeps a
-/// message until it is whole, however long it claims to be.
+/// A request body that fails when it exceeds the limits: the SDK buffers a message until it is
+/// complete, however long it claims to be.
 struct Bounded {
     body: Incoming,
-    /// By this request.
+    /// Bytes that this request holds.
     taken: usize,
-    /// By all requests of the connection.
+    /// Bytes that all requests of the connection hold.
     held: Arc<AtomicUsize>,
     is_over: bool,
 }
 
-/// More came than may be held.
+/// The error of a request body that exceeds the limits.
 #[derive(Debug, thiserror::Error)]
 #[error("the request is longer than this worker takes")]
 struct TooLong;
