@@ -1,4 +1,4 @@
-//! How a command ends: exit codes, and errors as `Error / cause / try`.
+//! Exit codes, and errors in the form `Error / cause / try`.
 
 use std::time::Duration;
 
@@ -6,47 +6,48 @@ use adjutant_core::{AgentResponse, ModelError, OutcomeCategory, ProviderId, Time
 use adjutant_providers::Provider;
 use adjutant_runtime::{BuildError, RunError};
 
-/// The exit codes of `adjutant`. Scripts depend on them.
+/// Exit codes of `adjutant`. Scripts depend on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// It worked. A refusal and a question are answers too.
+    /// Success. A refusal of the model and a question are answers too.
     Ok = 0,
-    /// It did not work.
+    /// Failure.
     Failed = 1,
-    /// The command line or the prompt is not usable.
+    /// Invalid command line or prompt.
     Usage = 2,
-    /// Configuration, credentials, or the place where data is kept.
+    /// Invalid configuration, credentials, or data folder.
     Configuration = 3,
-    /// Something waits for a yes or no, and nobody could be asked.
+    /// A call waits for confirmation, and the user could not be asked.
     ConfirmationNeeded = 4,
     /// The provider is unavailable or rate limited.
     Unavailable = 5,
-    /// A bound was reached.
+    /// A limit was reached.
     Limit = 6,
     /// Ctrl-C.
     Interrupted = 130,
-    /// SIGTERM, or a terminal that was closed; the number shells give for SIGTERM.
+    /// SIGTERM, or a closed terminal; the number that shells give for SIGTERM.
     Terminated = 143,
 }
 
 impl Exit {
-    /// The exit code of a turn: by the model's error if there was one, else by the outcome.
-    pub(crate) fn of(response: &AgentResponse) -> Self {
+    /// Returns the exit code of a turn: by the model's error if there was one, else by the outcome.
+    pub(crate) fn for_response(response: &AgentResponse) -> Self {
         match &response.error {
-            Some(TurnError::Model { error }) => Self::of_model_error(error),
-            // Whatever it waits for: somebody has to answer.
+            Some(TurnError::Model { error }) => Self::from_model_error(error),
+            // Also for a call in doubt or one that waits for its result: the user has to act.
             _ if !response.decision.pending.is_empty() => Self::ConfirmationNeeded,
             _ => Self::of_outcome(response.outcome),
         }
     }
 
-    /// Returns what a person reads of a failed model call, with its exit code and what to try.
-    pub(crate) fn of_model_error(error: &ModelError) -> Self {
+    /// Converts a failed model call to an error message with exit code and remedies.
+    pub(crate) fn from_model_error(error: &ModelError) -> Self {
         match error {
             ModelError::Authentication { .. } | ModelError::NotFound { .. } => Self::Configuration,
             ModelError::ContextTooLong { .. } => Self::Limit,
             ModelError::Refused { .. } => Self::Ok,
-            // Rate limit, quota, time-out, network, server, bad request, unreadable or cut answer.
+            // Rate limit, quota, timeout, network, server, bad request, unreadable or incomplete
+            // answer.
             _ => Self::Unavailable,
         }
     }
@@ -54,7 +55,7 @@ impl Exit {
     pub(crate) fn of_outcome(outcome: OutcomeCategory) -> Self {
         use OutcomeCategory as Outcome;
         match outcome {
-            // A failed tool is told in words, as over HTTP (200).
+            // A failed tool is explained in the answer, and over HTTP it is a 200 too.
             Outcome::ResponseGiven
             | Outcome::TaskCompleted
             | Outcome::UnclearIntent
@@ -71,9 +72,9 @@ impl Exit {
             | Outcome::BudgetLimit
             | Outcome::ContextLimit => Self::Limit,
             Outcome::Cancelled => Self::Interrupted,
-            // Somebody said yes, and it was not done; or nobody knows whether it was.
+            // The call was approved and not executed, or its result is not known.
             Outcome::ConfirmationExpired | Outcome::InDoubt | Outcome::NoResult => Self::Failed,
-            // The list of outcomes may grow in core.
+            // `Outcome` is non-exhaustive.
             _ => Self::Failed,
         }
     }
@@ -85,17 +86,17 @@ impl From<Exit> for std::process::ExitCode {
     }
 }
 
-/// Why a command could not do its work, in the three parts a person needs.
+/// A failed command: message, cause and remedies.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CliError {
     pub(crate) exit: Exit,
-    /// A stable word for `--json`.
+    /// A stable identifier for `--json`.
     pub(crate) code: &'static str,
-    /// What did not work, one sentence.
+    /// The failure in one sentence.
     pub(crate) message: String,
-    /// Why, if more is known than the message says.
+    /// The cause, if more is known than the message says.
     pub(crate) cause: Option<String>,
-    /// What to do: one line per way out.
+    /// Remedies, one line each.
     pub(crate) tries: Vec<String>,
     pub(crate) retry_after: Option<Duration>,
 }
@@ -116,47 +117,47 @@ impl CliError {
         }
     }
 
-    /// The command line or the prompt cannot be used.
+    /// The command line or the prompt is invalid.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, "usage", message)
     }
 
-    /// A setting, a key, a model's name or a place on disk has to be changed first.
+    /// A setting, a key, a model's name or a path has to be changed first.
     pub(crate) fn configuration(message: impl Into<String>) -> Self {
         Self::new(Exit::Configuration, "configuration", message)
     }
 
-    /// Something had to be written where nothing may be.
+    /// The command has to write in a read-only environment.
     pub(crate) fn read_only(message: impl Into<String>) -> Self {
         Self::new(Exit::Configuration, READ_ONLY, message)
     }
 
-    /// A provider needs a key, and there is none.
+    /// A provider needs a key, and none is set.
     pub(crate) fn no_key(message: impl Into<String>) -> Self {
         Self::new(Exit::Configuration, "auth", message)
     }
 
-    /// A model or a provider was named that there is not.
+    /// The named model or provider does not exist.
     pub(crate) fn no_such_model(message: impl Into<String>) -> Self {
         Self::new(Exit::Configuration, "not_found", message)
     }
 
-    /// It was tried and did not work.
+    /// The operation was tried and failed.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self::new(Exit::Failed, "failed", message)
     }
 
-    /// There is no such thing.
+    /// The named object does not exist.
     pub(crate) fn unknown(message: impl Into<String>) -> Self {
         Self::new(Exit::Failed, "unknown", message)
     }
 
-    /// The person pressed Ctrl-C.
+    /// The user pressed Ctrl-C.
     pub(crate) fn interrupted(message: impl Into<String>) -> Self {
         Self::new(Exit::Interrupted, "cancelled", message)
     }
 
-    /// The system asked the process to end.
+    /// The process received a termination signal.
     pub(crate) fn terminated() -> Self {
         Self::new(
             Exit::Terminated,
@@ -166,7 +167,7 @@ impl CliError {
         .or_try("adjutant -c …    goes on with it")
     }
 
-    /// Somebody has to say yes, and nobody can be asked.
+    /// A call needs a confirmation, and the user cannot be asked.
     pub(crate) fn confirmation_needed(message: impl Into<String>) -> Self {
         Self::new(Exit::ConfirmationNeeded, "confirmation_needed", message)
     }
@@ -181,26 +182,41 @@ impl CliError {
         self
     }
 
-    /// Why a model did not answer.
-    pub(crate) fn of_model_error(error: &ModelError) -> Self {
-        let mut shown = Self::new(Exit::of_model_error(error), error.code(), error.to_string());
+    /// Converts the error of a model call.
+    pub(crate) fn from_model_error(error: &ModelError) -> Self {
+        let mut shown = Self::new(
+            Exit::from_model_error(error),
+            error.code(),
+            error.to_string(),
+        );
         shown.retry_after = error.retry_after();
-        shown.tries = ways_out(error);
+        shown.tries = remedies(error);
         shown
     }
 
-    /// What a turn's typed error says to whoever sits at the terminal. `None`: the answer says it
-    /// all.
-    pub(crate) fn of_response(response: &AgentResponse) -> Option<Self> {
+    /// Converts the error of a turn; `None` if the answer says everything.
+    pub(crate) fn from_response(response: &AgentResponse) -> Option<Self> {
         let error = response.error.as_ref()?;
-        let mut shown = Self::new(Exit::of(response), error.code(), error.to_string());
+        let mut shown = Self::new(
+            Exit::for_response(response),
+            error.code(),
+            error.to_string(),
+        );
         match error {
-            TurnError::Model { error } => return Some(Self::of_model_error(error)),
-            TurnError::Limit { bound, value, key } => {
-                shown.message = format!("the bound of {bound} was reached: {value}");
-                shown
-                    .tries
-                    .push(format!("raise {key}, or ask for less at once"));
+            TurnError::Model { error } => return Some(Self::from_model_error(error)),
+            TurnError::Limit {
+                limit,
+                value,
+                stored_setting,
+            } => {
+                shown.message = format!("the bound of {limit} was reached: {value}");
+                shown.tries.push(
+                    match adjutant_service::limit_setting(limit).or_else(|| stored_setting.clone())
+                    {
+                        Some(setting) => format!("raise {setting}, or ask for less at once"),
+                        None => "ask for less at once".to_owned(),
+                    },
+                );
             }
             _ => {}
         }
@@ -208,8 +224,8 @@ impl CliError {
     }
 }
 
-/// What helps against a model's failure.
-fn ways_out(error: &ModelError) -> Vec<String> {
+/// Returns remedies for the error of a model call.
+fn remedies(error: &ModelError) -> Vec<String> {
     let way: &str = match error {
         ModelError::RateLimited { .. } => {
             "wait a little, or use another model: adjutant -m embedded …"
@@ -272,9 +288,9 @@ fn ways_out(error: &ModelError) -> Vec<String> {
     vec![way.to_owned()]
 }
 
-/// The setting that lets a model be silent for longer, with the number to use.
+/// Returns the setting for a longer timeout of the provider, with a sufficient value.
 fn more_time(provider: &ProviderId, waited: Duration) -> String {
-    /// Times that are easy to read, in seconds.
+    /// Round timeouts in seconds.
     const STEPS: [u64; 11] = [2, 5, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200];
     let now = waited.as_secs().max(1);
     let more = STEPS
@@ -290,12 +306,12 @@ fn more_time(provider: &ProviderId, waited: Duration) -> String {
     }
 }
 
-/// Whether a provider is a server on the person's own machine.
+/// Returns true if the provider is a server on the user's own machine.
 fn local(provider: &ProviderId) -> bool {
     Provider::find(provider.as_str()).is_some_and(|row| row.local)
 }
 
-/// A variable of a provider.
+/// Returns the name of a provider's environment variable.
 fn variable(
     provider: &ProviderId,
     which: fn(&Provider) -> Option<&'static str>,
@@ -458,7 +474,12 @@ mod tests {
             ),
         ];
         for (error, exit) in errors {
-            assert_eq!(Exit::of_model_error(&error) as u8, exit, "{}", error.code());
+            assert_eq!(
+                Exit::from_model_error(&error) as u8,
+                exit,
+                "{}",
+                error.code()
+            );
         }
     }
 }

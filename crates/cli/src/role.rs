@@ -1,40 +1,38 @@
-//! Changing how it behaves in one run: `--role NAME`, a file of the person's own, and
-//! `--system TEXT`.
+//! Additional instructions for one run: `--role NAME`, a file of the user's, and `--system TEXT`.
 
 use std::path::Path;
 
 use adjutant_core::nearest;
 
 use crate::config::Dirs;
-use crate::display::{clean_line, clip};
 use crate::error::CliError;
-use crate::input::text_of_file;
+use crate::terminal::display::{clean_line, clip};
+use crate::terminal::input::text_of_file;
 
 /// The folder of roles, in the configuration folder.
 const FOLDER: &str = "roles";
 
-/// End of the names of files of roles.
+/// File extension of roles.
 const END: &str = ".md";
 
-/// Returns what a run tells the assistant in addition to its instruction: the role first, then the
-/// text.
+/// Returns the additional instruction of a run: the role first, then the text.
 ///
 /// # Errors
 /// There is no such role or file, or it is empty or no text.
-pub(crate) fn told(
+pub(crate) fn additional_instruction(
     role: Option<&str>,
     system: Option<&str>,
     dirs: &Dirs,
 ) -> Result<Option<String>, CliError> {
     let role = role
-        .map(|name| of_role(name, &dirs.config.join(FOLDER)))
+        .map(|name| role_text(name, &dirs.config.join(FOLDER)))
         .transpose()?;
-    let system = system.map(of_option).transpose()?;
+    let system = system.map(system_text).transpose()?;
     let texts: Vec<String> = role.into_iter().chain(system).collect();
     Ok((!texts.is_empty()).then(|| texts.join("\n\n")))
 }
 
-fn of_option(text: &str) -> Result<String, CliError> {
+fn system_text(text: &str) -> Result<String, CliError> {
     let text = match text.strip_prefix('@') {
         Some(file) => text_of_file(Path::new(file), file)?,
         None => text.trim().to_owned(),
@@ -45,7 +43,7 @@ fn of_option(text: &str) -> Result<String, CliError> {
     Ok(text)
 }
 
-fn of_role(name: &str, folder: &Path) -> Result<String, CliError> {
+fn role_text(name: &str, folder: &Path) -> Result<String, CliError> {
     let there = names(folder);
     if !there.iter().any(|one| one == name) {
         return Err(unknown(name, folder, &there));
@@ -83,7 +81,7 @@ fn unknown(name: &str, folder: &Path, there: &[String]) -> CliError {
         .or_try(format!("a new one is a text in {file}"))
 }
 
-/// The names of the roles there are, in order. A folder that cannot be read has none.
+/// Returns the names of all roles, sorted; none if the folder cannot be read.
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries
@@ -110,7 +108,7 @@ mod tests {
     fn a_role_is_the_text_of_its_file() {
         let folder = roles(&[("pirate.md", "Talk like a pirate.\n")]);
         assert_eq!(
-            of_role("pirate", folder.path()).unwrap(),
+            role_text("pirate", folder.path()).unwrap(),
             "Talk like a pirate."
         );
     }
@@ -123,7 +121,7 @@ mod tests {
             ("notes.txt", "x"),
             (".md", "x"),
         ]);
-        let error = of_role("pirat", folder.path()).unwrap_err();
+        let error = role_text("pirat", folder.path()).unwrap_err();
         assert_eq!(error.exit as u8, 2);
         assert_eq!(
             error.tries.first().unwrap(),
@@ -132,14 +130,14 @@ mod tests {
         assert_eq!(error.tries.get(1).unwrap(), "one of: pirate, reviewer");
         for name in ["../pirate", "notes", "", "pirate.md", "/etc/passwd"] {
             assert!(
-                of_role(name, folder.path())
+                role_text(name, folder.path())
                     .unwrap_err()
                     .message
                     .contains("no role"),
                 "{name}"
             );
         }
-        let none = of_role("pirate", &folder.path().join("gone")).unwrap_err();
+        let none = role_text("pirate", &folder.path().join("gone")).unwrap_err();
         assert_eq!(none.cause.unwrap(), "there are no roles yet");
     }
 
@@ -147,23 +145,23 @@ mod tests {
     fn an_empty_role_and_an_empty_text_are_errors() {
         let folder = roles(&[("quiet.md", " \n"), ("broken.md", "a\0")]);
         assert!(
-            of_role("quiet", folder.path())
+            role_text("quiet", folder.path())
                 .unwrap_err()
                 .message
                 .contains("empty")
         );
         assert!(
-            of_role("broken", folder.path())
+            role_text("broken", folder.path())
                 .unwrap_err()
                 .message
                 .contains("not text")
         );
-        assert_eq!(of_option(" \n").unwrap_err().exit as u8, 2);
-        assert_eq!(of_option(" Be brief. ").unwrap(), "Be brief.");
+        assert_eq!(system_text(" \n").unwrap_err().exit as u8, 2);
+        assert_eq!(system_text(" Be brief. ").unwrap(), "Be brief.");
         let file = folder.path().join("quiet.md");
-        assert!(of_option(&format!("@{}", file.display())).is_err());
+        assert!(system_text(&format!("@{}", file.display())).is_err());
         assert!(
-            of_option("@/nowhere/at/all")
+            system_text("@/nowhere/at/all")
                 .unwrap_err()
                 .message
                 .contains("cannot be read")

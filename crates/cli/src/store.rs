@@ -1,20 +1,21 @@
-//! The one database everything is in: an SQLite file, or PostgreSQL. No command knows which.
+//! Opens the database: an SQLite file, or PostgreSQL. Commands use traits and do not know which.
 
 use std::sync::Arc;
 
 use adjutant_core::port::{
-    BudgetStore, ConversationStore, FactStore, Journal, LogStore, MemoryLedger, OperatorStore,
-    PastConversations, StoreError, TaskIndex, TaskStore, TokenStore,
+    BudgetStore, ConversationIndex, ConversationStore, FactStore, Journal, LogStore, MemoryLedger,
+    OperatorStore, StoreError, TokenStore,
 };
 use adjutant_core::{AgentName, Budgets, ConversationId, ConversationKey, UserId};
 #[cfg(feature = "postgres")]
 use adjutant_store::postgres;
 use adjutant_store::{Maintenance, sqlite, worker_id};
+use adjutant_tools::{TaskIndex, TaskStore};
 
 use crate::config::{Database, Settings};
 use crate::error::CliError;
 
-/// What an agent needs.
+/// The store of an agent.
 pub(crate) trait Work:
     Journal + LogStore + ConversationStore + TaskStore + BudgetStore
 {
@@ -22,7 +23,7 @@ pub(crate) trait Work:
 
 impl<S: Journal + LogStore + ConversationStore + TaskStore + BudgetStore> Work for S {}
 
-/// What the commands need.
+/// The store of commands.
 pub(crate) trait Store:
     Work
     + TokenStore
@@ -30,7 +31,7 @@ pub(crate) trait Store:
     + FactStore
     + TaskIndex
     + OperatorStore
-    + PastConversations
+    + ConversationIndex
     + Maintenance
 {
 }
@@ -42,20 +43,20 @@ impl<
         + FactStore
         + TaskIndex
         + OperatorStore
-        + PastConversations
+        + ConversationIndex
         + Maintenance,
 > Store for S
 {
 }
 
-/// Returns the name under which every command keeps its conversations: the terminal's assistant,
-/// the task assistant and `serve` are instructions of one agent, so that what was begun with one of
-/// them goes on with another.
+/// Returns the name under which all commands keep their conversations. The terminal's assistant,
+/// the task assistant and `serve` are instructions of one agent, so that a conversation begun with
+/// one can be continued with another.
 pub(crate) fn agent_name() -> AgentName {
     AgentName::adjutant()
 }
 
-/// Returns the key of one of a user's conversations.
+/// Returns the key of a user's conversation.
 pub(crate) fn key_of(user: &UserId, conversation: ConversationId) -> ConversationKey {
     ConversationKey {
         agent: agent_name(),
@@ -64,10 +65,10 @@ pub(crate) fn key_of(user: &UserId, conversation: ConversationId) -> Conversatio
     }
 }
 
-/// Opens the database of the settings.
+/// Opens the database in the settings.
 ///
 /// # Errors
-/// It cannot be opened or made.
+/// It cannot be opened or created.
 pub(crate) async fn open(settings: &Settings) -> Result<Arc<dyn Store>, CliError> {
     open_at(&settings.database, settings).await
 }
@@ -75,7 +76,7 @@ pub(crate) async fn open(settings: &Settings) -> Result<Arc<dyn Store>, CliError
 /// Opens a database, with the settings for everything else.
 ///
 /// # Errors
-/// As [`open`].
+/// Those of [`open`].
 pub(crate) async fn open_at(
     database: &Database,
     settings: &Settings,
@@ -109,30 +110,29 @@ pub(crate) async fn open_at(
     })
 }
 
-/// The stores of a conversation: one and the same, unless the conversation is to leave nothing
-/// behind.
+/// Stores of a conversation: the same one twice, except with `--temp`.
 #[derive(Clone)]
 pub(crate) struct Stores {
-    /// Where the conversation and its logs go.
+    /// Store of the conversation and its logs.
     pub(crate) conversation: Arc<dyn Store>,
-    /// Where tasks, the history of the memory and what was spent are.
+    /// Store of tasks, the history of memory changes, and spending.
     pub(crate) kept: Arc<dyn Store>,
 }
 
 impl Stores {
-    /// Returns the stores of everything that is kept in one place.
-    pub(crate) fn one(store: Arc<dyn Store>) -> Self {
+    /// Returns one store for both.
+    pub(crate) fn shared(store: Arc<dyn Store>) -> Self {
         Self {
             conversation: store.clone(),
             kept: store,
         }
     }
 
-    /// The same, with conversations that are gone with the process.
+    /// Replaces the store of conversations by one in memory.
     ///
     /// # Errors
-    /// There is no memory.
-    pub(crate) async fn leaving_nothing_behind(self) -> Result<Self, CliError> {
+    /// It cannot be created.
+    pub(crate) async fn with_temporary_conversations(self) -> Result<Self, CliError> {
         Ok(Self {
             conversation: Arc::new(sqlite::Store::in_memory().await?),
             ..self
@@ -140,16 +140,15 @@ impl Stores {
     }
 }
 
-/// Opens the stores of a conversation. A temporary one is kept in memory and is gone with the
-/// process; the database is only opened if it is there or a budget has to be kept, and then nothing
-/// but what was spent is written into it.
+/// Opens the stores of a conversation. With `--temp` it is kept in memory; the database is opened
+/// only if it exists or a budget applies, and then only spending is written to it.
 ///
 /// # Errors
-/// As [`open`].
-pub(crate) async fn for_talk(settings: &Settings) -> Result<Stores, CliError> {
+/// Those of [`open`].
+pub(crate) async fn open_for_session(settings: &Settings) -> Result<Stores, CliError> {
     if !settings.bounds.temp {
         let store = open(settings).await?;
-        return Ok(Stores::one(store));
+        return Ok(Stores::shared(store));
     }
     let conversation: Arc<dyn Store> = Arc::new(sqlite::Store::in_memory().await?);
     let is_there = match &settings.database {
@@ -170,8 +169,8 @@ pub(crate) fn no_postgres() -> CliError {
         .or_try("build it with the feature postgres, or take an SQLite file")
 }
 
-/// The name of this process in the journal. On a server, processes of several machines meet, and
-/// each may be number 1.
+/// Returns the name of this process for leases. On a shared server processes of several machines
+/// meet, and their process ids may be equal.
 pub(crate) fn worker(settings: &Settings) -> String {
     match settings.database {
         Database::Sqlite(_) => worker_id().to_owned(),
@@ -179,11 +178,11 @@ pub(crate) fn worker(settings: &Settings) -> String {
     }
 }
 
-/// What to do about a place that does not serve.
+/// The remedy for a place that cannot be used.
 const ELSEWHERE: &str =
     "see where it is: adjutant config path; another place: ADJUTANT_STORE_PATH=FILE, or --database";
 
-/// A person's words for a store's error.
+/// Converts the error of a store to a message with remedies.
 impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
         let message = error.to_string();

@@ -1,9 +1,8 @@
-//! Puts the pieces together: journal, tools, policy, bounds, model.
+//! Builds agents from settings, model, store, tools, policy and limits.
 
 use std::sync::Arc;
 
-use adjutant_core::port::{BudgetStore, TaskStore};
-use adjutant_core::weak::WeakTools;
+use adjutant_core::port::BudgetStore;
 use adjutant_core::{
     Budgets, Capabilities, GenerationConfig, LanguageModel, Permission, Policy, Tool, ToolName,
     TurnLimits, nearest,
@@ -12,48 +11,49 @@ use adjutant_mcp::client::{Health, ServerReport, Servers};
 use adjutant_memory::DatabaseMemory;
 use adjutant_providers::scripted::ScriptedModel;
 use adjutant_runtime::{Agent, AgentBuilder, Prices};
+use adjutant_tools::TaskStore;
 use adjutant_tools::{ReadResult, task_tools};
+use adjutant_weak::WeakTools;
 
-use crate::config::{NAMELESS, RunBounds, Settings};
+use crate::config::{DEFAULT_USER_NAME, RunBounds, Settings};
 use crate::error::CliError;
-use crate::instructions::Places;
-use crate::memory::{self, Desk, Told, ToldOfEach};
+use crate::instructions::Locations;
+use crate::memory::{self, DatabaseRecall, UserInstruction, UserMemory};
 use crate::store::{self, Store, Stores, Work};
 
-/// The task assistant's instruction.
+/// Instruction of the task assistant.
 const CONSTITUTION: &str = include_str!("../../../prompts/constitution.md");
 
-/// The addition to it where facts about users are kept in the database.
+/// Addition to it, if facts of users are kept in the database.
 const MEMORY: &str = include_str!("../../../prompts/memory.md");
 
-/// The instruction of the assistant of the terminal, and what is added to it for what she can do.
+/// Instruction of the terminal's assistant, and additions for her abilities.
 const DIANA: &str = include_str!("../../../prompts/diana.md");
 const DIANA_TASKS: &str = include_str!("../../../prompts/diana_tasks.md");
 const DIANA_VAULT: &str = include_str!("../../../prompts/diana_vault.md");
 const DIANA_NO_VAULT: &str = include_str!("../../../prompts/diana_no_vault.md");
 const DIANA_TEMP: &str = include_str!("../../../prompts/diana_temp.md");
 
-/// What is added to it when tools of other programs joined.
+/// Addition if tools of MCP servers are available.
 const FOREIGN_TOOLS: &str = include_str!("../../../prompts/foreign_tools.md");
 
-/// Examples of the task tools and of those of a memory, for models that need them.
+/// Examples of tool calls for weak models.
 const EXAMPLES: &str = include_str!("../../../prompts/weak/todo.jsonl");
 const EXAMPLES_OF_MEMORY: &str = include_str!("../../../prompts/weak/memory.jsonl");
 
-/// What is added to it when the person tells this run how the assistant is to be.
+/// Addition that contains the text of `--role` and `--system`.
 const TOLD_FOR_RUN: &str = include_str!("../../../prompts/told_for_run.md");
 
-/// In it, stands for the person's text.
+/// Placeholder of that text.
 const TOLD: &str = "{{text}}";
 
-/// In an instruction, stands for the setting `user_name`.
+/// Placeholder of the setting `user_name` in an instruction.
 const USER_NAME: &str = "{{user_name}}";
 
-/// The task assistant over a model and the tasks of a store, whose conversations are kept in
-/// another.
+/// Builds the task assistant with tasks and conversations in two stores.
 ///
 /// # Errors
-/// A setting names a tool there is not, or the instruction's file cannot be read.
+/// A setting names a tool that does not exist, or the instruction's file cannot be read.
 pub(crate) fn agent(
     settings: &Settings,
     model: Arc<dyn LanguageModel>,
@@ -63,11 +63,11 @@ pub(crate) fn agent(
     agent_with(settings, model, tasks, work, None, None)
 }
 
-/// The same with the tools of MCP servers, and with a memory of each user. A model that cannot be
-/// trusted with free tool calls has no memory.
+/// Builds the task assistant with tools of MCP servers and a memory for each user. A weak model
+/// gets no memory.
 ///
 /// # Errors
-/// As [`agent`].
+/// Those of [`agent`].
 pub(crate) fn agent_with(
     settings: &Settings,
     model: Arc<dyn LanguageModel>,
@@ -99,48 +99,47 @@ pub(crate) fn agent_with(
         limits,
     };
     let builder = builder(settings, model.clone(), parts, work.clone(), work)?;
-    let Some(memory) = memory.filter(|_| settings.memory.told) else {
+    let Some(memory) = memory.filter(|_| settings.memory.automatic_recall) else {
         return Ok(builder.build()?);
     };
-    let told = ToldOfEach::new(memory.clone(), model);
+    let told = DatabaseRecall::new(memory.clone(), model);
     Ok(builder
         .turn_instruction(told.clone())
         .recall(told)
         .build()?)
 }
 
-/// The assistant of the terminal: one person, their tasks, their notes, their memory. A model that
-/// cannot be trusted with free tool calls is the task assistant, with its few and simple tools,
-/// here too, and has few and simple ones of the memory.
+/// Builds the terminal's assistant, with tasks, notes and memory of one user. A weak model gets the
+/// task assistant with a few memory tools instead.
 ///
-/// Also what the agent is told anew every turn; none for such a model.
+/// Also returns the parts of the instruction that are made for every turn; `None` for a weak model.
 ///
 /// # Errors
-/// As [`agent`].
+/// Those of [`agent`].
 pub(crate) fn diana(
     settings: &Settings,
     model: Arc<dyn LanguageModel>,
     stores: &Stores,
     servers: Option<&Servers>,
-    desk: &Desk,
-) -> Result<(Agent, Option<Told>), CliError> {
+    user_memory: &UserMemory,
+) -> Result<(Agent, Option<UserInstruction>), CliError> {
     let weak = model.capabilities().weak_tools;
     let foreign = servers
         .filter(|_| !weak)
         .map(Servers::tools)
         .unwrap_or_default();
-    let owner = (settings.user_name != NAMELESS).then_some(settings.user_name.as_str());
+    let owner = (settings.user_name != DEFAULT_USER_NAME).then_some(settings.user_name.as_str());
     let of_vault = if weak {
-        memory::brief(desk, owner)
+        memory::brief(user_memory, owner)
     } else {
-        memory::tools(desk)
+        memory::tools(user_memory)
     };
     let has_vault = !of_vault.is_empty();
     let work: Arc<dyn Work> = stores.conversation.clone();
-    let mut tools = task_tools(memory::task_store(settings, desk.memory(), stores)?);
+    let mut tools = task_tools(memory::task_store(settings, user_memory.memory(), stores)?);
     tools.extend(of_vault);
     let mut tools = with_foreign(tools, foreign, &work);
-    // Before tools are taken away: a rule about one of them is none about nothing.
+    // Before tools are removed for this run, so that a rule for one of them is no error.
     let policy = policy(settings, &names_of(&tools), servers)?;
     let RunBounds { temp, no_tools, .. } = settings.bounds;
     tools.retain(|tool| !no_tools && (!temp || tool.definition().annotations.read_only));
@@ -161,7 +160,7 @@ pub(crate) fn diana(
     };
     let limits = match weak {
         true => limits(settings, model.capabilities()),
-        // Only the window bounds what one person says to their own assistant, unless they bound it.
+        // The context window is the only limit for a user's own assistant, unless they set one.
         false => TurnLimits {
             message_chars_max: message_chars_max(settings),
             history_messages_max: None,
@@ -183,10 +182,15 @@ pub(crate) fn diana(
         return Ok((builder.build()?, None));
     }
     let project = std::env::current_dir().unwrap_or_default();
-    let places = desk
+    let locations = user_memory
         .has_files()
-        .then(|| Places::new(&settings.dirs, project));
-    let told = Told::new(desk, settings.memory.told, places, model);
+        .then(|| Locations::new(&settings.dirs, project));
+    let told = UserInstruction::new(
+        user_memory,
+        settings.memory.automatic_recall,
+        locations,
+        model,
+    );
     Ok((
         builder
             .turn_instruction(told.clone())
@@ -196,9 +200,9 @@ pub(crate) fn diana(
     ))
 }
 
-/// What makes one assistant different from another.
+/// The differences between the assistants.
 struct Parts {
-    /// The name that people read; conversations are kept under [`store::agent_name`].
+    /// The displayed name; conversations are kept under [`store::agent_name`].
     name: &'static str,
     description: &'static str,
     instruction: String,
@@ -207,7 +211,7 @@ struct Parts {
     limits: TurnLimits,
 }
 
-/// An assistant whose conversations are kept in `work`, and what it spent in `spent`.
+/// Returns the builder of an assistant with conversations in `work` and spending in `spent`.
 fn builder(
     settings: &Settings,
     model: Arc<dyn LanguageModel>,
@@ -250,14 +254,15 @@ fn builder(
     Ok(agent)
 }
 
-/// Our own tools and those of other programs.
+/// Joins built-in tools with those of MCP servers.
 fn with_foreign(
     mut tools: Vec<Arc<dyn Tool>>,
     foreign: Vec<Arc<dyn Tool>>,
     work: &Arc<dyn Work>,
 ) -> Vec<Arc<dyn Tool>> {
     if !foreign.is_empty() {
-        // Others may answer with more than a model's window holds.
+        // MCP tools may return more than a context window holds; this tool reads a long result in
+        // parts.
         tools.push(Arc::new(ReadResult::new(work.clone())));
     }
     tools.extend(foreign);
@@ -271,22 +276,22 @@ fn names_of(tools: &[Arc<dyn Tool>]) -> Vec<&str> {
         .collect()
 }
 
-/// The task assistant for people who call its tools themselves: the same gate, and a model that is
-/// never asked.
+/// Builds the task assistant for commands that call tools directly: the same gate, and a model that
+/// is never called.
 ///
 /// # Errors
-/// As [`agent`].
+/// Those of [`agent`].
 pub(crate) async fn agent_without_model(
     settings: &Settings,
     store: Arc<dyn Store>,
 ) -> Result<Agent, CliError> {
-    agent_without_model_in(settings, &Stores::one(store)).await
+    agent_without_model_in(settings, &Stores::shared(store)).await
 }
 
-/// The same over stores that may be two.
+/// Like [`agent_without_model`], with stores that may differ.
 ///
 /// # Errors
-/// As [`agent`], and as [`memory::own_task_store`].
+/// Those of [`agent`] and [`memory::own_task_store`].
 pub(crate) async fn agent_without_model_in(
     settings: &Settings,
     stores: &Stores,
@@ -295,13 +300,13 @@ pub(crate) async fn agent_without_model_in(
     agent(settings, no_model(), tasks, stores.conversation.clone())
 }
 
-/// A model that is never asked.
+/// Returns a model that is never called.
 pub(crate) fn no_model() -> Arc<dyn LanguageModel> {
     Arc::new(ScriptedModel::new([]))
 }
 
-/// Deny wins over confirm, confirm over allow, all over what a tool says of itself. What a server's
-/// `confirm` asks for is confirmed, whatever is allowed.
+/// Builds the policy: deny overrides confirm, confirm overrides allow, and all override a tool's
+/// own class. A server's `confirm` cannot be overridden by allow.
 pub(crate) fn policy(
     settings: &Settings,
     tools: &[&str],
@@ -321,11 +326,10 @@ pub(crate) fn policy(
         if permission == Permission::Deny
             && let Some(servers) = servers
         {
-            policy = servers.confirmed(policy);
+            policy = servers.require_confirmations(policy);
         }
         for name in names {
-            // What stands in the settings is said for every face; a tool of the memory may not be
-            // here.
+            // Settings apply to all commands; a memory tool may be missing in this one.
             let elsewhere = memory::TOOL_NAMES.contains(&name.as_str());
             if !elsewhere && !of_absent_server(name, settings, servers) {
                 known_tool(name, tools).map_err(|error| error.because(format!("in {key}")))?;
@@ -336,8 +340,8 @@ pub(crate) fn policy(
     Ok(policy)
 }
 
-/// Whether this is the name of a tool whose server is configured and not there: nobody can know
-/// whether it has such a tool.
+/// Returns true for a tool name of a configured server that is not running, whose tools cannot be
+/// known.
 fn of_absent_server(name: &str, settings: &Settings, servers: Option<&Servers>) -> bool {
     let connected: Vec<ServerReport> = servers.map(Servers::report).unwrap_or_default();
     let absent = settings.mcp.iter().filter(|server| {
@@ -352,10 +356,10 @@ fn of_absent_server(name: &str, settings: &Settings, servers: Option<&Servers>) 
     })
 }
 
-/// Whether there is such a tool; `*` is all of them.
+/// Checks that a tool exists; `*` stands for all.
 ///
 /// # Errors
-/// There is not; the nearest is named.
+/// It does not; the nearest name is suggested.
 pub(crate) fn known_tool(name: &str, tools: &[&str]) -> Result<(), CliError> {
     if name == "*" || tools.contains(&name) {
         return Ok(());
@@ -367,7 +371,7 @@ pub(crate) fn known_tool(name: &str, tools: &[&str]) -> Result<(), CliError> {
     })
 }
 
-/// The names of an agent's tools.
+/// Returns the names of an agent's tools.
 pub(crate) fn tool_names(agent: &Agent) -> Vec<&str> {
     agent.tools().names().map(ToolName::as_str).collect()
 }
@@ -387,7 +391,7 @@ fn limits(settings: &Settings, capabilities: &Capabilities) -> TurnLimits {
     }
 }
 
-/// The bound that the person set.
+/// Returns the limit that the user set.
 fn message_chars_max(settings: &Settings) -> Option<usize> {
     settings
         .agent
@@ -395,7 +399,7 @@ fn message_chars_max(settings: &Settings) -> Option<usize> {
         .and_then(|max| usize::try_from(max).ok())
 }
 
-/// The built-in prices, and before them the person's own.
+/// Returns the built-in prices, overridden by the user's.
 fn prices(settings: &Settings) -> Result<Prices, CliError> {
     let Some(path) = &settings.prices_file else {
         return Ok(Prices::builtin());
@@ -410,7 +414,7 @@ fn prices(settings: &Settings) -> Result<Prices, CliError> {
     Ok(Prices::builtin().overridden_by(own))
 }
 
-/// The person's own text, else the built-in ones, and what is added to either.
+/// Returns the user's instruction, else the built-in one, with what is added to either.
 fn instruction(settings: &Settings, built_in: &[&str], added: &str) -> Result<String, CliError> {
     let text = match &settings.system_prompt_path {
         None => built_in.concat(),
@@ -421,11 +425,11 @@ fn instruction(settings: &Settings, built_in: &[&str], added: &str) -> Result<St
         })?,
     };
     let name = match settings.user_name.as_str() {
-        NAMELESS => "the person at this terminal",
+        DEFAULT_USER_NAME => "the person at this terminal",
         name => name,
     };
     let told = settings
-        .told
+        .extra_instructions
         .as_ref()
         .map(|told| TOLD_FOR_RUN.replace(TOLD, told));
     Ok([

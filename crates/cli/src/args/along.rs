@@ -1,8 +1,8 @@
-//! What goes along with a request.
+//! Options that add to the prompt or to the instruction.
 
 use clap::Args;
 
-/// Text beside the prompt, and how the assistant is to be. Of commands that talk to a model.
+/// Attachments and additional instructions, for commands that call a model.
 #[derive(Debug, Args)]
 pub(crate) struct Along {
     /// Attach the text of this file; may be given several times, and `-` is standard input
@@ -14,8 +14,7 @@ pub(crate) struct Along {
         help_heading = "Options everywhere"
     )]
     pub(crate) attached: Vec<String>,
-    /// Tell the assistant this in addition to its instruction, for this run; with @FILE, the text
-    /// of a file
+    /// Add this to the assistant's instruction for this run; with @FILE, the text of a file
     #[arg(
         long,
         global = true,
@@ -23,7 +22,7 @@ pub(crate) struct Along {
         help_heading = "Options everywhere"
     )]
     pub(crate) system: Option<String>,
-    /// The same with what is in roles/NAME.md of the configuration folder
+    /// Add roles/NAME.md of the configuration folder to the instruction
     #[arg(
         long,
         global = true,

@@ -1,4 +1,4 @@
-//! What of a command line has no meaning, and what is printed when the command fails.
+//! Checks of the command line that clap cannot make, and the output of a failed command.
 
 use std::ffi::OsString;
 
@@ -8,10 +8,10 @@ use clap::CommandFactory as _;
 use super::{Cli, Command, Models};
 use crate::error::CliError;
 
-/// What is printed on standard output when a command fails.
+/// The object printed on standard output when a command fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnFailure {
-    /// Standard error says it all.
+    /// Nothing; the error goes to standard error only.
     Nothing,
     /// The object of `--json`.
     Report,
@@ -20,8 +20,8 @@ pub(crate) enum OnFailure {
 }
 
 impl OnFailure {
-    /// The same for a command line that could not be read.
-    pub(crate) fn of_words(words: impl Iterator<Item = OsString>) -> Self {
+    /// Returns the output for a command line that could not be parsed.
+    pub(crate) fn from_arguments(words: impl Iterator<Item = OsString>) -> Self {
         let words: Vec<OsString> = words.take_while(|word| word != "--").collect();
         if words
             .windows(2)
@@ -40,7 +40,7 @@ impl OnFailure {
 }
 
 impl Cli {
-    /// Whether the command needs an answer of a model.
+    /// Returns true if the command may call a model.
     #[cfg(feature = "embedded")]
     pub(crate) fn may_ask_a_model(&self) -> bool {
         match &self.command {
@@ -78,21 +78,24 @@ impl Cli {
         }
     }
 
-    /// What is printed on standard output if the command fails.
+    /// Returns the output of a failure of this command.
     pub(crate) fn on_failure(&self) -> OnFailure {
         match &self.command {
             Some(Command::Models(Models::Call(_))) => OnFailure::Call,
-            // Standard output is the protocol's.
+            // Standard output carries the MCP protocol.
             Some(Command::Mcp(_)) => OnFailure::Nothing,
             _ if self.global.json || self.global.stream_json => OnFailure::Report,
             _ => OnFailure::Nothing,
         }
     }
 
-    /// What clap cannot know: a misspelt command that would be taken for a prompt, options without
-    /// a meaning.
+    /// Rejects misspelt commands, which would be taken for a prompt, and options without a meaning
+    /// for the command.
+    ///
+    /// # Errors
+    /// The command line is rejected, with a suggestion.
     pub(crate) fn check(&self) -> Result<(), CliError> {
-        // In a conversation a lone word is an answer.
+        // In a continued conversation a single word is a likely message.
         if let (None, [word], false) = (
             &self.command,
             self.prompt.as_slice(),
@@ -143,8 +146,8 @@ impl Cli {
     }
 }
 
-/// The command a lone word is probably a misspelling of: near, about as long, and with the same
-/// first letter. `basket` is no `ask`, and `what` no `chat`.
+/// Returns the command of which a single word is probably a misspelling: similar, of about the same
+/// length, and with the same first letter. `basket` is no `ask`, and `what` no `chat`.
 fn misspelt(word: &str) -> Option<String> {
     let command = Cli::command();
     let first = word.to_lowercase().chars().next();

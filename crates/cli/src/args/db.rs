@@ -1,4 +1,4 @@
-//! `adjutant db`.
+//! Command-line arguments of `adjutant db`.
 
 use std::path::PathBuf;
 
@@ -6,15 +6,15 @@ use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Db {
-    /// Which database it is, what is in it, and what it takes
+    /// Show which database is used, its contents and its size
     Status,
-    /// Bring its schema up to date and do nothing else; makes it where there is none
+    /// Bring the schema up to date and do nothing else; creates the database if there is none
     Migrate,
-    /// Look for what is damaged or does not fit together; mends nothing
+    /// Check the database for damage and inconsistencies; repairs nothing
     Check,
-    /// Write a copy of it while others go on working (SQLite; for PostgreSQL it says the command)
+    /// Write a copy of it while it is in use (SQLite; for PostgreSQL it prints the command)
     Backup {
-        /// Where to; what is there already is left alone
+        /// The file to write; an existing one is left alone
         file: PathBuf,
     },
     /// Copy everything to an empty database of the same kind or the other, such as from a file to

@@ -1,10 +1,10 @@
-//! What every command understands.
+//! Options of every command.
 
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum};
 
-/// What every command understands.
+/// Options of every command.
 #[derive(Debug, Args)]
 pub(crate) struct Global {
     /// Read this file instead of the user's config.toml
@@ -60,7 +60,7 @@ pub(crate) struct Global {
         help_heading = "Options everywhere"
     )]
     pub(crate) resume: Option<Option<String>>,
-    /// Say yes to every confirmation, or with --yes=TOOL,TOOL to those of these tools
+    /// Confirm every call, or with --yes=TOOL,TOOL only those of these tools
     #[arg(
         short,
         long,
@@ -73,13 +73,13 @@ pub(crate) struct Global {
         help_heading = "Options everywhere"
     )]
     pub(crate) yes: Vec<String>,
-    /// Never ask; what needs a yes ends with exit code 4
+    /// Never ask; a call that needs a confirmation ends with exit code 4
     #[arg(long, global = true, help_heading = "Options everywhere")]
     pub(crate) no_input: bool,
     /// Print one JSON object and nothing else on standard output
     #[arg(long, global = true, help_heading = "Options everywhere")]
     pub(crate) json: bool,
-    /// Print what happens as it happens, one JSON object a line; the last line is that of --json
+    /// Print events as they happen, one JSON object a line; the last line is that of --json
     #[arg(
         long,
         global = true,
@@ -122,13 +122,13 @@ pub(crate) struct Global {
         help_heading = "Options everywhere"
     )]
     pub(crate) thinking: Option<Thinking>,
-    /// Tell tools, tokens and the turn's id, terminal or not
+    /// Print tools, tokens and the turn's id, terminal or not
     #[arg(short, long, global = true, action = ArgAction::SetTrue, conflicts_with = "quiet", help_heading = "Options everywhere")]
     pub(crate) verbose: bool,
     /// Print only answers, errors and questions
     #[arg(short, long, global = true, help_heading = "Options everywhere")]
     pub(crate) quiet: bool,
-    /// When to use colours
+    /// Colours of the output
     #[arg(
         long,
         global = true,

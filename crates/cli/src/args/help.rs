@@ -1,4 +1,4 @@
-//! What `--help` says below the options.
+//! Texts below the options in `--help`.
 
 use adjutant_providers::Provider;
 
@@ -16,7 +16,7 @@ Examples:
   adjutant tasks list                 without a language model
 ";
 
-// No line break after the quote: it would take the blanks along.
+// No line break after the quote: it would become part of the text.
 const OTHER_MODELS: &str =
     "  embedded | embedded/NAME            runs in this process, downloaded once
   embedded:FILE.gguf                  the same, from a file you have
@@ -35,7 +35,7 @@ Files:
 A screen that stands still, for screen readers: NO_COLOR=1, or TERM=dumb (docs/screen-readers.md)
 ";
 
-/// What the table of providers says, between what never changes.
+/// Returns the text below the options, with the table of providers of this build.
 pub(super) fn after_help() -> String {
     let mut models =
         "Models (-m, ADJUTANT_MODEL, or `model` in the configuration; `adjutant models list`):\n"
@@ -76,7 +76,7 @@ pub(super) fn after_help() -> String {
     .concat()
 }
 
-/// Ways to install the scripts; for the help.
+/// Installation of the completion scripts.
 pub(super) const COMPLETIONS: &str = "\
 Examples:
   adjutant completions bash > ~/.local/share/bash-completion/completions/adjutant
@@ -87,7 +87,7 @@ The scripts ask adjutant at each Tab, so they complete models, conversations, ta
 after an update.
 ";
 
-/// For `models call --help`.
+/// Input and output of `models call`.
 pub(super) const MODEL_CALL: &str = r#"Input, one JSON object (null or missing: not sent; unknown keys are ignored):
   {"system": "...",
    "messages": [{"role": "user", "text": "..."},

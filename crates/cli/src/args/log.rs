@@ -1,4 +1,4 @@
-//! `adjutant log`.
+//! Command-line arguments of `adjutant log`.
 
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -52,7 +52,7 @@ pub(crate) enum Log {
     },
 }
 
-/// The key by which turns are added up.
+/// The key by which turns are summed up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum By {
     User,
@@ -63,7 +63,7 @@ pub(crate) enum By {
     Error,
 }
 
-/// Which decisions.
+/// Options that select decisions.
 #[derive(Debug, Args)]
 pub(crate) struct LogFilter {
     /// Only this outcome, such as ERROR:LLM_FAILURE

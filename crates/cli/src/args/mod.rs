@@ -1,10 +1,10 @@
-//! The command line.
+//! Definition of the command line with clap. Doc comments of its types are the texts of `--help`.
 
-mod along; // what goes along with a request
-mod check; // what has no meaning
+mod along; // attachments and instructions of ask and chat
+mod check; // checks that clap cannot make
 mod db; // adjutant db
 mod global; // options of every command
-mod help; // what stands below them
+mod help; // texts below the options in --help
 mod log; // adjutant log
 mod models; // adjutant models
 mod report; // adjutant report
@@ -12,6 +12,7 @@ mod serve; // adjutant serve, mcp, token, turns
 mod tasks; // adjutant tasks, tools, pending
 #[cfg(test)]
 mod tests;
+pub(crate) mod usage_error; // errors and suggestions for a command line that was not understood
 mod users; // adjutant users
 
 use std::path::PathBuf;
@@ -42,8 +43,8 @@ pub(crate) struct Cli {
     pub(crate) along: Along,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
-    /// What to ask. Standard input goes along if it is no terminal; `-` waits for its end. Without:
-    /// chat at a terminal, else standard input is the prompt
+    /// The message. Standard input is attached if it is no terminal; `-` waits for its end. Without
+    /// a message: chat at a terminal, else standard input is the prompt
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
 }
@@ -54,8 +55,8 @@ pub(crate) enum Command {
     Chat,
     /// Ask one question
     Ask {
-        /// What to ask. Standard input goes along if it is no terminal; `-` waits for its end.
-        /// Without, it is the prompt
+        /// The message. Standard input is attached if it is no terminal; `-` waits for its end.
+        /// Without a message, it is the prompt
         #[arg(value_name = "PROMPT")]
         prompt: Vec<String>,
         /// The answer is JSON that fits the JSON Schema in this file
@@ -78,19 +79,19 @@ pub(crate) enum Command {
     },
     /// See and change what is remembered about you, in your vault
     #[command(subcommand)]
-    Memory(crate::memory::Command),
+    Memory(crate::command::memory::Memory),
     /// Answer calls that wait for a yes or no, or that were interrupted
     #[command(subcommand)]
     Pending(Pending),
     /// List, give or take back permissions: tools that run without asking
     #[command(subcommand)]
-    Policy(crate::policy::Policy),
+    Policy(crate::command::policy::Policy),
     /// Turns that have not ended, of all users: which wait or were interrupted, and ending one
     #[command(subcommand)]
     Turns(Turns),
     /// Conversations: find, read, name, export or delete them
     #[command(subcommand)]
-    Sessions(crate::sessions::Sessions),
+    Sessions(crate::command::sessions::Sessions),
     /// Show what was decided, and why
     #[command(subcommand)]
     Log(Log),
@@ -98,7 +99,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Models(Models),
     /// Check how well a model does, case by case
-    #[command(after_help = crate::eval::CASE_FIELDS)]
+    #[command(after_help = crate::command::eval::CASE_FIELDS)]
     Eval {
         /// Files of cases, one JSON object a line; `-` is standard input
         #[arg(required = true, value_name = "FILE")]
@@ -117,7 +118,7 @@ pub(crate) enum Command {
     /// Manage the tokens of a service's users
     #[command(subcommand)]
     Token(Token),
-    /// Everybody of whom something is kept: list them, export or delete what is kept of one
+    /// Users with stored data: list them, export or delete the data of one
     #[command(subcommand)]
     Users(Users),
     /// The database: inspect it, check it, back it up or copy it. Each of these brings its schema
@@ -125,17 +126,17 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Db(Db),
     /// Set up: three questions, then a working configuration
-    Init(crate::init::Init),
+    Init(crate::command::init::Init),
     /// Print the completion script of a shell
     #[command(after_help = help::COMPLETIONS)]
     Completions {
-        /// Which
+        /// The shell
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
     /// The manual: its first page, or all pages into a folder
     Man {
-        /// Where to
+        /// The folder for all pages
         dir: Option<PathBuf>,
     },
     /// Check that everything needed is there, and say how to fix what is not. Asks a provider over
@@ -153,8 +154,8 @@ pub(crate) enum Command {
     Report(Report),
     /// Store, list or remove the keys of providers
     #[command(subcommand)]
-    Keys(crate::keys::Keys),
+    Keys(crate::command::keys::Keys),
     /// Show and change settings
     #[command(subcommand)]
-    Config(crate::settings::Config),
+    Config(crate::command::config::Config),
 }

@@ -1,4 +1,4 @@
-//! `adjutant models`.
+//! Command-line arguments of `adjutant models`.
 
 use std::path::PathBuf;
 
@@ -8,18 +8,19 @@ use clap::{Args, Subcommand};
 pub(crate) enum Models {
     /// List every provider, whether its key is set, and the models that run in this process
     List,
-    /// Download a model that runs in this process, or have an Ollama server fetch one; Ctrl-C
-    /// stops, and the next time it goes on
+    /// Download a model that runs in this process, or have an Ollama server pull one; Ctrl-C stops,
+    /// and the next time it continues
     #[command(
         after_help = "Examples:\n  adjutant models pull                the model that runs in this process\n  adjutant models pull qwen3:8b       a model of Ollama\n"
     )]
     Pull {
-        /// Which: NAME, embedded/NAME or ollama/NAME; without: the one in use, else the usual one
+        /// The model: NAME, embedded/NAME or ollama/NAME; without: the one in use, else the default
+        /// one
         name: Option<String>,
     },
     /// Delete a downloaded model; asks first, or needs -y
     Rm {
-        /// Which: NAME, embedded/NAME or ollama/NAME
+        /// The model: NAME, embedded/NAME or ollama/NAME
         name: String,
     },
     /// Check key, address and model name by asking for one word

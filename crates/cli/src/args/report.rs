@@ -1,4 +1,4 @@
-//! `adjutant report`.
+//! Command-line arguments of `adjutant report`.
 
 use std::path::PathBuf;
 

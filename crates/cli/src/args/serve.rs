@@ -1,4 +1,4 @@
-//! `adjutant serve`, `mcp`, `token` and `turns`: the assistant for other programs and people.
+//! Command-line arguments of `adjutant serve`, `mcp`, `token` and `turns`.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use adjutant_core::port::{NoSuchRole, Role};
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::config::{Authentication, FOREVER, time};
+use crate::config::{Authentication, FOREVER, parse_duration};
 use crate::logging::LogFormat;
 
 #[derive(Debug, Args)]
@@ -14,7 +14,7 @@ pub(crate) struct Serve {
     /// The address to listen on; port 0 takes a free one [default: serve.bind, 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) bind: Option<SocketAddr>,
-    /// How clients say who they are [default: serve.auth, token]
+    /// Authentication of clients [default: serve.auth, token]
     #[arg(long, value_enum, value_name = "HOW")]
     pub(crate) auth: Option<Authentication>,
     /// A host name it answers to, beside those of serve.hosts; may be given again
@@ -27,13 +27,13 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) no_ui: bool,
     /// Let a Restate server drive conversations instead of this process: a Restate server, over TLS
-    /// with restates://. Behind `?` stand admin=, token_file=, listen=, advertise= and key= where
-    /// they differ (docs/restate.md) [default: serve.dispatch]
+    /// with restates://. Options behind `?`: admin=, token_file=, listen=, advertise= and key=
+    /// (docs/restate.md) [default: serve.dispatch]
     #[arg(long, value_name = "restate://HOST:PORT")]
     pub(crate) dispatch: Option<String>,
-    /// How long it still answers after SIGTERM, so that a load balancer notices; such as 30s
-    /// [default: serve.drain_delay, 10s]
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    /// Time it still answers after SIGTERM, so that a load balancer notices; such as 30s [default:
+    /// serve.drain_delay, 10s]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) drain_delay: Option<Duration>,
     /// The format of the log on standard error [default: serve.log_format, text]
     #[arg(long, value_enum, value_name = "FORMAT")]
@@ -49,7 +49,7 @@ pub(crate) struct Mcp {
     /// request costs
     #[arg(long)]
     pub(crate) agent: bool,
-    /// Print what this client has to be told to start it, and end
+    /// Print the configuration with which this client starts it, and exit
     #[arg(long, value_enum, value_name = "CLIENT")]
     pub(crate) print_config: Option<McpClient>,
 }
@@ -64,7 +64,7 @@ pub(crate) enum McpClient {
     Vscode,
 }
 
-/// Time until a token expires. `None`: it does not.
+/// Time until a token expires; `None` for a token without expiry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Holds(pub(crate) Option<Duration>);
 
@@ -72,7 +72,7 @@ fn holds(text: &str) -> Result<Holds, String> {
     if text == FOREVER {
         return Ok(Holds(None));
     }
-    match time(text) {
+    match parse_duration(text) {
         Ok(time) if !time.is_zero() => Ok(Holds(Some(time))),
         _ => Err(format!(
             "a time with its unit is needed, such as 90d, or {FOREVER}"
@@ -97,8 +97,8 @@ pub(crate) enum Token {
         /// Time until it expires, such as 90d, or `forever` [default: serve.token_expiry, forever]
         #[arg(long, value_name = "TIME", value_parser = holds)]
         expires: Option<Holds>,
-        /// The rights it gives: user, operator (the same, and what is for whoever runs the service)
-        /// or metrics (/metrics and nothing else)
+        /// The rights it gives: user, operator (also the administration of the service) or metrics
+        /// (/metrics and nothing else)
         #[arg(long, value_name = "ROLE", default_value = "user", value_parser = role)]
         grant: Role,
     },

@@ -1,13 +1,14 @@
-//! `adjutant tasks`, `tools` and `pending`: what is done without a language model.
+//! Command-line arguments of `adjutant tasks`, `tools` and `pending`, which need no language model.
 
-use adjutant_core::{TaskFilter, Verdict};
+use adjutant_core::Verdict;
+use adjutant_tools::TaskFilter;
 use clap::{Subcommand, ValueEnum};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tasks {
     /// List tasks
     List {
-        /// Which
+        /// The tasks to list
         #[arg(long, value_enum, default_value = "all")]
         status: Status,
     },
@@ -75,8 +76,8 @@ impl From<Status> for TaskFilter {
 pub(crate) enum Pending {
     /// List what waits, oldest first
     List {
-        /// Go on: print each question when it begins to wait, until Ctrl-C; with --json one object
-        /// a line
+        /// Continue: print each question when it begins to wait, until Ctrl-C; with --json one
+        /// object a line
         #[arg(short, long)]
         watch: bool,
     },

@@ -1,85 +1,65 @@
-//! `[budget]`: what may be spent, in money, tokens, calls and time.
+//! `[budget]`: money, tokens, calls and time that may be spent.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use adjutant_core::{Allowance, Budgets, Cost};
 
-use super::Values;
-use super::key::{Key, Kind, key};
+use super::key::{Key, Section};
+use super::{DAY, SECOND, Values};
+use crate::error::CliError;
 
-/// For whom and how long, as keys begin.
-const SCOPES: [&str; 3] = ["per_turn", "per_day", "everyone_per_day"];
-
-/// What is counted, as keys end.
-const QUANTITIES: [(&str, Kind); 5] = [
-    ("usd", Kind::Number { min: 0.0, max: 1e9 }),
-    (
-        "tokens",
-        Kind::Integer {
-            min: 0,
-            max: u32::MAX as u64,
-        },
-    ),
-    (
-        "model_calls",
-        Kind::Integer {
-            min: 0,
-            max: u32::MAX as u64,
-        },
-    ),
-    (
-        "tool_calls",
-        Kind::Integer {
-            min: 0,
-            max: u32::MAX as u64,
-        },
-    ),
-    (
-        "time",
-        Kind::Duration {
-            min: Duration::from_secs(1),
-            max: Duration::from_secs(365 * 86_400),
-        },
-    ),
+/// Beginnings of the settings' names, and the scopes they stand for.
+const SCOPES: [(&str, &str); 3] = [
+    ("per_turn", "one turn"),
+    ("per_day", "one user in a day"),
+    ("everyone_per_day", "all users in a day"),
 ];
 
-/// The settings of the section. Shown where they are set: without them nothing is bounded.
-pub(super) fn keys() -> Vec<Key> {
-    let of_scope = |scope: &str| {
-        QUANTITIES.map(|(quantity, kind)| Key {
-            name: Cow::Owned(format!("budget.{scope}_{quantity}")),
-            quiet: true,
-            ..key("", kind)
-        })
-    };
-    SCOPES.into_iter().flat_map(of_scope).collect()
-}
-
-/// What the section says.
-pub(super) fn budgets(values: &Values) -> Budgets {
-    let allowance = |scope: &str| {
-        let name = |quantity: &str| format!("budget.{scope}_{quantity}");
-        Allowance {
-            tokens: values.integer(&name("tokens")).map(u64::from),
-            model_calls: values.integer(&name("model_calls")).map(u64::from),
-            tool_calls: values.integer(&name("tool_calls")).map(u64::from),
-            time: values.time(&name("time")),
-            cost: values.number(&name("usd")).and_then(Cost::from_usd),
+impl Section for Budgets {
+    fn append_keys(keys: &mut Vec<Key>) {
+        for (scope, whose) in SCOPES {
+            let name = |quantity: &str| format!("budget.{scope}_{quantity}");
+            let doc = |quantity: &str| format!("{quantity} of {whose}, at most.");
+            let of_scope = [
+                Key::new::<Cost>(name("usd"), &[&doc("Cost in US dollars")]),
+                Key::new::<u64>(name("tokens"), &[&doc("Tokens read and written")]),
+                Key::new::<u64>(name("model_calls"), &[&doc("Model calls")]),
+                Key::new::<u64>(name("tool_calls"), &[&doc("Tool calls")]),
+                Key {
+                    kind: (SECOND..=365 * DAY).into(),
+                    ..Key::new::<Duration>(name("time"), &[&doc("Time in models and tools")])
+                },
+            ];
+            // Shown where they are set: without them nothing is limited.
+            keys.extend(of_scope.map(|key| Key { quiet: true, ..key }));
         }
-    };
-    let [per_turn, per_day, everyone_per_day] = SCOPES.map(allowance);
-    Budgets {
-        per_turn,
-        per_day,
-        everyone_per_day,
+    }
+
+    fn from_values(values: &Values) -> Result<Self, CliError> {
+        let allowance = |scope: &str| -> Result<Allowance, CliError> {
+            let name = |quantity: &str| format!("budget.{scope}_{quantity}");
+            Ok(Allowance {
+                tokens: values.get(&name("tokens"))?,
+                model_calls: values.get(&name("model_calls"))?,
+                tool_calls: values.get(&name("tool_calls"))?,
+                time: values.get(&name("time"))?,
+                cost: values.get(&name("usd"))?,
+            })
+        };
+        let [per_turn, per_day, everyone_per_day] = SCOPES.map(|(scope, _)| allowance(scope));
+        Ok(Self {
+            per_turn: per_turn?,
+            per_day: per_day?,
+            everyone_per_day: everyone_per_day?,
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use adjutant_core::{Scope, Spending};
+    use adjutant_core::{LimitName, Scope, Spending};
 
+    use super::super::KEYS;
     use super::*;
 
     #[test]
@@ -91,7 +71,7 @@ mod tests {
             time: Some(Duration::ZERO),
             cost: Some(Cost::default()),
         };
-        let names: Vec<String> = keys().iter().map(|key| key.name.to_string()).collect();
+        let names: Vec<&str> = KEYS.iter().map(|key| key.name.as_ref()).collect();
         let one = Cost::from_usd(1.0).unwrap();
         for scope in [Scope::Turn, Scope::Day, Scope::Everyone] {
             for needed in [
@@ -119,7 +99,12 @@ mod tests {
                 let exceeded = nothing
                     .exceeded(scope, Spending::default(), needed)
                     .unwrap();
-                assert!(names.contains(&exceeded.key()), "{}", exceeded.key());
+                let limit = LimitName::Budget {
+                    scope,
+                    quantity: exceeded.quantity,
+                };
+                let setting = adjutant_service::limit_setting(&limit).unwrap();
+                assert!(names.contains(&setting.as_str()), "{setting}");
             }
         }
     }

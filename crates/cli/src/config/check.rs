@@ -1,120 +1,117 @@
-//! Each source of settings by itself, so that whoever looks for a mistake finds it where it is.
+//! `config check`: each source of settings by itself, so that a mistake is reported with the source
+//! it is in, even if a stronger source hides it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::layers::{self, Owner};
-use super::{Credentials, Sources, mcp, read};
+use super::atomic_write::others_can_read;
+use super::sources::read_file;
+use super::toml_file::{self, Owner};
+use super::{Credentials, Sources, mcp, variables};
 use crate::error::CliError;
 
-/// What was found at one source.
+/// The result of checking one source.
 #[derive(Debug)]
 pub(crate) struct Checked {
-    /// `config.toml`, `.env`, ...
+    /// `config.toml`, `adjutant.toml`, `.env`, `credentials.toml` or `variables`.
     pub(crate) name: &'static str,
     /// `None`: the process's variables.
     pub(crate) path: Option<PathBuf>,
-    /// Whether it is there at all.
-    pub(crate) there: bool,
-    /// What looks like a mistake and stops nothing; or what has to be mended first.
-    pub(crate) found: Result<Vec<String>, CliError>,
+    /// True if the file exists; always true for variables.
+    pub(crate) exists: bool,
+    /// Warnings that stop nothing; or the mistake that stops every command.
+    pub(crate) result: Result<Vec<String>, CliError>,
 }
 
 impl Sources {
-    /// Looks at every source there may be.
+    /// Checks every source.
     pub(crate) fn check(&self) -> Vec<Checked> {
-        let mut all = vec![self.check_user_file()];
-        all.extend(self.check_project_file());
-        all.push(self.check_env_file());
-        let credentials = Credentials::read(&self.dirs.config);
-        let path = Credentials::path_in(&self.dirs.config);
-        all.push(Checked {
-            name: "credentials.toml",
-            there: path.exists(),
-            path: Some(path),
-            found: credentials.map(|credentials| credentials.warnings),
-        });
-        let found =
-            layers::variables(&self.variables, None).map(|_| layers::misspelt(&self.variables));
+        let credentials = Credentials::load(&self.dirs.config);
+        let files = [
+            (
+                "config.toml",
+                Some(self.user_file()),
+                self.check_user_file(),
+            ),
+            (
+                "adjutant.toml",
+                self.project_file().filter(|path| path.exists()),
+                self.check_project_file(),
+            ),
+            (".env", Some(self.env_file()), self.check_env_file()),
+            (
+                "credentials.toml",
+                Some(Credentials::path_in(&self.dirs.config)),
+                credentials.map(|credentials| credentials.warnings),
+            ),
+        ];
+        let mut all: Vec<Checked> = files
+            .into_iter()
+            .filter_map(|(name, path, result)| {
+                let path = path?;
+                let exists = path.exists();
+                Some(Checked {
+                    name,
+                    path: Some(path),
+                    exists,
+                    result,
+                })
+            })
+            .collect();
         all.push(Checked {
             name: "variables",
             path: None,
-            there: true,
-            found,
+            exists: true,
+            result: variables::parse(&self.variables, None)
+                .map(|_| variables::misspelt(&self.variables)),
         });
         all
     }
 
-    fn check_user_file(&self) -> Checked {
+    fn check_user_file(&self) -> Result<Vec<String>, CliError> {
         let path = self.user_file();
-        let found = read(&path, self.config.is_some()).and_then(|text| {
-            let text = text.unwrap_or_default();
-            layers::toml(&text, &path, Owner::User)?;
-            self.check_servers(&text, &path)
-        });
-        Checked {
-            name: "config.toml",
-            there: path.exists(),
-            path: Some(path),
-            found,
+        let text = read_file(&path, self.config.is_some())?.unwrap_or_default();
+        toml_file::parse(&text, &path, Owner::User)?;
+        self.check_servers(&text, &path)
+    }
+
+    fn check_project_file(&self) -> Result<Vec<String>, CliError> {
+        let Some(project) = self.read_project_file()? else {
+            return Ok(Vec::new());
+        };
+        let parsed = toml_file::parse(&project.text, &project.path, project.owner)?;
+        if project.owner == Owner::TrustedProject {
+            return self.check_servers(&project.text, &project.path);
         }
+        Ok(parsed
+            .not_trusted_warning(&project.path)
+            .into_iter()
+            .collect())
     }
 
-    fn check_project_file(&self) -> Option<Checked> {
-        let path = self.project_file().filter(|path| path.exists())?;
-        let found = self.project_text().and_then(|project| {
-            let Some((path, text, owner)) = project else {
-                return Ok(Vec::new());
-            };
-            let parsed = layers::toml(&text, &path, owner)?;
-            if owner == Owner::Trusted {
-                return self.check_servers(&text, &path);
-            }
-            Ok(parsed.not_trusted(&path).into_iter().collect())
-        });
-        Some(Checked {
-            name: "adjutant.toml",
-            there: true,
-            path: Some(path),
-            found,
-        })
-    }
-
-    fn check_env_file(&self) -> Checked {
+    fn check_env_file(&self) -> Result<Vec<String>, CliError> {
         let path = self.env_file();
-        let found = self.read_env_file().and_then(|file| {
-            let variables = file.variables;
-            layers::variables(&variables, Some(&path))?;
-            let mut warnings = layers::misspelt(&variables);
-            if super::write::others_can_read(&path)
-                && variables.keys().any(|name| name.ends_with("_KEY"))
-            {
-                warnings.push(format!(
-                    "{0} holds keys, and others on this machine can read it: chmod 600 {0}",
-                    path.display()
-                ));
-            }
-            Ok(warnings)
-        });
-        Checked {
-            name: ".env",
-            there: path.exists(),
-            path: Some(path),
-            found,
+        let variables = self.read_env_file()?.variables;
+        variables::parse(&variables, Some(&path))?;
+        let mut warnings = variables::misspelt(&variables);
+        // Only keys are worth the warning; other settings are no secret.
+        if others_can_read(&path) && variables.keys().any(|name| name.ends_with("_KEY")) {
+            warnings.push(format!(
+                "{0} holds keys, and others on this machine can read it: chmod 600 {0}",
+                path.display()
+            ));
         }
+        Ok(warnings)
     }
 
-    /// Whether the servers can be read; their variables are looked at where they are started.
-    fn check_servers(&self, text: &str, path: &std::path::Path) -> Result<Vec<String>, CliError> {
-        let none = BTreeMap::new();
-        mcp::servers(
-            text,
-            path,
-            &mcp::Variables {
-                process: &self.variables,
-                file: &none,
-            },
-        )?;
+    /// Checks that the servers can be parsed. Variables that they name are not looked up: a missing
+    /// one stops its server only, when that is started.
+    fn check_servers(&self, text: &str, path: &Path) -> Result<Vec<String>, CliError> {
+        let variables = mcp::Variables {
+            process: &self.variables,
+            file: &BTreeMap::new(),
+        };
+        mcp::parse_servers(text, path, &variables)?;
         Ok(Vec::new())
     }
 }

@@ -1,5 +1,5 @@
-//! `credentials.toml`: keys that `adjutant keys` keeps, each under the name of the variable it
-//! stands in for. The lowest source: a variable of the process or of the `.env` file wins.
+//! `credentials.toml`: keys that `adjutant keys` stores, each under the name of the variable it
+//! stands in for. The weakest source: a variable of the process or of the `.env` file wins.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,47 +8,50 @@ use std::path::{Path, PathBuf};
 use adjutant_core::nearest;
 use adjutant_providers::Provider;
 use secrecy::{ExposeSecret as _, SecretString};
-use toml_edit::{DocumentMut, value};
+use toml_edit::{DocumentMut, Item};
 
-use super::write::{others_can_read, write_private};
+use super::atomic_write::{others_can_read, write_private};
+use super::edit::set_value;
 use crate::error::CliError;
 
 /// The file, beside `config.toml`.
 const FILE: &str = "credentials.toml";
 
-/// The file's first lines, when it is made.
+/// The comment at the beginning of a new file.
 const HEAD: &str =
     "# Keys of language models. Written by `adjutant keys`; readable for you alone.\n";
 
-/// What the file holds.
+/// Keys of providers that the file has.
 #[derive(Debug, Default)]
 pub(crate) struct Credentials {
     pub(crate) path: PathBuf,
-    /// By variable.
+    /// Keys by the name of their variable.
     pub(super) keys: BTreeMap<String, SecretString>,
-    /// What looks like a mistake and stops nothing.
+    /// Probable mistakes; none of them stops a command.
     pub(crate) warnings: Vec<String>,
 }
 
 impl Credentials {
-    /// Where the file of a configuration folder is.
+    /// Returns the path of the file in a configuration folder.
     pub(crate) fn path_in(config: &Path) -> PathBuf {
         config.join(FILE)
     }
 
-    /// Reads the file of a configuration folder; one that is not there holds nothing.
+    /// Loads the file of a configuration folder; one that does not exist has no keys.
     ///
     /// # Errors
-    /// It cannot be read, or is not what this module writes. No error shows what is in it.
-    pub(crate) fn read(config: &Path) -> Result<Self, CliError> {
+    /// The file cannot be read, is not TOML, or has a key that is not text. No error shows what is
+    /// in it.
+    pub(crate) fn load(config: &Path) -> Result<Self, CliError> {
         let path = Self::path_in(config);
         let mut credentials = Self {
             path: path.clone(),
             ..Self::default()
         };
-        let Some(document) = document(&path)? else {
+        let Some(document) = read_document(&path)? else {
             return Ok(credentials);
         };
+        // A warning and no error: refusing the keys would not make them any more private.
         if others_can_read(&path) {
             credentials.warnings.push(format!(
                 "{0} holds keys, and others on this machine can read it: chmod 600 {0}",
@@ -64,8 +67,10 @@ impl Credentials {
                 .because("a key is text")
                 .or_try("adjutant keys set PROVIDER    writes it"));
             };
-            if !variables().any(|known| known == name) {
-                let near = nearest(name, variables()).map(|near| format!("; did you mean {near}?"));
+            // No error: another version of the program may know the provider.
+            if !key_variables().any(|known| known == name) {
+                let near =
+                    nearest(name, key_variables()).map(|near| format!("; did you mean {near}?"));
                 credentials.warnings.push(format!(
                     "{}: {name} is no key of a provider{}",
                     path.display(),
@@ -80,7 +85,7 @@ impl Credentials {
         Ok(credentials)
     }
 
-    /// Puts a key into the file of a configuration folder, which is made if it is not there.
+    /// Stores a key in the file of a configuration folder, which is made if it does not exist.
     ///
     /// # Errors
     /// The file is not TOML, or cannot be written.
@@ -90,33 +95,25 @@ impl Credentials {
         key: &SecretString,
     ) -> Result<PathBuf, CliError> {
         let path = Self::path_in(config);
-        let mut document = match document(&path)? {
+        let mut document = match read_document(&path)? {
             Some(document) => document,
             None => HEAD.parse().unwrap_or_default(),
         };
-        // A comment beside the old key stays.
-        match document
-            .get_mut(variable)
-            .and_then(toml_edit::Item::as_value_mut)
-        {
-            Some(old) => {
-                let decor = old.decor().clone();
-                *old = key.expose_secret().into();
-                *old.decor_mut() = decor;
-            }
-            None => document[variable] = value(key.expose_secret()),
-        }
+        set_value(
+            document.entry(variable).or_insert(Item::None),
+            key.expose_secret().into(),
+        );
         write_private(&path, &document.to_string())?;
         Ok(path)
     }
 
-    /// Takes a key out of the file. `false`: it has none.
+    /// Removes a key from the file. Returns false if the file does not have it.
     ///
     /// # Errors
     /// The file is not TOML, or cannot be written.
     pub(crate) fn remove(config: &Path, variable: &str) -> Result<bool, CliError> {
         let path = Self::path_in(config);
-        let Some(mut document) = document(&path)? else {
+        let Some(mut document) = read_document(&path)? else {
             return Ok(false);
         };
         if document.remove(variable).is_none() {
@@ -127,26 +124,20 @@ impl Credentials {
     }
 }
 
-/// The last four characters of a key that is long enough to lose them.
-pub(crate) fn end_of(key: &SecretString) -> String {
-    let characters: Vec<char> = key.expose_secret().trim().chars().collect();
-    match characters.len() {
-        12.. => format!(
-            "…{}",
-            characters[characters.len() - 4..]
-                .iter()
-                .collect::<String>()
-        ),
-        _ => "…".to_owned(),
-    }
+/// Returns the last four characters of a key, if the key is so long that they help nobody to guess
+/// it.
+pub(crate) fn key_ending(key: &SecretString) -> String {
+    let key = key.expose_secret().trim();
+    let length = key.chars().count();
+    let shown = if length < 12 { 0 } else { 4 };
+    format!("…{}", key.chars().skip(length - shown).collect::<String>())
 }
 
-/// The variables that keys stand in.
-fn variables() -> impl Iterator<Item = &'static str> {
+fn key_variables() -> impl Iterator<Item = &'static str> {
     Provider::all().filter_map(|provider| provider.key_variable)
 }
 
-fn document(path: &Path) -> Result<Option<DocumentMut>, CliError> {
+fn read_document(path: &Path) -> Result<Option<DocumentMut>, CliError> {
     let unusable = |cause: String| {
         CliError::configuration(format!("{} cannot be read", path.display()))
             .because(cause)
@@ -157,7 +148,7 @@ fn document(path: &Path) -> Result<Option<DocumentMut>, CliError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unusable(error.to_string())),
     };
-    // The error's own words quote the line, and the line may hold a key.
+    // The library's error is dropped: its message quotes the line, and the line may hold a key.
     let document = text.parse::<DocumentMut>().map_err(|error| {
         let line = error
             .span()

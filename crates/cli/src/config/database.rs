@@ -5,22 +5,26 @@ use std::path::PathBuf;
 
 use url::Url;
 
-/// Where everything is kept. Shown without its password.
+use super::Values;
+use super::key::{DefaultValue, Key, Section};
+use crate::error::CliError;
+
+/// A database that holds tasks, conversations and logs. Shown without its password.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Database {
     /// An SQLite file.
     Sqlite(PathBuf),
-    /// A PostgreSQL database; the whole address, password and all.
+    /// A PostgreSQL database, by its whole address with the password.
     Postgres(String),
 }
 
 impl Database {
-    /// What an address may be, as the end of "must be …".
+    /// The forms of an address, as the end of "must be …".
     pub(crate) const EXPECTED: &str =
         "postgres://USER@HOST:PORT/DATABASE, sqlite:FILE, or the path of an SQLite file";
 
-    /// Reads `postgres://…`, `sqlite:PATH` or a path. `None`: another kind of database, or nothing
-    /// at all.
+    /// Parses `postgres://…`, `sqlite:PATH` or a path. `None`: the text is empty, or names another
+    /// kind of database.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         if ["postgres://", "postgresql://"]
@@ -29,6 +33,7 @@ impl Database {
         {
             return Some(Self::Postgres(text.to_owned()));
         }
+        // `sqlite:///var/a.db` is a URL with an empty host, `sqlite:a.db` has none.
         let path = match text.strip_prefix("sqlite:") {
             Some(path) => path.strip_prefix("//").unwrap_or(path),
             None if text.contains("://") => return None,
@@ -37,8 +42,8 @@ impl Database {
         (!path.is_empty()).then(|| Self::Sqlite(PathBuf::from(path)))
     }
 
-    /// Returns whether nothing else has to be known to open it: the address has a password, or it
-    /// is a file.
+    /// Returns true if no password from elsewhere is used to open it: the address has one, or it is
+    /// a file.
     pub(crate) fn has_password(&self) -> bool {
         match self {
             Self::Sqlite(_) => true,
@@ -49,47 +54,55 @@ impl Database {
     }
 }
 
+impl Section for Database {
+    fn append_keys(keys: &mut Vec<Key>) {
+        keys.push(Key {
+            default: DefaultValue::OfUser(|dirs| dirs.database_file().into()),
+            ..Key::new::<PathBuf>("store.path", &["The SQLite file with all data."])
+        });
+    }
+
+    fn from_values(values: &Values) -> Result<Self, CliError> {
+        match values.get("serve.database_url")? {
+            Some(database) => Ok(database),
+            None => values.get("store.path").map(Self::Sqlite),
+        }
+    }
+}
+
 impl fmt::Display for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "{}", path.display()),
-            Self::Postgres(address) => f.write_str(&masked(address)),
+            Self::Postgres(address) => f.write_str(&mask_password(address)),
         }
     }
 }
 
 impl fmt::Debug for Database {
+    // Not derived: `Settings` has `Debug`, and the address may hold a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-/// The address without what opens the database. One that cannot be taken apart is not shown at all.
-fn masked(address: &str) -> String {
+/// Replaces passwords in an address. An address that cannot be parsed is not shown at all.
+fn mask_password(address: &str) -> String {
     let Ok(mut url) = Url::parse(address) else {
         return "postgres://…".to_owned();
     };
-    // Neither can fail: an address that begins with postgres:// has a place for both.
+    // Cannot fail: an address that begins with postgres:// has a place for a password.
     if url.password().is_some() {
         let _ = url.set_password(Some("xxx"));
     }
-    let public: Vec<(String, String)> = url
+    let query: Vec<String> = url
         .query_pairs()
-        .map(|(name, value)| {
-            let secret = name.to_lowercase().contains("password");
-            (
-                name.into_owned(),
-                if secret {
-                    "xxx".to_owned()
-                } else {
-                    value.into_owned()
-                },
-            )
-        })
-        .collect();
-    let query: Vec<String> = public
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
+        .map(
+            |(name, value)| match name.to_lowercase().contains("password") {
+                true => format!("{name}=xxx"),
+                false => format!("{name}={value}"),
+            },
+        )
         .collect();
     url.set_query(None);
     if query.is_empty() {

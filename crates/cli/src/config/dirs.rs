@@ -1,5 +1,5 @@
-//! Where things are: configuration, data and cache apart, as the XDG base directory specification
-//! wants it.
+//! The user's folders of configuration, data, cache and state, by the XDG base directory
+//! specification on every system.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,30 +8,31 @@ use etcetera::base_strategy::{BaseStrategy as _, Xdg};
 
 use crate::error::CliError;
 
-/// The person's name where nobody says one.
-pub(crate) const NAMELESS: &str = "you";
+/// The user's name if the operating system has none.
+pub(crate) const DEFAULT_USER_NAME: &str = "you";
 
 /// The folders of one user. None of them needs to exist.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Dirs {
     /// `config.toml` and `.env`.
     pub(crate) config: PathBuf,
     /// `adjutant.db` and `models/`.
     pub(crate) data: PathBuf,
-    /// What can be computed again.
+    /// Files that can be computed again.
     pub(crate) cache: PathBuf,
-    /// What tells of processes that run now.
+    /// Files about running processes, and the lists of trusted files and folders.
     pub(crate) state: PathBuf,
-    /// What the operating system calls the user.
+    /// The user's name in the operating system.
     pub(crate) os_user: String,
 }
 
 impl Dirs {
-    /// The folders of whoever runs this process, `XDG_CONFIG_HOME` and its sisters honoured.
+    /// Finds the folders of the user who runs this process: `XDG_CONFIG_HOME`, `XDG_DATA_HOME` and
+    /// so on, else the usual ones in the home directory.
     ///
     /// # Errors
     /// There is no home directory.
-    pub(crate) fn of_process(variables: &BTreeMap<String, String>) -> Result<Self, CliError> {
+    pub(crate) fn from_process(variables: &BTreeMap<String, String>) -> Result<Self, CliError> {
         let base = Xdg::new().map_err(|error| {
             CliError::configuration("there is no home directory")
                 .because(error.to_string())
@@ -50,11 +51,16 @@ impl Dirs {
                 .join("adjutant"),
             os_user: user
                 .filter(|name| !name.trim().is_empty())
-                .unwrap_or_else(|| NAMELESS.to_owned()),
+                .unwrap_or_else(|| DEFAULT_USER_NAME.to_owned()),
         })
     }
 
-    /// Downloaded models.
+    /// Returns the SQLite file that is used if no setting names another database.
+    pub(crate) fn database_file(&self) -> PathBuf {
+        self.data.join("adjutant.db")
+    }
+
+    /// Returns the folder of downloaded models.
     #[cfg(feature = "embedded")]
     pub(crate) fn models(&self) -> PathBuf {
         self.data.join("models")

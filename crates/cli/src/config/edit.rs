@@ -1,33 +1,34 @@
-//! Changing the person's file without touching what else stands in it: comments, order and blanks
-//! stay.
+//! Changes to the user's file that leave the rest of it as it is: comments, order and blanks stay.
 
 use std::path::{Path, PathBuf};
 
 use adjutant_core::nearest;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value as TomlValue};
 
-use super::key::{KEYS, Key, Kind, Value};
-use super::layers::{self, Owner};
-use super::write::{write_kept, write_private};
-use super::{memory, read};
+use super::atomic_write::{write_keeping_permissions, write_private};
+use super::key::{KEYS, Key, find_key};
+use super::layer::Assignment;
+use super::sources::read_file;
+use super::toml_file::{self, OLD_VAULT_SECTION, Owner};
+use super::value::{Kind, Value};
 use crate::error::CliError;
 
-/// The person's file, as it is and as it is going to be.
+/// The user's file with changes that are not written yet.
 #[derive(Debug)]
 pub(crate) struct Draft {
     path: PathBuf,
     document: DocumentMut,
-    /// Whether it holds something that nobody else may read.
+    /// True if a secret was set, which only the file's owner may read.
     secret: bool,
 }
 
-/// The setting of that name, its seed's spelling counts too.
+/// Finds a setting by its name or its other spelling.
 ///
 /// # Errors
-/// There is none; the nearest is named.
-pub(crate) fn setting(name: &str) -> Result<&'static Key, CliError> {
+/// There is no such setting; the error names the nearest one.
+pub(crate) fn find_setting(name: &str) -> Result<&'static Key, CliError> {
     let (section, plain) = name.split_once('.').unwrap_or(("", name));
-    if let Some(key) = layers::find(section, plain) {
+    if let Some(key) = find_key(section, plain) {
         return Ok(key);
     }
     let error = CliError::configuration(format!("there is no setting {name:?}"));
@@ -45,14 +46,15 @@ pub(crate) fn setting(name: &str) -> Result<&'static Key, CliError> {
 }
 
 impl Draft {
-    /// Opens the file; one that is not there is empty.
+    /// Opens the file; one that does not exist is empty.
     ///
     /// # Errors
-    /// It cannot be read, or is wrong already: a change would not be a change to something that is
-    /// known.
+    /// The file cannot be read, or has a mistake already: nothing could be said about the result of
+    /// a change.
     pub(crate) fn open(path: &Path) -> Result<Self, CliError> {
-        let text = read(path, false)?.unwrap_or_default();
-        layers::toml(&text, path, Owner::User)?;
+        let text = read_file(path, false)?.unwrap_or_default();
+        // Two parsers: `toml_edit` keeps comments and order, and ours knows the settings.
+        toml_file::parse(&text, path, Owner::User)?;
         let document = text.parse().map_err(|error: toml_edit::TomlError| {
             CliError::configuration(format!("{} is not TOML", path.display()))
                 .because(error.message().to_owned())
@@ -64,161 +66,145 @@ impl Draft {
         })
     }
 
-    /// What the file says about a setting, and in which line.
+    /// Returns the setting as the file has it.
     ///
     /// # Errors
     /// As [`Draft::open`].
-    pub(crate) fn said(&self, key: &Key) -> Result<Option<(Value, usize)>, CliError> {
-        let text = self.document.to_string();
-        let parsed = layers::toml(&text, &self.path, Owner::User)?;
-        Ok(parsed
-            .layer
-            .into_iter()
-            .find(|(known, ..)| known.name == key.name)
-            .map(|(_, value, origin)| {
-                let layers::Origin::File { line, .. } = origin else {
-                    return (value, 0);
-                };
-                (value, line)
-            }))
+    pub(crate) fn get(&self, key: &Key) -> Result<Option<Assignment>, CliError> {
+        let parsed = toml_file::parse(&self.to_text(), &self.path, Owner::User)?;
+        let mut layer = parsed.layer.into_iter();
+        Ok(layer.find(|set| set.key.name == key.name))
     }
 
-    /// Sets a value, given in words as a variable has it.
+    /// Sets a value, given as text as a variable has it.
     ///
     /// # Errors
-    /// It does not fit.
+    /// The value does not fit the setting.
     pub(crate) fn set(&mut self, key: &'static Key, text: &str) -> Result<(), CliError> {
-        let value = key.kind.read(text, false).ok_or_else(|| {
+        let value = key.kind.parse(text, false).ok_or_else(|| {
             let shown = format!("{text:?}");
             CliError::usage(format!(
                 "{} must be {}, not {}",
                 key.name,
                 key.kind.expected(),
-                key.kind.shown(&shown)
+                key.kind.show_rejected(&shown)
             ))
         })?;
         self.secret |= matches!(key.kind, Kind::Secret);
-        let value = in_toml(&value, text);
-        let (section, name) = key.place();
-        // Where it stands already, under whichever name.
-        let old = [Some(name), key.alias]
-            .into_iter()
-            .flatten()
-            .find_map(|name| self.place(section, name));
-        let slot = match old {
-            Some((section, name)) => self.slot(section.as_deref(), &name)?,
-            None => self.slot(Some(section).filter(|section| !section.is_empty()), name)?,
-        };
-        match slot.as_value_mut() {
-            Some(old) => {
-                // A comment behind the value stays.
-                let decor = old.decor().clone();
-                *old = value;
-                *old.decor_mut() = decor;
-            }
-            None => *slot = Item::Value(value),
-        }
+        let value = to_toml(&value, text);
+        // An older spelling stays as it is: two spellings of one setting would be an error.
+        let (section, name) = self.position(key).unwrap_or_else(|| key.section_and_name());
+        set_value(self.slot(section, name)?, value);
         Ok(())
     }
 
-    /// Takes a value out. `false`: it was not there.
+    /// Removes a value. Returns false if the file did not have it.
     pub(crate) fn unset(&mut self, key: &'static Key) -> bool {
-        let (section, name) = key.place();
-        let old = [Some(name), key.alias]
-            .into_iter()
-            .flatten()
-            .find_map(|name| self.place(section, name));
-        let Some((section, name)) = old else {
-            return false;
-        };
-        match section {
-            None => self.document.remove(&name).is_some(),
-            Some(section) => self
+        let table: Option<(&mut dyn TableLike, &str)> = match self.position(key) {
+            None => None,
+            Some(("", name)) => Some((self.document.as_table_mut(), name)),
+            Some((section, name)) => self
                 .document
-                .get_mut(&section)
+                .get_mut(section)
                 .and_then(Item::as_table_like_mut)
-                .is_some_and(|table| table.remove(&name).is_some()),
-        }
+                .map(|table| (table, name)),
+        };
+        table.is_some_and(|(table, name)| table.remove(name).is_some())
     }
 
-    /// Where a setting stands: in its section, at the top if that is its seed's spelling, or in the
-    /// seed's section.
-    fn place(&self, section: &str, name: &str) -> Option<(Option<String>, String)> {
-        let top = self.document.as_table();
-        if section.is_empty() {
-            return top.contains_key(name).then(|| (None, name.to_owned()));
-        }
-        let sections = [
-            section,
-            if section == "vault" {
-                memory::OLD_SECTION
-            } else {
-                section
-            },
-        ];
-        let inside = sections.into_iter().find(|section| {
-            top.get(section)
-                .and_then(Item::as_table_like)
-                .is_some_and(|table| table.contains_key(name))
-        });
-        if let Some(section) = inside {
-            return Some((Some(section.to_owned()), name.to_owned()));
-        }
-        let at_top = layers::find("", name).is_some_and(|key| key.place().0 == section);
-        (at_top && top.contains_key(name)).then(|| (None, name.to_owned()))
+    /// Finds the section and the name under which the file has a setting: in its section, in the
+    /// section that older programs have, or at the top, where its other spelling counts too. The
+    /// section is empty for the top.
+    fn position(&self, key: &'static Key) -> Option<(&'static str, &'static str)> {
+        let (section, name) = key.section_and_name();
+        let older = if section == "vault" {
+            OLD_VAULT_SECTION
+        } else {
+            section
+        };
+        let names = [Some(name), key.alias].into_iter().flatten();
+        names
+            .flat_map(|name| [(section, name), (older, name), ("", name)])
+            .filter(|(place, name)| find_key(place, name).is_some_and(|at| at.name == key.name))
+            .find(|(place, name)| {
+                let top = self.document.as_table();
+                match *place {
+                    "" => top.contains_key(name),
+                    place => top
+                        .get(place)
+                        .and_then(Item::as_table_like)
+                        .is_some_and(|table| table.contains_key(name)),
+                }
+            })
     }
 
-    fn slot(&mut self, section: Option<&str>, name: &str) -> Result<&mut Item, CliError> {
-        let path = self.path.clone();
+    /// Returns the item of a name in a section, which is made if it does not exist.
+    fn slot(&mut self, section: &str, name: &str) -> Result<&mut Item, CliError> {
         let top: &mut dyn TableLike = match section {
-            None => self.document.as_table_mut(),
-            Some(section) => {
+            "" => self.document.as_table_mut(),
+            section => {
                 let item = self
                     .document
                     .entry(section)
                     .or_insert_with(|| Item::Table(Table::new()));
                 item.as_table_like_mut().ok_or_else(|| {
-                    CliError::configuration(format!("{section} is no table in {}", path.display()))
+                    let file = self.path.display();
+                    CliError::configuration(format!("{section} is no table in {file}"))
                 })?
             }
         };
         Ok(top.entry(name).or_insert(Item::None))
     }
 
-    /// Its text.
-    pub(crate) fn text(&self) -> String {
+    /// Returns the file's text with the changes.
+    pub(crate) fn to_text(&self) -> String {
         self.document.to_string()
     }
 
-    /// Writes it, if it is right: whole or not at all, with the permissions the file had.
+    /// Writes the file whole or not at all, with the permissions it had.
     ///
     /// # Errors
-    /// It would be wrong, or cannot be written; the file is as it was.
+    /// The result has a mistake, or cannot be written; the file is as it was.
     pub(crate) fn write(&self) -> Result<(), CliError> {
-        let text = self.text();
-        layers::toml(&text, &self.path, Owner::User)?;
+        let text = self.to_text();
+        toml_file::parse(&text, &self.path, Owner::User)?;
+        // A file that others could read so far must not be readable once it has a secret.
         if self.secret {
             write_private(&self.path, &text)
         } else {
-            write_kept(&self.path, &text)
+            write_keeping_permissions(&self.path, &text)
         }
     }
 
-    /// Which file it is.
+    /// Returns the path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// A value as TOML has it. What is text there keeps its words.
-fn in_toml(value: &Value, text: &str) -> TomlValue {
+/// Sets a value; a comment behind the old one stays.
+pub(super) fn set_value(item: &mut Item, value: TomlValue) {
+    match item.as_value_mut() {
+        Some(old) => {
+            let decor = old.decor().clone();
+            *old = value;
+            *old.decor_mut() = decor;
+        }
+        None => *item = Item::Value(value),
+    }
+}
+
+/// Converts a value to TOML. What is text there keeps the text that was typed: `2m` does not become
+/// `120s`.
+fn to_toml(value: &Value, text: &str) -> TomlValue {
     match value {
         Value::Number(number) => (*number).into(),
         Value::Integer(number) => match i64::try_from(*number) {
             Ok(number) => number.into(),
+            // TOML has signed integers only. No setting goes so far.
             Err(_) => number.to_string().into(),
         },
-        Value::Truth(truth) => (*truth).into(),
+        Value::Boolean(value) => (*value).into(),
         Value::List(names) => names.iter().map(String::as_str).collect::<Array>().into(),
         Value::Paths(paths) => {
             let pairs = paths
@@ -264,7 +250,7 @@ deny = [ 'a', ]
 
         fn set(&self, name: &str, text: &str) -> Result<String, CliError> {
             let mut draft = Draft::open(&self.path())?;
-            draft.set(setting(name)?, text)?;
+            draft.set(find_setting(name)?, text)?;
             draft.write()?;
             Ok(std::fs::read_to_string(self.path()).unwrap())
         }
@@ -296,18 +282,18 @@ deny = [ 'a', ]
                 Kind::Number { max, .. } => format!("{max:?}"),
                 Kind::Integer { max, .. } => max.to_string(),
                 Kind::Duration { max, .. } => format!("{}s", max.as_secs()),
-                Kind::Truth => "true".to_owned(),
-                Kind::Word(words) => words[0].to_owned(),
+                Kind::Boolean => "true".to_owned(),
+                Kind::OneOf(names) => names[0].to_owned(),
                 Kind::Address => "127.0.0.1:1".to_owned(),
                 Kind::Database => "postgres://h/d".to_owned(),
-                Kind::Keep => "forever".to_owned(),
+                Kind::DurationOrForever => "forever".to_owned(),
                 Kind::Paths => "anna=/some/folder".to_owned(),
                 Kind::Text | Kind::Path | Kind::List | Kind::Secret => "word".to_owned(),
             };
             let place = Place::new("");
             place.set(&key.name, &text).unwrap();
             let mut draft = Draft::open(&place.path()).unwrap();
-            assert!(draft.said(key).unwrap().is_some(), "{}", key.name);
+            assert!(draft.get(key).unwrap().is_some(), "{}", key.name);
             assert!(draft.unset(key) && !draft.unset(key), "{}", key.name);
         }
     }

@@ -1,58 +1,69 @@
-//! Settings: defaults, files, variables and options, laid over each other; each value knows where
-//! it came from.
+//! Settings: defaults, files, variables and options of the command line, laid over each other; each
+//! value knows where it came from.
 //!
-//! Later wins: default, user's file, project's file, `.env`, process, option; for keys:
-//! credentials, `.env`, process.
+//! A setting is a field of a struct that is declared with `settings!`: [`Settings`] and the structs
+//! of its sections. To add one, add the field.
+//!
+//! Later sources win: default, the user's file, the project's file, `.env`, variables of the
+//! process, options. For keys of providers: credentials, `.env`, variables of the process.
 
-mod access; // who is let in for how long, and where people sign in
-pub(crate) mod attachable; // whose files may go along with a message
-mod budget; // what may be spent
-mod check; // each source by itself
-mod credentials; // keys that are kept for their person
-mod database; // where everything is kept
-mod dirs; // where things are
-mod edit; // the person's file, changed
-mod env; // variables and keys in files
-mod key; // which settings there are
-mod layers; // one source at a time
-mod mcp; // other people's tools
-mod memory; // a person's notes, and what is remembered
-mod schema; // the file, for editors
-mod serve; // how the service is reached
-mod talks; // which conversation goes on, and who is told of a question
-pub(crate) mod trust; // whose project files count
-mod withheld; // keys that do not go where a folder says
-mod write; // files that are the person's
+mod atomic_write; // files that are written whole or not at all, readable for their owner alone
+pub(crate) mod attachment_folders; // folders whose files may be attached to a message
+mod budget; // [budget]
+mod check; // `config check`: each source by itself
+mod credentials; // credentials.toml: keys of providers
+mod database; // the address of a database
+mod dirs; // the user's folders
+mod edit; // `config set`: changes to the user's file
+mod env_file; // the .env file, and keys of providers in variables
+mod key; // the declaration of settings
+mod layer; // what one source sets, and which value applies
+mod mcp; // [mcp.servers.NAME]
+mod memory; // [vault] and [memory]
+mod provider_key; // a provider's key, withheld from addresses that a project's file names
+mod schema; // JSON Schema of the file, for editors
+mod serve; // [serve]
+mod sources; // all sources, loaded and laid over each other
+mod toml_file; // a TOML file, parsed with line and column
+pub(crate) mod trust; // project files that the user has trusted
+mod value; // types of settings and their values
+mod variables; // settings from environment variables
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use adjutant_core::{Budgets, LogContent, LongMessage, MaxTokens, Temperature, WindowShare};
+use adjutant_core::{
+    Budgets, LogContent, LongMessage, MaxTokens, Temperature, WindowShare, limits,
+};
 use adjutant_mcp::client::ServerConfig;
 use adjutant_providers::Provider;
 use secrecy::SecretString;
 
+pub(crate) use atomic_write::{write_keeping_permissions, write_private};
 pub(crate) use check::Checked;
-pub(crate) use credentials::{Credentials, end_of};
+pub(crate) use credentials::{Credentials, key_ending};
 pub(crate) use database::Database;
-pub(crate) use dirs::{Dirs, NAMELESS};
-pub(crate) use edit::{Draft, setting};
-pub(crate) use env::ENV_FILE;
-use env::Secrets;
-use key::{DATABASE, KEYS, Kind, MODEL, Value};
-pub(crate) use key::{FOREVER, OF_PROVIDER, duration, time};
-pub(crate) use layers::home;
-use layers::{Layer, Origin, Owner};
-pub(crate) use mcp::{FIELDS as OF_MCP_SERVER, SentVariables, variables_sent};
-pub(crate) use memory::MemorySettings;
+pub(crate) use dirs::{DEFAULT_USER_NAME, Dirs};
+pub(crate) use edit::{Draft, find_setting};
+use key::DefaultValue::OfUser;
+pub(crate) use key::PROVIDER_SETTINGS;
+use key::{KEYS, Key, Section, settings};
+use layer::Values;
+pub(crate) use mcp::{SERVER_FIELDS, SentVariables, sent_variables};
+pub(crate) use memory::{MemorySettings, TaskStorage};
+pub(crate) use provider_key::WithheldKey;
 pub(crate) use schema::schema;
-pub(crate) use serve::{Authentication, Serve};
-pub(crate) use talks::Scope;
-pub(crate) use withheld::Withheld;
-pub(crate) use write::{write_kept, write_private};
+pub(crate) use serve::{Authentication, Serve, Titles};
+pub(crate) use sources::Sources;
 
+pub(crate) use toml_file::expand_home;
+use value::{DAY, Kind, SECOND};
+pub(crate) use value::{FOREVER, format_duration, parse_duration};
+
+use crate::args::Thinking;
 use crate::error::CliError;
 
 /// Returns the name of every setting.
@@ -60,133 +71,237 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     KEYS.iter().map(|key| key.name.as_ref())
 }
 
-/// The project's file, in the working directory.
-const PROJECT_FILE: &str = "adjutant.toml";
+/// Attempts of a model call after the first.
+const RETRIES: RangeInclusive<u64> = 0..=10;
 
-/// Where settings are looked for.
-#[derive(Debug, Clone)]
-pub(crate) struct Sources {
-    pub(crate) dirs: Dirs,
-    /// The working directory.
-    pub(crate) project: PathBuf,
-    /// The process's variables.
-    pub(crate) variables: BTreeMap<String, String>,
-    /// `--config`.
-    pub(crate) config: Option<PathBuf>,
-    /// `--env-file`.
-    pub(crate) env_file: Option<PathBuf>,
-    /// `--model`.
-    pub(crate) model: Option<String>,
-    /// `--database`.
-    pub(crate) database: Option<String>,
-    /// `--vault`.
-    pub(crate) vault: Option<PathBuf>,
-    /// Whether the command serves: it takes the working directory's `.env`, if that is trusted.
-    pub(crate) serves: bool,
+// The order of the fields is the order of `config show` and of docs/configuration.md.
+settings! {
+    /// Every setting as it applies to this process.
+    #[derive(Debug, Clone)]
+    pub(crate) struct Settings {
+        /// The model that answers: `PROVIDER/MODEL`.
+        #[setting("model", unset = "a key in the environment, else Ollama, else embedded")]
+        pub(crate) model: Option<String>,
+        /// Models that answer, in this order, if the first one is not available.
+        #[setting("fallback", unset = "no other model answers in its place")]
+        pub(crate) fallback: Vec<String>,
+        /// The user's name, as the model is given it.
+        #[setting("user_name", default = OfUser(|dirs| dirs.os_user.clone().into()))]
+        pub(crate) user_name: String,
+        // Not for a project's file: whoever wrote it could have the model do anything.
+        /// A file with the instruction of the model, in the place of the built-in one.
+        #[setting("system_prompt_path", alias = "systemPromptPath",
+            unset = "the built-in instruction")]
+        pub(crate) system_prompt_path: Option<PathBuf>,
+        #[setting(section)]
+        pub(crate) llm: Llm,
+        #[setting(section)]
+        pub(crate) agent: AgentSettings,
+        /// True if any model in use finishes a turn whose own model cannot go on, without asking.
+        #[setting("turns.finish_with_any_model", default = false)]
+        pub(crate) finish_with_any_model: bool,
+        /// The embedded model, by its name in the catalogue.
+        #[setting("embedded.model", unset = "the default one (adjutant models list)")]
+        pub(crate) embedded_model: Option<String>,
+        #[setting(section)]
+        pub(crate) ollama: OllamaSettings,
+        /// Time that a command with a prompt waits for the first byte of standard input, before it
+        /// goes on without it. `0s`: it does not wait.
+        #[setting("input.wait", range = Duration::ZERO..=DAY, default = 10 * SECOND)]
+        pub(crate) input_wait: Duration,
+        /// A file with prices of models, which win over the built-in ones.
+        #[setting("prices_file", unset = "the built-in table")]
+        pub(crate) prices_file: Option<PathBuf>,
+        /// The database with all data: `serve.database_url`, else the file of `store.path`.
+        #[setting(section)]
+        pub(crate) database: Database,
+        /// Connections of one process to PostgreSQL, at most.
+        #[setting("database.pool_max", range = 1..=10_000, default = 10_u32)]
+        #[cfg_attr(
+            not(feature = "postgres"),
+            expect(dead_code, reason = "only PostgreSQL has a connection pool")
+        )]
+        pub(crate) pool_max: u32,
+        /// The address of the same database without a connection pooler in between, for LISTEN.
+        #[setting("database.listen_url", unset = "the database's address")]
+        #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "only PostgreSQL has it"))]
+        pub(crate) listen: Option<Database>,
+        /// Shows or hides a model's thinking while it answers.
+        #[setting("terminal.thinking", project, default = "hide")]
+        pub(crate) thinking: Thinking,
+        /// Time that conversations and their logs are kept after the last message.
+        // `forever` is no duration, so the field is `None` then.
+        #[setting("log.keep", kind = Kind::DurationOrForever, default = FOREVER)]
+        pub(crate) keep: Option<Duration>,
+        /// The share of messages, arguments and results that is written into the logs: all but
+        /// secrets, only lengths and digests, or nothing.
+        #[setting("log.content", default = "full")]
+        pub(crate) log_content: LogContent,
+        #[setting(section)]
+        pub(crate) memory: MemorySettings,
+        // Neither of these two for a project's file: one decides what the user goes on with, and
+        // the other runs a program.
+        /// The conversations among which `-c` takes the newest: all, or those that began in the
+        /// working directory.
+        #[setting("sessions.continue", default = "global")]
+        pub(crate) scope: Scope,
+        /// A program with its arguments that is run when a question waits for an answer.
+        #[setting("notify.command", unset = "nothing is run")]
+        pub(crate) notify: Vec<String>,
+        #[setting(section)]
+        pub(crate) serve: Serve,
+        #[setting(section)]
+        pub(crate) budgets: Budgets,
+        /// Sections of providers, by the provider's name.
+        #[setting(section)]
+        pub(crate) providers: Providers,
+        /// Instructions for this run alone (`--role`, `--system`), added to the system prompt.
+        #[setting(skip)]
+        pub(crate) extra_instructions: Option<String>,
+        /// Restrictions of this run alone.
+        #[setting(skip)]
+        pub(crate) bounds: RunBounds,
+        /// MCP servers of the user's file and of a trusted project's.
+        #[setting(skip)]
+        pub(crate) mcp: Vec<ServerConfig>,
+        #[setting(skip)]
+        pub(crate) dirs: Dirs,
+        /// Every setting's name, value and origin, for `config show`.
+        #[setting(skip)]
+        pub(crate) shown: Vec<Shown>,
+        /// Probable mistakes in the sources; none of them stops a command.
+        #[setting(skip)]
+        pub(crate) warnings: Vec<String>,
+    }
 }
 
-/// Every setting as it applies.
-#[derive(Debug, Clone)]
-pub(crate) struct Settings {
-    /// Who answers, if it was said.
-    pub(crate) model: Option<String>,
-    /// Who answers if that one cannot be had, in this order.
-    pub(crate) fallback: Vec<String>,
-    pub(crate) user_name: String,
-    pub(crate) system_prompt_path: Option<PathBuf>,
-    pub(crate) llm: Llm,
-    pub(crate) agent: AgentSettings,
-    /// Whether a turn whose own model cannot go on is finished by the one in use, wherever that is,
-    /// without a question.
-    pub(crate) finish_with_any_model: bool,
-    /// By the provider's name.
-    pub(crate) providers: BTreeMap<&'static str, ProviderSettings>,
-    pub(crate) ollama: OllamaSettings,
-    /// Prices that hold before the built-in ones.
-    pub(crate) prices_file: Option<PathBuf>,
-    /// The embedded model's name in the catalogue.
-    pub(crate) embedded_model: Option<String>,
-    /// Where everything is kept.
-    pub(crate) database: Database,
-    /// Connections of this process to it, at most, if it is a server. 0: the store's own number.
+// A project's file may set these: none of them sends anything elsewhere or loosens the policy.
+settings! {
+    /// `[llm]`: how answers are generated, by whichever provider. `None`: the provider's default.
+    #[derive(Debug, Clone, Default)]
+    pub(crate) struct Llm {
+        /// Sampling temperature; at 0.0 the same request gets much the same answer.
+        #[setting("llm.temperature", variable = "LLM_TEMPERATURE", project,
+            unset = "0.0, where the model is known to take it")]
+        pub(crate) temperature: Option<Temperature>,
+        /// Tokens of one answer, at most.
+        #[setting("llm.max_tokens", variable = "LLM_MAX_TOKENS", project,
+            unset = "1024; 16384 for an unknown model behind a gateway")]
+        pub(crate) max_tokens: Option<MaxTokens>,
+        /// Time that one model call may take.
+        #[setting("llm.timeout", variable = "LLM_TIMEOUT", project,
+            unset = "cloud 30s, or 15m if the model may think; own servers 120s, and 10m before the answer begins")]
+        pub(crate) timeout: Option<Duration>,
+        /// Attempts of a failed model call after the first.
+        #[setting("llm.retries", range = RETRIES, project, unset = "cloud 1, Ollama 3, embedded 0")]
+        pub(crate) retries: Option<u32>,
+    }
+}
+
+settings! {
+    /// `[agent]`: limits of a turn, and the policy for tool calls.
+    #[derive(Debug, Clone, Default)]
+    pub(crate) struct AgentSettings {
+        /// Rounds of tool calls in one turn, at most.
+        #[setting("agent.max_tool_iterations", range = 1..=100, variable = "MAX_TOOL_ITERATIONS",
+            project, default = limits::TOOL_ITERATIONS_MAX)]
+        pub(crate) max_tool_iterations: Option<u32>,
+        /// Time that one tool call may take.
+        #[setting("agent.tool_timeout", range = Duration::from_millis(1)..=DAY, project,
+            default = limits::TOOL_TIMEOUT)]
+        pub(crate) tool_timeout: Option<Duration>,
+        /// Time that a turn may take; time in which it waits for a person does not count.
+        #[setting("agent.turn_deadline", project, unset = "cloud 120s; own models none")]
+        pub(crate) turn_deadline: Option<Duration>,
+        /// Executions of the same tool with the same arguments in one turn, at most.
+        #[setting("agent.identical_calls_max", range = 1..=100, project,
+            default = limits::IDENTICAL_CALLS_MAX)]
+        pub(crate) identical_calls_max: Option<u32>,
+        /// Characters of one message, at most.
+        ///
+        /// The default is for the service's assistant; a value applies in the terminal too.
+        #[setting("agent.message_chars_max", range = 1..=1_048_576, project,
+            unset = "4000; in the terminal what the model can read")]
+        pub(crate) message_chars_max: Option<u32>,
+        /// The treatment of a longer message: cut it, or refuse it.
+        #[setting("agent.long_message", project, default = "cut")]
+        pub(crate) long_message: LongMessage,
+        /// The share of the context window at which old turns are summarised. 0: never.
+        #[setting("agent.summarize_at", project, default = limits::SUMMARIZE_AT)]
+        pub(crate) summarize_at: Option<WindowShare>,
+        /// Time in which a call can be approved or denied.
+        #[setting("agent.confirmation_expiry", range = SECOND..=365 * DAY, project,
+            default = limits::CONFIRMATION_EXPIRY)]
+        pub(crate) confirmation_expiry: Option<Duration>,
+        /// True if the model can ask a question or refuse by a function call.
+        #[setting("agent.control_functions", default = true)]
+        pub(crate) control_functions: bool,
+        /// Tools whose calls a person has to confirm.
+        #[setting("agent.confirm", project, unset = "destructive tools")]
+        pub(crate) confirm: Vec<String>,
+        // Not for a project's file, unlike the lists above and below: a project may have more calls
+        // confirmed or denied, and none fewer.
+        /// Tools that run without a confirmation.
+        #[setting("agent.allow", unset = "tools that are not destructive")]
+        pub(crate) allow: Vec<String>,
+        /// Tools that never run.
+        #[setting("agent.deny", project, unset = "none")]
+        pub(crate) deny: Vec<String>,
+    }
+}
+
+settings! {
+    /// `[ollama]`: settings of Ollama beside those that every provider has.
+    #[derive(Debug, Clone, Default)]
     #[cfg_attr(
-        not(feature = "postgres"),
-        expect(dead_code, reason = "only a server has several connections")
+        not(feature = "ollama"),
+        expect(dead_code, reason = "settings are checked in every build")
     )]
-    pub(crate) pool_max: u32,
-    /// The same database without a pooler in between, to hear what other processes tell.
-    #[cfg_attr(
-        not(feature = "postgres"),
-        expect(dead_code, reason = "only a server tells")
-    )]
-    pub(crate) listen: Option<Database>,
-    pub(crate) serve: Serve,
-    pub(crate) budgets: Budgets,
-    pub(crate) memory: MemorySettings,
-    /// Time that a command with a prompt waits for the first byte of standard input; zero: not at
-    /// all.
-    pub(crate) input_wait: Duration,
-    /// What this run tells the assistant in addition to its instruction.
-    pub(crate) told: Option<String>,
-    /// The conversations among which `-c` looks for the newest.
-    pub(crate) scope: Scope,
-    /// The program, with its arguments, that is run when a question waits; empty: none.
-    pub(crate) notify: Vec<String>,
-    /// How this run differs from what they say.
-    pub(crate) bounds: RunBounds,
-    /// Other people's tools.
-    pub(crate) mcp: Vec<ServerConfig>,
-    /// How long conversations and their logs are kept after the last message; `None`: for ever.
-    pub(crate) keep: Option<Duration>,
-    /// Whether a model's thinking is shown while it comes.
-    pub(crate) shows_thinking: bool,
-    /// How much of what is said is written into the logs.
-    pub(crate) log_content: LogContent,
-    pub(crate) dirs: Dirs,
-    /// Every setting's name, value and origin, for showing.
-    pub(crate) shown: Vec<Shown>,
-    /// What looks like a mistake and stops nothing.
-    pub(crate) warnings: Vec<String>,
+    pub(crate) struct OllamaSettings {
+        /// The host of the server.
+        #[setting("ollama.host", quiet, unset = "localhost")]
+        pub(crate) host: Option<String>,
+        /// The port of the server.
+        #[setting("ollama.port", range = 1..=65_535, quiet, unset = "11434")]
+        pub(crate) port: Option<u16>,
+        /// Tokens of the context window that the server is asked for.
+        #[setting("ollama.context_size", range = 512..=16_777_216, alias = "contextSize", quiet,
+            project, unset = "32768")]
+        pub(crate) context_size: Option<u32>,
+        /// Time that the server keeps the model in memory, as Ollama's `keep_alive` has it.
+        #[setting("ollama.keep_alive", quiet, unset = "the server's default")]
+        pub(crate) keep_alive: Option<String>,
+        /// Thinking of models that can: off, on, or a level.
+        #[setting("ollama.think",
+            kind = Kind::OneOf(&["off", "on", "low", "medium", "high", "max"]), quiet, project,
+            unset = "the model's own default")]
+        pub(crate) think: Option<String>,
+    }
 }
 
-/// `[llm]`: how answers are generated, whoever does. `None`: the provider's own.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Llm {
-    pub(crate) temperature: Option<Temperature>,
-    pub(crate) max_tokens: Option<MaxTokens>,
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) retries: Option<u32>,
+/// The conversations among which `-c` takes the newest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Scope {
+    #[default]
+    Global,
+    /// Conversations that began in the working directory.
+    Folder,
 }
 
-/// `[agent]`: the bounds of a turn, and who may do what.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct AgentSettings {
-    pub(crate) max_tool_iterations: Option<u32>,
-    pub(crate) tool_timeout: Option<Duration>,
-    pub(crate) turn_deadline: Option<Duration>,
-    pub(crate) identical_calls_max: Option<u32>,
-    /// Characters of a message. `None`: what is usual for the assistant.
-    pub(crate) message_chars_max: Option<u32>,
-    pub(crate) long_message: LongMessage,
-    /// `None`: never.
-    pub(crate) summarize_at: Option<WindowShare>,
-    pub(crate) confirmation_expiry: Option<Duration>,
-    pub(crate) control_functions: bool,
-    pub(crate) confirm: Vec<String>,
-    pub(crate) allow: Vec<String>,
-    pub(crate) deny: Vec<String>,
-}
-
-/// How this one run differs from what the settings say.
+/// Restrictions of one run, whatever the settings say.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RunBounds {
-    /// `--temp`: it leaves nothing behind.
+    /// `--temp`: nothing is stored.
     pub(crate) temp: bool,
-    /// `--no-tools`: it only talks.
+    /// `--no-tools`: the model is offered no tools.
     pub(crate) no_tools: bool,
-    /// A conversation is held, in which commands such as `/undo` can be typed.
+    /// True in a conversation at the terminal, in which commands such as `/undo` can be typed.
     pub(crate) in_chat: bool,
 }
+
+// Not declared with `settings!`: the sections' names are those of the providers, known at run time.
+/// Sections of providers, by the provider's name.
+pub(crate) type Providers = BTreeMap<&'static str, ProviderSettings>;
 
 /// A provider's section, and its key from the environment.
 #[derive(Debug, Clone, Default)]
@@ -196,450 +311,47 @@ pub(crate) struct ProviderSettings {
     pub(crate) timeout: Option<Duration>,
     pub(crate) retries: Option<u32>,
     pub(crate) key: Option<SecretString>,
-    /// A key in its place that the working directory's address does not get unasked.
-    pub(crate) withheld: Option<Withheld>,
+    /// A key that is not sent unless the user agrees, because a file of the working directory names
+    /// the address it would go to. `key` is `None` then.
+    pub(crate) withheld: Option<WithheldKey>,
 }
 
-/// What `[ollama]` has besides a provider's usual settings.
-#[derive(Debug, Clone, Default)]
-#[cfg_attr(
-    not(feature = "ollama"),
-    expect(dead_code, reason = "settings are checked in every build")
-)]
-pub(crate) struct OllamaSettings {
-    pub(crate) host: Option<String>,
-    pub(crate) port: Option<u16>,
-    pub(crate) context_size: Option<u32>,
-    pub(crate) keep_alive: Option<String>,
-    /// One of the words of its key.
-    pub(crate) think: Option<String>,
+impl Section for Providers {
+    fn append_keys(keys: &mut Vec<Key>) {
+        key::append_provider_keys(keys);
+    }
+
+    /// Reads the sections; keys of providers come from elsewhere and are added while loading.
+    fn from_values(values: &Values) -> Result<Self, CliError> {
+        let section = |provider: &Provider| -> Result<ProviderSettings, CliError> {
+            let name = |setting: &str| format!("{}.{setting}", provider.name);
+            Ok(ProviderSettings {
+                model: values.get(&name("model"))?,
+                base_url: values.get(&name("base_url"))?,
+                timeout: values.get(&name("timeout"))?,
+                retries: values.get(&name("retries"))?,
+                ..ProviderSettings::default()
+            })
+        };
+        Provider::all()
+            .map(|provider| Ok((provider.name, section(provider)?)))
+            .collect()
+    }
 }
 
 /// One line of `adjutant config show`.
 #[derive(Debug, Clone)]
 pub(crate) struct Shown {
     pub(crate) name: Cow<'static, str>,
-    /// `None`: it has no value; what applies then is in `unset`.
+    /// `None`: no source has a value, and `unset` says what applies.
     pub(crate) value: Option<String>,
     pub(crate) unset: &'static str,
-    /// Not worth a line without a value.
+    /// True if the line is left out when there is no value.
     pub(crate) quiet: bool,
     pub(crate) origin: String,
 }
 
-impl Sources {
-    /// What this process was started with.
-    ///
-    /// # Errors
-    /// No home directory.
-    pub(crate) fn of_process(
-        config: Option<PathBuf>,
-        env_file: Option<PathBuf>,
-        model: Option<String>,
-        database: Option<String>,
-        vault: Option<PathBuf>,
-    ) -> Result<Self, CliError> {
-        let variables: BTreeMap<String, String> = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            // There a name is the same in capitals and without (`Path`).
-            .map(|(name, value)| {
-                (
-                    if cfg!(windows) {
-                        name.to_ascii_uppercase()
-                    } else {
-                        name
-                    },
-                    value,
-                )
-            })
-            .collect();
-        let project = std::env::current_dir().unwrap_or_default();
-        Ok(Self {
-            dirs: Dirs::of_process(&variables)?,
-            project,
-            variables,
-            config,
-            env_file,
-            model,
-            database,
-            vault,
-            serves: false,
-        })
-    }
-
-    /// The user's file: the named one, or the usual one.
-    pub(crate) fn user_file(&self) -> PathBuf {
-        self.config
-            .clone()
-            .unwrap_or_else(|| self.dirs.config.join("config.toml"))
-    }
-
-    /// The project's file, unless it is the user's anyway.
-    pub(crate) fn project_file(&self) -> Option<PathBuf> {
-        let file = self.project.join(PROJECT_FILE);
-        let same = |other: &Path| matches!((other.canonicalize(), file.canonicalize()), (Ok(a), Ok(b)) if a == b);
-        (!same(&self.user_file())).then_some(file)
-    }
-
-    /// The project's file, its text, and what it may set.
-    fn project_text(&self) -> Result<Option<(PathBuf, String, Owner)>, CliError> {
-        let Some(file) = self.project_file() else {
-            return Ok(None);
-        };
-        let Some(text) = read(&file, false)? else {
-            return Ok(None);
-        };
-        let trusted = trust::is_trusted(&self.dirs.state, &file, text.as_bytes());
-        Ok(Some((
-            file,
-            text,
-            if trusted {
-                Owner::Trusted
-            } else {
-                Owner::Project
-            },
-        )))
-    }
-
-    /// Reads everything and lays it over each other.
-    ///
-    /// # Errors
-    /// A file that was named and cannot be read, or any setting that is wrong, wherever it is.
-    pub(crate) fn load(&self) -> Result<Settings, CliError> {
-        let mut values = Values::new(&self.dirs);
-        let mut warnings = Vec::new();
-        let user_file = self.user_file();
-        let user_text = read(&user_file, self.config.is_some())?;
-        if let Some(text) = &user_text {
-            values.lay(layers::toml(text, &user_file, Owner::User)?.layer);
-        }
-        let project = self.project_text()?;
-        if let Some((file, text, owner)) = &project {
-            let parsed = layers::toml(text, file, *owner)?;
-            warnings.extend(parsed.not_trusted(file));
-            values.lay(stricter(parsed.layer, &values));
-        }
-        let env_file = self.read_env_file()?;
-        warnings.extend(env_file.not_trusted.clone());
-        values.lay(layers::variables(
-            &env_file.variables,
-            Some(&env_file.path),
-        )?);
-        values.lay(layers::variables(&self.variables, None)?);
-        if let Some(model) = &self.model {
-            let value = Kind::Text
-                .read(model, false)
-                .ok_or_else(|| CliError::usage("-m needs a model's name"))?;
-            values.set(MODEL, value, Origin::Flag("-m"));
-        }
-        if let Some(database) = &self.database {
-            let value = Kind::Database.read(database, false).ok_or_else(|| {
-                CliError::usage(format!("--database needs {}", Kind::Database.expected()))
-            })?;
-            values.set(DATABASE, value, Origin::Flag("--database"));
-        }
-        if let Some(vault) = &self.vault {
-            values.set(
-                memory::VAULT,
-                Value::Path(vault.clone()),
-                Origin::Flag("--vault"),
-            );
-        }
-        let credentials = Credentials::read(&self.dirs.config)?;
-        let of_folder = project.iter().map(|(file, ..)| file.clone());
-        let of_folder = of_folder
-            .chain(env_file.of_folder.then(|| env_file.path.clone()))
-            .collect();
-        let secrets = Secrets {
-            process: &self.variables,
-            file: &env_file,
-            credentials: &credentials,
-            of_folder,
-        };
-        values.check_database(&secrets)?;
-        warnings.extend(credentials.warnings.iter().cloned());
-        warnings.extend(layers::misspelt(&env_file.variables));
-        warnings.extend(layers::misspelt(&self.variables));
-        let variables = mcp::Variables {
-            process: &self.variables,
-            file: &env_file.variables,
-        };
-        let mut servers = mcp::servers(
-            user_text.as_deref().unwrap_or_default(),
-            &user_file,
-            &variables,
-        )?;
-        if let Some((file, text, Owner::Trusted)) = &project {
-            let of_project = mcp::servers(text, file, &variables)?;
-            // One of the same name takes the other's place, as with every setting.
-            servers.retain(|server| {
-                of_project
-                    .iter()
-                    .all(|other| other.config.name != server.config.name)
-            });
-            servers.extend(of_project);
-        }
-        let mut settings = values.settle(&self.dirs, &secrets, warnings);
-        for server in servers {
-            settings.mcp.push(server.config);
-            settings.shown.extend(server.lines);
-        }
-        Ok(settings)
-    }
-}
-
-/// A project's lists add to what the user has confirmed or denied; they take nothing away.
-fn stricter(layer: Layer, below: &Values) -> Layer {
-    let add = |(key, value, origin): (&'static key::Key, Value, Origin)| match value {
-        Value::List(names) => {
-            let mut all = below.list(&key.name);
-            all.extend(
-                names
-                    .into_iter()
-                    .filter(|name| !below.list(&key.name).contains(name)),
-            );
-            (key, Value::List(all), origin)
-        }
-        value => (key, value, origin),
-    };
-    layer.into_iter().map(add).collect()
-}
-
-/// A file's text; `None` if it is not there and need not be.
-fn read(path: &Path, needed: bool) -> Result<Option<String>, CliError> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !needed => Ok(None),
-        Err(error) => Err(
-            CliError::configuration(format!("{} cannot be read", path.display()))
-                .because(error.to_string()),
-        ),
-    }
-}
-
-/// Settings by name while they are collected.
-struct Values(Vec<(&'static key::Key, Option<Value>, Origin)>);
-
-impl Values {
-    fn new(dirs: &Dirs) -> Self {
-        Self(
-            KEYS.iter()
-                .map(|key| (key, (key.default)(dirs), Origin::Default))
-                .collect(),
-        )
-    }
-
-    fn lay(&mut self, layer: Layer) {
-        for (key, value, origin) in layer {
-            self.set(&key.name, value, origin);
-        }
-    }
-
-    fn set(&mut self, name: &str, value: Value, origin: Origin) {
-        for slot in self.0.iter_mut().filter(|slot| slot.0.name == name) {
-            slot.1 = Some(value.clone());
-            slot.2 = origin.clone();
-        }
-    }
-
-    fn get(&self, name: &str) -> Option<&Value> {
-        self.0.iter().find(|slot| slot.0.name == name)?.1.as_ref()
-    }
-
-    fn text(&self, name: &str) -> Option<String> {
-        self.get(name).map(Value::to_string)
-    }
-
-    fn path(&self, name: &str) -> Option<PathBuf> {
-        if let Some(Value::Path(path)) = self.get(name) {
-            Some(path.clone())
-        } else {
-            None
-        }
-    }
-
-    fn time(&self, name: &str) -> Option<Duration> {
-        if let Some(Value::Duration(time)) = self.get(name) {
-            Some(*time)
-        } else {
-            None
-        }
-    }
-
-    fn integer(&self, name: &str) -> Option<u32> {
-        if let Some(Value::Integer(number)) = self.get(name) {
-            u32::try_from(*number).ok()
-        } else {
-            None
-        }
-    }
-
-    fn number(&self, name: &str) -> Option<f64> {
-        if let Some(Value::Number(number)) = self.get(name) {
-            Some(*number)
-        } else {
-            None
-        }
-    }
-
-    fn truth(&self, name: &str) -> bool {
-        matches!(self.get(name), Some(Value::Truth(true)))
-    }
-
-    fn list(&self, name: &str) -> Vec<String> {
-        if let Some(Value::List(names)) = self.get(name) {
-            names.clone()
-        } else {
-            Vec::new()
-        }
-    }
-
-    fn paths(&self, name: &str) -> BTreeMap<String, PathBuf> {
-        if let Some(Value::Paths(paths)) = self.get(name) {
-            paths.clone()
-        } else {
-            BTreeMap::new()
-        }
-    }
-
-    /// The database's address, else the file.
-    fn database(&self) -> Option<Database> {
-        match self.get(DATABASE) {
-            Some(Value::Database(database)) => Some(database.clone()),
-            _ => self.path("store.path").map(Database::Sqlite),
-        }
-    }
-
-    fn secret(&self, name: &str) -> Option<SecretString> {
-        if let Some(Value::Secret(secret)) = self.get(name) {
-            Some(secret.0.clone())
-        } else {
-            None
-        }
-    }
-
-    fn provider(&self, provider: &Provider, secrets: &Secrets<'_>) -> ProviderSettings {
-        let name = |setting: &str| format!("{}.{setting}", provider.name);
-        let (key, withheld) = self.key(provider, secrets);
-        ProviderSettings {
-            model: self.text(&name("model")),
-            base_url: self.text(&name("base_url")),
-            timeout: self.time(&name("timeout")),
-            retries: self.integer(&name("retries")),
-            key,
-            withheld,
-        }
-    }
-
-    fn settle(self, dirs: &Dirs, secrets: &Secrets<'_>, warnings: Vec<String>) -> Settings {
-        let mut shown: Vec<Shown> = self
-            .0
-            .iter()
-            .map(|(key, value, origin)| Shown {
-                name: Cow::Borrowed(&key.name),
-                value: value.as_ref().map(Value::to_string),
-                unset: key.unset,
-                quiet: key.quiet,
-                origin: origin.to_string(),
-            })
-            .collect();
-        for variable in Provider::all().filter_map(|provider| provider.key_variable) {
-            // Providers of one vendor share its key.
-            if shown.iter().any(|shown| shown.name == variable) {
-                continue;
-            }
-            let key = secrets.get(variable);
-            shown.push(Shown {
-                name: Cow::Borrowed(variable),
-                value: key.as_ref().map(|_| "set, not shown".to_owned()),
-                unset: "none",
-                quiet: true,
-                origin: key.map_or_else(|| Origin::Default.to_string(), |found| found.origin),
-            });
-        }
-        Settings {
-            model: self.text("model"),
-            fallback: self.list("fallback"),
-            user_name: self.text("user_name").unwrap_or_default(),
-            system_prompt_path: self.path("system_prompt_path"),
-            llm: Llm {
-                temperature: self
-                    .number("llm.temperature")
-                    .and_then(|value| Temperature::new(value).ok()),
-                max_tokens: self
-                    .integer("llm.max_tokens")
-                    .and_then(|value| MaxTokens::new(value).ok()),
-                timeout: self.time("llm.timeout"),
-                retries: self.integer("llm.retries"),
-            },
-            agent: AgentSettings {
-                max_tool_iterations: self.integer("agent.max_tool_iterations"),
-                tool_timeout: self.time("agent.tool_timeout"),
-                turn_deadline: self.time("agent.turn_deadline"),
-                identical_calls_max: self.integer("agent.identical_calls_max"),
-                message_chars_max: self.integer("agent.message_chars_max"),
-                long_message: match self.text("agent.long_message").as_deref() {
-                    Some("refuse") => LongMessage::Refuse,
-                    Some(_) | None => LongMessage::Cut,
-                },
-                summarize_at: self
-                    .number("agent.summarize_at")
-                    .filter(|at| *at > 0.0)
-                    .and_then(|at| WindowShare::new(at.max(0.1)).ok()),
-                confirmation_expiry: self.time("agent.confirmation_expiry"),
-                control_functions: self.truth("agent.control_functions"),
-                confirm: self.list("agent.confirm"),
-                allow: self.list("agent.allow"),
-                deny: self.list("agent.deny"),
-            },
-            finish_with_any_model: self.truth("turns.finish_with_any_model"),
-            providers: Provider::all()
-                .map(|provider| (provider.name, self.provider(provider, secrets)))
-                .collect(),
-            ollama: OllamaSettings {
-                host: self.text("ollama.host"),
-                port: self
-                    .integer("ollama.port")
-                    .and_then(|port| u16::try_from(port).ok()),
-                context_size: self.integer("ollama.context_size"),
-                keep_alive: self.text("ollama.keep_alive"),
-                think: self.text("ollama.think"),
-            },
-            prices_file: self.path("prices_file"),
-            embedded_model: self.text("embedded.model"),
-            database: self
-                .database()
-                .unwrap_or_else(|| Database::Sqlite(dirs.data.join("adjutant.db"))),
-            pool_max: self.integer("database.pool_max").unwrap_or_default(),
-            listen: match self.get("database.listen_url") {
-                Some(Value::Database(database)) => Some(database.clone()),
-                _ => None,
-            },
-            serve: serve::serve(&self),
-            budgets: budget::budgets(&self),
-            memory: memory::memory(&self),
-            input_wait: self.time("input.wait").unwrap_or_default(),
-            told: None,
-            scope: talks::scope(&self),
-            notify: self.list("notify.command"),
-            bounds: RunBounds::default(),
-            mcp: Vec::new(),
-            keep: self.time("log.keep"),
-            shows_thinking: self
-                .text("terminal.thinking")
-                .is_some_and(|word| word == "show"),
-            log_content: self
-                .text("log.content")
-                .and_then(|word| word.parse().ok())
-                .unwrap_or_default(),
-            dirs: dirs.clone(),
-            shown,
-            warnings,
-        }
-    }
-}
-
 #[cfg(test)]
-mod reference;
+mod documentation;
 #[cfg(test)]
 mod tests;

@@ -1,40 +1,43 @@
-//! JSON Schema of the configuration file, made from the table of settings: editors complete and
-//! check with it.
+//! JSON Schema of the configuration file, made from the list of settings: editors use it to
+//! complete and check.
 
 use serde_json::{Map, Value, json};
 
-use super::key::{FOREVER, KEYS, Key, Kind};
-use super::{mcp, memory};
+use super::key::{KEYS, Key};
+use super::mcp;
+use super::toml_file::OLD_VAULT_SECTION;
+use super::value::{FOREVER, Kind};
 
-/// A time as files have it.
+/// Pattern of a length of time with its unit.
 const TIME: &str = "^[0-9]+ *(ms|s|m|min|h|d)$";
 
-/// The schema, draft 2020-12.
+/// Returns the schema, by JSON Schema draft 2020-12.
 pub(crate) fn schema() -> Value {
     let mut top = Map::new();
     let mut sections: Map<String, Value> = Map::new();
+    let mut add = |section: &str, name: &str, schema: Value| match section {
+        "" => {
+            top.insert(name.to_owned(), schema);
+        }
+        _ => {
+            let empty =
+                || json!({ "type": "object", "properties": {}, "additionalProperties": false });
+            let section = sections.entry(section).or_insert_with(empty);
+            section["properties"][name] = schema;
+        }
+    };
     for key in KEYS.iter() {
-        let (section, name) = key.place();
-        let of_key = of_key(key);
-        let alias = key.alias.map(|alias| (alias.to_owned(), of_alias(key)));
-        if section.is_empty() {
-            top.insert(name.to_owned(), of_key);
-            top.extend(alias);
-            continue;
+        let (section, name) = key.section_and_name();
+        add(section, name, key_schema(key));
+        let Some(alias) = key.alias else { continue };
+        let older = if section == "vault" {
+            OLD_VAULT_SECTION
+        } else {
+            section
+        };
+        for section in ["", section, older] {
+            add(section, alias, alias_schema(key));
         }
-        let mut keys = Map::from_iter([(name.to_owned(), of_key)]);
-        if let Some((alias, schema)) = alias {
-            keys.insert(alias.clone(), schema.clone());
-            if section == "vault" {
-                put(
-                    &mut sections,
-                    memory::OLD_SECTION,
-                    Map::from_iter([(alias.clone(), schema.clone())]),
-                );
-            }
-            top.insert(alias, schema);
-        }
-        put(&mut sections, section, keys);
     }
     top.extend(sections);
     top.insert(
@@ -42,7 +45,7 @@ pub(crate) fn schema() -> Value {
         json!({
             "type": "object",
             "description": "MCP servers: other people's tools.",
-            "properties": { "servers": { "type": "object", "additionalProperties": server() } },
+            "properties": { "servers": { "type": "object", "additionalProperties": server_schema() } },
             "additionalProperties": false,
         }),
     );
@@ -55,34 +58,26 @@ pub(crate) fn schema() -> Value {
     })
 }
 
-fn put(sections: &mut Map<String, Value>, section: &str, keys: Map<String, Value>) {
-    let entry = sections.entry(section.to_owned()).or_insert_with(
-        || json!({ "type": "object", "properties": {}, "additionalProperties": false }),
-    );
-    if let Some(properties) = entry["properties"].as_object_mut() {
-        properties.extend(keys);
-    }
-}
-
-fn of_key(key: &Key) -> Value {
-    let mut schema = of_kind(key.kind);
+fn key_schema(key: &Key) -> Value {
+    let mut schema = kind_schema(key.kind);
     let variables = [Some(key.own_variable()), key.variable.map(str::to_owned)];
     let variables: Vec<String> = variables.into_iter().flatten().collect();
     schema["description"] = json!(format!(
-        "{}. Variable: {}.",
-        capital(&key.kind.expected()),
+        "{} {}. Variable: {}.",
+        key.description,
+        capitalized(&key.kind.expected()),
         variables.join(", ")
     ));
     schema
 }
 
-fn of_alias(key: &Key) -> Value {
-    let mut schema = of_kind(key.kind);
+fn alias_schema(key: &Key) -> Value {
+    let mut schema = kind_schema(key.kind);
     schema["description"] = json!(format!("Another name of {}.", key.name));
     schema
 }
 
-fn capital(text: &str) -> String {
+fn capitalized(text: &str) -> String {
     let mut characters = text.chars();
     characters
         .next()
@@ -90,7 +85,7 @@ fn capital(text: &str) -> String {
         .unwrap_or_default()
 }
 
-fn of_kind(kind: Kind) -> Value {
+fn kind_schema(kind: Kind) -> Value {
     match kind {
         Kind::Text | Kind::Secret => json!({ "type": "string", "pattern": "\\S" }),
         Kind::Path | Kind::Database => json!({ "type": "string", "minLength": 1 }),
@@ -98,21 +93,22 @@ fn of_kind(kind: Kind) -> Value {
         Kind::Number { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
         Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Kind::Duration { .. } => json!({ "type": "string", "pattern": TIME }),
-        Kind::Keep => json!({ "type": "string", "pattern": format!("{TIME}|^{FOREVER}$") }),
+        Kind::DurationOrForever => {
+            json!({ "type": "string", "pattern": format!("{TIME}|^{FOREVER}$") })
+        }
         Kind::List => json!({ "type": "array", "items": { "type": "string" } }),
         Kind::Paths => json!({
             "type": "object", "additionalProperties": { "type": "string", "minLength": 1 },
         }),
-        Kind::Truth => json!({ "type": "boolean" }),
-        Kind::Word(words) => json!({ "enum": words }),
+        Kind::Boolean => json!({ "type": "boolean" }),
+        Kind::OneOf(names) => json!({ "enum": names }),
     }
 }
 
-/// The table of one server.
-fn server() -> Value {
-    let properties: Map<String, Value> = mcp::FIELDS
+fn server_schema() -> Value {
+    let properties: Map<String, Value> = mcp::SERVER_FIELDS
         .iter()
-        .map(|field| ((*field).to_owned(), of_field(field)))
+        .map(|field| ((*field).to_owned(), field_schema(field)))
         .collect();
     json!({
         "type": "object",
@@ -122,11 +118,11 @@ fn server() -> Value {
     })
 }
 
-fn of_field(field: &str) -> Value {
+fn field_schema(field: &str) -> Value {
     match field {
         "command" => json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
         "allow" | "deny" | "confirm" | "read_only" | "destructive" | "idempotent" => {
-            of_kind(Kind::List)
+            kind_schema(Kind::List)
         }
         "env" | "headers" | "inject" => {
             json!({ "type": "object", "additionalProperties": { "type": "string" } })
@@ -140,6 +136,7 @@ fn of_field(field: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use super::super::toml_file::{self, Owner};
     use super::*;
 
     fn accepts(text: &str) -> bool {
@@ -163,8 +160,7 @@ mod tests {
             "[mcp.servers.files]\ncommand = [\"x\"]\nconfirm = [\"*\"]\nenv = { A = \"${A}\" }\n",
         ] {
             assert!(accepts(text), "{text}");
-            super::super::layers::toml(text, "/c".as_ref(), super::super::layers::Owner::User)
-                .unwrap();
+            toml_file::parse(text, "/c".as_ref(), Owner::User).unwrap();
         }
         for text in [
             "modle = \"demo\"\n",
@@ -175,15 +171,13 @@ mod tests {
             "[vault]\nlog_conversations = \"yes\"\n",
         ] {
             assert!(!accepts(text), "{text}");
-            super::super::layers::toml(text, "/c".as_ref(), super::super::layers::Owner::User)
-                .unwrap_err();
+            toml_file::parse(text, "/c".as_ref(), Owner::User).unwrap_err();
         }
         assert!(!accepts(
             "[mcp.servers.x]\nurl = \"http://x\"\ncommand = [\"x\"]\n"
         ));
     }
 
-    /// The example in the documentation is one that works.
     #[test]
     fn the_documented_example_is_right() {
         let page = include_str!("../../../../docs/configuration.md");
@@ -195,7 +189,6 @@ mod tests {
             .next()
             .unwrap();
         assert!(accepts(example), "{example}");
-        super::super::layers::toml(example, "/c".as_ref(), super::super::layers::Owner::User)
-            .unwrap();
+        toml_file::parse(example, "/c".as_ref(), Owner::User).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! `[serve]`: how the service is reached, by whom, and how often.
+//! `[serve]`: the service's addresses, sign-in, roles, limits and logs.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -7,43 +7,45 @@ use std::time::Duration;
 
 use adjutant_core::ModelId;
 use adjutant_core::limits::MESSAGES_QUEUED_MAX;
-use adjutant_service::{BackgroundPrompts, ConnectionLimits, MetricsAccess, UserLimits};
-use secrecy::SecretString;
+use adjutant_service::{
+    AccessRules, BackgroundPrompts, ConnectionLimits, MetricsAccess, OidcConfig, RoleRules,
+    UserLimits,
+};
+use secrecy::{ExposeSecret as _, SecretString};
 
-use super::access::{self, Access};
-use super::key::{Key, Kind, Value, key};
-use super::{DATABASE, Values};
+use super::key::settings;
+use super::{Database, FOREVER, Kind, SECOND};
 use crate::logging::LogFormat;
 
-/// How clients say who they are, as `serve.auth` and `--auth` say it.
+/// The way clients identify themselves: `serve.auth` and `--auth`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Authentication {
     /// By a token; on this machine's own address, one is made for you
     Token,
-    /// By a JSON Web Token that somebody else issues (serve.jwt_…)
+    /// By a JSON Web Token of an issuer that you name (serve.jwt_…)
     Jwt,
     /// People sign in at an OpenID provider (serve.oidc_…); programs have tokens
     Oidc,
     /// By a proxy in front, which knows them (serve.proxy_…)
     Proxy,
-    /// Not at all: everybody on this machine is you
+    /// Not at all: every client on this machine is you
     None,
 }
 
 /// The source of the titles of conversations: `serve.titles`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Titles {
-    /// The model, unless it is the one in this process, whose seconds are the person's, or a
-    /// script.
+    /// The model, unless it is embedded, where a title takes seconds of the user's processor, or
+    /// scripted.
     Auto,
     /// The model, whichever it is.
     Model,
-    /// Nobody: they are the first words that were said.
+    /// The beginning of the first message.
     Words,
 }
 
 impl Titles {
-    /// Returns whether this model finds them.
+    /// Returns true if the model is asked for titles.
     pub(crate) fn by_model(self, model: &ModelId) -> bool {
         match self {
             Self::Auto => !matches!(model.provider.as_str(), "embedded" | "scripted"),
@@ -53,337 +55,249 @@ impl Titles {
     }
 }
 
-/// The section.
-#[derive(Debug, Clone)]
-pub(crate) struct Serve {
-    pub(crate) bind: SocketAddr,
-    pub(crate) auth: Authentication,
-    pub(crate) hosts: Vec<String>,
-    /// Says who answers the requests that chat interfaces make on their own.
-    pub(crate) background_prompts: BackgroundPrompts,
-    /// Origins of pages that may ask.
-    pub(crate) origins: Vec<String>,
-    pub(crate) access: Access,
-    pub(crate) jwt: Jwt,
-    pub(crate) proxy_header: Option<String>,
-    pub(crate) proxy_peers: Vec<String>,
-    pub(crate) limits: UserLimits,
-    /// Messages that may wait in one conversation, whoever accepts them.
-    pub(crate) messages_queued: NonZeroU32,
-    pub(crate) connections: ConnectionLimits,
-    pub(crate) metrics: MetricsAccess,
-    pub(crate) metrics_bind: Option<SocketAddr>,
-    pub(crate) titles: Titles,
-    /// True if `/v1/admin` shows what was said in turns of others. Default: false.
-    pub(crate) operator_sees_words: bool,
-    /// Time between SIGTERM and the end of taking requests.
-    pub(crate) drain_delay: Duration,
-    /// The address of a Restate server that has conversations go on.
-    pub(crate) dispatch: Option<String>,
-    /// The filter of the log, such as `info,adjutant_store=debug`. `None`: `info` without the
-    /// requests, or as `-v` and `-q` say.
-    pub(crate) log: Option<String>,
-    pub(crate) log_format: LogFormat,
-    /// True if models and MCP servers get the trace of a request handed on. Default: true.
-    pub(crate) trace_propagation: bool,
-    /// True if MCP clients can ask the agent itself, as a tool. Default: true.
-    pub(crate) mcp_ask: bool,
+/// Range of the time that the service waits for a client.
+const CLIENT_WAIT: std::ops::RangeInclusive<Duration> = SECOND..=Duration::from_secs(3_600);
+
+/// Range of the time that sessions and tokens are valid.
+const VALIDITY: std::ops::RangeInclusive<Duration> =
+    Duration::from_secs(60)..=Duration::from_secs(3_650 * 86_400);
+
+// No setting here may stand in a project's file that is not trusted: they say who is let in.
+settings! {
+    /// `[serve]`.
+    #[derive(Debug, Clone)]
+    pub(crate) struct Serve {
+        /// The address that the service listens on.
+        #[setting("serve.bind", default = "127.0.0.1:8080")]
+        pub(crate) bind: SocketAddr,
+        /// The way clients identify themselves.
+        #[setting("serve.auth", default = "token")]
+        pub(crate) auth: Authentication,
+        /// Host names that requests may be sent to.
+        #[setting("serve.hosts", unset = "localhost and IP addresses")]
+        pub(crate) hosts: Vec<String>,
+        /// Origins of other web pages that may call the service.
+        #[setting("serve.origins", unset = "only the service's own")]
+        pub(crate) origins: Vec<String>,
+        /// The answerer of requests that chat interfaces send on their own, such as for a title:
+        /// the plain model, or the agent.
+        #[setting("serve.background_prompts", default = "plain")]
+        pub(crate) background_prompts: BackgroundPrompts,
+        #[setting(section)]
+        pub(crate) jwt: Jwt,
+        /// The header in which a proxy in front names the user.
+        #[setting("serve.proxy_header", quiet)]
+        pub(crate) proxy_header: Option<String>,
+        /// Addresses of proxies whose header is believed.
+        #[setting("serve.proxy_peers", quiet)]
+        pub(crate) proxy_peers: Vec<String>,
+        /// Requests of one user a minute, at most.
+        #[setting("serve.requests_per_minute", default = UserLimits::default().requests_per_minute)]
+        pub(crate) requests_per_minute: NonZeroU32,
+        /// Turns of one user that run or wait at the same time, at most.
+        #[setting("serve.turns_at_once", range = 1..=10_000,
+            default = UserLimits::default().turns_at_once)]
+        pub(crate) turns_at_once: NonZeroU32,
+        /// Turns of all users that run at the same time, at most.
+        #[setting("serve.turns_in_all", default = UserLimits::default().turns_in_all)]
+        pub(crate) turns_in_all: NonZeroU32,
+        /// Accepted messages that wait in one conversation, at most.
+        #[setting("serve.messages_queued", default = MESSAGES_QUEUED_MAX)]
+        pub(crate) messages_queued: NonZeroU32,
+        /// Open connections of all clients, at most.
+        #[setting("serve.connections", default = ConnectionLimits::default().connections)]
+        pub(crate) connections: NonZeroU32,
+        /// Open connections of one client address, at most.
+        #[setting("serve.connections_per_address",
+            default = ConnectionLimits::default().per_address)]
+        pub(crate) connections_per_address: NonZeroU32,
+        /// Time in which the head of a request has to arrive.
+        #[setting("serve.header_timeout", range = CLIENT_WAIT,
+            default = ConnectionLimits::default().header_timeout)]
+        pub(crate) header_timeout: Duration,
+        /// Time that the body of a request may pause.
+        #[setting("serve.body_silence", range = CLIENT_WAIT,
+            default = ConnectionLimits::default().body_silence)]
+        pub(crate) body_silence: Duration,
+        /// Time in which the body of a request has to arrive.
+        #[setting("serve.body_timeout", range = CLIENT_WAIT,
+            default = ConnectionLimits::default().body_timeout)]
+        pub(crate) body_timeout: Duration,
+        /// Time that a connection may be idle.
+        #[setting("serve.idle_timeout", range = CLIENT_WAIT,
+            default = ConnectionLimits::default().idle_timeout)]
+        pub(crate) idle_timeout: Duration,
+        /// The readers of `/metrics`: operators, all users, or nobody.
+        #[setting("serve.metrics", default = "operator")]
+        pub(crate) metrics: MetricsAccess,
+        /// The source of titles of conversations: the model, or the beginning of the first message.
+        #[setting("serve.titles", default = "auto")]
+        pub(crate) titles: Titles,
+        /// Another address for `/metrics`, for everybody who reaches it.
+        #[setting("serve.metrics_bind", unset = "/metrics at serve.bind")]
+        pub(crate) metrics_bind: Option<SocketAddr>,
+        /// True if operators see messages and answers of other users' turns.
+        #[setting("serve.operator_sees_words", default = false)]
+        pub(crate) operator_sees_words: bool,
+        /// Time after SIGTERM in which requests are still accepted.
+        ///
+        /// A load balancer that asks every two seconds whether the service is ready, and believes
+        /// the third no, has noticed within the default.
+        #[setting("serve.drain_delay", range = Duration::ZERO..=Duration::from_secs(3_600),
+            default = 10 * SECOND)]
+        pub(crate) drain_delay: Duration,
+        /// The address of a Restate server that has conversations go on.
+        #[setting("serve.dispatch", unset = "this process and its replicas")]
+        pub(crate) dispatch: Option<String>,
+        /// The filter of the log, such as `info,adjutant_store=debug`.
+        #[setting("serve.log", variable = "ADJUTANT_LOG", unset = "info, without the requests")]
+        pub(crate) log: Option<String>,
+        /// The format of the log: text for people, JSON for programs.
+        #[setting("serve.log_format", default = "text")]
+        pub(crate) log_format: LogFormat,
+        /// True if the trace of a request is sent on to models and MCP servers.
+        #[setting("serve.trace_propagation", default = true)]
+        pub(crate) trace_propagation: bool,
+        /// True if MCP clients can ask the agent itself, as a tool.
+        #[setting("serve.mcp_ask", default = true)]
+        pub(crate) mcp_ask: bool,
+        /// The database with all data, in the place of the file of `store.path`.
+        #[setting("serve.database_url", variable = "DATABASE_URL",
+            unset = "the file of store.path")]
+        #[expect(dead_code, reason = "it is read into `Settings::database`")]
+        pub(crate) database_url: Option<Database>,
+        #[setting(section)]
+        pub(crate) oidc: Oidc,
+        /// Users who are operators, by the name they sign in with.
+        #[setting("serve.operators", quiet, unset = "only the user local")]
+        pub(crate) operators: Vec<String>,
+        /// The claim of a signed token that has roles or groups.
+        #[setting("serve.roles_claim", quiet)]
+        pub(crate) roles_claim: Option<String>,
+        /// The header in which a proxy has roles or groups, with commas between them.
+        #[setting("serve.roles_header", quiet)]
+        pub(crate) roles_header: Option<String>,
+        /// Roles or groups whose members are operators.
+        #[setting("serve.operator_roles", quiet)]
+        pub(crate) operator_roles: Vec<String>,
+        /// Roles or groups whose members read the metrics and nothing else.
+        #[setting("serve.metrics_roles", quiet)]
+        pub(crate) metrics_roles: Vec<String>,
+        /// Time without use after which a browser's session ends.
+        #[setting("serve.session_idle", range = VALIDITY,
+            default = AccessRules::default().session_idle)]
+        pub(crate) session_idle: Duration,
+        /// Time after which a browser's session ends, however much it is used.
+        #[setting("serve.session_max", range = VALIDITY,
+            default = AccessRules::default().session_max)]
+        pub(crate) session_max: Duration,
+        /// Time until a token expires that `adjutant token` makes.
+        #[setting("serve.token_expiry", kind = Kind::DurationOrForever, default = FOREVER)]
+        pub(crate) token_expiry: Option<Duration>,
+        /// Time until a token expires that a user makes, at most.
+        #[setting("serve.token_max", range = VALIDITY, default = AccessRules::default().token_max)]
+        pub(crate) token_max: Duration,
+    }
 }
 
-/// `serve.jwt_…`: what signed tokens have to be.
-#[derive(Debug, Clone)]
-pub(crate) struct Jwt {
-    pub(crate) secret: Option<SecretString>,
-    pub(crate) jwks_url: Option<String>,
-    pub(crate) jwks_file: Option<PathBuf>,
-    pub(crate) issuer: Option<String>,
-    pub(crate) audience: Vec<String>,
+settings! {
+    /// `serve.jwt_…`: requirements of signed tokens.
+    #[derive(Debug, Clone)]
+    pub(crate) struct Jwt {
+        /// The secret that tokens are signed with (HS256).
+        #[setting("serve.jwt_secret", quiet)]
+        pub(crate) secret: Option<SecretString>,
+        /// The address of the issuer's keys (JWKS).
+        #[setting("serve.jwt_jwks_url", quiet)]
+        pub(crate) jwks_url: Option<String>,
+        /// A file with the issuer's keys (JWKS).
+        #[setting("serve.jwt_jwks_file", quiet)]
+        pub(crate) jwks_file: Option<PathBuf>,
+        /// The issuer (`iss`) that a token has to name.
+        #[setting("serve.jwt_issuer", quiet, unset = "any")]
+        pub(crate) issuer: Option<String>,
+        /// Audiences (`aud`) of which a token has to name one.
+        #[setting("serve.jwt_audience", quiet, unset = "any")]
+        pub(crate) audience: Vec<String>,
+    }
 }
 
-const WORDS: [(&str, Authentication); 5] = [
-    ("token", Authentication::Token),
-    ("jwt", Authentication::Jwt),
-    ("oidc", Authentication::Oidc),
-    ("proxy", Authentication::Proxy),
-    ("none", Authentication::None),
-];
-
-const READERS: [(&str, MetricsAccess); 3] = [
-    ("operator", MetricsAccess::Operator),
-    ("users", MetricsAccess::Users),
-    ("off", MetricsAccess::Off),
-];
-
-/// How long a client may be waited for.
-const PATIENCE: Kind = Kind::Duration {
-    min: Duration::from_secs(1),
-    max: Duration::from_secs(3_600),
-};
-
-/// A balancer that asks every two seconds whether the service is ready, and believes the third no,
-/// has noticed by then.
-const DRAIN_DELAY: Duration = Duration::from_secs(10);
-
-/// The settings of the section. None of them may stand in a project's file: they say who may ask.
-pub(super) fn keys() -> Vec<Key> {
-    let mut keys = vec![
-        Key {
-            default: |_| Some(Value::Text("127.0.0.1:8080".to_owned())),
-            ..key("serve.bind", Kind::Address)
-        },
-        Key {
-            default: |_| Some(Value::Text("token".to_owned())),
-            ..key(
-                "serve.auth",
-                Kind::Word(&["token", "jwt", "oidc", "proxy", "none"]),
-            )
-        },
-        Key {
-            unset: "localhost and addresses of numbers",
-            ..key("serve.hosts", Kind::List)
-        },
-        Key {
-            unset: "its own alone",
-            ..key("serve.origins", Kind::List)
-        },
-        Key {
-            default: |_| Some(Value::Text("plain".to_owned())),
-            ..key("serve.background_prompts", Kind::Word(&["plain", "agent"]))
-        },
-        Key {
-            quiet: true,
-            ..key("serve.jwt_secret", Kind::Secret)
-        },
-        Key {
-            quiet: true,
-            ..key("serve.jwt_jwks_url", Kind::Text)
-        },
-        Key {
-            quiet: true,
-            ..key("serve.jwt_jwks_file", Kind::Path)
-        },
-        Key {
-            quiet: true,
-            unset: "any",
-            ..key("serve.jwt_issuer", Kind::Text)
-        },
-        Key {
-            quiet: true,
-            unset: "any",
-            ..key("serve.jwt_audience", Kind::List)
-        },
-        Key {
-            quiet: true,
-            ..key("serve.proxy_header", Kind::Text)
-        },
-        Key {
-            quiet: true,
-            ..key("serve.proxy_peers", Kind::List)
-        },
-        Key {
-            default: |_| Some(number(UserLimits::default().requests_per_minute)),
-            ..key(
-                "serve.requests_per_minute",
-                Kind::Integer {
-                    min: 1,
-                    max: 1_000_000,
-                },
-            )
-        },
-        Key {
-            default: |_| Some(number(UserLimits::default().turns_at_once)),
-            ..key(
-                "serve.turns_at_once",
-                Kind::Integer {
-                    min: 1,
-                    max: 10_000,
-                },
-            )
-        },
-        Key {
-            default: |_| Some(number(UserLimits::default().turns_in_all)),
-            ..key(
-                "serve.turns_in_all",
-                Kind::Integer {
-                    min: 1,
-                    max: 1_000_000,
-                },
-            )
-        },
-        Key {
-            default: |_| Some(number(MESSAGES_QUEUED_MAX)),
-            ..key(
-                "serve.messages_queued",
-                Kind::Integer {
-                    min: 1,
-                    max: 1_000_000,
-                },
-            )
-        },
-        Key {
-            default: |_| Some(number(ConnectionLimits::default().connections)),
-            ..key(
-                "serve.connections",
-                Kind::Integer {
-                    min: 1,
-                    max: 1_000_000,
-                },
-            )
-        },
-        Key {
-            default: |_| Some(number(ConnectionLimits::default().per_address)),
-            ..key(
-                "serve.connections_per_address",
-                Kind::Integer {
-                    min: 1,
-                    max: 1_000_000,
-                },
-            )
-        },
-        Key {
-            default: |_| Some(Value::Duration(ConnectionLimits::default().header_timeout)),
-            ..key("serve.header_timeout", PATIENCE)
-        },
-        Key {
-            default: |_| Some(Value::Duration(ConnectionLimits::default().body_silence)),
-            ..key("serve.body_silence", PATIENCE)
-        },
-        Key {
-            default: |_| Some(Value::Duration(ConnectionLimits::default().body_timeout)),
-            ..key("serve.body_timeout", PATIENCE)
-        },
-        Key {
-            default: |_| Some(Value::Duration(ConnectionLimits::default().idle_timeout)),
-            ..key("serve.idle_timeout", PATIENCE)
-        },
-        Key {
-            default: |_| Some(Value::Text("operator".to_owned())),
-            ..key("serve.metrics", Kind::Word(&["operator", "users", "off"]))
-        },
-        Key {
-            default: |_| Some(Value::Text("auto".to_owned())),
-            ..key("serve.titles", Kind::Word(&["auto", "model", "words"]))
-        },
-        Key {
-            unset: "/metrics beside the rest",
-            ..key("serve.metrics_bind", Kind::Address)
-        },
-        Key {
-            default: |_| Some(Value::Truth(false)),
-            ..key("serve.operator_sees_words", Kind::Truth)
-        },
-        Key {
-            default: |_| Some(Value::Duration(DRAIN_DELAY)),
-            ..key(
-                "serve.drain_delay",
-                Kind::Duration {
-                    min: Duration::ZERO,
-                    max: Duration::from_secs(3_600),
-                },
-            )
-        },
-        Key {
-            unset: "this process and its replicas",
-            ..key("serve.dispatch", Kind::Text)
-        },
-        Key {
-            variable: Some("ADJUTANT_LOG"),
-            unset: "info, without the requests",
-            ..key("serve.log", Kind::Text)
-        },
-        Key {
-            default: |_| Some(Value::Text("text".to_owned())),
-            ..key("serve.log_format", Kind::Word(&["text", "json"]))
-        },
-        Key {
-            default: |_| Some(Value::Truth(true)),
-            ..key("serve.trace_propagation", Kind::Truth)
-        },
-        Key {
-            default: |_| Some(Value::Truth(true)),
-            ..key("serve.mcp_ask", Kind::Truth)
-        },
-        Key {
-            variable: Some("DATABASE_URL"),
-            unset: "the file of store.path",
-            ..key(DATABASE, Kind::Database)
-        },
-    ];
-    keys.extend(access::keys());
-    keys
+settings! {
+    /// `serve.oidc_…`: the OpenID provider that people sign in at.
+    #[derive(Debug, Clone)]
+    pub(crate) struct Oidc {
+        /// The address of the OpenID provider, exactly as it stands in `iss` of its tokens.
+        #[setting("serve.oidc_issuer", quiet)]
+        pub(crate) issuer: Option<String>,
+        /// The client ID of this service at the provider.
+        #[setting("serve.oidc_client_id", quiet)]
+        pub(crate) client_id: Option<String>,
+        /// The client secret of this service at the provider.
+        #[setting("serve.oidc_client_secret", quiet, unset = "none: a public client")]
+        pub(crate) client_secret: Option<SecretString>,
+        /// Scopes that are requested beside `openid`.
+        #[setting("serve.oidc_scopes", quiet, unset = "only openid")]
+        pub(crate) scopes: Vec<String>,
+        /// The redirect URI.
+        #[setting("serve.oidc_redirect", quiet,
+            unset = "/signin/callback at the address that the browser used")]
+        pub(crate) redirect: Option<String>,
+        /// The claim that is the user's name here.
+        #[setting("serve.oidc_user_claim", quiet, unset = "sub")]
+        pub(crate) user_claim: Option<String>,
+    }
 }
 
-fn number(number: NonZeroU32) -> Value {
-    Value::Integer(number.get().into())
-}
+impl Serve {
+    /// Returns the limits of one user and of the turns of all users.
+    pub(crate) fn user_limits(&self) -> UserLimits {
+        UserLimits {
+            requests_per_minute: self.requests_per_minute,
+            turns_at_once: self.turns_at_once,
+            turns_in_all: self.turns_in_all,
+        }
+    }
 
-/// What the section says.
-pub(super) fn serve(values: &Values) -> Serve {
-    let usual = UserLimits::default();
-    let door = ConnectionLimits::default();
-    let time = |name: &str, usual: Duration| values.time(name).unwrap_or(usual);
-    let readers = values.text("serve.metrics").unwrap_or_default();
-    let readers = READERS
-        .iter()
-        .find(|(known, _)| *known == readers)
-        .map(|(_, readers)| *readers);
-    let address = |name: &str| values.text(name).and_then(|bind| bind.parse().ok());
-    let bound = |name: &str| values.integer(name).and_then(NonZeroU32::new);
-    let word = values.text("serve.auth").unwrap_or_default();
-    let auth = WORDS
-        .iter()
-        .find(|(known, _)| *known == word)
-        .map(|(_, auth)| *auth);
-    Serve {
-        bind: address("serve.bind").unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080))),
-        auth: auth.unwrap_or(Authentication::Token),
-        hosts: values.list("serve.hosts"),
-        origins: values.list("serve.origins"),
-        background_prompts: match values.text("serve.background_prompts").as_deref() {
-            Some("agent") => BackgroundPrompts::Agent,
-            _ => BackgroundPrompts::Plain,
-        },
-        access: access::access(values),
-        jwt: Jwt {
-            secret: values.secret("serve.jwt_secret"),
-            jwks_url: values.text("serve.jwt_jwks_url"),
-            jwks_file: values.path("serve.jwt_jwks_file"),
-            issuer: values.text("serve.jwt_issuer"),
-            audience: values.list("serve.jwt_audience"),
-        },
-        proxy_header: values.text("serve.proxy_header"),
-        proxy_peers: values.list("serve.proxy_peers"),
-        limits: UserLimits {
-            requests_per_minute: bound("serve.requests_per_minute")
-                .unwrap_or(usual.requests_per_minute),
-            turns_at_once: bound("serve.turns_at_once").unwrap_or(usual.turns_at_once),
-            turns_in_all: bound("serve.turns_in_all").unwrap_or(usual.turns_in_all),
-        },
-        messages_queued: bound("serve.messages_queued").unwrap_or(MESSAGES_QUEUED_MAX),
-        connections: ConnectionLimits {
-            connections: bound("serve.connections").unwrap_or(door.connections),
-            per_address: bound("serve.connections_per_address").unwrap_or(door.per_address),
-            header_timeout: time("serve.header_timeout", door.header_timeout),
-            body_silence: time("serve.body_silence", door.body_silence),
-            body_timeout: time("serve.body_timeout", door.body_timeout),
-            idle_timeout: time("serve.idle_timeout", door.idle_timeout),
-        },
-        metrics: readers.unwrap_or(MetricsAccess::Operator),
-        metrics_bind: address("serve.metrics_bind"),
-        titles: match values.text("serve.titles").as_deref() {
-            Some("model") => Titles::Model,
-            Some("words") => Titles::Words,
-            _ => Titles::Auto,
-        },
-        operator_sees_words: values.truth("serve.operator_sees_words"),
-        drain_delay: time("serve.drain_delay", DRAIN_DELAY),
-        dispatch: values.text("serve.dispatch"),
-        log: values.text("serve.log"),
-        log_format: match values.text("serve.log_format").as_deref() {
-            Some("json") => LogFormat::Json,
-            Some(_) | None => LogFormat::Text,
-        },
-        trace_propagation: values.truth("serve.trace_propagation"),
-        mcp_ask: values.truth("serve.mcp_ask"),
+    /// Returns the limits of connections that clients hold open.
+    pub(crate) fn connection_limits(&self) -> ConnectionLimits {
+        ConnectionLimits {
+            connections: self.connections,
+            per_address: self.connections_per_address,
+            header_timeout: self.header_timeout,
+            body_silence: self.body_silence,
+            body_timeout: self.body_timeout,
+            idle_timeout: self.idle_timeout,
+        }
+    }
+
+    /// Returns the rules of sessions, tokens and roles.
+    pub(crate) fn access_rules(&self) -> AccessRules {
+        AccessRules {
+            session_idle: self.session_idle,
+            session_max: self.session_max,
+            token_max: self.token_max,
+            // Not a setting: it bounds the time that a stream outlives its revoked token.
+            recheck: AccessRules::default().recheck,
+            roles: RoleRules {
+                operators: self.operators.clone(),
+                claim: self.roles_claim.clone(),
+                header: self.roles_header.clone(),
+                operator_roles: self.operator_roles.clone(),
+                metrics_roles: self.metrics_roles.clone(),
+            },
+        }
+    }
+
+    /// Returns the OpenID provider's configuration. `None`: issuer or client ID are not set.
+    pub(crate) fn oidc_config(&self) -> Option<OidcConfig> {
+        let oidc = self.oidc.clone();
+        let mut config = OidcConfig::new(oidc.issuer?, oidc.client_id?);
+        config.client_secret = oidc.client_secret.map(|key| key.expose_secret().to_owned());
+        config.scopes = oidc.scopes;
+        config.redirect = oidc.redirect;
+        config.user_claim = oidc.user_claim;
+        // Access tokens that programs send are signed tokens too.
+        config.audience.clone_from(&self.jwt.audience);
+        Some(config)
     }
 }

@@ -152,17 +152,18 @@ fn the_projects_env_file_is_not_read() {
 }
 
 #[test]
-fn whoever_serves_takes_the_projects_env_file_once_it_is_trusted() {
+fn serve_uses_the_projects_env_file_once_it_is_trusted() {
     let mut place = Place::new()
         .file("project/.env", "MAX_TOOL_ITERATIONS=2\n")
         .file("config/.env", "MAX_TOOL_ITERATIONS=3\n");
     place.sources.serves = true;
     let iterations = |place: &Place| place.load().agent.max_tool_iterations;
     assert_eq!(iterations(&place), Some(3));
-    let told = place.load().warnings.join(" ");
+    let warnings = place.load().warnings.join(" ");
     assert!(
-        told.contains("project/.env is not trusted") && told.contains("adjutant config trust"),
-        "{told}"
+        warnings.contains("project/.env is not trusted")
+            && warnings.contains("adjutant config trust"),
+        "{warnings}"
     );
     place.trust();
     assert_eq!(
@@ -208,7 +209,7 @@ fn an_address_of_the_folder_gets_no_key_from_elsewhere() {
         assert_eq!(of(&place, "gemini"), there(evil));
         let place = place.variable("GEMINI_API_KEY", "of the process");
         assert_eq!(of(&place, "gemini"), there(evil));
-        // What the person says themselves is said last.
+        // A variable of the process wins over the folder's files, so the address is the user's.
         let place = place.variable("GEMINI_BASE_URL", "http://own.example");
         assert_eq!(of(&place, "gemini"), (true, None));
     }
@@ -269,7 +270,7 @@ fn a_database_of_the_folder_gets_no_password_from_elsewhere() {
             .message
             .contains("~/.pgpass")
     );
-    // What the person says themselves is theirs to say.
+    // The user may name any address themselves.
     let own = Place::new()
         .variable("DATABASE_URL", "postgres://ana@h/d")
         .variable("PGPASSWORD", "secret");
@@ -354,7 +355,7 @@ fn a_file_that_was_named_has_to_be_there() {
 }
 
 #[test]
-fn a_broken_env_file_does_not_tell_its_secrets() {
+fn a_broken_env_file_does_not_show_its_secrets() {
     let place = Place::new().file("config/.env", "GEMINI_API_KEY=secret-123 and more words\n");
     let error = place.sources.load().unwrap_err();
     assert!(!format!("{error:?}").contains("secret-123"), "{error:?}");
@@ -456,10 +457,10 @@ fn effect(settings: &Settings) -> String {
 }
 
 #[test]
-fn every_setting_has_an_effect_from_toml_from_its_own_variable_and_from_the_seeds() {
+fn every_setting_has_an_effect_from_toml_from_its_own_variable_and_from_older_ones() {
     for key in KEYS.iter() {
         let (text, in_toml) = example(&key.name);
-        let (section, name) = key.place();
+        let (section, name) = key.section_and_name();
         let header = if section.is_empty() {
             String::new()
         } else {

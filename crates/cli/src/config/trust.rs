@@ -1,7 +1,8 @@
-//! Which folders' files are trusted: what a project says counts only after its person has said so.
+//! Trust of a project's files: settings, variables and instructions of a folder are used only after
+//! the user has said `adjutant config trust`, because whoever wrote them may be a stranger.
 //!
-//! Kept in the state folder: each file by its canonical path and the digest of its content. A file
-//! that is changed afterwards is not trusted any more.
+//! The list is in the state folder: each file by its canonical path and the SHA-256 of its content.
+//! A file that is changed afterwards is not trusted any more.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,45 +10,52 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 
-use super::write::write_private;
-use super::{ENV_FILE, PROJECT_FILE};
+use super::atomic_write::write_private;
+use super::env_file::ENV_FILE;
+use super::sources::PROJECT_FILE;
 use crate::error::CliError;
 
-/// The list, in the state folder.
+/// The file with the list, in the state folder.
 const LIST: &str = "trusted.json";
 
-/// What of a folder is trusted or not: its settings, its variables and its instructions.
+/// Names of the files that can be trusted: settings, variables and instructions.
 pub(crate) const FILES: [&str; 4] = [PROJECT_FILE, ENV_FILE, "AGENTS.md", "CLAUDE.md"];
 
-/// Digests by file.
+/// Digests of trusted files, by canonical path.
 type Digests = BTreeMap<PathBuf, String>;
 
-/// Whether a person has trusted this file with this content. `state`: the state folder
-/// (`Dirs::state`). The content is handed in, so that what is checked is what is used.
+/// Returns true if the user has trusted this file with this content. `state`: the state folder
+/// (`Dirs::state`).
+///
+/// The caller passes the content it is going to use, so that no other content is used than the one
+/// that is checked.
 pub(crate) fn is_trusted(state: &Path, file: &Path, content: &[u8]) -> bool {
     let Ok(file) = file.canonicalize() else {
         return false;
     };
-    read(state)
+    load_list::<Digests>(&state.join(LIST))
         .get(&file)
+        // By content and not by time: a checkout changes times, and times can be set.
         .is_some_and(|known| *known == digest(content))
 }
 
-/// A file as `config trust` tells about it.
+/// A line of `config trust --list`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Trusted {
     pub(crate) file: PathBuf,
-    /// Whether it is there and as it was when it was trusted.
+    /// True if the file exists and has the content that was trusted.
     pub(crate) unchanged: bool,
 }
 
-/// Every file that was trusted.
+/// Returns every file that was trusted.
 pub(crate) fn list(state: &Path) -> Vec<Trusted> {
     let unchanged =
         |file: &Path, known: &str| fs::read(file).is_ok_and(|content| digest(&content) == known);
-    read(state)
+    load_list::<Digests>(&state.join(LIST))
         .into_iter()
         .map(|(file, known)| Trusted {
             unchanged: unchanged(&file, &known),
@@ -56,7 +64,7 @@ pub(crate) fn list(state: &Path) -> Vec<Trusted> {
         .collect()
 }
 
-/// The files of a folder that may be trusted, as they are now.
+/// The files of a folder that can be trusted, with the content they have now.
 #[derive(Debug)]
 pub(crate) struct Candidates {
     folder: PathBuf,
@@ -65,15 +73,15 @@ pub(crate) struct Candidates {
 }
 
 impl Candidates {
-    /// Reads them.
+    /// Reads the files of a folder.
     ///
     /// # Errors
-    /// No such folder, none of [`FILES`] in it, or one that cannot be read.
+    /// There is no such folder, it has none of [`FILES`], or one of them cannot be read.
     pub(crate) fn read(folder: &Path) -> Result<Self, CliError> {
-        let folder = there(folder)?;
+        let folder = existing_folder(folder)?;
         let mut files = Vec::new();
         for name in FILES {
-            // A link may lead to a file of another folder: what counts is where it ends.
+            // A link may lead to a file of another folder: the file it leads to is trusted.
             let Ok(file) = folder.join(name).canonicalize() else {
                 continue;
             };
@@ -93,47 +101,45 @@ impl Candidates {
         Ok(Self { folder, files })
     }
 
-    /// Returns each with its text. Any of them may be settings, under another name: a link of
-    /// another folder may lead to it.
+    /// Returns each file with its text, whatever its name: another folder may have a link to it
+    /// that is named `adjutant.toml`.
     pub(crate) fn texts(&self) -> impl Iterator<Item = (&Path, Cow<'_, str>)> {
         self.files
             .iter()
             .map(|(file, content)| (file.as_path(), String::from_utf8_lossy(content)))
     }
 
-    /// Trusts them as they were read, and tells which. What of the folder was trusted before and is
-    /// gone is forgotten.
+    /// Trusts the files as they were read, and returns their paths. Files of the folder that were
+    /// trusted before and are gone are removed from the list.
     ///
     /// # Errors
     /// The list cannot be written.
     pub(crate) fn trust(self, state: &Path) -> Result<Vec<PathBuf>, CliError> {
-        let mut digests = read(state);
+        let mut digests: Digests = load_list(&state.join(LIST));
+        // Else a file that was deleted would be trusted again if it came back.
         digests.retain(|file, _| file.parent() != Some(&self.folder));
         digests.extend(
             self.files
                 .iter()
                 .map(|(file, content)| (file.clone(), digest(content))),
         );
-        write(state, &digests)?;
+        save_list(&state.join(LIST), &digests)?;
         Ok(self.files.into_iter().map(|(file, _)| file).collect())
     }
 }
 
-/// Trusts no file of a folder any more, and tells which were.
+/// Removes the files of a folder from the list, and returns their paths.
 ///
 /// # Errors
 /// The list cannot be written.
 pub(crate) fn revoke(state: &Path, folder: &Path) -> Result<Vec<PathBuf>, CliError> {
-    // A folder that is gone can be forgotten too.
-    let folder = folder
-        .canonicalize()
-        .or_else(|_| std::path::absolute(folder))
-        .unwrap_or(folder.to_owned());
+    let folder = canonical_or_absolute(folder);
+    // Links of the folder may lead to files elsewhere, which are listed under their own path.
     let of_folder: Vec<PathBuf> = FILES
         .iter()
         .filter_map(|name| folder.join(name).canonicalize().ok())
         .collect();
-    let mut digests = read(state);
+    let mut digests: Digests = load_list(&state.join(LIST));
     let gone: Vec<PathBuf> = digests
         .keys()
         .filter(|file| file.parent() == Some(&folder) || of_folder.contains(file))
@@ -141,27 +147,35 @@ pub(crate) fn revoke(state: &Path, folder: &Path) -> Result<Vec<PathBuf>, CliErr
         .collect();
     digests.retain(|file, _| !gone.contains(file));
     if !gone.is_empty() {
-        write(state, &digests)?;
+        save_list(&state.join(LIST), &digests)?;
     }
     Ok(gone)
 }
 
-fn there(folder: &Path) -> Result<PathBuf, CliError> {
+fn existing_folder(folder: &Path) -> Result<PathBuf, CliError> {
     let canonical = folder.canonicalize().ok().filter(|folder| folder.is_dir());
     canonical.ok_or_else(|| CliError::failed(format!("there is no folder {}", folder.display())))
 }
 
-/// The list; one that cannot be read trusts nothing.
-fn read(state: &Path) -> Digests {
-    let text = fs::read(state.join(LIST)).unwrap_or_default();
+/// Resolves a folder's links; one that does not exist any more can be removed from a list too.
+pub(super) fn canonical_or_absolute(folder: &Path) -> PathBuf {
+    folder
+        .canonicalize()
+        .or_else(|_| std::path::absolute(folder))
+        .unwrap_or(folder.to_owned())
+}
+
+/// Loads a list of the state folder. One that cannot be read is empty: it trusts nothing.
+pub(super) fn load_list<T: DeserializeOwned + Default>(file: &Path) -> T {
+    let text = fs::read(file).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
-fn write(state: &Path, digests: &Digests) -> Result<(), CliError> {
-    let file = state.join(LIST);
-    let text = serde_json::to_string_pretty(digests)
-        .map_err(|error| CliError::failed(error.to_string()))?;
-    write_private(&file, &format!("{text}\n"))
+/// Writes a list of the state folder, readable for its owner alone.
+pub(super) fn save_list<T: Serialize>(file: &Path, list: &T) -> Result<(), CliError> {
+    let text =
+        serde_json::to_string_pretty(list).map_err(|error| CliError::failed(error.to_string()))?;
+    write_private(file, &format!("{text}\n"))
 }
 
 fn digest(content: &[u8]) -> String {

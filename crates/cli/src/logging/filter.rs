@@ -3,18 +3,18 @@
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
-use crate::display::clip;
 use crate::error::CliError;
-use crate::screen::Verbosity;
+use crate::terminal::display::clip;
+use crate::terminal::screen::Verbosity;
 
-/// Our own crates, all of whose names begin like this.
+/// Prefix of the names of our own crates.
 pub(super) const OURS: &str = "adjutant";
-/// The events of answered requests.
+/// Target of the events of answered requests.
 const REQUESTS: &str = "adjutant_service::request";
 
-/// Returns the filter without a setting: INFO of our own crates; with `-v` also each request, with
-/// `-q` errors only.
-pub(super) fn usual(verbosity: Verbosity) -> Targets {
+/// Returns the default filter: INFO of our own crates; with `-v` also each request, with `-q`
+/// errors only.
+pub(super) fn default(verbosity: Verbosity) -> Targets {
     let ours = |level| Targets::new().with_target(OURS, level);
     match verbosity {
         Verbosity::Quiet => ours(LevelFilter::ERROR),
@@ -23,9 +23,9 @@ pub(super) fn usual(verbosity: Verbosity) -> Targets {
     }
 }
 
-/// Reads a filter such as `info,adjutant_store=debug`. A level alone is that of our own crates:
-/// what others log may have in it what somebody said, so they have to be named.
-pub(super) fn read(filter: &str) -> Result<Targets, CliError> {
+/// Parses a filter such as `info,adjutant_store=debug`. A level without a crate applies to our own
+/// crates only: logs of other crates may contain message texts, so they have to be named.
+pub(super) fn parse(filter: &str) -> Result<Targets, CliError> {
     let parts = filter
         .split(',')
         .map(str::trim)
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_level_alone_is_that_of_our_own_crates() {
-        let filter = read(" info, adjutant_store=debug ,hyper=warn").unwrap();
+        let filter = parse(" info, adjutant_store=debug ,hyper=warn").unwrap();
         for (target, level, expected) in [
             ("adjutant_service::serve", Level::INFO, true),
             ("adjutant_service::request", Level::INFO, true),
@@ -74,12 +74,12 @@ mod tests {
             );
         }
         assert!(
-            !read("off")
+            !parse("off")
                 .unwrap()
                 .would_enable("adjutant_service", &Level::ERROR)
         );
         for bad in ["loud", "adjutant_store=loud"] {
-            assert!(read(bad).unwrap_err().message.contains(bad));
+            assert!(parse(bad).unwrap_err().message.contains(bad));
         }
     }
 
@@ -90,7 +90,7 @@ mod tests {
             (Verbosity::Normal, false, true),
             (Verbosity::Verbose, true, true),
         ] {
-            let filter = usual(verbosity);
+            let filter = default(verbosity);
             let logged = [REQUESTS, "adjutant_service::serve"]
                 .map(|it| filter.would_enable(it, &Level::INFO));
             assert_eq!(logged, [requests, news], "{verbosity:?}");

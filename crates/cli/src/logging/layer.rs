@@ -1,4 +1,4 @@
-//! Events as they come, with what the spans around them say.
+//! A `tracing` layer that writes each event with the fields of its spans.
 
 use std::error::Error;
 use std::fmt;
@@ -16,11 +16,11 @@ use super::filter::OURS;
 use super::line::{Line, LogFormat, clean};
 use super::writer::Queue;
 
-/// The field that `tracing` calls the words of an event.
+/// The field in which `tracing` passes the text of an event.
 const MESSAGE: &str = "message";
 
-/// Writes every event that the filter lets through. Our own spans are kept whatever the filter
-/// says, so that an event never lacks the request that it is of.
+/// Writes every event that passes the filter. Our own spans are always kept, so that an event never
+/// lacks the fields of its request.
 pub(super) struct Layer {
     pub(super) filter: Targets,
     pub(super) format: LogFormat,
@@ -37,7 +37,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> tracing_subscriber::Layer<S> for La
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        // The spans that say what an event is of are at this level.
+        // Spans that carry request and turn are at this level.
         let most = self.filter.iter().map(|(_, level)| level).max();
         most.max(Some(LevelFilter::ERROR))
     }
@@ -77,15 +77,15 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> tracing_subscriber::Layer<S> for La
         }
         for (name, value) in own.0 {
             match value {
-                Value::String(words) if name == MESSAGE => line.say(words),
+                Value::String(words) if name == MESSAGE => line.set_message(words),
                 value => line.add("event", name, value),
             }
         }
-        self.queue.put(line.written(self.format));
+        self.queue.push(line.format(self.format));
     }
 }
 
-/// The fields of a span or an event, without secrets.
+/// Fields of a span or an event, without secrets.
 #[derive(Default)]
 struct Fields(Vec<(&'static str, Value)>);
 
@@ -146,16 +146,16 @@ mod tests {
     use tracing_subscriber::registry;
 
     use super::*;
-    use crate::logging::filter::read;
+    use crate::logging::filter::parse;
     use crate::logging::line::TEXT_MAX;
     use crate::logging::panic;
     use crate::logging::writer::{self, Message};
 
-    /// Returns the lines that are logged meanwhile, as JSON without their time.
+    /// Returns the lines logged by `log`, as JSON without their time.
     fn logged(filter: &str, log: impl FnOnce()) -> Vec<Value> {
         let (queue, receiver): (_, Receiver<Message>) = writer::queue(100);
         let layer = Layer {
-            filter: read(filter).unwrap(),
+            filter: parse(filter).unwrap(),
             format: LogFormat::Json,
             queue,
         };

@@ -1,4 +1,4 @@
-//! One event in one line.
+//! Formats one event as one line.
 
 use std::fmt::Write as _;
 
@@ -8,9 +8,9 @@ use jiff::{Timestamp, TimestampRound, Unit};
 use serde_json::{Map, Value};
 use tracing::Level;
 
-use crate::display::{clip, json_line};
+use crate::terminal::display::{clip, json_line};
 
-/// The format of a log line, named in `serve.log_format` and `--log-format`.
+/// The format of log lines, as `serve.log_format` and `--log-format` name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
     /// For people: time, level, crate, words, and `name=value`
@@ -19,22 +19,21 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Characters of a text that are written.
+/// Characters of a text that are written at most.
 pub(super) const TEXT_MAX: usize = 2_000;
-/// Characters that what stands behind `Bearer` has at least.
+/// Characters of a token after `Bearer` at least.
 const SECRET_MIN: usize = 12;
 
-/// The members that every line has, which no field may be called.
+/// Members of every line, whose names no field may have.
 const OWN: [&str; 4] = ["time", "level", "target", "message"];
 
-/// A text without secrets and without characters that nobody sees, on one line, and of bounded
-/// length.
+/// Removes secrets and invisible characters from a text, and puts it on one line of bounded length.
 pub(super) fn clean(text: &str) -> String {
     clip(&LogContent::Full.text(&without_credentials(text)), TEXT_MAX)
 }
 
-/// Takes out what addresses and headers hold beside keys of a known form: `user:password@`, the
-/// values of `key=` and `token=`, and what stands behind `Bearer` and `Basic`.
+/// Removes credentials in URLs and headers, beside keys of a known form: `user:password@`, values
+/// of `key=` and `token=`, and what follows `Bearer` and `Basic`.
 fn without_credentials(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut words = text.split_inclusive(char::is_whitespace).peekable();
@@ -42,7 +41,7 @@ fn without_credentials(text: &str) -> String {
         let name = word.trim_end().trim_start_matches(['"', '\'', '(', ':']);
         clean.push_str(&without_password(&without_values(word)));
         let announces = name.eq_ignore_ascii_case("bearer") || name.eq_ignore_ascii_case("basic");
-        // "bearer token" is no header: a secret is longer than a word of a sentence.
+        // "bearer token" in a sentence is no header: a secret is longer than a word.
         if let Some(secret) = words.next_if(|next| announces && next.trim_end().len() >= SECRET_MIN)
         {
             clean.push_str("[secret]");
@@ -52,7 +51,7 @@ fn without_credentials(text: &str) -> String {
     clean
 }
 
-/// `https://user:password@host` without the two.
+/// Removes user and password from `https://user:password@host`.
 fn without_password(word: &str) -> String {
     let Some((scheme, rest)) = word.split_once("://") else {
         return word.to_owned();
@@ -64,7 +63,7 @@ fn without_password(word: &str) -> String {
     }
 }
 
-/// `?key=value&n=1` without the value.
+/// Removes the values of secret parameters from `?key=value&n=1`.
 fn without_values(word: &str) -> String {
     let mut parts = word.split_inclusive(['?', '&']);
     let is_secret = |part: &str| {
@@ -93,7 +92,7 @@ fn without_values(word: &str) -> String {
     })
 }
 
-/// An event and what it is of.
+/// A line in preparation.
 pub(super) struct Line {
     time: String,
     level: Level,
@@ -118,13 +117,13 @@ impl Line {
         }
     }
 
-    /// Sets its words.
-    pub(super) fn say(&mut self, words: String) {
+    /// Sets the text.
+    pub(super) fn set_message(&mut self, words: String) {
         self.message = words;
     }
 
-    /// Adds a field of a span or of the event itself. What came first keeps its name: another value
-    /// of that name gets `of` in front of it.
+    /// Adds a field of the event or a span. If the name is taken by another value, the field gets
+    /// the prefix `of`.
     pub(super) fn add(&mut self, of: &str, name: &str, value: Value) {
         let is_taken = |known: &Value| *known != value;
         let name = match self.fields.get(name) {
@@ -136,11 +135,11 @@ impl Line {
         self.fields.insert(name, value);
     }
 
-    /// Returns the line with its end.
-    pub(super) fn written(self, format: LogFormat) -> String {
+    /// Formats the line, with its newline.
+    pub(super) fn format(self, format: LogFormat) -> String {
         match format {
             LogFormat::Json => self.json(),
-            LogFormat::Text => self.text(),
+            LogFormat::Text => self.into_text(),
         }
     }
 
@@ -151,7 +150,7 @@ impl Line {
         json_line(&line) + "\n"
     }
 
-    fn text(self) -> String {
+    fn into_text(self) -> String {
         let Self {
             time,
             level,
@@ -172,7 +171,7 @@ impl Line {
     }
 }
 
-/// Returns whether a text can stand behind `name=` as it is, and ends where the next blank is.
+/// Returns true if a text needs no quotes after `name=`.
 fn is_plain(text: &str) -> bool {
     !text.is_empty()
         && !text
@@ -217,13 +216,13 @@ mod tests {
     #[test]
     fn text_is_for_people_and_can_be_searched() {
         let mut line = Line::new(Level::WARN, "adjutant_service::serve");
-        line.say("it failed".to_owned());
+        line.set_message("it failed".to_owned());
         line.add("request", "request_id", json!("r1"));
         line.add("request", "user", json!("x user=admin"));
         line.add("event", "message", json!("a \"b\""));
         line.add("event", "ms", json!(5));
         line.add("event", "none", json!(""));
-        let text = line.written(LogFormat::Text);
+        let text = line.format(LogFormat::Text);
         let (time, rest) = text.split_once(' ').unwrap();
         assert!(
             time.parse::<Timestamp>().is_ok() && time.len() == "2026-11-26T09:00:00.000Z".len(),

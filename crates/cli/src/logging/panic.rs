@@ -1,8 +1,8 @@
-//! Panics in the log, in place of the lines that the standard library writes.
+//! Logs panics instead of the standard library's message.
 
 use std::panic::PanicHookInfo;
 
-/// Logs a panic, with its place, in the span in which it happened.
+/// Logs a panic with its location, in the span in which it happened.
 pub(super) fn log(panic: &PanicHookInfo<'_>) {
     let (words, place) = (
         panic.payload_as_str(),

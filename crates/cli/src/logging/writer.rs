@@ -1,5 +1,5 @@
-//! The thread that writes the log. Whoever logs never waits: if standard error is not read, lines
-//! are counted and dropped, and the service goes on.
+//! The thread that writes the log. Logging never blocks: if standard error is not read, lines are
+//! counted and dropped, and the service continues.
 
 use std::io;
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use tracing::Level;
 
 use super::line::{Line, LogFormat};
 
-/// Lines that wait to be written, at most.
+/// Lines in the queue at most.
 const UNWRITTEN_MAX: usize = 4_096;
-/// Time that the last lines may take when the process ends.
+/// Time for the last lines when the process ends.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// A message to the thread that writes the log.
+/// A message to the writing thread.
 pub(super) enum Message {
-    /// A line with its end.
+    /// A line with its newline.
     Line(String),
-    /// Everything that came before is to be written; then this is told.
+    /// A request to write everything queued before, and then to confirm.
     End(SyncSender<()>),
 }
 
-/// The end that lines are put into.
+/// The sending half of the queue.
 #[derive(Clone)]
 pub(super) struct Queue {
     sender: SyncSender<Message>,
@@ -34,28 +34,28 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Puts a line into the queue, or counts it as missed if the queue is full.
-    pub(super) fn put(&self, line: String) {
+    /// Queues a line, or counts it as dropped if the queue is full.
+    pub(super) fn push(&self, line: String) {
         if let Err(TrySendError::Full(_)) = self.sender.try_send(Message::Line(line)) {
             self.missed.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-/// The thread. Dropped, it has written what came before, unless nobody reads that.
+/// The writing thread. On drop it writes the queued lines, unless standard error is not read.
 pub(crate) struct Thread(Queue);
 
 impl Drop for Thread {
     fn drop(&mut self) {
         let (done, is_done) = sync_channel(1);
         if self.0.sender.try_send(Message::End(done)).is_ok() {
-            // An error is an end as well.
+            // A closed channel means that the thread has ended.
             let _ = is_done.recv_timeout(LAST_WORDS);
         }
     }
 }
 
-/// Makes a queue of so many lines.
+/// Creates a queue for so many lines.
 pub(super) fn queue(unwritten_max: usize) -> (Queue, Receiver<Message>) {
     let (sender, receiver) = sync_channel(unwritten_max);
     (
@@ -67,16 +67,19 @@ pub(super) fn queue(unwritten_max: usize) -> (Queue, Receiver<Message>) {
     )
 }
 
-/// Starts to write to standard error.
+/// Starts the writing thread.
 ///
 /// # Errors
-/// The system gives no thread.
-pub(super) fn start(format: LogFormat) -> io::Result<(Queue, Thread)> {
+/// The system cannot start a thread.
+pub(super) fn start(
+    format: LogFormat,
+    mut to: Box<dyn io::Write + Send>,
+) -> io::Result<(Queue, Thread)> {
     let (queue, receiver) = queue(UNWRITTEN_MAX);
     let missed = queue.missed.clone();
     thread::Builder::new()
         .name("adjutant-log".to_owned())
-        .spawn(move || write(&receiver, &missed, format, &mut io::stderr()))?;
+        .spawn(move || write(&receiver, &missed, format, &mut to))?;
     Ok((queue.clone(), Thread(queue)))
 }
 
@@ -89,7 +92,7 @@ fn write(
     for message in lines {
         match message {
             Message::Line(line) => {
-                // Nowhere is left to tell that it cannot be told.
+                // If standard error fails, there is no place left to report it.
                 let _ = to.write_all(line.as_bytes());
             }
             Message::End(done) => {
@@ -99,9 +102,9 @@ fn write(
         let count = missed.swap(0, Ordering::Relaxed);
         if count > 0 {
             let mut line = Line::new(Level::WARN, "adjutant");
-            line.say("lines were not written: they were not read fast enough".to_owned());
+            line.set_message("lines were not written: they were not read fast enough".to_owned());
             line.add("event", "lines", json!(count));
-            let _ = to.write_all(line.written(format).as_bytes());
+            let _ = to.write_all(line.format(format).as_bytes());
         }
     }
 }
@@ -114,7 +117,7 @@ mod tests {
     fn what_a_full_queue_does_not_take_is_counted() {
         let (queue, lines) = queue(2);
         for line in ["one\n", "two\n", "three\n", "four\n"] {
-            queue.put(line.to_owned());
+            queue.push(line.to_owned());
         }
         let missed = queue.missed.clone();
         drop(queue);

@@ -1,4 +1,4 @@
-//! The memory of those users of the service who have no vault: facts in the database.
+//! Facts in the database, for users of the service without a vault.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,29 +7,25 @@ use std::time::{Duration, Instant};
 use adjutant_core::turn::estimate_tokens;
 use adjutant_core::{BoxFuture, LanguageModel, Tool, UserId};
 use adjutant_memory::{
-    DatabaseMemory, ImportantFacts, Memory, MemoryError, ToldLimits, fact_tools,
+    DatabaseMemory, ImportantFacts, Memory, MemoryError, RecallLimits, fact_tools,
 };
-use adjutant_runtime::{FreshInstruction, Recall, RecallRequest, TurnInstruction};
-use jiff::Zoned;
+use adjutant_runtime::{InstructionAddition, Recall, RecallRequest, TurnInstruction};
 
-use super::told::{in_part, today, unread};
+use super::instruction::{in_part, today, unread};
 use super::tools::named;
 use super::undo::ON_PAGE;
+use crate::clock;
 use crate::config::Settings;
 use crate::store::{self, Store};
 
-/// Time from a message to the beginning of its turn, at most: what was read for the one is told by
-/// the other.
+/// Maximum time between a message and the start of its turn, in which facts read for the one are
+/// used by the other.
 const HANDED_ON: Duration = Duration::from_secs(5);
 
-/// Returns the memory in the database, unless the settings say that there is none.
+/// Returns the memory in the database, unless the settings turn it off.
 pub(crate) fn in_database(settings: &Settings, store: &Arc<dyn Store>) -> Option<DatabaseMemory> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the clock that the memory is handed"
-    )]
-    let clock = Arc::new(Zoned::now);
-    let max = settings.memory.options.max_facts;
+    let clock = Arc::new(clock::zoned);
+    let max = settings.memory.max_facts as usize;
     let memory = DatabaseMemory::new(store.clone(), store.clone(), max, clock);
     settings
         .memory
@@ -37,7 +33,7 @@ pub(crate) fn in_database(settings: &Settings, store: &Arc<dyn Store>) -> Option
         .then(|| memory.with_conversations(store.clone(), store::agent_name()))
 }
 
-/// The tools over that memory, each for whoever asks.
+/// Returns the memory tools, which act for the user of each call.
 pub(crate) fn tools_in_database(memory: &DatabaseMemory) -> Vec<Arc<dyn Tool>> {
     fact_tools(memory)
         .into_iter()
@@ -45,17 +41,16 @@ pub(crate) fn tools_in_database(memory: &DatabaseMemory) -> Vec<Arc<dyn Tool>> {
         .collect()
 }
 
-/// Says what a model is told of each user's facts. Cheap to clone.
+/// Adds each user's facts to instruction and messages. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct ToldOfEach {
+pub(crate) struct DatabaseRecall {
     memory: DatabaseMemory,
     model: Arc<dyn LanguageModel>,
-    /// The important facts as they were read with a message, until its turn begins: one statement
-    /// for both.
+    /// The important facts read with a message, until its turn begins: one query serves both.
     handed_on: Arc<Mutex<HashMap<UserId, (Instant, ImportantFacts)>>>,
 }
 
-impl ToldOfEach {
+impl DatabaseRecall {
     pub(crate) fn new(memory: DatabaseMemory, model: Arc<dyn LanguageModel>) -> Self {
         Self {
             memory,
@@ -76,7 +71,7 @@ impl ToldOfEach {
             .handed_on
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        // Of turns that never began.
+        // Entries of turns that never began.
         handed_on.retain(|_, (at, _)| now.duration_since(*at) < HANDED_ON);
         handed_on.insert(user.clone(), (now, important));
     }
@@ -100,16 +95,16 @@ impl ToldOfEach {
     }
 }
 
-impl Recall for ToldOfEach {
+impl Recall for DatabaseRecall {
     fn for_message<'a>(
         &'a self,
         asked: RecallRequest<'a>,
-    ) -> BoxFuture<'a, Vec<adjutant_core::Told>> {
+    ) -> BoxFuture<'a, Vec<adjutant_core::RecalledText>> {
         Box::pin(async move {
             let user = &asked.key.user;
-            let (limits, count) = (ToldLimits::default(), |text: &str| self.count(text));
-            let memory = self.memory.of(user);
-            // That they cannot be read is told beside the answer, by what makes the instruction.
+            let (limits, count) = (RecallLimits::default(), |text: &str| self.count(text));
+            let memory = self.memory.for_user(user);
+            // The error is reported by the code that makes the instruction.
             let Ok(read) = memory
                 .for_turn(asked.message, asked.history, limits, &count)
                 .await
@@ -117,15 +112,15 @@ impl Recall for ToldOfEach {
                 return Vec::new();
             };
             self.hand_on(user, read.important);
-            read.told
+            read.recalled
         })
     }
 }
 
-impl TurnInstruction for ToldOfEach {
-    fn for_turn<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, FreshInstruction> {
+impl TurnInstruction for DatabaseRecall {
+    fn for_turn<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, InstructionAddition> {
         Box::pin(async move {
-            let memory = self.memory.of(user);
+            let memory = self.memory.for_user(user);
             let (facts, notice) = match self.important(&memory).await {
                 Ok(facts) => {
                     let notice = in_part(
@@ -140,7 +135,7 @@ impl TurnInstruction for ToldOfEach {
             if !facts.is_empty() {
                 text = format!("{text}\n{facts}");
             }
-            FreshInstruction {
+            InstructionAddition {
                 text,
                 notices: notice.into_iter().collect(),
             }
@@ -160,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts the statements that read facts.
+    /// Counts the queries that read facts.
     struct Counting(sqlite::Store, AtomicU32);
 
     impl FactStore for Counting {
@@ -186,9 +181,9 @@ mod tests {
         ));
         let clock = Arc::new(|| "2025-12-10T14:05:00[UTC]".parse().unwrap());
         let memory = DatabaseMemory::new(store.clone(), Arc::new(InMemoryLedger::new()), 9, clock);
-        let told = ToldOfEach::new(memory.clone(), Arc::new(ScriptedModel::new([])));
+        let told = DatabaseRecall::new(memory.clone(), Arc::new(ScriptedModel::new([])));
         let anna = UserId::new("anna").unwrap();
-        let facts = memory.of(&anna).facts();
+        let facts = memory.for_user(&anna).facts();
         facts
             .add("Anna drinks Darjeeling", true, &Cause::person())
             .await

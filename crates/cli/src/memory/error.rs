@@ -1,4 +1,4 @@
-//! Why the memory did not do it, in a person's words and with the way out.
+//! Conversion of memory errors to errors of commands.
 
 use adjutant_memory::{MemoryError, VaultError};
 
@@ -20,11 +20,11 @@ impl From<MemoryError> for CliError {
             MemoryError::Ambiguous { .. } => {
                 Self::unknown(message).or_try("the id, or more of the words (adjutant memory list)")
             }
-            MemoryError::Ledger { reason } => Self::failed(message).because(reason),
+            MemoryError::Ledger { source } => Self::failed(message).because(source.to_string()),
             MemoryError::ChangedSince { .. } => {
                 Self::failed(message).or_try("adjutant memory undo")
             }
-            // Nothing to undo, another user's vault, broken off.
+            // Nothing to undo, another user's vault, interrupted.
             _ => Self::failed(message),
         }
     }
@@ -34,7 +34,7 @@ impl From<VaultError> for CliError {
     fn from(error: VaultError) -> Self {
         let message = error.to_string();
         match error {
-            VaultError::Missing { path } => Self::configuration(format!(
+            VaultError::Missing { path, .. } => Self::configuration(format!(
                 "the vault {} is not there",
                 path.display()
             ))
@@ -50,7 +50,7 @@ impl From<VaultError> for CliError {
             VaultError::Denied { .. } | VaultError::ReadOnly { .. } => {
                 Self::failed(message).or_try("permission to write in the vault (ls -l)")
             }
-            // Busy, full, not text, of another shape: the words say what to do.
+            // Busy, full, not text, of another schema: the message has the remedy.
             _ => Self::failed(message),
         }
     }

@@ -1,27 +1,25 @@
-//! The memory in the terminal and the service: vaults, opened as the settings say, facts in the
-//! database, and what can be done with them.
+//! Memory of the terminal and the service: vaults, facts in the database, tools, and automatic
+//! recall.
 
-mod command; // `adjutant memory`
-mod database; // facts of those who have no vault
-mod desk; // what a person does: list, remember, forget, undo
-mod error; // why not, in a person's words
-mod log; // conversations as notes
-mod slash; // the same in a conversation
-mod tasks; // where the tasks are
-mod told; // what a model is told of it, every turn
-mod tools; // what a model may do with it
-mod undo; // the way back, in words
-mod vaults; // whose vault is where
+mod conversation_notes; // conversations as notes
+mod database; // facts of users without a vault
+mod error; // conversion of errors
+mod instruction; // instruction files and facts in every turn
+mod slash_commands; // slash commands
+mod tasks; // the store of tasks: database or notes
+mod tools; // memory tools of a model
+mod undo; // the undo command in messages
+mod user_memory; // the user's own operations: list, remember, forget, undo
+mod vaults; // vaults of several users
 
-pub(crate) use command::{Command, run};
-pub(crate) use database::{ToldOfEach, in_database, tools_in_database};
-pub(crate) use desk::{Desk, line, why_lines};
-pub(crate) use slash::{ARGUMENT, fact_typed};
+pub(crate) use database::{DatabaseRecall, in_database, tools_in_database};
+pub(crate) use instruction::UserInstruction;
+pub(crate) use slash_commands::{ARGUMENT, fact_typed};
 pub(crate) use tasks::{own_task_store, task_store};
-pub(crate) use told::Told;
 pub(crate) use tools::{NAMES as TOOL_NAMES, brief, tools};
+pub(crate) use user_memory::{UserMemory, line, no_vault, why_lines};
 pub(crate) use vaults::{OwnVault, vaults};
 
-/// What is told of a model that cannot be trusted with free tool calls.
+/// Notice for a weak model, which gets few memory tools.
 pub(crate) const SMALL: &str = "this model is small: it keeps facts, finds them and what stands in notes, forgets one after a yes, and adds \
                                 to today's note, in English; other notes it cannot write (another model: -m MODEL)";

@@ -1,27 +1,27 @@
-//! The store of a person's tasks: the database, or the notes of their vault.
+//! The store of a user's tasks: the database, or the notes of their vault.
 
 use std::sync::Arc;
 
-use adjutant_core::port::TaskStore;
 use adjutant_memory::{Memory, VaultTaskStore};
+use adjutant_tools::TaskStore;
 
-use super::Desk;
-use crate::config::Settings;
+use super::UserMemory;
+use crate::config::{Settings, TaskStorage};
 use crate::error::CliError;
 use crate::store::Stores;
 
-/// Returns the store of the tasks, over vaults that are open: each has the tasks of its owner, and
-/// the database those of everybody else.
+/// Creates the store of tasks over opened vaults: their owners' tasks are in them, those of all
+/// others in the database.
 ///
 /// # Errors
-/// `vault.tasks` says that they are in the notes, and there is no vault.
+/// `vault.tasks` places tasks in notes, and there is no vault.
 pub(crate) fn task_store<'a>(
     settings: &Settings,
     memories: impl IntoIterator<Item = &'a Memory>,
     stores: &Stores,
 ) -> Result<Arc<dyn TaskStore>, CliError> {
     let mut store: Arc<dyn TaskStore> = stores.kept.clone();
-    if !settings.memory.tasks_in_notes {
+    if settings.memory.tasks != TaskStorage::Notes {
         return Ok(store);
     }
     let mut over_notes = memories.into_iter().filter_map(Memory::tasks).peekable();
@@ -33,7 +33,7 @@ pub(crate) fn task_store<'a>(
         .or_try("adjutant config set vault.tasks database"));
     }
     for tasks in over_notes {
-        // A temporary conversation leaves no numbers behind.
+        // A temporary conversation leaves no task numbers behind.
         let index = if settings.bounds.temp {
             stores.conversation.clone()
         } else {
@@ -45,18 +45,17 @@ pub(crate) fn task_store<'a>(
     Ok(store)
 }
 
-/// Returns the store of the tasks of the person of this machine. The vault is opened only if they
-/// are there.
+/// Creates the store of the local user's tasks. The vault is opened only if the tasks are in it.
 ///
 /// # Errors
-/// As [`task_store`]; the vault is not there or cannot be read.
+/// Those of [`task_store`]; the vault does not exist or cannot be read.
 pub(crate) async fn own_task_store(
     settings: &Settings,
     stores: &Stores,
 ) -> Result<Arc<dyn TaskStore>, CliError> {
-    if !settings.memory.tasks_in_notes {
+    if settings.memory.tasks != TaskStorage::Notes {
         return Ok(stores.kept.clone());
     }
-    let desk = Desk::open(settings, stores.kept.clone()).await?;
-    task_store(settings, desk.memory(), stores)
+    let user_memory = UserMemory::open(settings, stores.kept.clone()).await?;
+    task_store(settings, user_memory.memory(), stores)
 }

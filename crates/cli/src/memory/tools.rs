@@ -1,4 +1,4 @@
-//! What a model may do with the memory.
+//! Memory tools of a model.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use adjutant_core::{
 use adjutant_memory::{brief_tools, memory_tools};
 use serde_json::Value;
 
-use super::Desk;
+use super::UserMemory;
 use super::undo::with_undo;
 
-/// The names of the tools, for settings that name one while there is no vault.
+/// Names of the memory tools, which settings may contain even without a vault.
 pub(crate) const NAMES: [&str; 8] = [
     "remember",
     "recall",
@@ -25,37 +25,36 @@ pub(crate) const NAMES: [&str; 8] = [
     "list_notes",
 ];
 
-/// All tools over the memory of this desk; none without a vault.
-pub(crate) fn tools(desk: &Desk) -> Vec<Arc<dyn Tool>> {
-    let Some(memory) = desk.memory() else {
+/// Returns all memory tools; none without a vault.
+pub(crate) fn tools(user_memory: &UserMemory) -> Vec<Arc<dyn Tool>> {
+    let Some(memory) = user_memory.memory() else {
         return Vec::new();
     };
-    all_named(memory_tools(memory), desk)
+    all_named(memory_tools(memory), user_memory)
 }
 
-/// Those for a model that cannot be trusted with free tool calls. `owner`: what the person is
-/// called.
-pub(crate) fn brief(desk: &Desk, owner: Option<&str>) -> Vec<Arc<dyn Tool>> {
-    let Some(memory) = desk.memory() else {
+/// Returns the tools for weak models. `owner` is the user's name.
+pub(crate) fn brief(user_memory: &UserMemory, owner: Option<&str>) -> Vec<Arc<dyn Tool>> {
+    let Some(memory) = user_memory.memory() else {
         return Vec::new();
     };
-    all_named(brief_tools(memory, owner), desk)
+    all_named(brief_tools(memory, owner), user_memory)
 }
 
-fn all_named(tools: Vec<Arc<dyn Tool>>, desk: &Desk) -> Vec<Arc<dyn Tool>> {
+fn all_named(tools: Vec<Arc<dyn Tool>>, user_memory: &UserMemory) -> Vec<Arc<dyn Tool>> {
     tools
         .into_iter()
-        .map(|tool| named(tool, desk.undo_command()))
+        .map(|tool| named(tool, user_memory.undo_command()))
         .collect()
 }
 
-/// The same tool, whose words name this way back.
+/// Wraps a tool, so that its summaries name this undo command.
 pub(super) fn named(tool: Arc<dyn Tool>, undo: &'static str) -> Arc<dyn Tool> {
     Arc::new(Named { tool, undo })
 }
 
-/// A tool whose words name the way back as it can be gone where it is called: by a command of the
-/// conversation, or by one of the shell.
+/// A tool whose summaries name the undo command of the place where it runs: one of the
+/// conversation, or one of the shell.
 struct Named {
     tool: Arc<dyn Tool>,
     undo: &'static str,

@@ -1,12 +1,12 @@
-//! The way back of a change, in the words of whoever is told.
+//! The undo command in messages about changes.
 
-/// The way back as the library's words name it.
+/// The undo command in messages of the library.
 const UNDO: &str = "undo: /undo";
 
-/// The way back for people of the service, who have no terminal.
+/// The way to undo for users of the service, who have no terminal.
 pub(super) const ON_PAGE: &str = "Memory on the page, or POST /v1/memory/undo";
 
-/// Words with the way back as it can be gone here.
+/// Replaces the undo command in a message.
 pub(super) fn with_undo(words: &str, undo: &str) -> String {
     match words.rsplit_once(UNDO) {
         Some((before, after)) => format!("{before}undo: {undo}{after}"),

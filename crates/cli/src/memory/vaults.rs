@@ -1,4 +1,4 @@
-//! Whose vault is where, for a service with several users.
+//! Vaults of several users of a service.
 
 use std::path::{Path, PathBuf};
 
@@ -12,13 +12,13 @@ use crate::error::CliError;
 pub(crate) struct OwnVault {
     pub(crate) user: UserId,
     pub(crate) path: PathBuf,
-    /// The setting that says so.
+    /// The setting that assigns it.
     pub(crate) setting: String,
 }
 
 impl OwnVault {
-    /// Returns the settings with which this user's memory and assistant are made. `vault.path`'s
-    /// own are as they stand.
+    /// Returns the settings for this user's memory and assistant. Those of `vault.path` are
+    /// unchanged.
     pub(crate) fn settings(&self, settings: &Settings) -> Settings {
         let mut own = settings.clone();
         own.memory.vault = Some(self.path.clone());
@@ -28,8 +28,8 @@ impl OwnVault {
         own
     }
 
-    /// Returns true for the vault of `vault.path`: it comes with the files of the person of this
-    /// machine.
+    /// Returns true for the vault of `vault.path`, whose owner also owns the local user's
+    /// instruction files.
     pub(crate) fn is_of_machine(&self) -> bool {
         self.setting == PATH
     }
@@ -37,11 +37,11 @@ impl OwnVault {
 
 const PATH: &str = "vault.path";
 
-/// Returns the vaults of the settings, that of `vault.path` first.
+/// Returns the vaults in the settings, that of `vault.path` first.
 ///
 /// # Errors
-/// A name that cannot be a user's, a user with two vaults, or two users with the same folder or one
-/// inside the other's.
+/// A user name is invalid, a user has two vaults, or two users have the same folder or one inside
+/// of the other's.
 pub(crate) fn vaults(settings: &Settings) -> Result<Vec<OwnVault>, CliError> {
     let memory = &settings.memory;
     let user = |name: &str, setting: &str| {
@@ -100,8 +100,8 @@ fn apart(own: &OwnVault, other: &OwnVault) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The folder with symbolic links resolved, as far as it is there: one that is made later must not
-/// be another's either.
+/// Resolves symbolic links of the existing part of a path. The rest may be created later and must
+/// not overlap with another user's vault either.
 fn real(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let there = path
@@ -119,7 +119,7 @@ fn real(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn own(user: &str, path: &Path) -> OwnVault {
+    fn own_vault(user: &str, path: &Path) -> OwnVault {
         OwnVault {
             user: UserId::new(user).unwrap(),
             path: path.to_owned(),
@@ -133,7 +133,7 @@ mod tests {
         let path = |name: &str| folder.path().join(name);
         std::fs::create_dir_all(path("anna/inside")).unwrap();
         std::fs::create_dir(path("annabel")).unwrap();
-        let anna = own("anna", &path("anna"));
+        let anna = own_vault("anna", &path("anna"));
         for shared in [
             "anna",
             "anna/inside",
@@ -142,21 +142,21 @@ mod tests {
             "annabel/../anna",
         ] {
             assert!(
-                apart(&own("bert", &path(shared)), &anna).is_err(),
+                apart(&own_vault("bert", &path(shared)), &anna).is_err(),
                 "{shared}"
             );
         }
         #[cfg(unix)]
         {
             std::os::unix::fs::symlink(path("anna"), path("link")).unwrap();
-            assert!(apart(&own("bert", &path("link")), &anna).is_err());
-            assert!(apart(&own("bert", &path("link/later")), &anna).is_err());
+            assert!(apart(&own_vault("bert", &path("link")), &anna).is_err());
+            assert!(apart(&own_vault("bert", &path("link/later")), &anna).is_err());
         }
         for other in ["annabel", "annabel/not there", "bert"] {
-            apart(&own("bert", &path(other)), &anna).unwrap();
+            apart(&own_vault("bert", &path(other)), &anna).unwrap();
         }
         assert!(
-            apart(&own("anna", &path("annabel")), &anna).is_err(),
+            apart(&own_vault("anna", &path("annabel")), &anna).is_err(),
             "two of one user"
         );
     }

@@ -1,24 +1,25 @@
-//! Whether a key may go where a file of the working directory says.
+//! Consent to send a key to an address that a file of the working directory names.
 //!
-//! Whoever wrote that file may be a stranger, and a person who trusted it may have looked at it for
-//! its other lines: the address itself is what is agreed to.
+//! That file may be a stranger's, and a user who trusted it may have looked at other lines only, so
+//! consent is asked for the address itself.
 
 use adjutant_providers::Provider;
 
 use super::Override;
-use crate::config::{Settings, Withheld};
-use crate::display::clip;
+use crate::config::{Settings, WithheldKey};
 use crate::error::CliError;
-use crate::lines::says_yes;
-use crate::screen::Screen;
+use crate::terminal::display::clip;
+use crate::terminal::lines::ask_yes_no;
+use crate::terminal::screen::Screen;
 
-/// The longest address that is shown.
+/// Characters of an address at most.
 const SHOWN_MAX: usize = 300;
 
-/// Asks whether the key may be sent there, unless that was said before or is not in question.
+/// Asks if the key may be sent to the address, unless that was answered before or is not in
+/// question.
 ///
 /// # Errors
-/// It may not, or nobody can be asked.
+/// The user declines or cannot be asked.
 pub(super) async fn ask(
     settings: &Settings,
     screen: &Screen,
@@ -35,23 +36,23 @@ pub(super) async fn ask(
         "? {} says that {} is at {}. Send your key there ({})?  [y] yes  [N] no: ",
         clip(&withheld.address_origin, SHOWN_MAX),
         provider.name,
-        shown(provider, &withheld.address),
+        format_address(provider, &withheld.address),
         clip(&withheld.origin, SHOWN_MAX),
     );
-    if !screen.asks() || !says_yes(screen, &question, false).await {
+    if !screen.asks() || !ask_yes_no(screen, &question, false).await {
         return Err(refused(provider, &withheld));
     }
-    // Asked at the same time, the answers are the same.
+    // If two callers ask at the same time, both get the same answer.
     let _ = withheld.agreed.set(());
     Ok(())
 }
 
-/// Returns why the key is not sent, and what can be done about it.
-pub(super) fn refused(provider: &Provider, withheld: &Withheld) -> CliError {
+/// Returns the error of a key that is not sent, with remedies.
+pub(super) fn refused(provider: &Provider, withheld: &WithheldKey) -> CliError {
     CliError::configuration(format!(
         "your key for {} is not sent to {}",
         provider.name,
-        shown(provider, &withheld.address)
+        format_address(provider, &withheld.address)
     ))
     .because(format!(
         "{}, a file of this folder, names the address, and the key is from elsewhere ({})",
@@ -64,8 +65,8 @@ pub(super) fn refused(provider: &Provider, withheld: &Withheld) -> CliError {
     ))
 }
 
-/// Returns the address as it is asked, so that nothing in front of its host can be taken for it.
-fn shown(provider: &Provider, address: &str) -> String {
+/// Formats the address so that text in front of its host cannot be taken for the host.
+fn format_address(provider: &Provider, address: &str) -> String {
     let asked = provider
         .address(address)
         .map(|url| url.origin().ascii_serialization());

@@ -1,4 +1,4 @@
-//! Having an Ollama server fetch a model, with its progress, and deleting one.
+//! Pulls a model to an Ollama server with a progress display, and deletes one.
 
 use std::time::Duration;
 
@@ -7,41 +7,40 @@ use adjutant_providers::ollama::{PullProgress, Server};
 use serde_json::json;
 
 use crate::config::Settings;
-use crate::display::{clean_line, clip, json_line};
 use crate::error::CliError;
-use crate::lines::{Interrupts, says_yes};
-use crate::meter::Meter;
 use crate::model_choice::{self, Override};
-use crate::screen::Screen;
+use crate::terminal::display::{clean_line, clip};
+use crate::terminal::lines::{Interrupts, ask_yes_no};
+use crate::terminal::progress::DownloadProgress;
+use crate::terminal::screen::Screen;
 
-/// How long the server may say nothing: it looks through the whole file before it says that it is
-/// done.
+/// Time the server may send nothing: at the end it verifies the whole file without a report.
 const SILENCE: Duration = Duration::from_secs(900);
 
-/// Fetches a model. Ctrl-C stops; what is there stays for the next time.
+/// Pulls a model. Ctrl-C stops; a later pull resumes.
 ///
 /// # Errors
-/// The server does not answer, or cannot fetch it.
+/// The server does not respond, or cannot pull it.
 pub(crate) async fn pull(settings: &Settings, screen: &Screen, name: &str) -> Result<(), CliError> {
     let server = server(settings)?.within(SILENCE);
     let mut interrupts = Interrupts::new()?;
-    let mut meter = Meter::new(screen);
+    let mut display = DownloadProgress::new(screen);
     let result = {
-        let mut tell = |progress: PullProgress| {
-            meter.tell(
+        let mut report = |progress: PullProgress| {
+            display.report(
                 step(name, &progress),
                 progress.done_bytes,
                 progress.total_bytes,
             );
         };
-        let pull = server.pull(name, &mut tell);
+        let pull = server.pull(name, &mut report);
         tokio::pin!(pull);
         tokio::select! {
             result = &mut pull => Some(result),
             () = interrupts.next() => None,
         }
     };
-    meter.end();
+    display.end();
     let again = format!("adjutant models pull ollama/{name}    goes on where it stopped");
     match result {
         Some(Ok(())) => Ok(()),
@@ -51,7 +50,7 @@ pub(crate) async fn pull(settings: &Settings, screen: &Screen, name: &str) -> Re
         .because(error.to_string())
         .or_try("look for its name at https://ollama.com/library")),
         Some(Err(error)) => {
-            let shown = CliError::of_model_error(&error);
+            let shown = CliError::from_model_error(&error);
             Err(CliError {
                 message: format!("{name} could not be fetched"),
                 ..shown
@@ -65,12 +64,11 @@ pub(crate) async fn pull(settings: &Settings, screen: &Screen, name: &str) -> Re
     }
 }
 
-/// Checks that the server is there and has the model, before a conversation begins; one that is
-/// missing is offered to a person who can be asked. What else may be wrong with the server shows
-/// when it is asked.
+/// Checks that the server has the model, before a conversation begins, and offers to pull a missing
+/// one. Other errors of the server appear when the model is called.
 ///
 /// # Errors
-/// There is no server; it does not have the model, and it was not wanted or could not be fetched.
+/// There is no server, or it lacks the model and the user declined or the pull failed.
 pub(crate) async fn check(
     settings: &Settings,
     screen: &Screen,
@@ -80,11 +78,11 @@ pub(crate) async fn check(
     match server.show(name).await {
         Err(ModelError::NotFound { .. }) if screen.asks() => offer(settings, screen, name).await,
         Err(ModelError::NotFound { .. }) => Err(missing(name)),
-        // Somebody else may answer in its place.
+        // A fallback may answer in its place.
         Err(error @ (ModelError::Network { .. } | ModelError::Timeout { .. }))
             if settings.bounds.in_chat && settings.fallback.is_empty() =>
         {
-            Err(CliError::of_model_error(&error).or_try("ollama serve"))
+            Err(CliError::from_model_error(&error).or_try("ollama serve"))
         }
         Ok(_) | Err(_) => Ok(()),
     }
@@ -96,10 +94,10 @@ fn missing(name: &str) -> CliError {
         .or_try("adjutant models list")
 }
 
-/// Offers to fetch a model that the server does not have.
+/// Offers to pull a model that the server lacks.
 async fn offer(settings: &Settings, screen: &Screen, name: &str) -> Result<(), CliError> {
     let question = format!("Ollama does not have {}. Fetch it? [Y/n] ", clip(name, 200));
-    if says_yes(screen, &question, true).await {
+    if ask_yes_no(screen, &question, true).await {
         pull(settings, screen, name).await
     } else {
         Err(missing(name))
@@ -109,12 +107,11 @@ async fn offer(settings: &Settings, screen: &Screen, name: &str) -> Result<(), C
 /// Deletes a model of the server.
 ///
 /// # Errors
-/// The server does not answer, or does not have it.
+/// The server does not respond, or lacks the model.
 pub(crate) async fn remove(
     settings: &Settings,
     screen: &Screen,
     name: &str,
-    json: bool,
 ) -> Result<(), CliError> {
     server(settings)?
         .remove(name)
@@ -124,28 +121,26 @@ pub(crate) async fn remove(
                 CliError::no_such_model(format!("Ollama has no model {name:?}"))
                     .or_try("adjutant models list")
             }
-            error => CliError::of_model_error(&error),
+            error => CliError::from_model_error(&error),
         })?;
-    screen.answer_line(&if json {
-        json_line(&json!({ "name": format!("ollama/{name}") }))
-    } else {
+    screen.result(&json!({ "name": format!("ollama/{name}") }), || {
         format!("ollama/{name} is gone.")
     });
     Ok(())
 }
 
-/// The server that the settings lead to.
+/// Returns the server in the settings.
 ///
 /// # Errors
-/// Its address is none.
+/// Its address is invalid.
 pub(crate) fn server(settings: &Settings) -> Result<Server, CliError> {
     let provider = super::provider()
         .ok_or_else(|| CliError::failed("this adjutant was built without Ollama"))?;
     let connection = model_choice::connection(settings, provider, &Override::default())?;
-    Server::new(&connection).map_err(|error| CliError::of_model_error(&error))
+    Server::new(&connection).map_err(|error| CliError::from_model_error(&error))
 }
 
-/// What the server does, for a person: the digest of a part says nothing to them.
+/// Describes a step of the server for people, without digests.
 fn step(name: &str, progress: &PullProgress) -> String {
     if progress.total_bytes == 0 || !progress.status.starts_with("pulling") {
         format!("{name}: {}", clean_line(&progress.status))

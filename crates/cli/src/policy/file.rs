@@ -8,21 +8,21 @@ use super::grant::Grant;
 use crate::config::{Dirs, write_private};
 use crate::error::CliError;
 
-/// The grants, in the state folder.
+/// The file of permissions, in the state folder.
 const FILE: &str = "policy.json";
 
-/// The file that whoever changes the grants holds locked.
+/// The lock file that is held while permissions are changed.
 const LOCK: &str = "policy.lock";
 
 fn path(dirs: &Dirs) -> PathBuf {
     dirs.state.join(FILE)
 }
 
-/// Returns every grant, oldest first.
+/// Loads all permissions, oldest first.
 ///
 /// # Errors
-/// The file is there and cannot be read.
-pub(super) fn read(dirs: &Dirs) -> Result<Vec<Grant>, CliError> {
+/// The file exists and cannot be read.
+pub(crate) fn load(dirs: &Dirs) -> Result<Vec<Grant>, CliError> {
     let file = path(dirs);
     let unreadable = |reason: String| {
         CliError::configuration(format!(
@@ -39,17 +39,16 @@ pub(super) fn read(dirs: &Dirs) -> Result<Vec<Grant>, CliError> {
     }
 }
 
-/// Changes the grants, one process at a time. The file is only written if `change` says that it has
-/// to be.
+/// Changes the permissions under a lock. The file is written only if `change` returns true.
 ///
 /// # Errors
 /// The file cannot be read or written.
-pub(super) fn change<T>(
+pub(crate) fn change<T>(
     dirs: &Dirs,
     change: impl FnOnce(&mut Vec<Grant>) -> (bool, T),
 ) -> Result<T, CliError> {
     let _held = lock(&dirs.state)?;
-    let mut grants = read(dirs)?;
+    let mut grants = load(dirs)?;
     let (changed, result) = change(&mut grants);
     if changed {
         let text = serde_json::to_string_pretty(&grants)
@@ -59,7 +58,7 @@ pub(super) fn change<T>(
     Ok(result)
 }
 
-/// Holds the lock until the file is dropped.
+/// Locks the lock file, until it is dropped.
 fn lock(state: &Path) -> Result<File, CliError> {
     let file = state.join(LOCK);
     let failed = |error: std::io::Error| {
@@ -74,7 +73,7 @@ fn lock(state: &Path) -> Result<File, CliError> {
     Ok(held)
 }
 
-/// Takes back what was allowed in a conversation that is gone.
+/// Removes the permissions of a deleted conversation.
 ///
 /// # Errors
 /// The file cannot be read or written.
@@ -83,7 +82,7 @@ pub(crate) fn forget_conversation(
     conversation: ConversationId,
 ) -> Result<(), CliError> {
     let of_it = |grant: &Grant| grant.conversation == Some(conversation);
-    if !read(dirs)?.iter().any(of_it) {
+    if !load(dirs)?.iter().any(of_it) {
         return Ok(());
     }
     change(dirs, |grants| {

@@ -3,70 +3,69 @@ use adjutant_mcp::client::{ServerConfig, ServerReport};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::display::{clip, json_line};
+use crate::terminal::display::{clip, json_line};
 
-/// The longest arguments shown, in characters.
+/// Characters of arguments shown at most.
 const ARGUMENTS_CHARS: usize = 160;
 
-/// The longest name of a tool that is shown, in characters.
+/// Characters of a tool's name shown at most.
 const NAME_CHARS: usize = 64;
 
-/// A person's yes to later calls of a tool.
+/// A permission for later calls of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Grant {
     pub(crate) id: String,
     pub(crate) tool: String,
-    /// The only arguments it is for. `None`: any.
+    /// The only arguments it covers; `None` for any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) arguments: Option<Arguments>,
-    /// The only conversation it is for. `None`: all, for good.
+    /// The only conversation it covers; `None` for all, without an end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) conversation: Option<ConversationId>,
-    /// The tool of another program that it is for. `None`: one of Adjutant's own.
+    /// The MCP server's tool that it covers; `None` for a built-in tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) foreign: Option<ForeignTool>,
     pub(crate) granted_at: Timestamp,
 }
 
-/// Lifetime of a grant.
+/// The lifetime of a permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lasting {
+pub(crate) enum Lifetime {
     Conversation,
     ForGood,
 }
 
-/// A tool of an MCP server, as it was when somebody allowed it.
+/// A tool of an MCP server, as it was when it was allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ForeignTool {
     /// The server's name in the configuration.
     pub(crate) server: String,
-    /// The fingerprint of its program and arguments, or of its address.
+    /// Fingerprint of its program and arguments, or of its address.
     pub(crate) place: String,
-    /// The fingerprint of the tool's definition.
+    /// Fingerprint of the tool's definition.
     pub(crate) definition: String,
 }
 
-/// The owner of the tool of a waiting call.
+/// The origin of the tool of a pending call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Identity {
-    /// One of Adjutant's own.
+pub(crate) enum ToolOrigin {
+    /// A built-in tool.
     Own,
     Foreign(ForeignTool),
-    /// A tool of another program that is not there now, or whose definition is not known.
+    /// A tool of an MCP server that does not run, or whose definition is not known.
     Unknown,
 }
 
-impl Identity {
-    /// Returns the owner of the tool of a call, by the servers that run and those that are
-    /// configured.
-    pub(crate) fn of(
+impl ToolOrigin {
+    /// Determines the origin of a call's tool from the running and configured servers.
+    pub(crate) fn determine(
         call: &PendingCall,
         running: &[ServerReport],
         configured: &[ServerConfig],
     ) -> Self {
-        // Only names of tools of servers have this in them.
+        // Only names of MCP servers' tools contain this.
         if !call.tool.contains("__") {
             return Self::Own;
         }
@@ -87,8 +86,9 @@ impl Identity {
 }
 
 impl Grant {
-    /// Returns whether it is for this conversation, tool name and arguments, whoever's tool it is.
-    pub(crate) fn names(&self, call: &PendingCall, conversation: ConversationId) -> bool {
+    /// Returns true if conversation, tool name and arguments match, without regard to the tool's
+    /// origin.
+    pub(crate) fn matches(&self, call: &PendingCall, conversation: ConversationId) -> bool {
         self.tool == call.tool
             && self.conversation.is_none_or(|only| only == conversation)
             && self
@@ -97,17 +97,17 @@ impl Grant {
                 .is_none_or(|only| *only == call.arguments)
     }
 
-    /// Returns whether it is for a tool of this identity.
-    pub(crate) fn is_for(&self, identity: &Identity) -> bool {
+    /// Returns true if it covers a tool of this origin.
+    pub(crate) fn is_for(&self, identity: &ToolOrigin) -> bool {
         match (&self.foreign, identity) {
-            (None, Identity::Own) => true,
-            (Some(known), Identity::Foreign(now)) => known == now,
+            (None, ToolOrigin::Own) => true,
+            (Some(known), ToolOrigin::Foreign(now)) => known == now,
             _ => false,
         }
     }
 
-    /// Returns `delete_task, any arguments, for good`.
-    pub(crate) fn words(&self) -> String {
+    /// Describes the permission: `delete_task, any arguments, for good`.
+    pub(crate) fn describe(&self) -> String {
         format!(
             "{}, {}, {}",
             clip(&self.tool, NAME_CHARS),
@@ -116,14 +116,14 @@ impl Grant {
         )
     }
 
-    pub(super) fn arguments_words(&self) -> String {
+    pub(crate) fn arguments_words(&self) -> String {
         match &self.arguments {
             None => "any arguments".to_owned(),
             Some(only) => clip(&json_line(only), ARGUMENTS_CHARS),
         }
     }
 
-    pub(super) fn lasting_words(&self) -> &'static str {
+    pub(crate) fn lasting_words(&self) -> &'static str {
         match self.conversation {
             None => "for good",
             Some(_) => "in one conversation",
@@ -165,18 +165,20 @@ pub(super) mod tests {
         );
         let call = waiting("delete_task", "1", None);
         let any = grant("delete_task");
-        assert!(any.names(&call, here) && any.names(&call, elsewhere));
-        assert!(!grant("add_task").names(&call, here));
+        assert!(any.matches(&call, here) && any.matches(&call, elsewhere));
+        assert!(!grant("add_task").matches(&call, here));
         let exact = Grant {
             arguments: Some(call.arguments.clone()),
             ..any.clone()
         };
-        assert!(exact.names(&call, here) && !exact.names(&waiting("delete_task", "2", None), here));
+        assert!(
+            exact.matches(&call, here) && !exact.matches(&waiting("delete_task", "2", None), here)
+        );
         let local = Grant {
             conversation: Some(here),
             ..any
         };
-        assert!(local.names(&call, here) && !local.names(&call, elsewhere));
+        assert!(local.matches(&call, here) && !local.matches(&call, elsewhere));
     }
 
     #[test]
@@ -190,23 +192,24 @@ pub(super) mod tests {
             foreign: Some(known("p", "d")),
             ..grant("fx__send")
         };
-        assert!(grant.is_for(&Identity::Foreign(known("p", "d"))));
+        assert!(grant.is_for(&ToolOrigin::Foreign(known("p", "d"))));
         for other in [
-            Identity::Foreign(known("q", "d")),
-            Identity::Foreign(known("p", "e")),
-            Identity::Unknown,
-            Identity::Own,
+            ToolOrigin::Foreign(known("q", "d")),
+            ToolOrigin::Foreign(known("p", "e")),
+            ToolOrigin::Unknown,
+            ToolOrigin::Own,
         ] {
             assert!(!grant.is_for(&other), "{other:?}");
         }
-        // Nobody can take the place of a tool of our own, nor the other way round.
+        // A server's tool cannot use a permission of a built-in tool of the same name, nor the
+        // reverse.
         assert_eq!(
-            Identity::of(&waiting("delete_task", "1", Some("d")), &[], &[]),
-            Identity::Own
+            ToolOrigin::determine(&waiting("delete_task", "1", Some("d")), &[], &[]),
+            ToolOrigin::Own
         );
         assert_eq!(
-            Identity::of(&waiting("fx__send", "1", Some("d")), &[], &[]),
-            Identity::Unknown
+            ToolOrigin::determine(&waiting("fx__send", "1", Some("d")), &[], &[]),
+            ToolOrigin::Unknown
         );
     }
 }

@@ -1,12 +1,10 @@
-//! Permissions that a person gave at a question, so that they are not asked again:
-//! `adjutant policy`.
+//! Permissions that the user gave at confirmations or with `adjutant policy`, for calls that then
+//! run without asking.
 
-mod command; // listing, allowing and taking back
-mod file; // where it is kept
+pub(crate) mod file; // the file of permissions
 mod grant; // one permission
-mod session; // what applies in one conversation
+mod session; // permissions that apply in a conversation
 
-pub(crate) use command::{Policy, listed, run};
 pub(crate) use file::forget_conversation;
-pub(crate) use grant::Lasting;
-pub(crate) use session::{Allowed, Permissions};
+pub(crate) use grant::{Grant, Lifetime};
+pub(crate) use session::{Allowed, Permissions, new_id};

@@ -1,34 +1,34 @@
 use adjutant_core::{ConversationId, PendingCall, PendingKind};
 use adjutant_mcp::client::{ServerConfig, ServerReport};
-use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::file;
-use super::grant::{Grant, Identity, Lasting};
+use super::grant::{Grant, Lifetime, ToolOrigin};
+use crate::clock::now;
 use crate::config::{Dirs, Settings};
-use crate::display::clip;
 use crate::error::CliError;
+use crate::terminal::display::clip;
 
-/// The permissions of a person, as they apply to the questions of one talk.
+/// The permissions that apply in one conversation.
 pub(crate) struct Permissions {
     dirs: Dirs,
-    /// The servers of the configuration.
+    /// The configured servers.
     configured: Vec<ServerConfig>,
-    /// The servers that run, and the conversation that goes on.
+    /// The running servers, and the current conversation.
     running: Vec<ServerReport>,
     conversation: Option<ConversationId>,
-    /// `true`: nothing may be written, and permissions are forgotten with the process.
+    /// True with `--temp`: permissions are kept in memory only.
     temporary: bool,
-    /// Permissions given in temporary conversations.
+    /// Permissions given with `--temp`.
     in_memory: Vec<Grant>,
 }
 
-/// The answer of the grants to a call.
+/// The result of looking for a permission.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Allowed {
-    /// Yes, and this is told.
+    /// A permission covers the call, with a note for the user.
     Yes(String),
-    /// No: somebody has to be asked. What is told first, if anything.
+    /// No permission covers the call. The note says so if one nearly does.
     No(Option<String>),
 }
 
@@ -44,13 +44,17 @@ impl Permissions {
         }
     }
 
-    /// Is told where the talk is, before calls of it are looked at.
-    pub(crate) fn enter(&mut self, conversation: ConversationId, running: Vec<ServerReport>) {
+    /// Sets the current conversation and servers. Required before calls are checked.
+    pub(crate) fn set_conversation(
+        &mut self,
+        conversation: ConversationId,
+        running: Vec<ServerReport>,
+    ) {
         (self.conversation, self.running) = (Some(conversation), running);
     }
 
-    /// Returns whether a call was allowed beforehand. An interrupted one never was: nobody could
-    /// know of it.
+    /// Returns true in [`Allowed`] if a permission covers the call. A call in doubt is never
+    /// covered: a permission cannot tell if it was done.
     pub(crate) fn allow(&self, call: &PendingCall) -> Allowed {
         let Some(conversation) = self
             .conversation
@@ -58,7 +62,7 @@ impl Permissions {
         else {
             return Allowed::No(None);
         };
-        let grants = match file::read(&self.dirs) {
+        let grants = match file::load(&self.dirs) {
             Ok(grants) => grants,
             Err(error) => {
                 let cause = error
@@ -71,13 +75,13 @@ impl Permissions {
         let named: Vec<&Grant> = grants
             .iter()
             .chain(&self.in_memory)
-            .filter(|grant| grant.names(call, conversation))
+            .filter(|grant| grant.matches(call, conversation))
             .collect();
-        let identity = Identity::of(call, &self.running, &self.configured);
+        let identity = ToolOrigin::determine(call, &self.running, &self.configured);
         match named.iter().find(|grant| grant.is_for(&identity)) {
             Some(grant) => Allowed::Yes(format!(
                 "allowed by policy: {} (adjutant policy rm {})",
-                grant.words(),
+                grant.describe(),
                 grant.id
             )),
             None if named.is_empty() => Allowed::No(None),
@@ -88,33 +92,32 @@ impl Permissions {
         }
     }
 
-    /// Returns whether later calls of the tool can be allowed at its question.
+    /// Returns true if a permission can be given at the confirmation of this call.
     pub(crate) fn can_grant(&self, call: &PendingCall) -> bool {
         call.kind() == PendingKind::Confirmation
             && self.conversation.is_some()
-            && Identity::of(call, &self.running, &self.configured) != Identity::Unknown
+            && ToolOrigin::determine(call, &self.running, &self.configured) != ToolOrigin::Unknown
     }
 
-    /// Returns whether a permission can last longer than the conversation.
+    /// Returns true if permissions can outlive the conversation.
     pub(crate) fn can_last(&self) -> bool {
         !self.temporary
     }
 
-    /// Allows later calls of the tool, with any arguments or with exactly these. Returns what is
-    /// told.
+    /// Adds a permission for any arguments or exactly these. Returns a note for the user.
     ///
     /// # Errors
-    /// It cannot be kept.
+    /// It cannot be stored.
     pub(crate) fn grant(
         &mut self,
         call: &PendingCall,
         exactly: bool,
-        lasting: Lasting,
+        lasting: Lifetime,
     ) -> Result<String, CliError> {
-        let foreign = match Identity::of(call, &self.running, &self.configured) {
-            Identity::Own => None,
-            Identity::Foreign(tool) => Some(tool),
-            Identity::Unknown => {
+        let foreign = match ToolOrigin::determine(call, &self.running, &self.configured) {
+            ToolOrigin::Own => None,
+            ToolOrigin::Foreign(tool) => Some(tool),
+            ToolOrigin::Unknown => {
                 return Err(CliError::failed("this tool cannot be allowed beforehand")
                     .because("its server is not running, or did not describe the tool"));
             }
@@ -125,17 +128,17 @@ impl Permissions {
             arguments: exactly.then(|| call.arguments.clone()),
             conversation: self
                 .conversation
-                .filter(|_| lasting == Lasting::Conversation || self.temporary),
+                .filter(|_| lasting == Lifetime::Conversation || self.temporary),
             foreign,
             granted_at: now(),
         };
         let told = format!(
             "allowed: {} (adjutant policy rm {})",
-            grant.words(),
+            grant.describe(),
             grant.id
         );
         if self.temporary {
-            let told = format!("allowed: {}", grant.words());
+            let told = format!("allowed: {}", grant.describe());
             self.in_memory.push(grant);
             return Ok(told);
         }
@@ -147,19 +150,11 @@ impl Permissions {
     }
 }
 
-/// Returns a short id.
-pub(super) fn new_id() -> String {
+/// Creates a short id.
+pub(crate) fn new_id() -> String {
     let id = Uuid::now_v7().simple().to_string();
-    // The beginning is the time, the end is random.
+    // The random end of a UUID; its beginning is the time.
     id.get(24..).unwrap_or(&id).to_owned()
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "when somebody allowed something is written down here"
-)]
-pub(super) fn now() -> Timestamp {
-    Timestamp::now()
 }
 
 #[cfg(test)]
@@ -195,7 +190,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let call = waiting("delete_task", "1", None);
         permissions(place.path(), false, 1)
-            .grant(&call, true, Lasting::Conversation)
+            .grant(&call, true, Lifetime::Conversation)
             .unwrap();
         assert!(yes(&permissions(place.path(), false, 1).allow(&call)));
         assert!(!yes(&permissions(place.path(), false, 2).allow(&call)));
@@ -207,7 +202,7 @@ mod tests {
 
         let other = waiting("add_task", "1", None);
         let mut temporary = permissions(place.path(), true, 3);
-        temporary.grant(&other, false, Lasting::ForGood).unwrap();
+        temporary.grant(&other, false, Lifetime::ForGood).unwrap();
         assert!(yes(&temporary.allow(&other)));
         assert!(!yes(&permissions(place.path(), false, 3).allow(&other)));
     }
@@ -217,11 +212,11 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let mut call = waiting("delete_task", "1", None);
         let mut permissions = permissions(place.path(), false, 1);
-        permissions.grant(&call, false, Lasting::ForGood).unwrap();
+        permissions.grant(&call, false, Lifetime::ForGood).unwrap();
         assert!(yes(&permissions.allow(&call)));
         call.doubt = Some(adjutant_core::Doubt {
             attempt: 1,
-            since: Timestamp::UNIX_EPOCH,
+            since: jiff::Timestamp::UNIX_EPOCH,
         });
         assert!(!yes(&permissions.allow(&call)) && !permissions.can_grant(&call));
     }

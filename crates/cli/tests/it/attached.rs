@@ -94,7 +94,7 @@ fn a_yes_with_input_beside_it_is_no_bare_yes() {
     assert!(home.tasks().is_empty());
 }
 
-/// What the model is told of how it is to be, in a run with these arguments.
+/// Returns the additional instruction that the model gets in a run with these arguments.
 #[cfg(feature = "gemini")]
 fn instruction(home: &Home, args: &[&str]) -> String {
     use crate::vendor::{Reply, Vendor};

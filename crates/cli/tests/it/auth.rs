@@ -1,5 +1,5 @@
-//! Who may ask `adjutant serve`: by token, cookie, signed token and proxy; and what everybody else
-//! gets.
+//! Authentication of `adjutant serve`: by token, cookie, signed token and proxy; and the answers to
+//! everyone else.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;

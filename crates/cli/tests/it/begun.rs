@@ -10,7 +10,7 @@ use crate::harness::{Home, Run, arg};
 use crate::terminal::pty::{Kind, Terminal};
 use crate::vendor::{Reply, Vendor};
 
-/// What must reach no other model's server unasked.
+/// A text that must not reach another model's server without a confirmation.
 const SECRET: &str = "Hotel: Thon";
 
 /// A model on this machine that is asked and does not answer as long as the test runs.

@@ -552,7 +552,7 @@ fn a_running_ollama_answers_if_nothing_was_named_and_no_key_is_there() {
         .says("ollama serve");
 }
 
-/// Seed 003, *Error States*: INITIALIZING to FAILED, before anything is read.
+/// Startup fails before any input is read.
 #[cfg(feature = "ollama")]
 #[test]
 fn a_conversation_does_not_begin_without_its_server_or_its_model() {

@@ -1,4 +1,4 @@
-//! What needs a yes: asked, answered later, answered by option, never assumed.
+//! Confirmations: asked, answered later, answered by option, never assumed.
 
 use crate::harness::Home;
 

@@ -52,7 +52,7 @@ fn decisions(home: &Home, about: &str) -> Vec<Value> {
         .collect()
 }
 
-/// What must hold once nobody kills any more: an accepted message has one turn that ended well, and
+/// Checks the invariants after the last kill: an accepted message has one turn that ended well, and
 /// each of its calls one effect; a message that was not accepted has nothing.
 fn check_shopping(home: &Home, kills: usize, context: &str) {
     let turns = decisions(home, "shopping");

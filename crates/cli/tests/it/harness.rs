@@ -11,7 +11,7 @@ pub(crate) struct Home {
     root: tempfile::TempDir,
 }
 
-/// What a run left behind.
+/// Output and exit status of a run.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) code: i32,

@@ -1,4 +1,4 @@
-//! What may be asked, and where it may come from.
+//! Prompts and their sources: arguments, standard input, files.
 
 use std::io::Read as _;
 use std::process::Stdio;

@@ -15,7 +15,7 @@ use crate::service::{Reply, Serving, send};
 /// Words that only Anna has said, and that no request of Bert's holds.
 const SECRET: &str = "zanzibar";
 
-/// What any model would be talked into, said by a script: it does whatever it is asked.
+/// A script that stands for a manipulated model: it does whatever it is asked.
 const SCRIPT: &[&str] = &[
     r#"{"match": "success", "text": "{{result}}", "repeat": true}"#,
     r#"{"match": "add ", "calls": [{"name": "add_task", "args": {"description": "{{rest}}"}}], "repeat": true}"#,
@@ -29,7 +29,7 @@ const SCRIPT: &[&str] = &[
     r#"{"text": "You said: {{input}}", "repeat": true}"#,
 ];
 
-/// What Anna has, by the names of it.
+/// Anna's data, by name.
 struct Annas {
     thread: String,
     named: &'static str,
@@ -172,7 +172,7 @@ fn check(command: impl Fn(&[&str]) -> std::process::Command, home: &Home) {
     assert!(!tasks.to_string().contains(SECRET));
 }
 
-/// What Bert tries as an MCP client: in a session of his own, and in Anna's.
+/// Bert's attempts as an MCP client: in a session of his own, and in Anna's.
 fn over_mcp(
     service: &Serving,
     bert: &str,
@@ -248,7 +248,7 @@ struct Client<'a> {
     session: String,
 }
 
-/// What a tool gave.
+/// Returns the result of a tool call.
 #[derive(Debug)]
 struct Called(Reply);
 
@@ -435,7 +435,7 @@ fn routes(described: &Value) -> Vec<(String, String, bool)> {
     routes
 }
 
-/// What Bert tries with a route. Each attempt names something of Anna's, or says that he is she.
+/// Bert's attempts with a route. Each names something of Anna's, or claims to be her.
 fn attempts(method: &str, path: &str, annas: &Annas) -> Vec<Attempt> {
     let Annas {
         thread,

@@ -496,3 +496,35 @@ fn what_cannot_start_says_so_in_the_log_too() {
         .ends_with(3)
         .says("ADJUTANT_LOG=info");
 }
+
+#[test]
+fn every_command_logs_where_a_filter_is_set() {
+    let home = Home::new();
+    let quiet = home.run(&["-m", "demo", "add buy milk"]).succeeds();
+    assert!(!quiet.stderr.contains("adjutant_runtime"), "{quiet:#?}");
+
+    let mut command = home.command(&["-m", "demo", "add buy milk"]);
+    let text = crate::harness::Run::of(command.env("ADJUTANT_LOG", "debug")).succeeds();
+    assert!(text.stderr.contains(" adjutant_"), "{text:#?}");
+
+    let mut command = home.command(&["-m", "demo", "my pin is 4711"]);
+    command
+        .env("ADJUTANT_LOG", "info")
+        .env("ADJUTANT_SERVE_LOG_FORMAT", "json");
+    let json = crate::harness::Run::of(&mut command).succeeds();
+    let lines: Vec<&str> = json
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .collect();
+    for line in &lines {
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert!(line["target"].as_str().unwrap().starts_with("adjutant"));
+    }
+    assert!(!lines.concat().contains("4711"), "{lines:?}");
+
+    let mut command = home.command(&["-m", "demo", "hello"]);
+    crate::harness::Run::of(command.env("ADJUTANT_LOG", "loud"))
+        .ends_with(3)
+        .says("ADJUTANT_LOG=info");
+}

@@ -27,7 +27,7 @@ mod doctor;
 mod doubt;
 mod eval;
 mod going_on;
-#[path = "../../src/render/generated/grammar.rs"]
+#[path = "../../src/terminal/render/fuzz/grammar.rs"]
 mod grammar;
 mod harness;
 #[cfg(unix)]

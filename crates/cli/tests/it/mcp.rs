@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Home, Run};
 
-/// What a client sends, a line each.
+/// Messages of a client, one per line.
 fn session(requests: &[Value]) -> String {
     let initialize = json!({
         "jsonrpc": "2.0", "id": 0, "method": "initialize",

@@ -1,5 +1,5 @@
-//! What `adjutant serve` tells its operator and its clients besides answers: bounds, errors,
-//! figures, description.
+//! Answers of `adjutant serve` for operators and clients besides chat: limits, errors, metrics, API
+//! description.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::harness::{Home, arg};
 use crate::terminal::pty::in_terminal;
 
-/// What a model says, as a line of a script.
+/// Formats an answer of a model as a line of a script.
 fn says(text: &str) -> String {
     json!({ "text": text, "stream": 3, "repeat": true }).to_string()
 }
@@ -36,7 +36,7 @@ adjutant tasks done milk   # and no word of this line is moved, however long it 
 
 Done.";
 
-/// What a terminal of this size has seen, with everything that scrolled away.
+/// Returns everything that a terminal of this size has shown, including its scrollback.
 struct Seen {
     raw: String,
     text: String,

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-use adjutant_core::port::{Journal as _, TaskStore as _};
-use adjutant_core::{AgentName, ConversationId, ConversationKey, Event, TaskFilter, UserId};
+use adjutant_core::port::Journal as _;
+use adjutant_core::{AgentName, ConversationId, ConversationKey, Event, UserId};
 use adjutant_store::postgres::Store;
+use adjutant_tools::{TaskFilter, TaskStore as _};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -31,7 +32,7 @@ const KILLS: usize = 6;
 /// taken over soon.
 const LEASE_MS: &str = "5000";
 
-/// What all threads see.
+/// State shared by all threads.
 struct Replicas {
     addresses: [Mutex<String>; 2],
     /// Requests that were answered.

@@ -84,7 +84,7 @@ fn asked_twice_to_stop_it_stops_at_once_and_the_turn_goes_on_elsewhere() {
         .says("Done thinking.");
 }
 
-/// What is asked on a connection that is kept, without its end.
+/// Requests on a keep-alive connection, without their end.
 fn ask_on(connection: &mut TcpStream, path: &str, address: &str) -> (u16, String) {
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
     connection.write_all(request.as_bytes()).unwrap();

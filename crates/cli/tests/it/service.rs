@@ -10,12 +10,12 @@ use serde_json::Value;
 /// A process that serves. Killed when it is dropped.
 pub(crate) struct Serving {
     child: Child,
-    /// What it said of itself.
+    /// The service's announcement.
     pub(crate) announced: Value,
     pub(crate) address: String,
 }
 
-/// What came back.
+/// The response to a request.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,

@@ -115,7 +115,7 @@ impl Drop for Disk {
     }
 }
 
-/// What all threads know.
+/// State shared by all threads.
 struct Scene<'a> {
     home: &'a Home,
     model: String,
@@ -126,7 +126,7 @@ struct Scene<'a> {
     resent: AtomicU32,
     /// Runs of each user, for the others to ask for.
     runs: Mutex<BTreeMap<&'static str, String>>,
-    /// What was wrong.
+    /// Violations found so far.
     faults: Mutex<Vec<String>>,
 }
 
@@ -275,8 +275,7 @@ impl Scene<'_> {
     }
 }
 
-/// What is wrong with what happened, given the effects, how each message ended, and what the log
-/// has of each.
+/// Returns the violations, given the effects, the end of each message, and the log of each.
 fn judged(
     effects: &[String],
     ended: &BTreeMap<String, String>,

@@ -24,7 +24,7 @@ pub(crate) struct Asked {
     pub(crate) body: Value,
 }
 
-/// What is sent back.
+/// The response to a request.
 pub(crate) struct Reply {
     status: u16,
     headers: &'static str,
@@ -92,7 +92,7 @@ impl Vendor {
         }
     }
 
-    /// What it was asked so far.
+    /// Returns the requests received so far.
     pub(crate) fn so_far(&self) -> Vec<Asked> {
         self.asked.try_iter().collect()
     }

@@ -1,4 +1,4 @@
-//! What a server's tools are is agreed to once, and kept: a change is shown and asked.
+//! Pinned tools of MCP servers: agreed to once and stored; a change is shown and confirmed.
 
 use std::io::{BufRead as _, BufReader};
 

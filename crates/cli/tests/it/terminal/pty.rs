@@ -18,7 +18,7 @@ use crate::harness::Home;
 /// For machines that stand still.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// How a terminal answers what programs ask it.
+/// The terminal's replies to queries of programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// As they all do.
@@ -41,7 +41,7 @@ struct Seen {
     ended: bool,
 }
 
-/// What the terminal has to answer.
+/// Replies that the terminal has to give.
 struct Answers {
     kind: Kind,
     open: Vec<u8>,
@@ -215,7 +215,7 @@ impl Terminal {
         self
     }
 
-    /// What is on the screen.
+    /// Returns the text on the screen.
     pub(crate) fn screen(&self) -> String {
         self.seen.0.lock().unwrap().screen.screen().contents()
     }

@@ -1,5 +1,5 @@
-//! How soon a person can type, and in how much memory: figures for `BENCHMARKS.md`, and nothing
-//! that could fail for them.
+//! Measures startup time and memory of the terminal for `BENCHMARKS.md`; asserts nothing about
+//! them.
 
 use std::path::PathBuf;
 use std::process::Command;

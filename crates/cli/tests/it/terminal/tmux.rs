@@ -95,7 +95,7 @@ fn script(home: &Home, cases: &[u64]) -> String {
         format!("cd {}", quoted(arg(program.get_current_dir().unwrap()))),
     ];
     for case in cases {
-        let answer = Answer::of(*case);
+        let answer = Answer::from_seed(*case);
         let mut number = numbers(*case);
         let pieces = [1, 3, 10, 80][number(4)];
         let mut line = json!({ "text": answer.source, "stream": pieces, "repeat": true });
@@ -132,7 +132,7 @@ fn shown(cases: &[u64]) -> Vec<String> {
     let tmux = Tmux::start(home.path("tmux"), 80, 24, &script(&home, cases));
     let mut wrong = Vec::new();
     for case in cases {
-        let answer = Answer::of(*case);
+        let answer = Answer::from_seed(*case);
         let mut number = numbers(case ^ 0x7A);
         let size = |number: &mut dyn FnMut(usize) -> usize| {
             let (columns, rows) = (20 + number(181), 10 + number(51));

@@ -1,0 +1,203 @@
+use std::ffi::OsString;
+use std::io::{Error, Write};
+use std::path::Path;
+
+use clap::Command;
+use clap_complete::engine;
+use clap_complete::env::{EnvCompleter, Fish, Shells, Zsh};
+
+use crate::terminal::display::clip;
+
+/// The completion script of bash.
+const SCRIPT: &str = include_str!("adjutant.bash");
+
+/// Appended for a file in zsh's `fpath`: the file is loaded at the first Tab and has to complete
+/// that one too.
+const ZSH_FIRST_TAB: &str =
+    "if [ \"$funcstack[1]\" = \"_adjutant\" ]; then _clap_dynamic_completer_adjutant \"$@\"; fi\n";
+
+/// Characters of a description at most.
+const HELP_CHARS: usize = 60;
+
+/// Value of `COMP_TYPE` for which bash lists the candidates without inserting one.
+const LISTS: &str = "63";
+
+/// The shells that call this program for completions.
+pub(super) const SHELLS: Shells<'static> = Shells(&[&Bash, &AnyFish, &ZshFile]);
+
+/// Bash, with descriptions in its list and words that are not split at colons.
+#[derive(Debug)]
+struct Bash;
+
+impl EnvCompleter for Bash {
+    fn name(&self) -> &'static str {
+        "bash"
+    }
+
+    fn is(&self, name: &str) -> bool {
+        name == "bash"
+    }
+
+    fn write_registration(
+        &self,
+        _: &str,
+        _: &str,
+        _: &str,
+        _: &str,
+        buf: &mut dyn Write,
+    ) -> Result<(), Error> {
+        buf.write_all(SCRIPT.as_bytes())
+    }
+
+    fn write_complete(
+        &self,
+        command: &mut Command,
+        words: Vec<OsString>,
+        folder: Option<&Path>,
+        buf: &mut dyn Write,
+    ) -> Result<(), Error> {
+        let candidates = fitting(command, words, folder)?;
+        let lists = variable("_ADJUTANT_COMPLETE_TYPE").is_some_and(|kind| kind == LISTS)
+            && candidates.len() > 1;
+        for (value, help) in candidates {
+            match help.filter(|_| lists) {
+                Some(help) => writeln!(buf, "{value}  ({help})")?,
+                None => writeln!(buf, "{value}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns completions of the last word with their descriptions. Options are offered only for a
+/// word that begins with a dash.
+fn fitting(
+    command: &mut Command,
+    words: Vec<OsString>,
+    folder: Option<&Path>,
+) -> Result<Vec<(String, Option<String>)>, Error> {
+    let index = words.len().saturating_sub(1);
+    let is_empty = words.last().is_none_or(|word| word.is_empty());
+    // Commands may follow an optional id; offering them together with ids would bury the ids.
+    let takes_id = words
+        .iter()
+        .rev()
+        .nth(1)
+        .is_some_and(|before| before == "-r" || before == "--resume");
+    let commands: Vec<String> = match is_empty && takes_id {
+        true => command
+            .get_subcommands()
+            .map(|command| command.get_name().to_owned())
+            .collect(),
+        false => Vec::new(),
+    };
+    let candidates = engine::complete(command, words, index, folder)?.into_iter();
+    let shown = candidates.map(|candidate| {
+        let help = candidate
+            .get_help()
+            .map(|help| clip(&help.to_string(), HELP_CHARS));
+        (candidate.get_value().to_string_lossy().into_owned(), help)
+    });
+    let is_option = |value: &String| is_empty && value.starts_with('-');
+    Ok(shown
+        .filter(|(value, _)| !is_option(value) && !commands.contains(value))
+        .collect())
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it is set by the script for this call, and is no setting"
+)]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// Zsh, from a file that it finds by name in `fpath`.
+#[derive(Debug)]
+struct ZshFile;
+
+impl EnvCompleter for ZshFile {
+    fn name(&self) -> &'static str {
+        "zsh"
+    }
+
+    fn is(&self, name: &str) -> bool {
+        name == "zsh"
+    }
+
+    fn write_registration(
+        &self,
+        var: &str,
+        name: &str,
+        bin: &str,
+        completer: &str,
+        buf: &mut dyn Write,
+    ) -> Result<(), Error> {
+        Zsh.write_registration(var, name, bin, completer, buf)?;
+        buf.write_all(ZSH_FIRST_TAB.as_bytes())
+    }
+
+    fn write_complete(
+        &self,
+        command: &mut Command,
+        mut words: Vec<OsString>,
+        folder: Option<&Path>,
+        buf: &mut dyn Write,
+    ) -> Result<(), Error> {
+        let index: usize = variable("_CLAP_COMPLETE_INDEX")
+            .and_then(|index| index.parse().ok())
+            .unwrap_or_default();
+        // Zsh does not pass an empty last word.
+        words.resize(index + 1, OsString::new());
+        for (value, help) in fitting(command, words, folder)? {
+            // Zsh separates value and description by a colon.
+            write!(buf, "{}", value.replace('\\', "\\\\").replace(':', "\\:"))?;
+            match help {
+                Some(help) => writeln!(buf, ":{}", help.replace('\\', "\\\\"))?,
+                None => writeln!(buf)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Fish, which needs no changes to clap's protocol.
+#[derive(Debug)]
+struct AnyFish;
+
+impl EnvCompleter for AnyFish {
+    fn name(&self) -> &'static str {
+        "fish"
+    }
+
+    fn is(&self, name: &str) -> bool {
+        name == "fish"
+    }
+
+    fn write_registration(
+        &self,
+        var: &str,
+        name: &str,
+        bin: &str,
+        completer: &str,
+        buf: &mut dyn Write,
+    ) -> Result<(), Error> {
+        Fish.write_registration(var, name, bin, completer, buf)
+    }
+
+    fn write_complete(
+        &self,
+        command: &mut Command,
+        words: Vec<OsString>,
+        folder: Option<&Path>,
+        buf: &mut dyn Write,
+    ) -> Result<(), Error> {
+        for (value, help) in fitting(command, words, folder)? {
+            match help {
+                Some(help) => writeln!(buf, "{value}\t{help}")?,
+                None => writeln!(buf, "{value}")?,
+            }
+        }
+        Ok(())
+    }
+}

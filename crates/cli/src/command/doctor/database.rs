@@ -1,0 +1,165 @@
+//! Checks of the database: access, integrity and size.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Check;
+use super::folders::nearest_existing;
+use crate::config::{Database, Settings};
+use crate::error::CliError;
+use crate::store::{self, Store};
+
+const GROUP: &str = "data";
+const NAME: &str = "database";
+
+/// Time that a database server may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Size in bytes above which a warning is given.
+const LARGE: u64 = 2_000_000_000;
+/// In older versions, a crash while the write-ahead log is reset can damage the file.
+const SQLITE_NEEDED: [u64; 3] = [3, 51, 3];
+
+/// Checks the database, and returns it if it can be used.
+pub(super) async fn checks(settings: &Settings) -> (Vec<Check>, Option<Arc<dyn Store>>) {
+    if let Database::Sqlite(file) = &settings.database
+        && !file.exists()
+    {
+        let there = nearest_existing(file).is_some_and(std::path::Path::is_dir);
+        let check = match there {
+            true => {
+                vec![Check::ok(
+                    GROUP,
+                    NAME,
+                    format!("{} (not there yet: made when needed)", file.display()),
+                )]
+            }
+            // The folder of data is reported by another check; only a file elsewhere is worth a
+            // line of its own.
+            false if file.starts_with(&settings.dirs.data) => Vec::new(),
+            false => vec![
+                Check::fail(GROUP, NAME, format!("{} cannot be made", file.display()))
+                    .because("a file stands where its folder belongs")
+                    .with_remedy(
+                        "set store.path to another place: adjutant config set store.path FILE",
+                    ),
+            ],
+        };
+        return (check, None);
+    }
+    let opened = tokio::time::timeout(PATIENCE, store::open(settings))
+        .await
+        .unwrap_or_else(|_| {
+            Err(
+                CliError::configuration(format!("{} does not answer", settings.database))
+                    .because(format!("nothing came within {} s", PATIENCE.as_secs())),
+            )
+        });
+    match opened {
+        Ok(store) => {
+            let mut checks = vec![store_checks(&*store).await];
+            if matches!(settings.database, Database::Postgres(_)) {
+                checks.push(notifications(&*store).await);
+            }
+            (checks, Some(store))
+        }
+        Err(error) => (vec![not_opened(settings, &error)], None),
+    }
+}
+
+/// Checks that this process is notified of changes by others, such as a cancelled turn.
+async fn notifications(store: &dyn Store) -> Check {
+    let name = "database.listen_url";
+    match store.receives_notifications().await {
+        true => Check::ok(GROUP, name, "what other processes do is told here at once"),
+        false => Check::warn(GROUP, name, "what other processes do is seen here within a second, and their runs cannot be followed here")
+            .because("notifications do not arrive: a pooler that gives every transaction another connection hands none on")
+            .with_remedy("adjutant config set database.listen_url postgres://USER@HOST:PORT/DATABASE    (the server itself)"),
+    }
+}
+
+fn not_opened(settings: &Settings, error: &CliError) -> Check {
+    let check = Check::fail(GROUP, NAME, error.message.clone());
+    let cause = error.cause.clone().unwrap_or_else(|| error.message.clone());
+    let check = match &error.cause {
+        Some(cause) => check.because(cause.clone()),
+        None => check,
+    };
+    match &settings.database {
+        Database::Sqlite(file) if cause.contains("newer") => {
+            check.with_remedy(format!("use the newer adjutant that made {}, or set store.path to another file", file.display()))
+        }
+        Database::Sqlite(file) => {
+            let file = file.display();
+            check.with_remedy(format!("mv {file} {file}.damaged    (then put your backup in its place, or begin anew)"))
+        }
+        Database::Postgres(_) => check.with_remedy(
+            "start the server, or correct serve.database_url (DATABASE_URL): adjutant config show --origin tells where it is from",
+        ),
+    }
+}
+
+async fn store_checks(store: &dyn Store) -> Check {
+    let status = match store.status().await {
+        Ok(status) => status,
+        Err(error) => {
+            return Check::fail(GROUP, NAME, "it cannot be read")
+                .because(error.to_string())
+                .with_remedy("adjutant db check");
+        }
+    };
+    let size = format!("{:.1} MB", status.bytes as f64 / 1e6);
+    let shown = format!(
+        "{} · {} · schema {} · {size}",
+        status.place, status.product, status.schema_version
+    );
+    if let Some(version) = status.product.strip_prefix("SQLite ")
+        && numbers(version) < SQLITE_NEEDED
+    {
+        return Check::fail(GROUP, NAME, shown)
+            .because(
+                "SQLite before 3.51.3 can damage a file when a crash meets the reset of its log",
+            )
+            .with_remedy("use an adjutant that was built with its own SQLite");
+    }
+    match store.check().await {
+        Err(error) => Check::fail(GROUP, NAME, "it cannot be looked through")
+            .because(error.to_string())
+            .with_remedy("adjutant db check"),
+        Ok(findings) => match findings.first() {
+            Some(first) => Check::fail(
+                GROUP,
+                NAME,
+                format!("{shown} · {} findings", findings.len()),
+            )
+            .because(first.to_string())
+            .with_remedy("adjutant db backup FILE, then adjutant db check"),
+            None if status.bytes > LARGE => Check::warn(GROUP, NAME, shown)
+                .because("it grows with every conversation")
+                .with_remedy("adjutant config set log.keep 365d"),
+            None => Check::ok(GROUP, NAME, shown),
+        },
+    }
+}
+
+/// Parses the three numbers of a version.
+fn numbers(version: &str) -> [u64; 3] {
+    let mut numbers = version
+        .split('.')
+        .map(|part| part.parse().unwrap_or_default());
+    std::array::from_fn(|_| numbers.next().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_by_number() {
+        assert!(numbers("3.51.2") < SQLITE_NEEDED && numbers("3.9.9") < SQLITE_NEEDED);
+        assert!(
+            numbers("3.51.3") >= SQLITE_NEEDED
+                && numbers("3.100.0") >= SQLITE_NEEDED
+                && numbers("4") >= SQLITE_NEEDED
+        );
+    }
+}

@@ -1,0 +1,130 @@
+//! Checks of the HTTP service: its port and its users.
+
+use std::net::TcpListener;
+
+use adjutant_core::port::{TokenKind, TokenRecord};
+
+use super::Check;
+use crate::clock::now;
+use crate::config::{Authentication, Settings, Sources};
+use crate::store::Store;
+
+const GROUP: &str = "service";
+
+/// Checks port and users of `adjutant serve`.
+pub(super) async fn checks(
+    sources: &Sources,
+    settings: &Settings,
+    store: Option<&dyn Store>,
+) -> Vec<Check> {
+    vec![port(sources, settings), users(settings, store).await]
+}
+
+/// Checks the port. A default port in use by another program is a warning only, because not every
+/// user runs the service.
+fn port(sources: &Sources, settings: &Settings) -> Check {
+    let bind = settings.serve.bind;
+    let name = "serve.bind";
+    match TcpListener::bind(bind) {
+        Ok(_) => Check::ok(GROUP, name, format!("{bind} is free")),
+        Err(_) if sources.dirs.state.join("serve.json").exists() => Check::ok(
+            GROUP,
+            name,
+            format!("{bind} is in use; adjutant serve runs"),
+        ),
+        Err(error) => {
+            let said = settings
+                .shown
+                .iter()
+                .any(|shown| shown.name == name && shown.origin != "default");
+            let check = if said { Check::fail } else { Check::warn };
+            let free = TcpListener::bind((bind.ip(), 0)).and_then(|free| free.local_addr());
+            let free = free.map_or_else(|_| "127.0.0.1:8081".to_owned(), |free| free.to_string());
+            check(
+                GROUP,
+                name.to_owned(),
+                format!("adjutant serve cannot listen at {bind}"),
+            )
+            .because(error.to_string())
+            .with_remedy(format!("adjutant config set serve.bind {free}"))
+        }
+    }
+}
+
+async fn users(settings: &Settings, store: Option<&dyn Store>) -> Check {
+    let serve = &settings.serve;
+    let (name, open) = ("serve.auth", !serve.bind.ip().is_loopback());
+    match serve.auth {
+        Authentication::None if open => Check::fail(
+            GROUP,
+            name,
+            format!("everybody could ask at {}", serve.bind),
+        )
+        .because("serve.auth is none, and serve.bind is no address of this machine alone")
+        .with_remedy(format!(
+            "adjutant config set serve.bind 127.0.0.1:{}",
+            serve.bind.port()
+        )),
+        Authentication::None => Check::ok(GROUP, name, "none: whoever is on this machine is you"),
+        Authentication::Token => {
+            let tokens = match store {
+                Some(store) => store.tokens(None).await.unwrap_or_default(),
+                None => Vec::new(),
+            };
+            let holds = |token: &&TokenRecord| {
+                token.grant.kind == TokenKind::Token && token.refused(now()).is_none()
+            };
+            let usable = tokens.iter().filter(holds).count();
+            if open && usable == 0 {
+                return Check::fail(
+                    GROUP,
+                    name,
+                    format!("no one could sign in at {}", serve.bind),
+                )
+                .because("there is no token yet")
+                .with_remedy(format!(
+                    "adjutant token create --user {}",
+                    settings.user_name
+                ));
+            }
+            Check::ok(GROUP, name, format!("token: {usable} made"))
+        }
+        Authentication::Jwt => {
+            let ways = [
+                serve.jwt.secret.is_some(),
+                serve.jwt.jwks_url.is_some(),
+                serve.jwt.jwks_file.is_some(),
+            ];
+            match ways.iter().filter(|way| **way).count() {
+                1 => Check::ok(GROUP, name, "jwt"),
+                0 => Check::fail(GROUP, name, "serve.auth is jwt, and nothing says what tokens are signed with")
+                    .with_remedy("adjutant config set serve.jwt_jwks_url https://…"),
+                _ => Check::fail(GROUP, name, "tokens can be signed in one way only")
+                    .because("more than one of serve.jwt_secret, serve.jwt_jwks_url and serve.jwt_jwks_file is set")
+                    .with_remedy("adjutant config show --origin"),
+            }
+        }
+        Authentication::Oidc if serve.oidc_config().is_none() => Check::fail(
+            GROUP,
+            name,
+            "serve.auth is oidc, and nothing says which provider people sign in at",
+        )
+        .with_remedy(
+            "adjutant config set serve.oidc_issuer https://…    (and serve.oidc_client_id)",
+        ),
+        Authentication::Oidc => Check::ok(GROUP, name, "oidc"),
+        Authentication::Proxy if serve.proxy_header.is_none() => Check::fail(
+            GROUP,
+            name,
+            "serve.auth is proxy, and nothing says in which header it names the user",
+        )
+        .with_remedy("adjutant config set serve.proxy_header X-Forwarded-User"),
+        Authentication::Proxy if serve.proxy_peers.is_empty() => Check::fail(
+            GROUP,
+            name,
+            "serve.auth is proxy, and nothing says where the proxy is",
+        )
+        .with_remedy("adjutant config set serve.proxy_peers 127.0.0.1"),
+        Authentication::Proxy => Check::ok(GROUP, name, "proxy"),
+    }
+}

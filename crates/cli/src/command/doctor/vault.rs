@@ -1,0 +1,266 @@
+//! Checks of notes and memory: access to the vault, and the files in it that have an effect.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use adjutant_core::UserId;
+use adjutant_memory::{DailyNotes, DailySource, InMemoryLedger, Memory, NOTE_BYTES_MAX, Vault};
+use serde_json::{Map, Value};
+
+use super::Check;
+use crate::clock;
+use crate::config::Settings;
+use crate::memory::{self, OwnVault};
+use crate::terminal::display::plural;
+
+const GROUP: &str = "memory";
+
+/// Settings files of Obsidian that have an effect here.
+const FOLLOWED: [&str; 3] = ["daily-notes.json", "templates.json", PLUGINS];
+/// The only one of them that contains a list.
+const PLUGINS: &str = "community-plugins.json";
+
+/// Checks the vault and the facts in it.
+pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
+    let mut checks = own_vault(settings).await;
+    checks.extend(user_vaults(settings));
+    checks
+}
+
+/// Checks the vaults of other users of the service.
+fn user_vaults(settings: &Settings) -> Vec<Check> {
+    if settings.memory.users.is_empty() {
+        return Vec::new();
+    }
+    let vaults = match memory::vaults(settings) {
+        Ok(vaults) => vaults,
+        Err(error) => {
+            return vec![Check::from_error(
+                GROUP,
+                "vault.users",
+                &error,
+                "adjutant config path",
+            )];
+        }
+    };
+    let user_vaults = vaults.into_iter().filter(|own| !own.is_of_machine());
+    let check = |own: OwnVault| match Vault::open(&own.path) {
+        Ok(vault) => Check {
+            name: own.setting,
+            ..writable(&vault)
+        },
+        Err(error) => Check::fail(GROUP, "vault.users", format!("{}: {error}", own.user))
+            .because("nothing is remembered of this user")
+            .with_remedy(format!(
+                "mkdir -p {}, or another folder in vault.users",
+                own.path.display()
+            )),
+    };
+    user_vaults.map(check).collect()
+}
+
+async fn own_vault(settings: &Settings) -> Vec<Check> {
+    let Some(path) = &settings.memory.vault else {
+        let facts = if settings.memory.in_database {
+            "none: nothing is remembered in the terminal; the service keeps facts in the database"
+        } else {
+            "none: nothing is remembered"
+        };
+        return vec![Check::ok(GROUP, "vault", facts)];
+    };
+    let vault = match Vault::open(path) {
+        Ok(vault) => vault,
+        Err(error) => {
+            return vec![
+                Check::fail(GROUP, "vault", error.to_string()).with_remedy(format!(
+                    "mkdir -p {0}, or adjutant config set vault.path FOLDER",
+                    path.display()
+                )),
+            ];
+        }
+    };
+    let mut checks = vec![writable(&vault)];
+    checks.extend(obsidian(settings, &vault));
+    checks.push(facts(settings, vault).await);
+    checks
+}
+
+fn writable(vault: &Vault) -> Check {
+    let root = vault.root();
+    #[cfg(unix)]
+    {
+        // Checked without creating a file: Obsidian and sync programs would see it, even for a
+        // moment.
+        use rustix::fs::Access;
+        if let Err(error) =
+            rustix::fs::access(root, Access::WRITE_OK | Access::READ_OK | Access::EXEC_OK)
+        {
+            return Check::fail(
+                GROUP,
+                "vault",
+                format!("{} cannot be written", root.display()),
+            )
+            .because(error.to_string())
+            .with_remedy(format!("chmod u+rwx {}", root.display()));
+        }
+    }
+    Check::ok(
+        GROUP,
+        "vault",
+        format!("{} · {}", vault.name(), root.display()),
+    )
+}
+
+/// Checks the settings that Obsidian wrote. Unreadable ones are ignored, here as by the assistant.
+fn obsidian(settings: &Settings, vault: &Vault) -> Option<Check> {
+    let folder = vault.root().join(".obsidian");
+    let broken = FOLLOWED
+        .iter()
+        .map(|name| folder.join(name))
+        .find_map(|file| Some((broken(&file)?, file)));
+    match broken {
+        Some((cause, file)) => Some(
+            Check::fail(
+                GROUP,
+                "Obsidian's settings",
+                format!("{} cannot be read", file.display()),
+            )
+            .because(cause)
+            .with_remedy(format!(
+                "mv {0} {0}.broken    (Obsidian writes it anew)",
+                file.display()
+            )),
+        ),
+        None if folder.is_dir() => Some(daily(settings, vault)),
+        None => None,
+    }
+}
+
+/// Checks whose daily-note settings apply, where today's note is, and which plugins are ignored.
+fn daily(settings: &Settings, vault: &Vault) -> Check {
+    const NAME: &str = "daily notes";
+    let options = &settings.memory.options();
+    let now = clock::zoned();
+    let daily = vault.daily_notes(&options.daily, options.locale, &now);
+    let path = match daily.path(&now) {
+        Ok(path) => path,
+        Err(error) => {
+            return Check::fail(
+                GROUP,
+                NAME,
+                "today's note cannot have the name that the format gives it",
+            )
+            .because(error.to_string())
+            .with_remedy(
+                "change the format in Obsidian, or adjutant config set vault.daily FORMAT",
+            );
+        }
+    };
+    let whose = match daily.source {
+        DailySource::Setting => "as vault.daily has them",
+        DailySource::PeriodicNotes => "as Periodic Notes has them",
+        _ => "as Obsidian has them",
+    };
+    let language = if daily.has_names() {
+        format!(" · {} names", daily.locale.name())
+    } else {
+        String::new()
+    };
+    let shown = format!("{whose} · today {path}{language}");
+    if let Some(notice) = daily.notices.first() {
+        return Check::warn(GROUP, NAME, shown)
+            .because(notice.as_str())
+            .with_remedy(
+                "adjutant config set vault.locale CODE, or mend the plugin's settings in Obsidian",
+            );
+    }
+    match template_trouble(vault, &daily) {
+        Some((cause, remedy)) => Check::warn(GROUP, NAME, shown)
+            .because(cause)
+            .with_remedy(remedy),
+        None => Check::ok(GROUP, NAME, shown),
+    }
+}
+
+/// Returns the parts of a daily-note template that cannot be filled in, with a remedy.
+fn template_trouble(vault: &Vault, daily: &DailyNotes) -> Option<(String, &'static str)> {
+    let name = daily.settings.template.as_deref()?;
+    match vault.template_has_code(name) {
+        Some(false) => None,
+        Some(true) => Some((
+            format!("the template {name} has code of Templater (<% %>), which is not run here"),
+            "let Obsidian make the day's note, or write {{date}}, {{time}} and {{title}} in the template",
+        )),
+        None => Some((
+            format!("the template {name} cannot be read; daily notes begin without it"),
+            "choose another template in the plugin's settings in Obsidian",
+        )),
+    }
+}
+
+fn broken(file: &Path) -> Option<String> {
+    // Larger files are ignored by the assistant, so they are not read here either.
+    let bytes = std::fs::metadata(file).map_or(0, |about| about.len());
+    if bytes > NOTE_BYTES_MAX {
+        return Some(format!(
+            "it has {bytes} bytes, and {NOTE_BYTES_MAX} at most are read"
+        ));
+    }
+    let text = match std::fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        Err(error) => return Some(error.to_string()),
+    };
+    let text = text.trim_start_matches('\u{FEFF}');
+    if text.trim().is_empty() {
+        return None;
+    }
+    let read = if file.ends_with(PLUGINS) {
+        serde_json::from_str::<Vec<Value>>(text).map(drop)
+    } else {
+        serde_json::from_str::<Map<String, Value>>(text).map(drop)
+    };
+    match read {
+        Ok(()) => None,
+        Err(error) => Some(format!("it is not JSON: {error}")),
+    }
+}
+
+async fn facts(settings: &Settings, vault: Vault) -> Check {
+    let options = settings.memory.options();
+    let (path, max) = (options.path.clone(), options.max_facts);
+    let ledger = Arc::new(InMemoryLedger::new());
+    let clock = Arc::new(clock::zoned);
+    let memory = match Memory::new(vault, UserId::local(), options, ledger, clock) {
+        Ok(memory) => memory,
+        Err(error) => {
+            return Check::fail(GROUP, "facts", error.to_string())
+                .with_remedy("adjutant config set memory.path memory/facts.md");
+        }
+    };
+    match memory.facts().list().await {
+        Ok(facts) if facts.len() >= max => Check::warn(
+            GROUP,
+            "facts",
+            format!("{path} · {} facts, which is the limit", facts.len()),
+        )
+        .because("nothing new is remembered")
+        .with_remedy(format!(
+            "adjutant memory forget, or adjutant config set memory.max_facts {}",
+            max * 2
+        )),
+        Ok(facts) => Check::ok(
+            GROUP,
+            "facts",
+            format!(
+                "{path} · {} of at most {max}",
+                plural(facts.len() as u64, "fact", "facts")
+            ),
+        ),
+        Err(error) => Check::fail(GROUP, "facts", format!("{path} cannot be used"))
+            .because(error.to_string())
+            .with_remedy(format!(
+                "mend {path} in an editor, or adjutant config set memory.path OTHER.md"
+            )),
+    }
+}

@@ -1,0 +1,236 @@
+//! `adjutant init`: creates a working configuration with three questions.
+//!
+//! Existing settings are never changed, and nothing is written before the user has seen and
+//! confirmed it.
+
+mod choices; // models and vaults to choose from
+mod folder_question; // the question for a folder
+mod questions; // questions at a terminal
+
+use std::path::{Path, PathBuf};
+
+use adjutant_memory::{NotePath, Vault};
+use clap::Args;
+use secrecy::SecretString;
+
+use crate::command::doctor;
+use crate::config::{Credentials, Draft, Sources, find_setting};
+use crate::error::{CliError, Exit};
+use crate::model_choice::Choice;
+use crate::terminal::screen::Screen;
+
+/// The answer that chooses no vault.
+const NONE: &str = "none";
+/// Default file of facts in the vault.
+const MEMORY: &str = "memory/facts.md";
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  adjutant init\n  adjutant init --model ollama/qwen3:8b --vault ~/Notes --yes\n  adjutant init --vault none --yes      the model that is found, no memory\n"
+)]
+pub(crate) struct Init {
+    /// The file of the vault where memory goes [default: memory/facts.md]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) memory: Option<String>,
+}
+
+/// The configuration to be written.
+#[derive(Debug, Default)]
+struct Plan {
+    model: Option<String>,
+    /// A key that was entered, with its provider's name and variable.
+    key: Option<(&'static str, &'static str, SecretString)>,
+    vault: Option<PathBuf>,
+    memory: Option<String>,
+}
+
+/// Asks, shows, writes, and checks the result.
+///
+/// # Errors
+/// The user cannot be asked and gave no options; an option is invalid or set already; Ctrl-C.
+pub(crate) async fn run(
+    sources: &Sources,
+    screen: &Screen,
+    options: Init,
+    vault: Option<PathBuf>,
+    yes: bool,
+) -> Result<Exit, CliError> {
+    let said = sources.model.is_some() || vault.is_some() || options.memory.is_some();
+    if !screen.asks() && !said && !yes {
+        return Err(
+            CliError::usage("no one can be asked: this is not a terminal")
+                .or_try("adjutant init --model MODEL --vault DIR --yes")
+                .or_try("adjutant init --yes    takes what is found, and no vault"),
+        );
+    }
+    // An invalid file has to be repaired by its author first.
+    let draft = Draft::open(&sources.user_file())?;
+    // The options are values to write, not settings of this run.
+    let bare = Sources {
+        model: None,
+        vault: None,
+        ..sources.clone()
+    };
+    let settings = bare.load()?;
+    settings
+        .warnings
+        .iter()
+        .for_each(|warning| screen.note(warning));
+    let mut plan = Plan::default();
+    let ask = screen.asks() && !yes;
+
+    let model = find_setting("model")?;
+    match (&sources.model, draft.get(model)?) {
+        (Some(spec), _) => {
+            Choice::parse(spec)?;
+            plan.model = Some(spec.trim().to_owned());
+        }
+        (None, Some(set)) => {
+            screen.note(&format!(
+                "model is set already: {} ({})",
+                set.value, set.origin
+            ));
+        }
+        (None, None) if ask => {
+            let chosen = questions::model(choices::models(&settings, screen).await)?;
+            plan.key = match chosen.key_of {
+                Some(provider) => Some((
+                    provider.name,
+                    provider.key_variable.unwrap_or_default(),
+                    crate::command::keys::check_key(&crate::command::keys::ask(provider)?)?,
+                )),
+                None => None,
+            };
+            plan.model = chosen.spec;
+        }
+        (None, None) => {
+            plan.model = choices::models(&settings, screen)
+                .await
+                .into_iter()
+                .next()
+                .and_then(|first| first.spec)
+        }
+    }
+
+    let key = find_setting("vault.path")?;
+    match (vault, draft.get(key)?) {
+        (Some(path), _) if path == Path::new(NONE) => {}
+        (Some(path), _) => plan.vault = Some(folder(&sources.project, &path)?),
+        (None, Some(set)) => {
+            screen.note(&format!(
+                "vault.path is set already: {} ({})",
+                set.value, set.origin
+            ));
+        }
+        (None, None) if ask => {
+            plan.vault = questions::vault(
+                &sources.project,
+                choices::vaults(&sources.variables),
+                screen,
+            )?
+        }
+        // A vault that was found is never used without the user's choice.
+        (None, None) => {}
+    }
+
+    let key = find_setting("memory.path")?;
+    let has_vault = plan.vault.is_some() || settings.memory.vault.is_some();
+    match (options.memory, draft.get(key)?) {
+        (Some(path), _) => plan.memory = Some(note(&path)?),
+        (None, None) if ask && has_vault => plan.memory = Some(questions::memory()?),
+        (None, None) if plan.vault.is_some() => plan.memory = Some(MEMORY.to_owned()),
+        (None, _) => {}
+    }
+    write(sources, screen, draft, plan, ask)?;
+    screen.note("Looking whether it works:");
+    let exit = doctor::run(&bare, screen, None).await?;
+    if exit == Exit::Ok {
+        screen.note("adjutant    begins to talk");
+    }
+    Ok(exit)
+}
+
+/// Shows the configuration, asks for confirmation, and writes it.
+fn write(
+    sources: &Sources,
+    screen: &Screen,
+    mut draft: Draft,
+    plan: Plan,
+    ask: bool,
+) -> Result<(), CliError> {
+    let mut lines = Vec::new();
+    let vault = plan.vault.map(|path| path.to_string_lossy().into_owned());
+    for (name, value) in [
+        ("model", plan.model),
+        ("vault.path", vault),
+        ("memory.path", plan.memory),
+    ] {
+        let Some(value) = value else { continue };
+        let key = find_setting(name)?;
+        match draft.get(key)? {
+            Some(old) if old.value.to_string() == value => continue,
+            Some(old) => {
+                return Err(CliError::configuration(format!(
+                    "{name} is set already, and init changes nothing that is"
+                ))
+                .because(format!("{} says {}", old.origin, old.value))
+                .or_try(format!("adjutant config set {name} {value}")));
+            }
+            None => {}
+        }
+        draft.set(key, &value)?;
+        lines.push(format!("  {name} = {value}"));
+    }
+    if lines.is_empty() && plan.key.is_none() {
+        screen.note(&format!(
+            "nothing to write: {} says it all",
+            draft.path().display()
+        ));
+        return Ok(());
+    }
+    screen.side_line(&format!("{} gets:", draft.path().display()));
+    lines
+        .iter()
+        .for_each(|line| screen.side_line(&crate::terminal::display::clean_line(line)));
+    if let Some((name, ..)) = &plan.key {
+        screen.side_line(&format!(
+            "{} gets the key for {name}",
+            Credentials::path_in(&sources.dirs.config).display()
+        ));
+    }
+    if ask && !questions::confirm()? {
+        return Err(CliError::interrupted("nothing was written"));
+    }
+    if let Some((_, variable, key)) = &plan.key {
+        Credentials::set(&sources.dirs.config, variable, key)?;
+    }
+    if !lines.is_empty() {
+        draft.write()?;
+    }
+    Ok(())
+}
+
+/// Resolves the vault that the user named; a relative path starts at the working directory.
+///
+/// # Errors
+/// It is no folder that can be read.
+fn folder(here: &Path, path: &Path) -> Result<PathBuf, CliError> {
+    let path = here.join(crate::config::expand_home(path.to_owned()));
+    let vault = Vault::open(&path).map_err(|error| {
+        CliError::usage(format!("{} cannot be the vault", path.display()))
+            .because(error.to_string())
+            .or_try("--vault none, for no memory")
+    })?;
+    Ok(vault.root().to_owned())
+}
+
+/// Checks that a path can be a file of the vault.
+///
+/// # Errors
+/// It cannot.
+fn note(path: &str) -> Result<String, CliError> {
+    match NotePath::parse(path) {
+        Ok(_) => Ok(path.trim().to_owned()),
+        Err(error) => Err(CliError::usage(error.to_string()).or_try(format!("--memory {MEMORY}"))),
+    }
+}

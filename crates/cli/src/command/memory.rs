@@ -1,0 +1,278 @@
+//! `adjutant memory`: shows and changes the user's facts.
+
+use adjutant_memory::{FactChange, KeyFact, NewFact, RecalledFact};
+use clap::Subcommand;
+use serde_json::json;
+
+use crate::config::Settings;
+use crate::error::{CliError, Exit};
+use crate::memory::{UserMemory, line, no_vault, why_lines};
+use crate::store;
+use crate::terminal::confirm::approved;
+use crate::terminal::display::{clean_line, clip};
+use crate::terminal::lines::ask_yes_no;
+use crate::terminal::screen::Screen;
+
+/// The name that `--yes=…` uses for forgetting several facts.
+const FORGET: &str = "forget";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Memory {
+    /// All facts, in the order of their file
+    List,
+    /// The facts that fit some words, best first
+    Search {
+        /// Words, or a tag with #
+        #[arg(required = true)]
+        words: Vec<String>,
+    },
+    /// Remember a fact; you are asked if a known one cannot be true beside it
+    Add {
+        /// One sentence
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// The model is always told
+        #[arg(long)]
+        important: bool,
+    },
+    /// Change the text of a fact, or its importance
+    Edit {
+        /// Its id or a part of it, or some of its words in quotes
+        fact: String,
+        /// The new text
+        words: Vec<String>,
+        /// The model is always told
+        #[arg(long, conflicts_with = "not_important")]
+        important: bool,
+        /// Only where it fits
+        #[arg(long)]
+        not_important: bool,
+    },
+    /// Forget a fact; several are asked about first, or need -y
+    Forget {
+        /// Ids or parts of them, or some words of one
+        #[arg(required = true)]
+        facts: Vec<String>,
+    },
+    /// Show where a fact comes from
+    Why {
+        /// Its id or a part of it, or some of its words
+        #[arg(required = true)]
+        fact: Vec<String>,
+    },
+    /// Show which facts would be told with a message at the beginning of a conversation, with how
+    /// well they fit
+    Told {
+        /// The message
+        #[arg(required = true)]
+        message: Vec<String>,
+    },
+    /// Take back the newest change of a fact or a note that was made here
+    Undo,
+}
+
+/// Runs one subcommand.
+///
+/// # Errors
+/// There is no vault, it cannot be read or written, there is no such fact or several, or a
+/// confirmation was needed and not given.
+pub(crate) async fn run(
+    settings: &Settings,
+    screen: &Screen,
+    command: Memory,
+    yes: &[String],
+) -> Result<Exit, CliError> {
+    // Checked first, so that no database is created for nothing.
+    if settings.memory.vault.is_none() {
+        return Err(no_vault());
+    }
+    let user_memory = UserMemory::open(settings, store::open(settings).await?).await?;
+    let told = |change: FactChange| {
+        screen.result(&change, || {
+            clean_line(&user_memory.describe_change(&change))
+        });
+    };
+    match command {
+        Memory::List => facts(screen, &user_memory.list().await?),
+        Memory::Search { words } => facts(screen, &user_memory.search(&words.join(" ")).await?),
+        Memory::Add { words, important } => {
+            let words = words.join(" ");
+            let known = user_memory.contradicted(&words).await?;
+            let corrects = match &known {
+                Some(known) => ask_to_replace(screen, known)
+                    .await
+                    .then_some(known.id.as_str()),
+                None => None,
+            };
+            told(
+                user_memory
+                    .remember(&NewFact {
+                        words: &words,
+                        important,
+                        corrects,
+                        said: "",
+                    })
+                    .await?,
+            );
+        }
+        Memory::Edit {
+            fact,
+            words,
+            important,
+            not_important,
+        } => {
+            let words = words.join(" ");
+            let words = (!words.trim().is_empty()).then_some(words);
+            let important = (important || not_important).then_some(important);
+            if words.is_none() && important.is_none() {
+                return Err(CliError::usage("there is nothing to change").or_try(
+                    "adjutant memory edit ID NEW WORDS, or --important, or --not-important",
+                ));
+            }
+            told(user_memory.edit(&fact, words.as_deref(), important).await?);
+        }
+        Memory::Forget { facts } => {
+            let meant = find_facts(&user_memory, &facts).await?;
+            if meant.len() > 1 {
+                confirm(screen, &meant, yes).await?;
+            }
+            let mut forgotten = Vec::new();
+            for fact in meant {
+                let change = user_memory.forget(fact.id.as_str()).await?;
+                if !screen.json() {
+                    screen.answer_line(&clean_line(&user_memory.describe_change(&change)));
+                }
+                forgotten.push(change);
+            }
+            if screen.json() {
+                screen.answer_json(&forgotten);
+            }
+        }
+        Memory::Why { fact } => {
+            let why = user_memory.why(&fact.join(" ")).await?;
+            if screen.json() {
+                screen.answer_json(&why);
+            } else {
+                why_lines(&why)
+                    .iter()
+                    .for_each(|line| screen.answer_line(&clean_line(line)));
+            }
+        }
+        Memory::Told { message } => {
+            let told = user_memory.recalled_for(&message.join(" ")).await?;
+            if screen.json() {
+                screen.answer_json(&told);
+            } else if told.is_empty() {
+                screen.answer_line("No fact would be told.");
+            } else {
+                told.iter()
+                    .for_each(|told| screen.answer_line(&clean_line(&told_line(told))));
+            }
+        }
+        Memory::Undo => {
+            let undone = user_memory.undo().await?;
+            screen.result(
+                &json!({ "message": undone.message, "change": undone.change }),
+                || clean_line(&undone.message),
+            );
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// Asks if a new fact replaces a known one that contradicts it. Where the user cannot be asked,
+/// both are kept and a note says so.
+async fn ask_to_replace(screen: &Screen, known: &KeyFact) -> bool {
+    let known_words = clip(&known.content, 200);
+    if !screen.asks() {
+        screen.note(&format!(
+            "kept beside “{known_words}”; if that is wrong now: adjutant memory forget {}",
+            known.id
+        ));
+        return false;
+    }
+    screen.side_line(&format!("  known: {known_words}"));
+    ask_yes_no(
+        screen,
+        "? Does the new fact take its place  [y] yes  [N] no, both are true: ",
+        false,
+    )
+    .await
+}
+
+/// Formats a fact with its relevance, or the reason why it is attached without any.
+fn told_line(told: &RecalledFact) -> String {
+    let why = match told.score {
+        score if score > 0.0 => format!("{score:.2}"),
+        _ => "one of the newest".to_owned(),
+    };
+    format!("{}  · {why}", told.line.trim_start_matches("- "))
+}
+
+fn facts(screen: &Screen, facts: &[KeyFact]) {
+    if screen.json() {
+        screen.answer_json(&facts);
+    } else if facts.is_empty() {
+        screen.note("no facts");
+    } else {
+        facts
+            .iter()
+            .for_each(|fact| screen.answer_line(&line(fact)));
+    }
+}
+
+/// Resolves the arguments to facts: each is an id, or all of them together are words of one fact.
+async fn find_facts(user_memory: &UserMemory, given: &[String]) -> Result<Vec<KeyFact>, CliError> {
+    let all = user_memory.list().await?;
+    let of_id = |given: &String| {
+        let part = given.trim().to_lowercase();
+        let mut fits = all.iter().filter(|fact| {
+            let id = fact.id.as_str();
+            part.len() >= 3 && (id.starts_with(&part) || id.ends_with(&part))
+        });
+        fits.next().filter(|_| fits.next().is_none())
+    };
+    let mut meant: Vec<KeyFact> = Vec::new();
+    for fact in given.iter().map(of_id) {
+        let Some(fact) = fact else {
+            return user_memory.find_all(&given.join(" ")).await;
+        };
+        if !meant.contains(fact) {
+            meant.push(fact.clone());
+        }
+    }
+    Ok(meant)
+}
+
+/// Asks for confirmation before several facts are forgotten, unless `--yes` gives it.
+async fn confirm(screen: &Screen, meant: &[KeyFact], yes: &[String]) -> Result<(), CliError> {
+    if approved(yes, FORGET) {
+        return Ok(());
+    }
+    if !screen.asks() {
+        let words: Vec<String> = meant
+            .iter()
+            .map(|fact| format!("{} {}", fact.id, clip(&fact.content, 60)))
+            .collect();
+        return Err(CliError::confirmation_needed(format!(
+            "{} facts would be forgotten, and no one can be asked",
+            meant.len()
+        ))
+        .because(words.join(" · "))
+        .or_try("run it again with -y, or give the id of one"));
+    }
+    meant
+        .iter()
+        .for_each(|fact| screen.side_line(&format!("  {}", line(fact))));
+    if ask_yes_no(
+        screen,
+        &format!("? Forget these {} facts  [y] yes  [N] no: ", meant.len()),
+        false,
+    )
+    .await
+    {
+        Ok(())
+    } else {
+        Err(CliError::failed("nothing was changed"))
+    }
+}

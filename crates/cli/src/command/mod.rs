@@ -1,0 +1,235 @@
+//! The subcommands, one module each, and the dispatch of a parsed command line to them.
+
+pub(crate) mod ask; // adjutant PROMPT, adjutant ask
+pub(crate) mod completions; // adjutant completions
+pub(crate) mod config; // adjutant config
+pub(crate) mod db; // adjutant db
+pub(crate) mod doctor; // adjutant doctor
+pub(crate) mod eval; // adjutant eval
+pub(crate) mod init; // adjutant init
+pub(crate) mod keys; // adjutant keys
+pub(crate) mod log; // adjutant log
+pub(crate) mod man; // adjutant man
+pub(crate) mod mcp; // adjutant mcp
+pub(crate) mod memory; // adjutant memory
+pub(crate) mod models; // adjutant models
+pub(crate) mod pending; // adjutant pending
+pub(crate) mod policy; // adjutant policy
+pub(crate) mod report; // adjutant report
+pub(crate) mod serve; // adjutant serve
+pub(crate) mod sessions; // adjutant sessions
+pub(crate) mod tasks; // adjutant tasks
+pub(crate) mod token; // adjutant token
+pub(crate) mod tools; // adjutant tools
+pub(crate) mod turns; // adjutant turns
+pub(crate) mod users; // adjutant users
+
+use std::cell::OnceCell;
+use std::io::IsTerminal as _;
+
+use crate::args::{self, Along, Cli, Command, Global, Models, Tools};
+use crate::config::{RunBounds, Settings, Sources};
+use crate::error::{CliError, Exit};
+use crate::logging;
+use crate::model_choice;
+use crate::role;
+use crate::terminal::screen::Screen;
+use crate::terminal::{chat, input, session};
+
+/// Runs the command of a parsed command line.
+///
+/// # Errors
+/// The options contradict each other, the settings cannot be loaded, or the command fails.
+pub(crate) async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
+    cli.check()?;
+    let Cli {
+        global,
+        along: Along {
+            attached: files,
+            system,
+            role,
+        },
+        command,
+        prompt,
+    } = cli;
+    let Global {
+        config,
+        env_file,
+        model,
+        database,
+        continues,
+        resume,
+        yes,
+        max_iterations,
+        ..
+    } = global;
+    let Global {
+        vault,
+        temp,
+        no_tools,
+        thinking,
+        ..
+    } = global;
+    let resume = sessions::Resume::from_options(continues, resume);
+    let serves = matches!(command, Some(Command::Serve(_)));
+    let place = mcp::LaunchOptions {
+        config: config.clone(),
+        env_file: env_file.clone(),
+        database: database.clone(),
+        model: model.clone(),
+    };
+    let sources = Sources {
+        serves,
+        ..Sources::from_process(config, env_file, model, database, vault)?
+    };
+    let in_chat = match &command {
+        None => prompt.is_empty() && std::io::stdin().is_terminal() && !screen.json(),
+        Some(command) => matches!(command, Command::Chat),
+    };
+    let log = OnceCell::new();
+    let load = || {
+        let mut settings = sources.load()?;
+        // `serve` always has a log, with settings of its own.
+        if !serves {
+            let _ = log.set(logging::start_if_asked(
+                &sources, &settings, screen, in_chat,
+            )?);
+        }
+        settings.agent.max_tool_iterations = max_iterations.or(settings.agent.max_tool_iterations);
+        settings.bounds = RunBounds {
+            temp,
+            no_tools,
+            in_chat,
+        };
+        screen.show_thinking(thinking.unwrap_or(settings.thinking) == args::Thinking::Show);
+        settings.extra_instructions =
+            role::additional_instruction(role.as_deref(), system.as_deref(), &settings.dirs)?;
+        settings
+            .warnings
+            .iter()
+            .for_each(|warning| screen.note(warning));
+        Ok::<Settings, CliError>(settings)
+    };
+    let mut schema = None;
+    let words = match command {
+        None | Some(Command::Chat) if in_chat => {
+            return chat::run(
+                &sources,
+                &load()?,
+                screen,
+                chat::Options { resume, yes, files },
+            )
+            .await;
+        }
+        Some(Command::Serve(options)) => return serve::run(&load()?, screen, options).await,
+        Some(Command::Db(command)) => return db::run(&load()?, screen, command).await,
+        Some(Command::Mcp(options)) => return mcp::run(load(), screen, options, place).await,
+        Some(Command::Tools { command: None }) => return tools::run(&load()?, screen).await,
+        Some(Command::Tools {
+            command: Some(Tools::Accept { server }),
+        }) => {
+            return tools::accept(&load()?, screen, &server, !yes.is_empty()).await;
+        }
+        Some(Command::Token(command)) => return token::run(&load()?, screen, command).await,
+        Some(Command::Report(options)) => {
+            return report::run(&sources, screen, options).await;
+        }
+        Some(Command::Users(command)) => {
+            return users::run(&load()?, screen, command, &yes).await;
+        }
+        Some(Command::Tasks {
+            command,
+            idempotency_key,
+        }) => {
+            return tasks::run(&load()?, screen, command, idempotency_key, &yes).await;
+        }
+        Some(Command::Memory(command)) => {
+            return memory::run(&load()?, screen, command, &yes).await;
+        }
+        Some(Command::Turns(command)) => {
+            return turns::run(&load()?, screen, command, &yes).await;
+        }
+        Some(Command::Pending(command)) => {
+            return pending::run(&load()?, screen, command, yes).await;
+        }
+        Some(Command::Policy(command)) => {
+            return policy::run(&load()?, screen, command, &yes).await;
+        }
+        Some(Command::Sessions(command)) => {
+            return sessions::run(&load()?, screen, command, &yes).await;
+        }
+        Some(Command::Log(command)) => return log::run(&load()?, screen, command).await,
+        Some(Command::Models(Models::Call(options))) => {
+            return models::call::run(&sources, screen, options).await;
+        }
+        Some(Command::Models(command)) => {
+            return models::run(&load()?, screen, command, !yes.is_empty()).await;
+        }
+        Some(Command::Eval {
+            files,
+            min_pass,
+            memory,
+        }) => {
+            let cases = eval::load_cases(&files, min_pass)?;
+            let settings = load()?;
+            let model = model_choice::open_alone(&settings, screen).await?;
+            screen.note(&session::header(&*model));
+            return eval::run(&cases, min_pass, memory, screen, &settings, model).await;
+        }
+        Some(Command::Init(options)) => {
+            return init::run(
+                &sources,
+                screen,
+                options,
+                sources.vault.clone(),
+                !yes.is_empty(),
+            )
+            .await;
+        }
+        Some(Command::Completions { shell }) => {
+            return completions::run(screen, shell).map(|()| Exit::Ok);
+        }
+        Some(Command::Man { dir }) => {
+            return man::run(screen, dir.as_deref()).map(|()| Exit::Ok);
+        }
+        Some(Command::Doctor { dispatch }) => {
+            return doctor::run(&sources, screen, dispatch.as_deref()).await;
+        }
+        Some(Command::Keys(command)) => return keys::run(&sources, screen, command),
+        Some(Command::Config(command)) => {
+            return config::run(&sources, screen, command).await;
+        }
+        Some(Command::Ask {
+            prompt,
+            schema: file,
+        }) => {
+            schema = file;
+            prompt
+        }
+        // `chat` is always a conversation, see `in_chat`.
+        None | Some(Command::Chat) => prompt,
+    };
+    let schema = schema.as_deref().map(ask::schema).transpose()?;
+    let settings = load()?;
+    let mut startup = session::Startup::listen()?;
+    let given = input::PromptSources { words, files };
+    let prompt = input::prompt(
+        given,
+        input::Stdin::of_process(),
+        settings.input_wait,
+        screen,
+    );
+    let prompt = startup.read_input(prompt).await?;
+    ask::run(
+        &settings,
+        screen,
+        prompt,
+        ask::Options {
+            resume,
+            yes,
+            schema,
+        },
+        startup,
+    )
+    .await
+}

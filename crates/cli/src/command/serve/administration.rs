@@ -1,0 +1,48 @@
+//! Data sources of `/v1/admin`: store, budgets and MCP servers.
+
+use std::sync::Arc;
+
+use adjutant_mcp::client::{Health, ServerReport, Servers};
+use adjutant_service::{Administration, ServerState};
+
+use crate::config::Settings;
+use crate::store::Store;
+
+/// Creates the data sources.
+pub(super) fn sources(
+    settings: &Settings,
+    store: &Arc<dyn Store>,
+    servers: Option<&Servers>,
+) -> Administration {
+    let servers = servers.map(Servers::reporter);
+    Administration {
+        store: store.clone(),
+        spent: store.clone(),
+        budgets: settings.budgets,
+        servers: Arc::new(move || {
+            let reports = servers.as_ref().map(|report| report()).unwrap_or_default();
+            reports.into_iter().map(state).collect()
+        }),
+        sees_words: settings.serve.operator_sees_words,
+        version: format!("adjutant {}", env!("CARGO_PKG_VERSION")),
+    }
+}
+
+fn state(report: ServerReport) -> ServerState {
+    let (state, reason) = match report.health {
+        Health::Starting => ("starting", None),
+        Health::Connected => ("connected", None),
+        Health::Restarting { reason } => ("restarting", Some(reason)),
+        Health::Failed { reason } => ("failed", Some(reason)),
+        Health::Disabled => ("disabled", None),
+        Health::Stopped => ("stopped", None),
+    };
+    ServerState {
+        name: report.name.as_str().to_owned(),
+        state,
+        reason,
+        software: report.software,
+        tools: report.tools.len(),
+        changed: report.changed.len(),
+    }
+}

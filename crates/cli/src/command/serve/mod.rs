@@ -1,0 +1,344 @@
+//! `adjutant serve`: runs the HTTP service, for one person or a team.
+
+mod access; // authentication
+mod administration; // data sources of /v1/admin
+mod browser; // opening the page
+mod dispatch; // dispatch through Restate
+mod gauges; // gauges of database and MCP servers
+mod process_token; // the token of the user who starts it
+mod state; // address and token for other processes of this machine
+mod user_memories; // which users have which memory
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use adjutant_core::CancellationToken;
+use adjutant_service::{ServeError, Service, ServiceConfig};
+use clap::ValueEnum as _;
+use serde_json::json;
+
+use crate::args::Serve;
+use crate::command::db;
+use crate::config::{Authentication, Database, Settings, format_duration};
+use crate::error::{CliError, Exit};
+use crate::logging;
+use crate::mcp_servers;
+use crate::memory;
+use crate::model_choice;
+use crate::search_index::PastIndex;
+use crate::store;
+use crate::store::Stores;
+use crate::terminal::display::json_line;
+use crate::terminal::lines::{StopSignal, StopSignals};
+use crate::terminal::screen::Screen;
+use access::Access;
+use dispatch::Worker;
+use state::StateFile;
+use user_memories::UserMemories;
+
+/// Serves until a stop signal; then it accepts nothing new and lets running turns end. After
+/// SIGTERM it first answers as not ready for a while, so that a load balancer notices; Ctrl-C skips
+/// that. A second signal stops it at once.
+///
+/// # Errors
+/// Settings, model or store cannot be used, or it cannot or must not listen on the address.
+pub(crate) async fn run(
+    settings: &Settings,
+    screen: &Screen,
+    options: Serve,
+) -> Result<Exit, CliError> {
+    // Installed first: a signal during the startup stops the service as soon as it runs.
+    let mut stops = StopSignals::new()?;
+    let format = options.log_format.unwrap_or(settings.serve.log_format);
+    screen.use_log(logging::start(
+        format,
+        settings.serve.log.as_deref(),
+        screen.verbosity(),
+        &logging::Destination::StandardError,
+    )?);
+    let bind = options.bind.unwrap_or(settings.serve.bind);
+    let how = options.auth.unwrap_or(settings.serve.auth);
+    let vaults = memory::vaults(settings)?;
+    let store = store::open(settings).await?;
+    let Access { auth, secret } =
+        Access::from_settings(how, bind, &settings.serve, store.clone(), screen).await?;
+    let model = model_choice::open(settings, screen).await?;
+    let servers = mcp_servers::start_for(model.capabilities(), settings, screen).await?;
+    if let Some(servers) = &servers {
+        servers.settled().await;
+        mcp_servers::print_news(servers, screen);
+    }
+    let stores = Stores::shared(store.clone());
+    let user_memories = UserMemories::open(settings, vaults, &stores, screen).await;
+    let tasks = memory::task_store(settings, user_memories.vault_memories(), &stores)?;
+    let agent = user_memories.agent(settings, &model, &stores, servers.as_ref())?;
+    let index = PastIndex::keep(store.clone());
+    index.listen(&agent);
+    let model = agent.model().id().to_string();
+    let mut config = service_config(settings, &options, ServiceConfig::new(bind, auth))?;
+    config.model_titles = settings.serve.titles.by_model(agent.model().id());
+    let worker = bind_worker(settings, &options).await?;
+    // Inputs that the service accepts are dispatched to Restate, which has the worker run them.
+    let accepting = worker
+        .as_ref()
+        .map_or_else(|| agent.clone(), |worker| worker.dispatching(&agent));
+    let administration = administration::sources(settings, &store, servers.as_ref());
+    let service = Service::bind(accepting, config).await?.with_tasks(tasks);
+    let service = service
+        .with_conversation_search(store.clone())
+        .with_administration(administration);
+    let mut service = service.with_memories(user_memories.memories());
+    if let Some(servers) = &servers {
+        let missing = servers.missing();
+        service = service.with_readiness(Arc::new(move || {
+            (!missing().is_empty()).then_some("an MCP server that is required does not answer")
+        }));
+    }
+    service = service.with_gauges(gauges::gauges(store.clone(), servers.as_ref()));
+    let url = format!("http://{}", service.address());
+    let found_by = StateFile::write(&settings.dirs.state, &url, secret.as_deref());
+    let state_file = match &found_by {
+        Ok(file) => Some(file.path().to_string_lossy().into_owned()),
+        Err(error) => {
+            screen.note(&format!(
+                "other programs of this machine will not find it: {error}"
+            ));
+            None
+        }
+    };
+    let page = (!options.no_ui).then(|| match &secret {
+        Some(secret) => format!("{url}/?token={secret}"),
+        None => url.clone(),
+    });
+    let announced = Announcement {
+        page,
+        auth: how,
+        metrics: service
+            .metrics_address()
+            .map(|address| format!("http://{address}/metrics")),
+        url,
+        secret,
+        model,
+        store: settings.database.to_string(),
+        notes: user_memories.describe(how),
+        worker: worker.as_ref().map(Worker::url),
+        state_file,
+    };
+    if screen.json() {
+        screen.answer_line(&announced.json())
+    } else {
+        announced.print(screen)
+    }
+    if options.open
+        && let Some(page) = &announced.page
+        && let Err(error) = browser::open(page)
+    {
+        screen.note(&format!(
+            "no browser could be opened ({error}): open the address yourself"
+        ));
+    }
+
+    let (stop, draining) = (CancellationToken::new(), service.draining());
+    let drain_delay = options.drain_delay.unwrap_or(settings.serve.drain_delay);
+    let drained = async {
+        draining.cancelled().await;
+        tokio::time::sleep(drain_delay).await;
+        stop.cancel();
+        // A finished future must not be polled again, and the loop below would.
+        std::future::pending::<()>().await;
+    };
+    let working = async {
+        if let Some(worker) = worker {
+            worker.run(agent, stop.clone(), screen).await;
+        }
+        Ok(())
+    };
+    let serving = async { tokio::try_join!(service.run(stop.clone()), working) };
+    // Neither of these ends; they are polled for as long as the service runs.
+    let beside = async {
+        tokio::join!(
+            db::remove_old_daily(settings, &*store, screen),
+            mcp_servers::print_news_forever(servers.as_ref(), screen)
+        );
+    };
+    {
+        let (mut serving, mut beside, mut drained) = (pin!(serving), pin!(beside), pin!(drained));
+        loop {
+            tokio::select! {
+                () = &mut beside => {}
+                () = &mut drained => {}
+                served = &mut serving => {
+                    served?;
+                    break;
+                }
+                signal = stops.next() => {
+                    if draining.is_cancelled() {
+                        screen.note("stopped at once; what was running goes on with the next start");
+                        return Ok(Exit::Interrupted);
+                    }
+                    draining.cancel();
+                    if signal == StopSignal::Interrupt || drain_delay.is_zero() {
+                        screen.note("stopping: what runs may end; once more stops at once");
+                        stop.cancel();
+                    } else {
+                        screen.note(&format!(
+                            "stopping in {}: it is not ready any more, and still answers; once more stops at once",
+                            format_duration(drain_delay)
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    if let Some(servers) = servers {
+        servers.stop().await;
+    }
+    Ok(Exit::Ok)
+}
+
+/// Completes the configuration of the HTTP service.
+fn service_config(
+    settings: &Settings,
+    options: &Serve,
+    mut config: ServiceConfig,
+) -> Result<ServiceConfig, CliError> {
+    config.hosts = [settings.serve.hosts.clone(), options.host.clone()].concat();
+    config.background_prompts = settings.serve.background_prompts;
+    config.origins = access::origins(&settings.serve)?;
+    config.access = settings.serve.access_rules();
+    // A shared database may have several replicas, and an MCP session lives in one of them only.
+    config.mcp_sessions = matches!(settings.database, Database::Sqlite(_));
+    config.limits = settings.serve.user_limits();
+    config.connections = settings.serve.connection_limits();
+    config.proxies = access::proxies(&settings.serve)?;
+    config.metrics = settings.serve.metrics;
+    config.metrics_bind = settings.serve.metrics_bind;
+    config.page = !options.no_ui;
+    config.trace_propagation = settings.serve.trace_propagation;
+    config.mcp_ask = settings.serve.mcp_ask;
+    Ok(config)
+}
+
+/// Binds the endpoint that Restate calls, if dispatch is set.
+async fn bind_worker(settings: &Settings, options: &Serve) -> Result<Option<Worker>, CliError> {
+    let address = options
+        .dispatch
+        .as_ref()
+        .or(settings.serve.dispatch.as_ref());
+    let Some(address) = address else {
+        return Ok(None);
+    };
+    let worker = Worker::bind(address).await?;
+    if let Database::Sqlite(_) = settings.database {
+        let why = "what is in a file cannot go on in another process";
+        return Err(
+            CliError::configuration(format!("--dispatch needs PostgreSQL: {why}"))
+                .or_try("--database postgres://HOST/DATABASE")
+                .or_try("without --dispatch, and without serve.dispatch"),
+        );
+    }
+    Ok(Some(worker))
+}
+
+/// The announcement of a service that listens.
+struct Announcement {
+    url: String,
+    /// URL of the page with a one-time token.
+    page: Option<String>,
+    auth: Authentication,
+    /// Address of the metrics, if they have one of their own.
+    metrics: Option<String>,
+    secret: Option<String>,
+    model: String,
+    store: String,
+    /// Description of which users have which memory.
+    notes: String,
+    /// Address of the Restate worker.
+    worker: Option<String>,
+    state_file: Option<String>,
+}
+
+impl Announcement {
+    fn json(&self) -> String {
+        json_line(&json!({
+            "url": self.url,
+            "web": self.page,
+            "token": self.secret,
+            "auth": self.auth.to_possible_value().map(|value| value.get_name().to_owned()),
+            "metrics": self.metrics,
+            "model": self.model,
+            "store": self.store,
+            "notes": self.notes,
+            "worker": self.worker,
+            "state_file": self.state_file,
+        }))
+    }
+
+    fn print(&self, screen: &Screen) {
+        let line = |name: &str, value: &str| screen.answer_line(&format!("  {name:7} {value}"));
+        if let Some(page) = &self.page {
+            let once = if self.secret.is_some() {
+                "    (open this once; it sets a cookie)"
+            } else {
+                ""
+            };
+            line("web", &format!("{page}{once}"));
+        }
+        line("chat", &format!("POST {}/v1/chat", self.url));
+        line("openai", &format!("{}/v1", self.url));
+        line("mcp", &format!("{}/mcp", self.url));
+        line("docs", &format!("{}/docs    (and /openapi.json)", self.url));
+        if let Some(metrics) = &self.metrics {
+            line("metrics", metrics);
+        }
+        if let Some(secret) = &self.secret {
+            line(
+                "token",
+                &format!("{secret}    (yours, until this process ends)"),
+            );
+        }
+        line("model", &self.model);
+        line("store", &self.store);
+        line("notes", &self.notes);
+        line(
+            "auth",
+            &self
+                .auth
+                .to_possible_value()
+                .map(|value| value.get_name().to_owned())
+                .unwrap_or_default(),
+        );
+        if let Some(worker) = &self.worker {
+            line("worker", &format!("{worker}    (where Restate calls it)"));
+        }
+        let header = match (&self.secret, self.auth) {
+            (Some(secret), _) => Some(format!(" -H 'Authorization: Bearer {secret}'")),
+            (None, Authentication::Token | Authentication::Jwt | Authentication::Oidc) => {
+                Some(" -H 'Authorization: Bearer TOKEN'".to_owned())
+            }
+            (None, Authentication::Proxy | Authentication::None) => None,
+        };
+        line(
+            "try",
+            &format!(
+                "curl{} -H 'Content-Type: application/json' -d '{{\"message\": \"what is open?\"}}' {}/v1/chat",
+                header.unwrap_or_default(),
+                self.url
+            ),
+        );
+    }
+}
+
+impl From<ServeError> for CliError {
+    fn from(error: ServeError) -> Self {
+        let message = error.to_string();
+        match error {
+            ServeError::Open(_) => Self::configuration(message)
+                .or_try("adjutant token create --user NAME, then without --auth none")
+                .or_try("--bind 127.0.0.1:8080"),
+            ServeError::Bind { .. } => Self::configuration(message)
+                .or_try("another port: --bind 127.0.0.1:8081; port 0 takes a free one"),
+            _ => Self::failed(message),
+        }
+    }
+}

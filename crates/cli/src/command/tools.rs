@@ -1,0 +1,389 @@
+//! `adjutant tools`: the assistant's tools, their origin, and the policy for each.
+
+use std::sync::Arc;
+
+use adjutant_core::{Annotations, Effect, Permission, UserId, nearest, visible};
+use adjutant_mcp::client::{
+    ChangedTool, ClientOptions, Health, JoinedTool, PinnedTools, Pins, ServerConfig, ServerName,
+    ServerReport, Servers,
+};
+use adjutant_runtime::Agent;
+use serde_json::{Value, json};
+
+use crate::config::Settings;
+use crate::error::{CliError, Exit};
+use crate::mcp_servers;
+use crate::mcp_servers::pins::PinFiles;
+use crate::mcp_servers::{log, surroundings};
+use crate::memory::UserMemory;
+use crate::store;
+use crate::terminal::display::{clean_line, clip, json_line, plural};
+use crate::terminal::lines::ask_yes_no;
+use crate::terminal::screen::Screen;
+use crate::wiring;
+
+/// Lists all tools and MCP servers.
+///
+/// # Errors
+/// Settings or store cannot be used, or a required server does not start.
+pub(crate) async fn run(settings: &Settings, screen: &Screen) -> Result<Exit, CliError> {
+    let stores = store::open_for_session(settings).await?;
+    let user_memory = UserMemory::open(settings, stores.kept.clone()).await?;
+    let servers = mcp_servers::start(settings, screen).await?;
+    servers.settled().await;
+    mcp_servers::print_news(&servers, screen);
+    let (agent, _) = wiring::diana(
+        settings,
+        wiring::no_model(),
+        &stores,
+        Some(&servers),
+        &user_memory,
+    )?;
+    let reports = servers.report();
+    let listed = listed(&agent, settings, Some(&servers), &reports)?;
+    if screen.json() {
+        let tools: Vec<Value> = listed.iter().map(Listed::json).collect();
+        let servers: Vec<Value> = reports.iter().map(server_json).collect();
+        screen.answer_json(&json!({ "tools": tools, "servers": servers }));
+    } else {
+        let width = listed
+            .iter()
+            .map(|tool| tool.name.len())
+            .max()
+            .unwrap_or_default();
+        listed.iter().for_each(|tool| tool.print(screen, width));
+        reports
+            .iter()
+            .for_each(|report| print_server(screen, report));
+    }
+    servers.stop().await;
+    Ok(Exit::Ok)
+}
+
+/// Shows how a server's tools differ from the definitions the user agreed to, asks for
+/// confirmation, and pins the current ones.
+///
+/// # Errors
+/// There is no such server, it does not start, the user cannot be asked, or the pins cannot be
+/// written.
+pub(crate) async fn accept(
+    settings: &Settings,
+    screen: &Screen,
+    server: &str,
+    yes: bool,
+) -> Result<Exit, CliError> {
+    let names = || settings.mcp.iter().map(|config| config.name.as_str());
+    let config = settings
+        .mcp
+        .iter()
+        .find(|config| config.name.as_str() == server)
+        .cloned();
+    let config = config.ok_or_else(|| {
+        let error = CliError::unknown(format!(
+            "there is no MCP server {server:?} in the configuration"
+        ));
+        match nearest(server, names()) {
+            Some(near) => error.or_try(format!(
+                "adjutant tools accept {near}, if that is what you mean"
+            )),
+            None => error.or_try("adjutant tools    lists them"),
+        }
+    })?;
+    let config = ServerConfig {
+        required: false,
+        ..config
+    };
+    let (name, pins) = (config.name.clone(), PinFiles::looking(settings));
+    let known = pins.load(&name);
+    // Unreadable pins count as none, so all tools are shown as new.
+    let looking = known
+        .as_ref()
+        .map_or_else(|_| None, |_| Some(Arc::clone(&pins) as Arc<dyn Pins>));
+    let surroundings = ClientOptions {
+        pins: looking,
+        ..surroundings(
+            std::slice::from_ref(&config),
+            log(screen.verbose()),
+            pins.clone(),
+        )?
+    };
+    let servers = Servers::start(vec![config], surroundings).await?;
+    servers.settled().await;
+    let (health, found) = (
+        servers.report().pop().map(|report| report.health),
+        servers.changes(&name),
+    );
+    servers.stop().await;
+    let Some((changes, now)) = found else {
+        let health = health.map(|health| health.to_string()).unwrap_or_default();
+        return Err(
+            CliError::failed(format!("the MCP server {name} does not list its tools"))
+                .because(health),
+        );
+    };
+    let is_known = known
+        .as_ref()
+        .is_ok_and(|known| known.as_ref().is_some_and(|known| known.place == now.place));
+    let changes = if is_known { changes } else { all_new(&now) };
+    if !screen.json() {
+        print_changes(screen, &name, &changes);
+    }
+    let accepted = !changes.is_empty();
+    if accepted && !yes {
+        if !screen.asks() {
+            return Err(
+                CliError::confirmation_needed("agreeing to changed tools needs a yes")
+                    .or_try("run it again with -y"),
+            );
+        }
+        if !ask_yes_no(screen, "Agree to them as they are now? [y/N] ", false).await {
+            screen.note("nothing was agreed to");
+            return Ok(Exit::Ok);
+        }
+    }
+    if accepted || !is_known {
+        let kept = pins.write(&name, &now);
+        kept.map_err(|reason| {
+            CliError::failed("what was agreed to cannot be kept").because(reason)
+        })?;
+    }
+    if screen.json() {
+        let changes: Vec<Value> = changes.iter().map(change_json).collect();
+        let (name, tools) = (name.as_str(), now.tools.len());
+        screen.answer_json(
+            &json!({ "server": name, "changes": changes, "tools": tools, "accepted": true }),
+        );
+    } else if accepted {
+        screen.note(&format!(
+            "agreed; MCP server {name} has {}. What waited for a yes to a changed one is cancelled.",
+            plural(now.tools.len() as u64, "tool", "tools")
+        ));
+    }
+    Ok(Exit::Ok)
+}
+
+fn all_new(now: &PinnedTools) -> Vec<ChangedTool> {
+    let tools = now.tools.iter().map(|tool| ChangedTool {
+        name: tool["name"].as_str().unwrap_or_default().to_owned(),
+        before: None,
+        now: Some(tool.clone()),
+    });
+    tools.collect()
+}
+
+fn change_json(change: &ChangedTool) -> Value {
+    json!({ "name": change.name, "before": change.before, "now": change.now })
+}
+
+/// Prints each change in full, because a confirmation covers all of it.
+fn print_changes(screen: &Screen, server: &ServerName, changes: &[ChangedTool]) {
+    let tell = |line: String| screen.answer_line(&clean_line(&visible(&line)));
+    if changes.is_empty() {
+        tell(format!(
+            "MCP server {server} has the tools that were agreed to."
+        ));
+    }
+    let word = |value: &Value| match value {
+        Value::Null => "nothing".to_owned(),
+        Value::String(text) => text.clone(),
+        value => json_line(value),
+    };
+    for ChangedTool { name, before, now } in changes {
+        let kind = match (before, now) {
+            (None, _) => "new",
+            (_, None) => "gone",
+            (Some(_), Some(_)) => "changed",
+        };
+        tell(format!("{kind}: {name}"));
+        for field in ["title", "description", "annotations", "inputSchema"] {
+            match (
+                before.as_ref().map(|tool| &tool[field]),
+                now.as_ref().map(|tool| &tool[field]),
+            ) {
+                (Some(before), Some(now)) if before != now => {
+                    tell(format!("  {field} was: {}", word(before)));
+                    tell(format!("  {field} now: {}", word(now)));
+                }
+                (None, Some(now)) if !now.is_null() => tell(format!("  {field}: {}", word(now))),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Prints the tools of a running agent, as [`run`] does.
+///
+/// # Errors
+/// Those of [`wiring::policy`].
+pub(crate) fn list(
+    agent: &Agent,
+    settings: &Settings,
+    servers: Option<&Servers>,
+    screen: &Screen,
+) -> Result<(), CliError> {
+    let reports = servers.map(Servers::report).unwrap_or_default();
+    let listed = listed(agent, settings, servers, &reports)?;
+    let width = listed
+        .iter()
+        .map(|tool| tool.name.len())
+        .max()
+        .unwrap_or_default();
+    listed.iter().for_each(|tool| tool.print(screen, width));
+    reports
+        .iter()
+        .for_each(|report| print_server(screen, report));
+    Ok(())
+}
+
+fn listed<'a>(
+    agent: &Agent,
+    settings: &Settings,
+    servers: Option<&Servers>,
+    reports: &'a [ServerReport],
+) -> Result<Vec<Listed<'a>>, CliError> {
+    let policy = wiring::policy(settings, &wiring::tool_names(agent), servers)?;
+    let user = UserId::local();
+    let described = agent
+        .tools()
+        .definitions(None)
+        .into_iter()
+        .map(|definition| {
+            let origin = reports.iter().find_map(|report| {
+                let joined = report
+                    .tools
+                    .iter()
+                    .find(|tool| tool.name == definition.name.as_str())?;
+                Some((report, joined))
+            });
+            let permission = policy.permission(&user, &definition);
+            Listed {
+                name: definition.name.to_string(),
+                description: definition.description,
+                annotations: definition.annotations,
+                permission,
+                origin,
+            }
+        });
+    Ok(described.collect())
+}
+
+struct Listed<'a> {
+    name: String,
+    description: String,
+    annotations: Annotations,
+    permission: Permission,
+    /// The MCP server of the tool; `None` for built-in ones.
+    origin: Option<(&'a ServerReport, &'a JoinedTool)>,
+}
+
+impl Listed<'_> {
+    fn json(&self) -> Value {
+        let Annotations {
+            read_only,
+            destructive,
+            idempotent,
+            ..
+        } = self.annotations;
+        json!({
+            "name": self.name,
+            "description": self.description,
+            "read_only": read_only,
+            "destructive": destructive,
+            "idempotent": idempotent,
+            "permission": permission(self.permission),
+            "server": self.origin.map(|(server, _)| server.name.as_str()),
+            "original_name": self.origin.map(|(_, tool)| tool.original.as_str()),
+            "title": self.origin.and_then(|(_, tool)| tool.title.as_deref()),
+        })
+    }
+
+    fn print(&self, screen: &Screen, width: usize) {
+        let first = self.description.lines().next().unwrap_or_default();
+        let whose = match self.origin {
+            Some((server, tool)) => format!("  [{}: {}]", server.name, clip(&tool.original, 60)),
+            None => String::new(),
+        };
+        let line = format!(
+            "{:width$}  {:10} {:6} {}{whose}",
+            self.name,
+            nature(self.annotations),
+            permission(self.permission),
+            clip(first, 80)
+        );
+        screen.answer_line(&clean_line(&line));
+    }
+}
+
+/// Returns the effect class of a tool in one word.
+fn nature(annotations: Annotations) -> &'static str {
+    match annotations.effect() {
+        Effect::None => "reads",
+        _ if annotations.destructive => "destroys",
+        Effect::Keyed => "repeatable",
+        Effect::Once => "changes",
+    }
+}
+
+/// Returns the policy for a tool in one word.
+fn permission(permission: Permission) -> &'static str {
+    match permission {
+        Permission::Allow => "runs",
+        Permission::Confirm => "asks",
+        Permission::Deny => "denied",
+    }
+}
+
+fn server_json(report: &ServerReport) -> Value {
+    let left_out: Vec<Value> = report
+        .left_out
+        .iter()
+        .map(|tool| json!({ "original_name": tool.original, "reason": tool.reason, "by_configuration": tool.by_rule }))
+        .collect();
+    let (health, reason) = match &report.health {
+        Health::Starting => ("starting", None),
+        Health::Connected => ("connected", None),
+        Health::Restarting { reason } => ("restarting", Some(reason.as_str())),
+        Health::Failed { reason } => ("failed", Some(reason.as_str())),
+        Health::Disabled => ("disabled", None),
+        Health::Stopped => ("stopped", None),
+    };
+    json!({
+        "name": report.name.as_str(),
+        "place": report.place,
+        "software": report.software,
+        "health": health,
+        "reason": reason,
+        "tools": report.tools.len(),
+        "left_out": left_out,
+        "changed": report.changed,
+        "warnings": report.warnings,
+    })
+}
+
+fn print_server(screen: &Screen, report: &ServerReport) {
+    let software = report
+        .software
+        .as_ref()
+        .map(|software| format!(" ({software})"))
+        .unwrap_or_default();
+    let tools = plural(report.tools.len() as u64, "tool", "tools");
+    let line = format!(
+        "MCP server {}: {}, {tools}, {}{software}",
+        report.name, report.health, report.place
+    );
+    screen.answer_line(&clean_line(&line));
+    if !report.changed.is_empty() {
+        let changed = format!(
+            "  changed, and not used until you agree: {} (adjutant tools accept {})",
+            report.changed.join(", "),
+            report.name
+        );
+        screen.answer_line(&clean_line(&changed));
+    }
+    for tool in &report.left_out {
+        screen.answer_line(&clean_line(&format!(
+            "  left out: {} ({})",
+            tool.original, tool.reason
+        )));
+    }
+}

@@ -1,0 +1,80 @@
+//! Files of the user, written whole or not at all, and readable for their owner alone.
+
+use std::fs::{self, Permissions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use crate::error::CliError;
+
+/// Writes a file that only its owner may read, at no moment anybody else. After an error the file
+/// is as it was. A symbolic link stays one: the file it leads to is written.
+///
+/// # Errors
+/// The folder cannot be made, or the file cannot be written.
+pub(crate) fn write_private(file: &Path, text: &str) -> Result<(), CliError> {
+    write(file, text, None)
+}
+
+/// Writes a file as [`write_private`] does; one that exists keeps its permissions.
+///
+/// # Errors
+/// As [`write_private`].
+pub(crate) fn write_keeping_permissions(file: &Path, text: &str) -> Result<(), CliError> {
+    write(
+        file,
+        text,
+        fs::metadata(file).ok().map(|data| data.permissions()),
+    )
+}
+
+fn write(file: &Path, text: &str, permissions: Option<Permissions>) -> Result<(), CliError> {
+    let target = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    replace(&target, text, permissions).map_err(|error| {
+        CliError::configuration(format!("{} cannot be written", file.display()))
+            .because(error.to_string())
+    })
+}
+
+fn replace(file: &Path, text: &str, permissions: Option<Permissions>) -> std::io::Result<()> {
+    let folder = file
+        .parent()
+        .map_or_else(|| PathBuf::from("."), Path::to_owned);
+    create_private_folder(&folder)?;
+    // Made with mode 0600 from the beginning, and in the same folder: a rename to another file
+    // system would not be atomic.
+    let mut new = tempfile::Builder::new()
+        .prefix(".adjutant-")
+        .suffix(".tmp")
+        .tempfile_in(&folder)?;
+    new.write_all(text.as_bytes())?;
+    if let Some(permissions) = permissions {
+        new.as_file().set_permissions(permissions)?;
+    }
+    // Before the rename: after a power failure the name must not lead to an empty file.
+    new.as_file().sync_all()?;
+    new.persist(file).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Makes a folder that only its owner may enter; one that exists stays as it is.
+fn create_private_folder(folder: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Returns true if others than the owner may read a file. Always false on Windows.
+pub(crate) fn others_can_read(file: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        fs::metadata(file).is_ok_and(|data| data.permissions().mode() & 0o077 != 0)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        false
+    }
+}

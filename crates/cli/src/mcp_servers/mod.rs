@@ -1,0 +1,173 @@
+//! MCP servers of the configuration: starting them and printing their state.
+
+pub(crate) mod pins; // tool definitions the user agreed to
+
+use std::future::pending;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjutant_core::Capabilities;
+use adjutant_mcp::client::{
+    ClientOptions, Health, Log, ServerConfig, ServerName, Servers, StartError, Transport,
+};
+
+use crate::config::Settings;
+use crate::error::CliError;
+use crate::mcp_servers::pins::PinFiles;
+use crate::terminal::display::{clean_line, plural};
+use crate::terminal::render::live::Status;
+use crate::terminal::screen::Screen;
+
+/// Minimum interval between two prints: a server may change its tools all the time.
+const NEWS_PAUSE: Duration = Duration::from_secs(1);
+
+/// Starts the configured servers for this model, and prints failures and tools that are left out.
+///
+/// A weak model gets none, because constrained tool calling is made for few and simple tools.
+///
+/// # Errors
+/// A required server did not start.
+pub(crate) async fn start_for(
+    model: &Capabilities,
+    settings: &Settings,
+    screen: &Screen,
+) -> Result<Option<Servers>, CliError> {
+    if model.weak_tools {
+        if settings.mcp.iter().any(|server| !server.disabled) {
+            screen.note("this model is too small for the tools of MCP servers: it works without them (another: -m MODEL)");
+        }
+        return Ok(None);
+    }
+    start(settings, screen).await.map(Some)
+}
+
+/// Starts the configured servers, and prints failures and tools that are left out. Servers with
+/// pinned tools start in the background ([`Servers::settled`]).
+///
+/// # Errors
+/// A required server did not start.
+pub(crate) async fn start(settings: &Settings, screen: &Screen) -> Result<Servers, CliError> {
+    let surroundings = surroundings(
+        &settings.mcp,
+        server_log(screen),
+        PinFiles::agreeing(settings),
+    )?;
+    let starting = settings
+        .mcp
+        .iter()
+        .filter(|server| !server.disabled)
+        .count();
+    // With -v, output of the servers would be mixed into a live line.
+    if starting > 0 && !screen.verbose() {
+        let servers = plural(starting as u64, "MCP server", "MCP servers");
+        screen.live(&Status::new(format!("starting {servers}")), "");
+    }
+    let started = Servers::start(settings.mcp.clone(), surroundings).await;
+    screen.end_live();
+    let servers = started?;
+    for server in servers.report() {
+        let name = &server.name;
+        if let Health::Failed { reason } = &server.health {
+            screen.note(&format!(
+                "MCP server {name} did not start, its tools are missing: {reason}"
+            ));
+        }
+        for warning in &server.warnings {
+            screen.note(&format!("mcp.servers.{name}: {warning}"));
+        }
+        for tool in server.left_out.iter().filter(|tool| !tool.by_rule) {
+            screen.note(&format!(
+                "MCP server {name}: the tool {:?} is left out: {}",
+                tool.original, tool.reason
+            ));
+        }
+    }
+    print_news(&servers, screen);
+    Ok(servers)
+}
+
+/// Returns the environment that servers are started in.
+///
+/// # Errors
+/// The HTTP client for remote servers cannot be created.
+pub(crate) fn surroundings(
+    servers: &[ServerConfig],
+    log: Log,
+    pins: Arc<PinFiles>,
+) -> Result<ClientOptions, CliError> {
+    let remote = servers
+        .iter()
+        .any(|server| matches!(server.via, Transport::Remote(_)) && !server.disabled);
+    let http = if remote {
+        let transport = adjutant_providers::Transport::new()
+            .map_err(|error| CliError::failed(error.to_string()))?;
+        Some(transport.client().clone())
+    } else {
+        None
+    };
+    Ok(ClientOptions {
+        http,
+        log,
+        pins: Some(pins),
+    })
+}
+
+/// Prints changes of the servers since the last call.
+pub(crate) fn print_news(servers: &Servers, screen: &Screen) {
+    print(servers.notices(), screen);
+}
+
+/// Prints changes of the servers for as long as it is polled.
+pub(crate) async fn print_news_forever(servers: Option<&Servers>, screen: &Screen) {
+    let Some(servers) = servers else {
+        return pending().await;
+    };
+    loop {
+        print(servers.next_notices().await, screen);
+        tokio::time::sleep(NEWS_PAUSE).await;
+    }
+}
+
+fn print(news: Vec<(ServerName, String)>, screen: &Screen) {
+    for (name, news) in news {
+        screen.note(&format!("MCP server {name}: {news}"));
+    }
+}
+
+/// Returns the log of the servers' output: standard error with `-v`, and for a service the level
+/// DEBUG, because the output may contain message texts.
+fn server_log(screen: &Screen) -> Log {
+    if screen.logs() {
+        Arc::new(|server, words| tracing::debug!(target: "adjutant::servers", %server, "{words}"))
+    } else {
+        log(screen.verbose())
+    }
+}
+
+/// Returns a log that prints the servers' output on standard error, or drops it. Never on standard
+/// output, which may carry a protocol.
+pub(crate) fn log(tells: bool) -> Log {
+    Arc::new(move |server, words| {
+        if tells {
+            let line = clean_line(&format!("{server}: {words}"));
+            // If standard error is closed, the output has no reader.
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
+    })
+}
+
+impl From<StartError> for CliError {
+    fn from(error: StartError) -> Self {
+        Self::configuration(format!(
+            "the MCP server {} is required and did not start",
+            error.server
+        ))
+        .because(error.reason)
+        .or_try("adjutant -v tools    shows what it says")
+        .or_try(format!(
+            "required = false in [mcp.servers.{}], to go on without its tools",
+            error.server
+        ))
+    }
+}

@@ -1,0 +1,460 @@
+//! `adjutant` and `adjutant chat`: an interactive conversation, from its start to the exit.
+
+mod actions; // the implementations of the slash commands
+mod branches; // /retry, /rewind and /branches
+mod commands; // the table of slash commands
+mod editor; // the line editor
+pub(crate) mod external; // $EDITOR and the clipboard
+mod recalled; // /memory told
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use adjutant_core::{OutcomeCategory, TurnId, Usage};
+use adjutant_runtime::RunContext;
+
+use crate::command::completions;
+use crate::command::db;
+use crate::command::sessions::{self, LastAnswer, Resume, Start};
+use crate::config::{Settings, Sources};
+use crate::error::{CliError, Exit};
+use crate::memory;
+use crate::terminal::input::{self, mention, parse_prompt};
+use crate::terminal::screen::Screen;
+use crate::terminal::session::{Session, Startup};
+use crate::terminal::tty::{BracketedPaste, Mode, TypeAhead};
+
+use editor::{Editor, PROMPT, Typed};
+
+/// Two Ctrl-C on an empty line within this time quit.
+const QUIT_WITHIN: Duration = Duration::from_secs(2);
+
+/// File of the editor's history, in the state directory.
+const HISTORY: &str = "history.txt";
+
+/// Runs the conversation until the user leaves.
+///
+/// # Errors
+/// Model, store or tools cannot be opened. Once the conversation runs, errors are printed and it
+/// continues.
+pub(crate) async fn run(
+    sources: &Sources,
+    settings: &Settings,
+    screen: &Screen,
+    options: Options,
+) -> Result<Exit, CliError> {
+    let mut chat = Chat::start(sources, settings, screen, options).await?;
+    let exit = chat.run_until_exit().await;
+    chat.leave().await;
+    exit
+}
+
+/// Options of the command line for a conversation.
+pub(crate) struct Options {
+    pub(crate) resume: Resume,
+    pub(crate) yes: Vec<String>,
+    /// Files attached to the first message.
+    pub(crate) files: Vec<String>,
+}
+
+/// State of an interactive conversation.
+struct Chat<'a> {
+    session: Session<'a>,
+    /// Sources of the settings, which `/doctor` loads again.
+    sources: &'a Sources,
+    settings: Settings,
+    context: RunContext,
+    /// The line editor; `None` where lines are read from a pipe or a plain terminal.
+    editor: Option<Editor>,
+    /// Restores the terminal's mode. Declared after the editor, so that it is dropped after it.
+    _ahead: Option<Mode>,
+    /// Text to put at the next prompt.
+    fill: Option<String>,
+    /// Framed files to attach to the first message.
+    files: String,
+    usage: Usage,
+    turns: u32,
+    /// Set by `/rewind`: the turn that the next message replaces.
+    rewound: Option<TurnId>,
+    /// The last answer, for `/copy`, `/trace`, `/good` and `/bad`.
+    answer: Option<LastAnswer>,
+    interrupted: Option<Instant>,
+}
+
+/// Input of the prompt: a line, a key the editor does not handle, or a signal.
+enum Input {
+    Line(Vec<u8>),
+    /// Ctrl-C on an empty line.
+    Interrupt,
+    /// Ctrl-O with the text typed so far.
+    Edit(String),
+    /// Alt-T: shows or hides the model's thinking.
+    Thinking,
+    TooLong,
+    End,
+    /// SIGTERM or SIGHUP.
+    Ending,
+}
+
+/// The step after a line was handled.
+enum Next {
+    Prompt,
+    Leave,
+}
+
+impl<'a> Chat<'a> {
+    /// Opens model, store and tools, prints the greeting, and recovers open turns.
+    async fn start(
+        sources: &'a Sources,
+        settings: &Settings,
+        screen: &'a Screen,
+        Options { resume, yes, files }: Options,
+    ) -> Result<Self, CliError> {
+        let files = input::files_for_chat(files, screen).await?;
+        let start = resume.resolve(settings, screen).await?;
+        // From here the keyboard belongs to the editor: in line mode, an Enter typed while servers
+        // start would reach it as Ctrl-J.
+        let mut startup = Startup::listen()?;
+        let ahead = can_edit(screen).then(|| Mode::turn(TypeAhead::Keys));
+        let mut session = startup
+            .run(Session::open(screen, settings, yes, true, false))
+            .await?;
+        drop(startup);
+        screen.note(&greeting(&session).await);
+        session.recover_open_turns().await?;
+        db::remove_old(settings, &*session.store, screen).await;
+        let context = session.context(start).await?;
+        if screen.asks() {
+            screen.note("/help · Ctrl-D quits");
+        }
+        let answer = match start {
+            Start::New => None,
+            _ => {
+                sessions::print_resumed(
+                    screen,
+                    &*session.store,
+                    &context,
+                    session.user_memory.vault(),
+                )
+                .await?
+            }
+        };
+        let editor = open_editor(settings, &mut session).await;
+        session.ahead = if editor.is_some() {
+            TypeAhead::Keys
+        } else {
+            TypeAhead::Lines
+        };
+        let ahead = ahead.filter(|_| editor.is_some());
+        Ok(Self {
+            session,
+            sources,
+            settings: settings.clone(),
+            context,
+            editor,
+            _ahead: ahead,
+            fill: None,
+            files,
+            usage: Usage::default(),
+            turns: 0,
+            rewound: None,
+            answer,
+            interrupted: None,
+        })
+    }
+
+    /// Records the end of the conversation and stops the editor and the MCP servers.
+    async fn leave(mut self) {
+        if let Some(editor) = &mut self.editor {
+            editor.stop().await;
+        }
+        self.record_end().await;
+        self.session.leave().await;
+    }
+
+    /// Records in the journal and in the daily note that the user left the conversation. A failure
+    /// is only printed: all messages are in the journal already.
+    async fn record_end(&self) {
+        if let Err(error) =
+            sessions::end(&*self.session.store, &self.session.agent.key(&self.context)).await
+        {
+            self.session.screen.note(&error.message);
+        }
+        self.session
+            .user_memory
+            .log(
+                &*self.session.store,
+                &self.session.agent.key(&self.context),
+                self.session.screen,
+            )
+            .await;
+    }
+
+    async fn run_until_exit(&mut self) -> Result<Exit, CliError> {
+        let screen = self.session.screen;
+        loop {
+            let line = match self.next_input().await? {
+                Input::Line(line) => line,
+                Input::Interrupt => {
+                    if self
+                        .interrupted
+                        .is_some_and(|at| at.elapsed() < QUIT_WITHIN)
+                    {
+                        return Ok(Exit::Interrupted);
+                    }
+                    self.interrupted = Some(Instant::now());
+                    screen.note("Ctrl-C again, or Ctrl-D, quits");
+                    continue;
+                }
+                Input::Edit(text) => {
+                    self.edit(&text).await?;
+                    continue;
+                }
+                Input::Thinking => {
+                    self.thinking("")?;
+                    continue;
+                }
+                Input::TooLong => {
+                    screen.error(&CliError::usage(
+                        "the pasted text is longer than 1048576 bytes (1 MiB), the most that is taken; it is left out",
+                    ));
+                    continue;
+                }
+                Input::End => return Ok(Exit::Ok),
+                Input::Ending => return Err(CliError::terminated()),
+            };
+            self.interrupted = None;
+            if line.iter().all(u8::is_ascii_whitespace) {
+                continue;
+            }
+            // Keys typed while the line is handled are input of the next prompt.
+            let modes = (
+                Mode::turn(self.session.ahead),
+                BracketedPaste::during(self.session.ahead),
+            );
+            let done = self.handle_line(line).await;
+            drop(modes);
+            match done {
+                Ok(Next::Prompt) => {}
+                Ok(Next::Leave) => return Ok(Exit::Ok),
+                Err(error) if matches!(error.exit, Exit::Interrupted | Exit::Terminated) => {
+                    return Err(error);
+                }
+                Err(error) => screen.error(&error),
+            }
+        }
+    }
+
+    /// Waits for the next input of the prompt.
+    async fn next_input(&mut self) -> Result<Input, CliError> {
+        let screen = self.session.screen;
+        let Some(editor) = &mut self.editor else {
+            return self.next_plain_input().await;
+        };
+        let typed = tokio::select! {
+            typed = editor.next(&mut self.fill) => typed,
+            // A SIGINT sent by another process: with the editor in raw mode, Ctrl-C of this
+            // terminal is a key.
+            () = self.session.interrupts.next() => {
+                editor.stop().await;
+                screen.side("\n");
+                return Ok(Input::Interrupt);
+            }
+            () = self.session.endings.next() => {
+                editor.stop().await;
+                screen.side("\n");
+                return Ok(Input::Ending);
+            }
+        };
+        Ok(match typed {
+            Typed::Line(line) => Input::Line(line.into_bytes()),
+            Typed::Interrupt => {
+                screen.side("\n");
+                Input::Interrupt
+            }
+            Typed::Edit(text) => Input::Edit(text),
+            Typed::Thinking => {
+                screen.side("\n");
+                Input::Thinking
+            }
+            Typed::TooLong => {
+                screen.side("\n");
+                Input::TooLong
+            }
+            Typed::End => Input::End,
+            Typed::Stopped => Input::Line(Vec::new()),
+            Typed::Failed(reason) => {
+                return Err(CliError::failed("the terminal cannot be read").because(reason));
+            }
+        })
+    }
+
+    /// Waits for the next input where there is no line editor.
+    async fn next_plain_input(&mut self) -> Result<Input, CliError> {
+        let screen = self.session.screen;
+        if let Some(text) = self.fill.take() {
+            return Ok(Input::Line(text.into_bytes()));
+        }
+        if screen.asks() {
+            screen.side(PROMPT);
+        }
+        let line = tokio::select! {
+            line = self.session.lines.next() => line,
+            () = self.session.interrupts.next() => {
+                screen.side("\n");
+                return Ok(Input::Interrupt);
+            }
+            () = self.session.endings.next() => {
+                screen.side("\n");
+                return Ok(Input::Ending);
+            }
+        };
+        let line = line.map_err(|error| {
+            CliError::failed("standard input cannot be read").because(error.to_string())
+        })?;
+        if line.is_none() && screen.asks() {
+            screen.side("\n");
+        }
+        Ok(line.map_or(Input::End, Input::Line))
+    }
+
+    async fn handle_line(&mut self, line: Vec<u8>) -> Result<Next, CliError> {
+        let prompt = parse_prompt(line, "the line")?;
+        prompt
+            .notices
+            .iter()
+            .for_each(|notice| self.session.screen.note(notice));
+        let text = prompt.text.trim();
+        if text.starts_with('/') {
+            let (action, rest) = commands::parse(text)?;
+            return self.command(action, rest).await;
+        }
+        if let Some(fact) = memory::fact_typed(text) {
+            self.session
+                .screen
+                .side_line(&self.session.user_memory.slash_remember(fact).await?);
+            return Ok(Next::Prompt);
+        }
+        self.submit_message(text.to_owned()).await?;
+        Ok(Next::Prompt)
+    }
+
+    /// Attaches what the message mentions and submits it. After an error the text is back at the
+    /// prompt.
+    async fn submit_message(&mut self, text: String) -> Result<(), CliError> {
+        self.branch_if_rewound().await?;
+        let mentioned = match self.session.mentioned(&text, &self.settings).await {
+            Ok(frames) => frames,
+            Err(error) => {
+                // The user can correct it. Without an editor there is no one to correct it, and the
+                // same line would be submitted in a loop.
+                self.fill = Some(text).filter(|_| self.editor.is_some());
+                return Err(error);
+            }
+        };
+        let whole = [&*text, &mentioned, &self.files].concat();
+        if let Err(error) = self.session.agent.check_message(&whole) {
+            // `self.files` stays set: the attached files go with the corrected message.
+            self.fill = Some(text).filter(|_| self.editor.is_some());
+            return Err(error.into());
+        }
+        self.files.clear();
+        self.run_message(&whole).await
+    }
+
+    /// Runs the turn of a message whose attachments are in its text. If it exceeds the context
+    /// window, compacts the conversation and runs it once more.
+    async fn run_message(&mut self, text: &str) -> Result<(), CliError> {
+        let mut outcome = self.run_turn(text).await;
+        if matches!(outcome, Ok(OutcomeCategory::ContextLimit)) {
+            match self.compact("").await {
+                // A single retry: if the message alone exceeds the window, another summary would
+                // not help.
+                Ok(true) => {
+                    outcome = self.run_turn(text).await;
+                }
+                Ok(false) => {}
+                Err(error) => outcome = Err(error),
+            }
+        }
+        outcome.map(drop)
+    }
+
+    /// Runs one turn and adds its usage to the session's.
+    async fn run_turn(&mut self, text: &str) -> Result<OutcomeCategory, CliError> {
+        let response = self.session.submit(&mut self.context, text).await?;
+        self.usage = self.usage.plus(self.session.spent().usage);
+        self.turns += 1;
+        let outcome = response.outcome;
+        self.answer = Some(LastAnswer {
+            content: response.content,
+            turn: Some(response.turn),
+        });
+        Ok(outcome)
+    }
+}
+
+/// Returns true if input and output are a terminal that the line editor can work on.
+fn can_edit(screen: &Screen) -> bool {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "TERM describes the terminal and is no setting"
+    )]
+    let plain = std::env::var("TERM").map_or(true, |kind| kind.is_empty() || kind == "dumb");
+    !plain && screen.asks() && screen.shows_answers_live()
+}
+
+/// Opens the line editor, if input and output are a terminal that it can work on.
+async fn open_editor(settings: &Settings, session: &mut Session<'_>) -> Option<Editor> {
+    let screen = session.screen;
+    if !can_edit(screen) {
+        return None;
+    }
+    let options = editor::Options {
+        history: (!settings.bounds.temp).then(|| settings.dirs.state.join(HISTORY)),
+        names: {
+            let vault = session
+                .user_memory
+                .memory()
+                .and_then(|memory| Some(memory.vault()?.root().to_owned()));
+            Arc::new(move |typed: &str| {
+                let notes = vault.iter().flat_map(|root| mention::names(root, typed));
+                notes.chain(mention::paths(typed)).collect()
+            })
+        },
+        arguments: arguments(settings.clone()),
+        colors: screen.styles_answers(),
+    };
+    match Editor::open(options).await {
+        Ok((editor, notice)) => {
+            if let Some(notice) = notice {
+                screen.note(&notice);
+            }
+            Some(editor)
+        }
+        Err(none) => {
+            session.lines.put_back(&none.typed);
+            None
+        }
+    }
+}
+
+/// Returns the completion of command arguments, which the editor's thread calls at each Tab.
+fn arguments(settings: Settings) -> editor::Arguments {
+    Arc::new(move |command: &str| match command {
+        "/model" => completions::models_of(&settings),
+        "/resume" => completions::conversations_of(&settings),
+        _ => Vec::new(),
+    })
+}
+
+/// Returns the first line of a conversation: `adjutant 0.1.0 · ollama/qwen3:30b-a3b · ctx 32768 ·
+/// vault Notes · memory 12 facts`.
+async fn greeting(session: &Session<'_>) -> String {
+    let window = session.model.capabilities().context_window;
+    format!(
+        "{} · ctx {window} · {}",
+        crate::terminal::session::header(&*session.model),
+        session.user_memory.headline().await
+    )
+}

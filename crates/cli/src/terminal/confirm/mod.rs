@@ -1,0 +1,346 @@
+//! Confirmations: answers for pending calls, from `--yes`, from a permission, or from the user at
+//! the terminal.
+
+mod keys; // reads a key or a line
+mod question; // texts of the questions
+
+pub(crate) use question::{preview, whole};
+
+use adjutant_core::{
+    Answer, Arguments, DoubtReading, PendingCall, PendingKind, Reading, Verdict, read_doubt_words,
+    read_words,
+};
+
+use crate::policy::{Allowed, Permissions};
+use crate::terminal::chat::external;
+use crate::terminal::display::{fold, json_line};
+use crate::terminal::lines::{Interrupts, Lines};
+use crate::terminal::screen::Screen;
+use keys::Typed;
+use question::{Allowance, allowances, question};
+
+/// Keys that answer a confirmation by themselves.
+const YES_NO_EDIT: &[char] = &['y', 'n', 'e'];
+const YES_NO_EDIT_ALWAYS: &[char] = &['y', 'n', 'e', 'a'];
+const DONE_RETRY_LEAVE: &[char] = &['d', 'r', 'l'];
+const VIEW_NO: &[char] = &['v', 'n'];
+
+/// Result of asking for confirmations.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Decided {
+    /// Answers to some or all of the pending calls.
+    Answers(Vec<Answer>),
+    /// The user cannot be asked, or did not answer.
+    Unanswered,
+    /// The user left the question with Ctrl-C.
+    Interrupted,
+}
+
+/// Result of a choice among a few keys.
+pub(crate) enum Chosen {
+    /// A key, or a line of text.
+    Answer(String),
+    /// No answer, or the user left the question.
+    Nothing,
+}
+
+/// Answers pending calls.
+pub(crate) struct Approver<'a> {
+    pub(crate) screen: &'a Screen,
+    pub(crate) lines: &'a mut Lines,
+    pub(crate) interrupts: &'a mut Interrupts,
+    /// Tools that `--yes` approves; `*` is every tool.
+    pub(crate) yes: &'a [String],
+    /// Permissions given at earlier confirmations.
+    pub(crate) permissions: &'a mut Permissions,
+}
+
+impl Approver<'_> {
+    /// Answers pending calls from `--yes` and permissions, and asks the user about the others.
+    pub(crate) async fn decide(&mut self, pending: &[PendingCall]) -> Decided {
+        let mut answers = Vec::new();
+        // Calls that wait for their result were sent to a client; there is nothing to approve.
+        for call in pending.iter().filter(|call| !call.awaits_result()) {
+            if approves(self.yes, call) {
+                answers.push(call.answer(Verdict::Approved));
+                continue;
+            }
+            match self.permissions.allow(call) {
+                Allowed::Yes(told) => {
+                    self.screen.note(&told);
+                    answers.push(call.answer(Verdict::Approved));
+                    continue;
+                }
+                Allowed::No(told) => told.iter().for_each(|told| self.screen.note(told)),
+            }
+            if self.screen.asks() {
+                match self.ask(call).await {
+                    Asked::Answer(answer) => answers.push(*answer),
+                    Asked::Nothing => return Decided::Unanswered,
+                    Asked::Interrupted => return Decided::Interrupted,
+                }
+            }
+        }
+        if answers.is_empty() {
+            Decided::Unanswered
+        } else {
+            Decided::Answers(answers)
+        }
+    }
+
+    /// Asks a question that one of these keys answers.
+    pub(crate) async fn choose(&mut self, question: &str, keys: &'static [char]) -> Chosen {
+        self.read_answer(question, keys)
+            .await
+            .map_or(Chosen::Nothing, Chosen::Answer)
+    }
+
+    async fn ask(&mut self, call: &PendingCall) -> Asked {
+        // A live line that is redrawn would overwrite what is typed.
+        self.screen.end_live();
+        // A call can be approved only after all of its arguments were shown.
+        let mut folded = whole(call);
+        loop {
+            let can_grant = self.permissions.can_grant(call);
+            let question = question(call, folded.is_some(), can_grant);
+            let keys = match (&folded, call.doubt.is_some()) {
+                (Some(_), _) => VIEW_NO,
+                (None, true) => DONE_RETRY_LEAVE,
+                (None, false) if can_grant => YES_NO_EDIT_ALWAYS,
+                (None, false) => YES_NO_EDIT,
+            };
+            let line = match self.read_answer(&question, keys).await {
+                Ok(line) => line,
+                Err(asked) => return asked,
+            };
+            if let Some(whole) = &folded {
+                match line.trim() {
+                    "v" | "V" | "view" => {
+                        self.screen.side_line(&format!("  {whole}"));
+                        folded = None;
+                    }
+                    words
+                        if call.doubt.is_none()
+                            && (words.is_empty() || read_words(words) == Reading::No) =>
+                    {
+                        return Asked::Answer(Box::new(call.answer(Verdict::Denied)));
+                    }
+                    _ => self
+                        .screen
+                        .side_line("  Please look at all of it first: v. Or answer n."),
+                }
+                continue;
+            }
+            let read = match (call.doubt.is_some(), line.trim()) {
+                (true, words) => parse_doubt_answer(words).ok_or("Please answer d, r or l."),
+                // Enter alone is the safe answer.
+                (false, "") => Ok(Verdict::Denied),
+                (false, "e" | "E" | "edit") => match self.ask_for_arguments(call).await {
+                    Ok(Some(edited)) => {
+                        return Asked::Answer(Box::new(
+                            call.answer(Verdict::Approved).with_arguments(edited),
+                        ));
+                    }
+                    // No arguments were entered: the question is repeated.
+                    Ok(None) => continue,
+                    Err(asked) => return asked,
+                },
+                (false, "a" | "A" | "always") if can_grant => {
+                    match self.ask_for_permission(call).await {
+                        Ok(true) => Ok(Verdict::Approved),
+                        // No permission was chosen: the question is repeated.
+                        Ok(false) => continue,
+                        Err(asked) => return asked,
+                    }
+                }
+                (false, words) => match read_words(words) {
+                    Reading::Yes => Ok(Verdict::Approved),
+                    Reading::No => Ok(Verdict::Denied),
+                    Reading::Unclear if can_grant => Err("Please answer y, n, e or a."),
+                    Reading::Unclear => Err("Please answer y, n or e."),
+                },
+            };
+            match read {
+                Ok(verdict) => return Asked::Answer(Box::new(call.answer(verdict))),
+                Err(hint) => self.screen.side_line(&format!("  {hint}")),
+            }
+        }
+    }
+
+    /// Asks which later calls are allowed too, and stores that permission. Returns false if the
+    /// user went back without one.
+    async fn ask_for_permission(&mut self, call: &PendingCall) -> Result<bool, Asked> {
+        let choices = allowances(self.permissions.can_last());
+        let keys: &'static [char] = if self.permissions.can_last() {
+            &['1', '2', '3', '4']
+        } else {
+            &['1', '2']
+        };
+        loop {
+            let words = match self
+                .read_answer(&question::which_calls(call, choices), keys)
+                .await
+            {
+                Ok(words) => words,
+                // Here, Esc and Ctrl-C return to the question about the call.
+                Err(Asked::Interrupted) => return Ok(false),
+                Err(asked) => return Err(asked),
+            };
+            let Some(number) = words.trim().chars().next() else {
+                return Ok(false);
+            };
+            let chosen = keys
+                .iter()
+                .position(|key| *key == number)
+                .filter(|_| words.trim().len() == 1);
+            let Some(Allowance {
+                exactly, lasting, ..
+            }) = chosen.and_then(|chosen| choices.get(chosen))
+            else {
+                self.screen.side_line(&format!(
+                    "  Please answer with a number from 1 to {}, or Esc.",
+                    choices.len()
+                ));
+                continue;
+            };
+            return match self.permissions.grant(call, *exactly, *lasting) {
+                Ok(told) => {
+                    self.screen.note(&told);
+                    Ok(true)
+                }
+                Err(error) => {
+                    self.screen.error(&error);
+                    Ok(false)
+                }
+            };
+        }
+    }
+
+    /// Reads a key or a line; a line where keys cannot be read one by one.
+    async fn read_answer(
+        &mut self,
+        question: &str,
+        single: &'static [char],
+    ) -> Result<String, Asked> {
+        let question = &fold(question, self.screen.columns());
+        match keys::ask(question, single, self.interrupts).await {
+            Ok(Typed::Text(words)) => Ok(words),
+            Ok(Typed::Interrupted) => Err(Asked::Interrupted),
+            Ok(Typed::Ended) => Err(Asked::Nothing),
+            Err(_) => self.read_line(question).await,
+        }
+    }
+
+    /// Reads other arguments, from the external editor if there is one, else from a line. Returns
+    /// `None` after printing why there are none.
+    async fn ask_for_arguments(&mut self, call: &PendingCall) -> Result<Option<Arguments>, Asked> {
+        let text = if external::editor().is_some() {
+            let shown = serde_json::to_string_pretty(&call.arguments).unwrap_or_default();
+            match external::edited(&shown).await {
+                Ok(text) => text,
+                Err(error) => {
+                    self.screen.error(&error);
+                    return Ok(None);
+                }
+            }
+        } else {
+            self.read_line(&format!(
+                "  {}\n  instead, as JSON: ",
+                json_line(&call.arguments)
+            ))
+            .await?
+        };
+        let edited = serde_json::from_str::<Arguments>(&text).ok();
+        if edited.is_none() {
+            self.screen
+                .side_line("  That is not a JSON object; nothing was done.");
+        }
+        Ok(edited)
+    }
+
+    /// Asks for one line.
+    async fn read_line(&mut self, question: &str) -> Result<String, Asked> {
+        let line = tokio::select! {
+            line = self.lines.answer(self.screen, question) => line,
+            () = self.interrupts.next() => {
+                self.screen.side("\n");
+                return Err(Asked::Interrupted);
+            }
+        };
+        let Ok(Some(line)) = line else {
+            self.screen.side("\n");
+            return Err(Asked::Nothing);
+        };
+        Ok(String::from_utf8_lossy(&line).into_owned())
+    }
+}
+
+enum Asked {
+    Answer(Box<Answer>),
+    Nothing,
+    Interrupted,
+}
+
+/// Parses the answer about a call in doubt: one letter, or an unmistakable word. Enter alone is no
+/// answer here, because neither is safe.
+fn parse_doubt_answer(words: &str) -> Option<Verdict> {
+    match words {
+        "d" => Some(Verdict::Done),
+        "r" => Some(Verdict::Retry),
+        "l" => Some(Verdict::Leave),
+        words => match read_doubt_words(words) {
+            DoubtReading::Verdict(verdict) => Some(verdict),
+            DoubtReading::Unclear => None,
+        },
+    }
+}
+
+/// Returns true if `--yes` approves a pending call. It cannot answer if an interrupted call was
+/// done.
+pub(crate) fn approves(yes: &[String], call: &PendingCall) -> bool {
+    call.kind() == PendingKind::Confirmation && approved(yes, &call.tool)
+}
+
+/// Returns true if `--yes` covers a tool.
+pub(crate) fn approved(yes: &[String], tool: &str) -> bool {
+    yes.iter().any(|name| name == "*" || name == tool)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_approves_all_or_the_named_tools() {
+        let yes = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert!(approved(&yes(&["*"]), "delete_task"));
+        assert!(approved(&yes(&["add_task", "delete_task"]), "delete_task"));
+        assert!(!approved(&yes(&["add_task"]), "delete_task"));
+        assert!(!approved(&[], "delete_task"));
+    }
+
+    #[test]
+    fn an_option_answers_no_doubt() {
+        let call: PendingCall = serde_json::from_value(serde_json::json!({
+            "call_id": "c", "tool": "send", "arguments": {}, "preview": "x", "digest": "d",
+            "requested_at": "2026-01-01T00:00:00Z", "expires_at": "2026-01-02T00:00:00Z",
+            "doubt": {"attempt": 1, "since": "2026-01-01T00:00:00Z"},
+        }))
+        .unwrap();
+        assert!(!approves(&["*".to_owned()], &call));
+        for (words, verdict) in [
+            ("d", Some(Verdict::Done)),
+            ("try again", Some(Verdict::Retry)),
+            ("l", Some(Verdict::Leave)),
+            ("yes", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_doubt_answer(words), verdict, "{words}");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Texts of the questions about pending calls.
+
+use adjutant_core::PendingCall;
+
+use crate::policy::Lifetime;
+use crate::terminal::display::{clean_line, clip};
+
+/// Characters of a preview at most.
+const PREVIEW_CHARS: usize = 200;
+
+/// Verbs that can stand for "yes" in a question: `[y] delete`.
+const PLAIN_VERBS: &[&str] = &[
+    "add", "create", "update", "send", "write", "complete", "move", "rename",
+];
+
+/// Characters of a tool's name at most.
+const NAME_CHARS: usize = 64;
+
+/// A permission that can be given at a confirmation.
+pub(super) struct Allowance {
+    /// True if it covers only calls with the same arguments.
+    pub(super) exactly: bool,
+    pub(super) lasting: Lifetime,
+    words: &'static str,
+}
+
+/// All permissions, in the order of their numbers.
+const ALLOWANCES: [Allowance; 4] = [
+    Allowance {
+        exactly: false,
+        lasting: Lifetime::Conversation,
+        words: "any arguments, this conversation",
+    },
+    Allowance {
+        exactly: true,
+        lasting: Lifetime::Conversation,
+        words: "these arguments, this conversation",
+    },
+    Allowance {
+        exactly: false,
+        lasting: Lifetime::ForGood,
+        words: "any arguments, for good",
+    },
+    Allowance {
+        exactly: true,
+        lasting: Lifetime::ForGood,
+        words: "these arguments, for good",
+    },
+];
+
+/// Returns the permissions to offer. `can_last` includes those that outlive the conversation.
+pub(super) fn allowances(can_last: bool) -> &'static [Allowance] {
+    if can_last {
+        &ALLOWANCES
+    } else {
+        ALLOWANCES.split_at(2).0
+    }
+}
+
+/// Formats the question which later calls of a tool are allowed.
+pub(super) fn which_calls(call: &PendingCall, choices: &[Allowance]) -> String {
+    let mut text = format!(
+        "  Run {} from now on without asking, with",
+        clip(&call.tool, NAME_CHARS)
+    );
+    for (number, choice) in (1..).zip(choices) {
+        text.push_str(&format!("\n  [{number}] {}", choice.words));
+    }
+    text + "\n  [Esc] go back "
+}
+
+/// Returns the tool's preview of a call on one line, cut if it is long; [`whole`] has all of it.
+pub(crate) fn preview(call: &PendingCall) -> String {
+    clip(&call.preview, PREVIEW_CHARS)
+}
+
+/// Returns the whole preview on one line, if [`preview`] cuts it.
+pub(crate) fn whole(call: &PendingCall) -> Option<String> {
+    let line = clean_line(&call.preview);
+    let line = line.trim();
+    (line.chars().count() > PREVIEW_CHARS).then(|| line.to_owned())
+}
+
+/// Formats the question about a call: `? delete_task “buy milk tomorrow” [y] delete [n] keep [e]
+/// edit [a] always `. `is_folded`: part of the preview was not shown, so approving is not offered.
+/// `can_grant`: later calls can be allowed too.
+pub(super) fn question(call: &PendingCall, is_folded: bool, can_grant: bool) -> String {
+    let preview = preview(call);
+    if is_folded {
+        let hidden = whole(call).map_or(0, |whole| {
+            whole.chars().count().saturating_sub(PREVIEW_CHARS - 1)
+        });
+        return format!(
+            "? {} {preview} ({hidden} more characters)  [v] view all  [n] no ",
+            clip(&call.tool, NAME_CHARS)
+        );
+    }
+    if call.doubt.is_some() {
+        return format!(
+            "? {} was interrupted; it may or may not have been done: {preview}\n  \
+             [d] it was done  [r] not done, try again  [l] leave it ",
+            clip(&call.tool, NAME_CHARS),
+        );
+    }
+    let verb = verb(&call.tool);
+    // The preview of our own tools repeats their names; tools of MCP servers write previews in
+    // their own words.
+    let is_ours = !call.tool.contains("__");
+    let what = match (verb, preview.split_once(' ')) {
+        (Some(verb), Some((first, rest))) if is_ours && first.eq_ignore_ascii_case(verb) => rest,
+        _ => preview.as_str(),
+    };
+    let no = if verb.is_some_and(takes_away) {
+        "keep"
+    } else {
+        "no"
+    };
+    // Tools of MCP servers choose their names, so only known verbs may replace "yes".
+    let yes = verb
+        .filter(|verb| takes_away(verb) || PLAIN_VERBS.contains(verb))
+        .unwrap_or("yes");
+    let always = if can_grant { " [a] always " } else { "" };
+    format!(
+        "? {} {what}  [y] {yes}  [n] {no}  [e] edit {always}",
+        clip(&call.tool, NAME_CHARS)
+    )
+}
+
+/// Returns the verb in a tool's name: `delete` of `delete_task`, `create` of
+/// `github__create_issue`.
+fn verb(tool: &str) -> Option<&str> {
+    let name = tool.rsplit("__").next().unwrap_or(tool);
+    let (verb, _) = name.split_once('_')?;
+    (verb.len() >= 2 && verb.chars().all(|c| c.is_ascii_lowercase())).then_some(verb)
+}
+
+fn takes_away(verb: &str) -> bool {
+    matches!(
+        verb,
+        "delete" | "remove" | "rm" | "forget" | "clear" | "drop" | "erase" | "purge" | "discard"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waiting(tool: &str, preview: &str) -> PendingCall {
+        serde_json::from_value(serde_json::json!({
+            "call_id": "c", "tool": tool, "arguments": {}, "preview": preview, "digest": "d",
+            "requested_at": "2026-01-01T00:00:00Z", "expires_at": "2026-01-02T00:00:00Z",
+        }))
+        .unwrap()
+    }
+
+    #[track_caller]
+    fn check(tool: &str, preview: &str, expected: &str) {
+        assert_eq!(question(&waiting(tool, preview), false, false), expected);
+    }
+
+    #[test]
+    fn the_question_names_the_thing_and_what_happens_to_it() {
+        check(
+            "delete_task",
+            "Delete “buy milk tomorrow”",
+            "? delete_task “buy milk tomorrow”  [y] delete  [n] keep  [e] edit ",
+        );
+        check(
+            "update_task",
+            "Change “a” to “b”",
+            "? update_task Change “a” to “b”  [y] update  [n] no  [e] edit ",
+        );
+        check(
+            "github__create_issue",
+            r#"{"title":"x"}"#,
+            r#"? github__create_issue {"title":"x"}  [y] create  [n] no  [e] edit "#,
+        );
+        check(
+            "shell",
+            "rm -r",
+            "? shell rm -r  [y] yes  [n] no  [e] edit ",
+        );
+        assert!(
+            question(&waiting("shell", "rm -r"), false, true).ends_with("[e] edit  [a] always ")
+        );
+        check(
+            "keep_all",
+            "everything",
+            "? keep_all everything  [y] yes  [n] no  [e] edit ",
+        );
+    }
+
+    #[test]
+    fn what_was_not_shown_has_no_yes() {
+        let call = waiting(
+            "fx__destroy",
+            &format!("{} and drop the database", "x".repeat(300)),
+        );
+        let folded = question(&call, true, true);
+        assert!(
+            folded.contains("[v] view all") && !folded.contains("[y]"),
+            "{folded}"
+        );
+        assert!(folded.contains("(123 more characters)"), "{folded}");
+        assert!(whole(&call).unwrap().ends_with("drop the database"));
+        assert_eq!(whole(&waiting("fx__destroy", "short")), None);
+    }
+
+    #[test]
+    fn a_question_is_one_line_that_no_name_or_preview_can_forge() {
+        check(
+            "delete\u{1b}[2K_task",
+            "Keep\r? \u{202e}eteled\u{200b}\n[y] no",
+            "? delete[2K_task Keep ? eteled [y] no  [y] yes  [n] no  [e] edit ",
+        );
+        for text in crate::terminal::display::hostile::texts() {
+            let question = question(&waiting(&text, &text), false, true);
+            assert!(
+                !question.contains('\n') && !question.chars().any(adjutant_core::is_control),
+                "{question:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! Lines read from standard input, and the signals that stop a process.
+
+#[cfg(unix)]
+use std::io::IsTerminal as _;
+use std::io::{BufRead as _, Read as _};
+use std::sync::mpsc as std_mpsc;
+
+use adjutant_core::limits::MESSAGE_BYTES_MAX;
+use adjutant_core::{Reading, read_words};
+use tokio::sync::mpsc;
+
+use crate::error::CliError;
+use crate::terminal::screen::Screen;
+#[cfg(unix)]
+use crate::terminal::tty::Mode;
+
+/// Asks a yes-or-no question. Enter alone gives the default `enter`; the end of input and unclear
+/// answers are no.
+pub(crate) async fn ask_yes_no(screen: &Screen, question: &str, enter: bool) -> bool {
+    Lines::new().ask_yes_no(screen, question, enter).await
+}
+
+/// Asks a yes-or-no question that a command needs a yes to; Enter alone is no.
+///
+/// # Errors
+/// `needed` if the user cannot be asked, a failure with the message `declined` if they say no.
+pub(crate) async fn require_yes(
+    screen: &Screen,
+    question: &str,
+    needed: CliError,
+    declined: &str,
+) -> Result<(), CliError> {
+    if !screen.asks() {
+        return Err(needed);
+    }
+    match ask_yes_no(screen, question, false).await {
+        true => Ok(()),
+        false => Err(CliError::failed(declined)),
+    }
+}
+
+/// Reader of standard input, line by line.
+///
+/// A blocking read cannot be cancelled, but waiting for it can: it runs on a thread of its own, and
+/// only while a line is wanted, so that text typed during a turn does not answer a later question.
+/// At a terminal the thread ends with the wait; otherwise it would compete with the line editor for
+/// the next keys.
+pub(crate) struct Lines(Origin);
+
+enum Origin {
+    Pipe(Pipe),
+    #[cfg(unix)]
+    Terminal(terminal::Terminal),
+}
+
+impl Lines {
+    pub(crate) fn new() -> Self {
+        #[cfg(unix)]
+        if std::io::stdin().is_terminal() {
+            return Self(Origin::Terminal(terminal::Terminal::default()));
+        }
+        Self(Origin::Pipe(Pipe::new()))
+    }
+
+    /// Returns the next line without its newline; `None` at the end of input. Cancel safe: no input
+    /// is lost.
+    pub(crate) async fn next(&mut self) -> std::io::Result<Option<Vec<u8>>> {
+        match &mut self.0 {
+            Origin::Pipe(pipe) => pipe.next().await,
+            #[cfg(unix)]
+            Origin::Terminal(terminal) => terminal.next().await,
+        }
+    }
+
+    /// Asks a question and reads a line. At a terminal, input typed before the question is visible
+    /// is discarded.
+    pub(crate) async fn answer(
+        &mut self,
+        screen: &Screen,
+        question: &str,
+    ) -> std::io::Result<Option<Vec<u8>>> {
+        #[cfg(unix)]
+        let _mode = if let Origin::Terminal(terminal) = &mut self.0 {
+            let mode = Mode::line();
+            terminal.forget();
+            Some(mode)
+        } else {
+            None
+        };
+        screen.side(question);
+        self.next().await
+    }
+
+    /// Like [`ask_yes_no`], through this reader.
+    pub(crate) async fn ask_yes_no(
+        &mut self,
+        screen: &Screen,
+        question: &str,
+        enter: bool,
+    ) -> bool {
+        let line = self.answer(screen, question).await.ok().flatten();
+        line.is_some_and(|line| {
+            let words = String::from_utf8_lossy(&line);
+            if words.trim().is_empty() {
+                enter
+            } else {
+                read_words(words.trim()) == Reading::Yes
+            }
+        })
+    }
+
+    /// Puts back input that another reader took from the terminal and could not use; it is read
+    /// first.
+    #[cfg_attr(
+        not(unix),
+        expect(
+            unused_variables,
+            reason = "the terminal's own lines are read there, and nothing is put back"
+        )
+    )]
+    pub(crate) fn put_back(&mut self, typed: &str) {
+        #[cfg(unix)]
+        if let Origin::Terminal(terminal) = &mut self.0 {
+            terminal.put_back(typed);
+        }
+    }
+}
+
+/// Lines of a pipe or a file, read by a thread that lives as long as the process.
+struct Pipe {
+    wanted: std_mpsc::Sender<()>,
+    typed: mpsc::Receiver<std::io::Result<Option<Vec<u8>>>>,
+    waiting: bool,
+}
+
+impl Pipe {
+    fn new() -> Self {
+        let (wanted, wishes) = std_mpsc::channel();
+        let (lines, typed) = mpsc::channel(1);
+        std::thread::spawn(move || {
+            while wishes.recv().is_ok() {
+                if lines.blocking_send(read_line()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self {
+            wanted,
+            typed,
+            waiting: false,
+        }
+    }
+
+    async fn next(&mut self) -> std::io::Result<Option<Vec<u8>>> {
+        if !self.waiting {
+            // If the thread has ended, receiving its next line fails.
+            let _ = self.wanted.send(());
+            self.waiting = true;
+        }
+        let line = self.typed.recv().await.unwrap_or(Ok(None));
+        self.waiting = false;
+        line
+    }
+}
+
+/// Reads a line. Of a longer one than a message may be, one byte more than that is kept, so that it
+/// is recognised as too long.
+fn read_line() -> std::io::Result<Option<Vec<u8>>> {
+    let mut stdin = std::io::stdin().lock();
+    let mut line = Vec::new();
+    // `+ 2`: the newline, and one byte that shows that the line is too long.
+    stdin
+        .by_ref()
+        .take(MESSAGE_BYTES_MAX as u64 + 2)
+        .read_until(b'\n', &mut line)?;
+    if line.is_empty() {
+        return Ok(None);
+    }
+    if line.pop_if(|last| *last == b'\n').is_none() && line.len() > MESSAGE_BYTES_MAX {
+        loop {
+            let buffer = stdin.fill_buf()?;
+            let (length, ended) = match buffer.iter().position(|byte| *byte == b'\n') {
+                Some(at) => (at + 1, true),
+                None => (buffer.len(), buffer.is_empty()),
+            };
+            stdin.consume(length);
+            if ended {
+                break;
+            }
+        }
+    }
+    line.pop_if(|last| *last == b'\r');
+    Ok(Some(line))
+}
+
+/// Lines of a terminal, read without the buffer of `std::io::stdin`: input held in it would be
+/// invisible to the line editor.
+#[cfg(unix)]
+mod terminal {
+    use adjutant_core::CancellationToken;
+    use adjutant_core::limits::MESSAGE_BYTES_MAX;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::stdio::stdin;
+    use tokio::sync::oneshot;
+
+    use crate::terminal::tty::{Mode, forget_typed};
+
+    /// Time the thread waits for input before it checks if the line is still wanted.
+    const POLL_INTERVAL: Timespec = Timespec {
+        tv_sec: 0,
+        tv_nsec: 100_000_000,
+    };
+
+    #[derive(Default)]
+    pub(super) struct Terminal {
+        /// Bytes that were read and do not end a line yet.
+        ahead: Vec<u8>,
+    }
+
+    impl Terminal {
+        pub(super) async fn next(&mut self) -> std::io::Result<Option<Vec<u8>>> {
+            if let Some(line) = self.line_ahead() {
+                return Ok(Some(line));
+            }
+            let _mode = Mode::line();
+            // Cancelled when this future is dropped, which ends the thread.
+            let unwanted = CancellationToken::new();
+            let _guard = unwanted.clone().drop_guard();
+            let (send, line) = oneshot::channel();
+            std::thread::spawn(move || {
+                // If the receiver is gone, the wait was cancelled and nothing was read.
+                let _ = send.send(read_line(&unwanted));
+            });
+            match line.await {
+                Ok(Ok(line)) => {
+                    Ok(line.map(|line| [std::mem::take(&mut self.ahead), line].concat()))
+                }
+                Ok(Err(error)) => Err(error),
+                Err(_) => Ok(None),
+            }
+        }
+
+        pub(super) fn forget(&mut self) {
+            self.ahead.clear();
+            forget_typed();
+        }
+
+        pub(super) fn put_back(&mut self, typed: &str) {
+            self.ahead.extend_from_slice(typed.as_bytes());
+        }
+
+        fn line_ahead(&mut self) -> Option<Vec<u8>> {
+            let end = self.ahead.iter().position(|byte| *byte == b'\n')?;
+            let mut line: Vec<u8> = self.ahead.drain(..=end).collect();
+            line.pop();
+            Some(line)
+        }
+    }
+
+    /// Reads a line; `None` at the end of input or when it is no longer wanted. Of a too long line,
+    /// one byte more than a message may have is kept.
+    fn read_line(unwanted: &CancellationToken) -> std::io::Result<Option<Vec<u8>>> {
+        let mut line = Vec::new();
+        let mut piece = [0_u8; 4_096];
+        while !unwanted.is_cancelled() {
+            let mut there = [PollFd::from_borrowed_fd(stdin(), PollFlags::IN)];
+            match poll(&mut there, Some(&POLL_INTERVAL)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+                Ok(_) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if unwanted.is_cancelled() {
+                return Ok(None);
+            }
+            let length = match rustix::io::read(stdin(), &mut piece) {
+                Ok(length) => length,
+                Err(rustix::io::Errno::INTR) => continue,
+                // The terminal was closed: the end of input.
+                Err(rustix::io::Errno::IO) => 0,
+                Err(error) => return Err(error.into()),
+            };
+            let read = piece.get(..length).unwrap_or_default();
+            let room = (MESSAGE_BYTES_MAX + 1).saturating_sub(line.len());
+            match read.iter().position(|byte| *byte == b'\n') {
+                Some(end) => {
+                    line.extend(read.iter().take(end.min(room)));
+                    return Ok(Some(line));
+                }
+                None if read.is_empty() => return Ok((!line.is_empty()).then_some(line)),
+                // The terminal passes on a partial line at its own limit, or at Ctrl-D: reading
+                // continues.
+                None => line.extend(read.iter().take(room)),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Termination signals: SIGTERM, and SIGHUP of a closed terminal. While this exists they do not
+/// kill the process.
+pub(crate) struct Terminations {
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    hang_up: tokio::signal::unix::Signal,
+}
+
+impl Terminations {
+    /// Installs the signal handlers.
+    ///
+    /// # Errors
+    /// The handlers cannot be installed.
+    pub(crate) fn new() -> Result<Self, CliError> {
+        #[cfg(unix)]
+        {
+            use tokio::signal::unix::{SignalKind, signal};
+            let listen = |kind| {
+                signal(kind).map_err(|error| {
+                    CliError::failed("cannot listen to signals").because(error.to_string())
+                })
+            };
+            Ok(Self {
+                terminate: listen(SignalKind::terminate())?,
+                hang_up: listen(SignalKind::hangup())?,
+            })
+        }
+        #[cfg(not(unix))]
+        Ok(Self {})
+    }
+
+    /// Waits for the next termination signal.
+    pub(crate) async fn next(&mut self) {
+        #[cfg(unix)]
+        tokio::select! {
+            Some(()) = self.terminate.recv() => {}
+            Some(()) = self.hang_up.recv() => {}
+        }
+        #[cfg(not(unix))]
+        std::future::pending::<()>().await;
+    }
+}
+
+/// A signal that asks the process to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StopSignal {
+    /// Ctrl-C at the terminal.
+    Interrupt,
+    /// SIGTERM from the operator or the system.
+    #[cfg(unix)]
+    Terminate,
+}
+
+/// Ctrl-C and, on Unix, SIGTERM. While this exists they do not kill the process.
+pub(crate) struct StopSignals {
+    interrupts: Interrupts,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl StopSignals {
+    /// Installs the signal handlers.
+    ///
+    /// # Errors
+    /// The handlers cannot be installed.
+    pub(crate) fn new() -> Result<Self, CliError> {
+        Ok(Self {
+            interrupts: Interrupts::new()?,
+            #[cfg(unix)]
+            terminate: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+                .map_err(|error| {
+                    CliError::failed("cannot listen to signals").because(error.to_string())
+                })?,
+        })
+    }
+
+    /// Waits for the next signal of either kind.
+    pub(crate) async fn next(&mut self) -> StopSignal {
+        #[cfg(unix)]
+        tokio::select! {
+            () = self.interrupts.next() => StopSignal::Interrupt,
+            Some(()) = self.terminate.recv() => StopSignal::Terminate,
+        }
+        #[cfg(not(unix))]
+        {
+            self.interrupts.next().await;
+            StopSignal::Interrupt
+        }
+    }
+}
+
+/// Ctrl-C. While this exists it does not kill the process.
+pub(crate) struct Interrupts {
+    #[cfg(unix)]
+    signal: tokio::signal::unix::Signal,
+    #[cfg(windows)]
+    signal: tokio::signal::windows::CtrlC,
+}
+
+impl Interrupts {
+    /// Installs the signal handler.
+    ///
+    /// # Errors
+    /// The handler cannot be installed.
+    pub(crate) fn new() -> Result<Self, CliError> {
+        #[cfg(unix)]
+        let signal = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
+        #[cfg(windows)]
+        let signal = tokio::signal::windows::ctrl_c();
+        let signal = signal.map_err(|error| {
+            CliError::failed("cannot listen to Ctrl-C").because(error.to_string())
+        })?;
+        Ok(Self { signal })
+    }
+
+    /// Waits for the next Ctrl-C. One that came since the last call counts.
+    pub(crate) async fn next(&mut self) {
+        if self.signal.recv().await.is_none() {
+            // The stream of signals has ended; other branches of the caller's `select!` continue.
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Notes and files mentioned after `@` in a message, read and framed before anything is sent.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use adjutant_memory::NoteText;
+
+use super::Session;
+use crate::config::{Settings, attachment_folders, expand_home};
+use crate::error::CliError;
+use crate::terminal::display::{clean_line, clip};
+use crate::terminal::input::{FileText, framed, mention};
+
+/// Notes and files attached to one message at most.
+const ATTACHED_MAX: usize = 20;
+
+/// Characters of a name shown in messages.
+const NAME_MAX: usize = 80;
+
+impl Session<'_> {
+    /// Returns frames with the notes and files that the text mentions after `@`: a note of the
+    /// vault, else a file. A word that is neither and does not look like a path stays a word.
+    ///
+    /// # Errors
+    /// A file cannot be read or is no text, or its folder is not trusted and the user does not
+    /// confirm it. Nothing was sent then.
+    pub(crate) async fn mentioned(
+        &mut self,
+        text: &str,
+        settings: &Settings,
+    ) -> Result<String, CliError> {
+        let mut frames = Vec::new();
+        for name in mention::mentions(text) {
+            let frame = match self.note(&name).await {
+                Some(Ok(note)) => Some(frame(&note)),
+                unread => {
+                    self.file(&name, unread.and_then(Result::err), settings)
+                        .await?
+                }
+            };
+            frames.extend(frame);
+            if frames.len() > ATTACHED_MAX {
+                return Err(CliError::usage(format!(
+                    "more than {ATTACHED_MAX} notes and files are named with @"
+                ))
+                .or_try("name fewer, or attach files with -f"));
+            }
+        }
+        Ok(frames.concat())
+    }
+
+    /// Returns the note of that name, or the reason why it cannot be attached; `None` without a
+    /// vault.
+    async fn note(&self, name: &str) -> Option<Result<NoteText, String>> {
+        let read = self.user_memory.memory()?.notes()?.read(name, None).await;
+        if let Ok(note) = &read {
+            self.screen
+                .note(&format!("  attached: {}", attachment_notice(note)));
+        }
+        Some(read.map_err(|error| clip(&error.to_string(), 300)))
+    }
+
+    /// Returns the file of that name in a frame; `None` if it is just a word. `no_note` is the
+    /// reason why it is no note.
+    async fn file(
+        &mut self,
+        name: &str,
+        no_note: Option<String>,
+        settings: &Settings,
+    ) -> Result<Option<String>, CliError> {
+        let path = expand_home(PathBuf::from(name));
+        let shown = clip(name, NAME_MAX);
+        let meant = mention::looks_like_path(name, &path);
+        match path.metadata() {
+            Ok(about) if about.is_dir() && !meant => {
+                self.screen.note(&format!(
+                    "  @{shown} is a folder and is not attached: it is sent as a word"
+                ));
+                return Ok(None);
+            }
+            Ok(_) => {}
+            Err(error)
+                if !meant
+                    && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                match no_note {
+                    Some(why) => self
+                        .screen
+                        .note(&format!("  @{shown} is not attached: {why}")),
+                    // A name with a folder was probably meant as a file.
+                    None if name.contains('/') => {
+                        self.screen.note(&format!(
+                            "  @{shown} is not a file here; it is sent as it stands"
+                        ));
+                    }
+                    None => {}
+                }
+                return Ok(None);
+            }
+            Err(error) => {
+                let error =
+                    CliError::usage(format!("@{shown} cannot be read")).because(error.to_string());
+                return Err(error.or_try(AS_A_WORD));
+            }
+        }
+        self.ask_for_folder(&path, &shown, settings).await?;
+        let file = FileText::read(path, name.to_owned())
+            .await
+            .map_err(|error| error.or_try(AS_A_WORD))?;
+        let Some(frame) = file.frame() else {
+            self.screen
+                .note(&format!("  @{shown} is empty; nothing is attached"));
+            return Ok(None);
+        };
+        file.notices()
+            .iter()
+            .for_each(|notice| self.screen.note(notice));
+        Ok(Some(frame))
+    }
+
+    /// Asks once per folder if its files may be attached, unless the folder is trusted.
+    ///
+    /// # Errors
+    /// The user declines or cannot be asked.
+    async fn ask_for_folder(
+        &mut self,
+        path: &Path,
+        shown: &str,
+        settings: &Settings,
+    ) -> Result<(), CliError> {
+        // A symbolic link may lead to another folder; the one of its target has to be trusted.
+        let file = path.canonicalize().map_err(|error| {
+            CliError::usage(format!("@{shown} cannot be read")).because(error.to_string())
+        })?;
+        let state = &settings.dirs.state;
+        if attachment_folders::is_allowed(state, &file)
+            || self
+                .allowed
+                .iter()
+                .any(|folder| attachment_folders::contains(folder, &file))
+        {
+            return Ok(());
+        }
+        let working = std::env::current_dir()
+            .and_then(|folder| folder.canonicalize())
+            .unwrap_or_default();
+        let folder = attachment_folders::folder_to_allow(&file, &working);
+        let name = clean_line(&folder.to_string_lossy());
+        let refused = CliError::usage(format!("@{shown} is not attached, and nothing was sent"))
+            .or_try(format!(
+                "adjutant -f {shown} …    attaches it without a question"
+            ));
+        if !self.screen.asks() {
+            return Err(refused
+                .because(format!("{name} is not trusted, and nobody can be asked"))
+                .or_try("run it again at a terminal, which asks once"));
+        }
+        let question = format!("? Allow @ to attach files from {name}?  [y] yes  [N] no: ");
+        let yes = tokio::select! {
+            yes = self.lines.ask_yes_no(self.screen, &question, false) => yes,
+            () = self.interrupts.next() => {
+                self.screen.side("\n");
+                false
+            }
+            () = self.endings.next() => {
+                self.screen.side("\n");
+                return Err(CliError::terminated());
+            }
+        };
+        match (yes, settings.bounds.temp) {
+            (false, _) => return Err(refused.because(format!("{name} is not trusted"))),
+            (true, true) => self.allowed.push(folder),
+            (true, false) => attachment_folders::allow(state, &folder)?,
+        }
+        Ok(())
+    }
+}
+
+/// A hint for messages in which `@` does not mean a file.
+const AS_A_WORD: &str = "if it is no file: leave out the @";
+
+fn attachment_notice(note: &NoteText) -> String {
+    let lines = match note.lines {
+        1 => "1 line".to_owned(),
+        number => format!("{number} lines"),
+    };
+    match note.cut {
+        None => format!("{}, {lines}", note.path),
+        Some(_) => format!(
+            "{}, lines {} to {} of {lines}",
+            note.path, note.first_line, note.last_line
+        ),
+    }
+}
+
+fn frame(note: &NoteText) -> String {
+    let cut = note
+        .cut
+        .as_ref()
+        .map(|cut| format!("\n({cut})"))
+        .unwrap_or_default();
+    framed(
+        &format!("note \"{}\"", note.path),
+        &format!("{}{cut}", note.text),
+    )
+}

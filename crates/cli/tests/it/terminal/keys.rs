@@ -1,0 +1,251 @@
+//! Keys, pastes and typed-ahead input of the line editor.
+
+use super::*;
+
+#[test]
+fn ctrl_c_clears_a_line_and_quits_on_the_second_where_there_is_none() {
+    let home = Home::new();
+    let mut terminal = talking(&home, &[ECHO]);
+    terminal
+        .keys("never sent")
+        .sees("never sent")
+        .keys(CTRL_C)
+        .prompts_after("never sent");
+    terminal.keys(CTRL_C).prompts_after("Ctrl-C again");
+    terminal.keys(CTRL_C);
+    terminal.ends_with(130);
+    assert!(terminal.echoes());
+}
+
+#[test]
+fn keys_pressed_ahead_answer_no_question() {
+    let home = Home::new();
+    let script = deleting(&home, r#", "delay_ms": 3000"#);
+    let script: Vec<&str> = script.iter().map(String::as_str).collect();
+    let mut terminal = talking(&home, &script);
+    // The model takes its time; the person does not.
+    terminal.line("delete milk").line("y").line("yes");
+    terminal.sees("[y]");
+    assert_eq!(home.tasks(), ["buy milk"]);
+    terminal.line("n").prompts_after("I kept it.");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    assert_eq!(home.tasks(), ["buy milk"]);
+}
+
+#[test]
+fn lines_typed_ahead_are_messages_one_by_one() {
+    let home = Home::new();
+    let mut terminal = talking(&home, &[ECHO]);
+    let words = ["one", "two", "three", "four", "five"];
+    terminal
+        .keys(&words.map(|word| format!("{word}\r")).concat())
+        .prompts_after("You said: five");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    assert_eq!(messages(&home), words);
+}
+
+#[test]
+fn five_hundred_pasted_lines_are_one_message() {
+    let home = Home::new();
+    let mut terminal = talking(
+        &home,
+        &[r#"{"text": "Read."}"#, r#"{"text": "Read again."}"#],
+    );
+    let lines: Vec<String> = (1..=500).map(|number| format!("line {number}")).collect();
+    terminal
+        .paste(&lines.join("\r"))
+        .sees("[pasted text 1: 500 lines]");
+    terminal.line("").prompts_after("Read.");
+    // A short one is shown as it is, and its line breaks send nothing.
+    terminal.paste("one\ntwo\r\nthree").sees("three");
+    terminal.line("").prompts_after("Read again.");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    assert_eq!(
+        messages(&home),
+        [lines.join("\n"), "one\ntwo\nthree".to_owned()]
+    );
+}
+
+#[test]
+fn a_paste_that_is_too_long_is_refused_and_what_was_there_stays() {
+    let home = Home::new();
+    let mut terminal = talking(&home, &[ECHO]);
+    terminal.keys("hello").sees("hello");
+    terminal
+        .paste(&"x".repeat(10_000_000))
+        .sees("1 MiB")
+        .prompts_or_keeps("hello");
+    terminal
+        .line(" there")
+        .prompts_after("You said: hello there");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+}
+
+impl Terminal {
+    /// Waits until the last line is the prompt with these words.
+    #[track_caller]
+    fn prompts_or_keeps(&mut self, words: &str) -> &mut Self {
+        self.waits(words, |screen| {
+            screen
+                .contents()
+                .trim_end()
+                .ends_with(&format!("you> {words}"))
+        })
+    }
+}
+
+#[test]
+fn a_newline_has_three_keys() {
+    let home = Home::new();
+    let model = home.script(&[r#"{"text": "Read."}"#]);
+    let mut terminal = Terminal::of(home.command(&["-m", &model]), Kind::Kitty);
+    terminal.prompts_after("/help");
+    terminal.keys("a\x1b\rb\nc\x1b[13;2ud").sees("...> d");
+    terminal.line("").prompts_after("Read.");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    assert_eq!(messages(&home), ["a\nb\nc\nd"]);
+}
+
+#[test]
+fn what_was_typed_comes_back_the_next_time() {
+    let home = Home::new();
+    let mut terminal = talking(&home, &[ECHO]);
+    terminal
+        .line("remember the milk")
+        .prompts_after("You said: remember the milk");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    let history = home.path("state/adjutant/history.txt");
+    use std::os::unix::fs::PermissionsExt as _;
+    assert_eq!(
+        std::fs::metadata(&history).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+
+    let mut terminal = talking(&home, &[ECHO]);
+    terminal.keys("\x1b[A").sees("you> remember the milk");
+    terminal
+        .line("!")
+        .prompts_after("You said: remember the milk!");
+    // Ctrl-R searches.
+    terminal
+        .keys("\x12")
+        .keys("the milk")
+        .sees("the milk) remember the milk!")
+        .keys(CTRL_C);
+    terminal.prompts_after("the milk) remember");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+}
+
+#[test]
+fn a_temporary_chat_leaves_no_history() {
+    let home = Home::new();
+    let model = home.script(&[ECHO]);
+    let mut terminal = Terminal::start(&home, &["--temp", "-m", &model]);
+    terminal.prompts_after("/help");
+    terminal
+        .line("a secret")
+        .prompts_after("You said: a secret");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    assert!(!home.path("state/adjutant/history.txt").exists());
+}
+
+#[test]
+fn tab_completes_a_command() {
+    let home = Home::new();
+    let mut terminal = talking(&home, &[ECHO]);
+    terminal
+        .keys("/usa\t")
+        .sees("you> /usage")
+        .line("")
+        .prompts_after("0 turns");
+    // More than one that fits is a choice, below the line.
+    terminal
+        .keys("/re\t")
+        .sees("you> /re")
+        .sees("/retry")
+        .sees("/resume")
+        .keys(CTRL_C);
+    terminal.prompts_after("0 turns");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+}
+
+#[test]
+fn an_editor_of_ones_own_writes_the_message() {
+    let home = Home::new();
+    let model = home.script(&[r#"{"text": "Read."}"#]);
+    let editor = home.file("editor.sh", "printf ' and\\nmore' >> \"$1\"\n");
+    let mut command = home.command(&["-m", &model]);
+    command
+        .env("EDITOR", format!("sh {}", arg(&editor)))
+        .env("PATH", "/usr/bin:/bin");
+    let mut terminal = Terminal::of(command, Kind::Usual);
+    terminal.prompts_after("/help");
+    terminal
+        .keys("begun")
+        .sees("begun")
+        .keys("\x0f")
+        .sees("...> more");
+    terminal.line("").prompts_after("Read.");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    assert_eq!(messages(&home), ["begun and\nmore"]);
+}
+
+#[test]
+fn the_process_ends_when_it_is_told_to_while_the_editor_is_open() {
+    let home = Home::new();
+    let model = home.script(&[ECHO]);
+    let editor = home.file("editor.sh", "echo open\nexec sleep 1000\n");
+    let mut command = home.command(&["-m", &model]);
+    command
+        .env("EDITOR", format!("sh {}", arg(&editor)))
+        .env("PATH", "/usr/bin:/bin");
+    let mut terminal = Terminal::of(command, Kind::Usual);
+    terminal.prompts_after("/help");
+    terminal.line("/edit").sees("open").signal(Signal::SIGTERM);
+    terminal.ends_with(143);
+}
+
+#[test]
+fn what_is_typed_while_servers_start_is_the_first_message() {
+    let home = Home::new();
+    let server = home.file("server.sh", include_str!("../mcp_servers/server.sh"));
+    let (began, go) = (home.path("began"), home.path("go"));
+    for pipe in [&began, &go] {
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(pipe)
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+    let slow = format!(
+        "echo > '{}'; read -r go < '{}'; exec sh '{}'",
+        arg(&began),
+        arg(&go),
+        arg(&server)
+    );
+    home.config(&format!(
+        "[mcp.servers.shell]\ncommand = [\"sh\", \"-c\", \"{slow}\"]\n"
+    ));
+    let model = home.script(&[ECHO]);
+    let mut terminal = Terminal::start(&home, &["-m", &model]);
+    // The server has begun, and does not answer before it is told to.
+    std::fs::read(&began).unwrap();
+    terminal.keys("typed early\r");
+    std::fs::write(&go, "go\n").unwrap();
+    terminal.prompts_after("You said: typed early");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    assert!(terminal.echoes(), "the terminal is as it was");
+}
