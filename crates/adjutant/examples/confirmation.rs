@@ -1,5 +1,5 @@
-//! What destroys waits for a human. The waiting call is data: it can be shown, stored, and answered
-//! days later.
+//! Destructive calls wait for a confirmation. The pending call is data: it can be shown, stored,
+//! and answered days later.
 
 use adjutant::prelude::*;
 use adjutant::scripted::{ScriptedModel, call, text};

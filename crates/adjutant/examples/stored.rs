@@ -36,7 +36,7 @@ async fn main() -> adjutant::Result<()> {
     // Another process, as it were: everything is in the file.
     let store = Arc::new(sqlite::Store::open(&path).await?);
     let agent = agent(&store).await?;
-    for response in agent.resume(None).await? {
+    for response in agent.recover(None).await? {
         println!("finished what a crash left open: {}", response.content);
     }
     let reloaded = agent.context(&agent.key(&context)).await?;

@@ -10,16 +10,16 @@ use serde_json::json;
 /// Something to buy.
 #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
 struct Purchase {
-    /// What it is.
+    /// Name of the item.
     item: String,
-    /// How many.
+    /// Number of pieces.
     #[schemars(range(min = 1))]
     count: u32,
     /// US dollars for one.
     price: f64,
 }
 
-/// What an item costs in the shop.
+/// Returns the price of an item in the shop.
 #[tool(read_only)]
 async fn price_of(item: String) -> f64 {
     if item == "milk" { 1.25 } else { 2.5 }

@@ -5,7 +5,7 @@ use adjutant::scripted::{Fault, ScriptedModel, call, fault, text};
 use adjutant::{DecisionKind, OutcomeCategory};
 use serde_json::json;
 
-/// How many letters a word has.
+/// Counts the letters of a word.
 #[tool(read_only)]
 async fn count_letters(word: String) -> Result<usize, ToolError> {
     if word.is_empty() {

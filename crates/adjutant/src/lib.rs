@@ -1,101 +1,163 @@
-//! An LLM agent runtime. An agent built on it can touch the world only through tools; every tool
-//! call is checked against its schema, confirmed by a human when it destroys something, journaled
-//! before it happens, and can be explained afterwards.
+//! An LLM agent runtime: a model, an instruction and tools make an [`Agent`], which answers
+//! messages.
 //!
-//! # Ten lines to an agent with a tool
+//! - **Tools behind a gate.** Every tool call is checked against its JSON Schema and a policy;
+//! destructive calls wait for a person's confirmation.
+//! - **Durable turns.** Every step is journaled before it takes effect. A turn continues after a
+//! crash where it stopped, and no call with an effect runs twice.
+//! - **Limits by default.** Rounds of tools, tokens, time and money are limited; every turn ends in
+//! one named [`OutcomeCategory`].
+//! - **Explainable.** Decisions and tool invocations are logged and can be read per turn.
+//!
+//! # A first agent
+//!
+//! An agent with one tool; the model comes from the environment, such as `GEMINI_API_KEY`
+//! ([`Model::from_env`]):
 //!
 //! ```no_run
 #![doc = include_str!("../examples/hello_agent.rs")]
 //! ```
 //!
-//! # What a turn is
+//! [`Agent::run`] answers one message in a new conversation; [`Agent::run_in`] continues the
+//! conversation of a [`RunContext`]. Each runs one *turn*: the model is asked; its tool calls pass
+//! the gate, are journaled and executed; their results go back to the model, until it answers in
+//! text. By default a turn has at most 5 rounds of tools, 1,024 output tokens per model call, 30
+//! seconds for a tool and 120 seconds in all ([`limits`]). [`Agent::run`] is `Ok` for every outcome,
+//! with a text for the user in [`AgentResponse::content`] and the typed cause in
+//! [`AgentResponse::error`].
 //!
-//! [`Agent::run`] takes a message and runs one *turn*: the model is asked; if it calls tools, each call goes through the
-//! *gate* (known tool, arguments fit the JSON Schema, references resolved, policy, confirmation), is journaled, executed,
-//! and its result goes back to the model, until it answers in words. Every bound is on by default: 5 rounds of tools,
-//! 1,024 output tokens, 30 seconds for a tool, 120 seconds for the turn ([`limits`]). A turn always ends in one named
-//! [`OutcomeCategory`]; [`Agent::run`] is `Ok` for each of them, with words for the person in
-//! [`AgentResponse::content`] and the typed cause in [`AgentResponse::error`].
+//! # Tools
 //!
-//! [`Agent::run_in`] keeps a conversation in a [`RunContext`]; [`Agent::stream`] shows the same turn as events.
+//! Annotate an `async fn` with [`tool`](macro@tool): its doc comment becomes the description, its
+//! parameters the arguments. A tool with state implements [`Tool`]; one that is made at run time is
+//! a [`FunctionTool`]. Tools that the caller executes, such as a browser, are added with
+//! [`Agent::with_client`].
 //!
-//! # How to add a tool
+//! ```
+//! use adjutant::prelude::*;
+//! use adjutant::scripted::{ScriptedModel, call, text};
+//! use serde_json::json;
 //!
-//! Annotate an `async fn` with [`tool`](macro@tool): its doc comment becomes the description, its parameters the
-//! arguments. A tool with state implements [`Tool`]; one made at run time is a [`FunctionTool`]. `#[tool(destructive)]`
-//! makes a human confirm each call: the turn waits, as data, and [`Agent::answer`] or a plain "yes" in
-//! [`Agent::run_in`] runs exactly what was shown.
+//! /// Converts kilometres to miles.
+//! #[tool(read_only)]
+//! async fn to_miles(kilometres: f64) -> f64 {
+//!     kilometres * 0.621_371
+//! }
 //!
-//! # How to get a value instead of words
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> adjutant::Result<()> {
+//! let model = ScriptedModel::new([
+//!     call("to_miles", json!({"kilometres": 42.195})),
+//!     text("A marathon is 26.2 miles."),
+//! ]);
+//! let agent = Agent::builder("converter")
+//!     .model(model)
+//!     .instruction("Convert units.")
+//!     .tool(to_miles)
+//!     .build()?;
+//! let response = agent.run("How long is a marathon in miles?").await?;
+//! assert_eq!(response.content, "A marathon is 26.2 miles.");
+//! # Ok(())
+//! # }
+//! ```
 //!
-//! [`AgentBuilder::output`] (or [`Agent::with_output`], for one request) asks for an answer that fits the JSON Schema of a
-//! type; [`AgentResponse::output()`] gives the value. The provider's own form is used where it has one, else the
-//! instruction says it; the answer is always checked, asked for again within the bounds if it does not fit, and never
-//! a success if it does not. The type derives `JsonSchema`: add the crate `schemars` 1, or write
+//! # Tests without a network
+//!
+//! [`scripted::ScriptedModel`] answers from a script and records the requests it gets:
+//!
+//! ```
+#![doc = include_str!("../examples/testing.rs")]
+//! ```
+//!
+//! # Streaming
+//!
+//! [`Agent::stream`] returns the events of a turn ([`RunEvent`]) while it runs:
+//!
+//! ```
+#![doc = include_str!("../examples/streaming.rs")]
+//! ```
+//!
+//! # Confirmation
+//!
+//! `#[tool(destructive)]` makes every call wait for a person. The pending call is data, so the turn
+//! can wait for days and survive restarts. [`Agent::answer`], or a plain "yes" in
+//! [`Agent::run_in`], runs exactly the call that was shown:
+//!
+//! ```
+#![doc = include_str!("../examples/confirmation.rs")]
+//! ```
+//!
+//! # Structured output
+//!
+//! [`AgentBuilder::output`], or [`Agent::with_output`] for one request, asks for an answer that fits
+//! the JSON Schema of a type; [`AgentResponse::output()`] returns the value. The provider's own
+//! structured output is used where it has one. The answer is always checked, and asked for again if
+//! it does not fit. The type derives `JsonSchema`: add the crate `schemars` 1, or write
 //! `#[schemars(crate = "adjutant::schemars")]` on it.
 //!
 //! ```
 #![doc = include_str!("../examples/structured.rs")]
 //! ```
 //!
-//! # What a turn costs
+//! # Storage
 //!
-//! [`AgentResponse::cost`] is what the provider reports, else what a dated table of [`Prices`] says; `None` is "not known",
-//! and never free. [`AgentBuilder::prices`] takes your own.
+//! By default everything is kept in memory ([`InMemory`]). The feature `sqlite` stores it in a file,
+//! `postgres` in a database that any number of processes share. [`Agent::recover`] continues what a
+//! crash left open. For another store implement [`port::Journal`], [`port::LogStore`] and
+//! [`port::ConversationStore`], and pass it to [`AgentBuilder::journal`]; the feature `contract` of
+//! `adjutant-store` has the tests that each backend passes.
 //!
-//! # How to add a provider
+//! # Costs and budgets
 //!
-//! Implement [`LanguageModel`]: `generate` and `stream` take a [`GenerateRequest`] and give a [`GenerateResponse`]. The
-//! rules an adapter keeps are in its documentation: retry only before the first delta, keep the provider's opaque state
-//! on its part, report what could not be sent, map each failure to a [`ModelError`].
+//! [`AgentResponse::cost`] is the cost that the provider reports, else that of a dated table of
+//! [`Prices`]; `None` means unknown, never free. [`AgentBuilder::budgets`] limits tokens, calls, time
+//! and money per turn and per day.
 //!
-//! # How to add a store
+//! # Providers
 //!
-//! Implement [`port::Journal`] and [`port::LogStore`] (and [`port::TaskStore`] for the task tools), and hand it to
-//! [`AgentBuilder::journal`]. The default keeps everything in memory ([`InMemory`]); the feature `sqlite` keeps it in a
-//! file, `postgres` in a database that any number of processes share. The feature `contract` of `adjutant-store` has the tests each backend passes.
+//! A feature per provider adds its adapter (see below). For another one implement [`LanguageModel`]:
+//! its documentation lists the rules of adapters, such as to retry only before the first delta, and
+//! to map each failure to a [`ModelError`].
 //!
-//! # How to put it on the network
+//! # Serving over HTTP
 //!
-//! With the feature `serve`, `agent.serve("127.0.0.1:8080").await` is a page, an API and MCP for this machine; the module
-//! `service` has the parts for a team: tokens, other addresses, an orderly end. A request that carries the header
-//! `Idempotency-Key` may be sent again, also to another process on the same journal, and gets what became of it.
-//!
-//! # Testing without a network
-//!
-//! [`scripted::ScriptedModel`] answers from a script and records what it was asked:
-//!
-//! ```
-#![doc = include_str!("../examples/testing.rs")]
-//! ```
+//! With the feature `serve`, `agent.serve("127.0.0.1:8080").await` starts a web page, an HTTP API
+//! and MCP for this machine. The module `service` has the parts for a team: tokens, other addresses,
+//! graceful shutdown. A request with the header `Idempotency-Key` may be repeated, also to another
+//! process on the same journal, and gets the response to the first one.
 //!
 //! # Features
 //!
 //! | feature | default | adds |
 //! |---|---|---|
 //! | `gemini` | yes | Google's Gemini |
-//! | `openai` | no | OpenAI, and every server that speaks its language |
+//! | `openai` | no | OpenAI, and every server that speaks its protocol |
 //! | `anthropic` | no | Anthropic's Claude |
 //! | `ollama` | no | models of an Ollama server |
 //! | `sqlite` | no | the SQLite store |
 //! | `postgres` | no | the PostgreSQL store |
-//! | `memory` | no | facts and notes in a vault of plain Markdown, and the tools for them: the module `memory` |
-//! | `serve` | no | the agent as a service: page, HTTP, MCP |
+//! | `memory` | no | facts and notes in a vault of plain Markdown, and their tools: the module `memory` |
+//! | `serve` | no | the agent as a service: web page, HTTP, MCP |
 //! | `embedded` | no | a language model inside the process |
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-mod error; // what can go wrong on the way to a running agent
-mod model; // the model the environment names
+mod error; // the error type of programs with an agent
+mod model; // the model that the environment configures
 #[cfg(feature = "serve")]
-mod serve; // from an agent to a service
+mod serve; // serving an agent over HTTP
 
 pub use adjutant_core::*;
 pub use adjutant_macros::tool;
 pub use adjutant_providers::scripted;
 pub use adjutant_runtime::*;
-pub use adjutant_tools::{FunctionTool, task, task_tools};
+pub use adjutant_tools::{
+    DELETED_TASK_DAYS, DESCRIPTION_CHARS_MAX, FunctionTool, InvalidDescription, NumbersChange,
+    Task, TaskChange, TaskChanged, TaskDescription, TaskFilter, TaskId, TaskIndex, TaskNumber,
+    TaskStore, task, task_tools,
+};
+pub use adjutant_weak as weak;
 pub use error::{Error, Result};
-// What `AgentBuilder::output` is generic over, in the version it means.
+// `AgentBuilder::output` takes a `schemars::JsonSchema`, which must be of this version.
 pub use model::{Model, ModelFromEnvError};
 pub use schemars;
 
@@ -127,7 +189,7 @@ pub use serve::Serve;
 #[doc(hidden)]
 pub use adjutant_tools::macro_support as __private;
 
-/// What most programs need: `use adjutant::prelude::*;`.
+/// The items that most programs need: `use adjutant::prelude::*;`.
 pub mod prelude {
     #[cfg(feature = "serve")]
     pub use crate::Serve;

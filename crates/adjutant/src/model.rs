@@ -1,3 +1,5 @@
+//! [`Model`]: a language model of any provider, chosen by name or by the environment.
+
 use std::sync::Arc;
 
 use adjutant_core::port::DeltaStream;
@@ -6,77 +8,87 @@ use adjutant_core::{
 };
 use adjutant_providers::scripted::ScriptedModel;
 
-/// Some language model, whichever the environment names.
+/// A language model of any provider, chosen at run time.
+///
+/// # Examples
+///
+/// ```
+/// use adjutant::{LanguageModel as _, Model};
+///
+/// let model = Model::named("demo")?;
+/// assert_eq!(model.id().to_string(), "scripted/demo");
+/// # Ok::<(), adjutant::ModelFromEnvError>(())
+/// ```
 #[derive(Clone)]
 pub struct Model(Arc<dyn LanguageModel>);
 
-/// Why [`Model::from_env`] found no model.
+/// An error in the environment variables that configure a model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelFromEnvError {
-    /// Nothing is named.
+    /// No variable of the environment configures a model.
     #[error("no model is configured: set {ways}")]
     NotConfigured {
-        /// Variables that would name one.
+        /// The variables that configure a model.
         ways: String,
     },
-    /// `ADJUTANT_MODEL` names something this build does not have.
+    /// `ADJUTANT_MODEL` names a provider that this build does not have.
     #[error("ADJUTANT_MODEL is {name:?}; this build knows {known}")]
     Unknown {
-        /// What it says.
+        /// The value of the variable.
         name: String,
-        /// What it may say.
+        /// The values that this build accepts.
         known: String,
     },
-    /// A provider is named, which has no model of choice.
+    /// A provider without a default model is named, but no model.
     #[error("which model of {provider}? Set ADJUTANT_MODEL to {provider}/NAME")]
     NoModel {
-        /// The provider.
+        /// Name of the provider without a default model.
         provider: &'static str,
     },
-    /// A variable holds an address that is none.
+    /// A variable holds an invalid address.
     #[error("{variable}: {reason}")]
     Address {
-        /// The variable.
+        /// Name of the environment variable.
         variable: &'static str,
-        /// What is wrong with what it says.
+        /// The reason why its value is not an address.
         reason: String,
     },
-    /// The script cannot be read.
+    /// The script of a scripted model cannot be read or parsed.
     #[error("the script {file} cannot be used: {reason}")]
     Script {
-        /// The file.
+        /// Path of the script, or `demo`.
         file: String,
-        /// What is wrong.
+        /// The error of reading or parsing it.
         reason: String,
     },
-    /// The model cannot be made.
+    /// The model adapter cannot be created, such as for a missing key.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// No connection can be made from this machine at all.
+    /// The HTTP client cannot be created on this machine.
     #[cfg(feature = "_http")]
     #[error(transparent)]
     Transport(#[from] adjutant_providers::TransportError),
-    /// The model file cannot be used.
+    /// The model file cannot be opened by the embedded engine.
     #[cfg(feature = "embedded")]
     #[error("the model file {file} cannot be used: {reason}")]
     ModelFile {
-        /// The file.
+        /// Path of the GGUF file.
         file: String,
-        /// What is wrong.
+        /// The error of opening it.
         reason: String,
     },
 }
 
 impl Model {
-    /// Wraps a model.
+    /// Wraps any language model, to store models of different providers in one type.
     pub fn new(model: impl LanguageModel) -> Self {
         Self(Arc::new(model))
     }
 
-    /// The model that `ADJUTANT_MODEL` names: `PROVIDER` or `PROVIDER/NAME` for a provider of this
-    /// build, `scripted:FILE`, `demo`, `embedded:FILE.gguf`. Without it, the first provider whose
-    /// key is in the environment: Gemini, OpenAI, Anthropic, then the others.
+    /// Returns the model that `ADJUTANT_MODEL` names: `PROVIDER` or `PROVIDER/NAME` for a provider
+    /// of this build, `scripted:FILE`, `demo`, `embedded:FILE.gguf`. Without it, the first provider
+    /// whose key is in the environment: Gemini, OpenAI, Anthropic, then the others.
     ///
     /// A provider's key, model and base URL come from its own variables, such as `GEMINI_API_KEY`,
     /// `GEMINI_MODEL` and `GEMINI_BASE_URL`; `Provider` has their names.
@@ -155,7 +167,7 @@ fn script(file: &str, model: Result<ScriptedModel, String>) -> Result<Model, Mod
         })
 }
 
-/// What `ADJUTANT_MODEL` may say in this build.
+/// Returns the values of `ADJUTANT_MODEL` that this build accepts, for error messages.
 fn known() -> String {
     let mut known: Vec<String> = Vec::new();
     #[cfg(feature = "_http")]
@@ -169,7 +181,7 @@ fn known() -> String {
     known.join(", ")
 }
 
-/// How a model may be configured in this build.
+/// Returns the variables that configure a model in this build, for error messages.
 fn ways() -> String {
     let mut ways: Vec<String> = Vec::new();
     #[cfg(feature = "_http")]
@@ -182,19 +194,19 @@ fn ways() -> String {
     ways.join(", or ")
 }
 
-/// Models of the table of providers.
+/// Models of the providers' table.
 #[cfg(feature = "_http")]
 mod vendor {
     use adjutant_providers::{Connection, Provider, Transport};
 
     use super::{Model, ModelFromEnvError, variable};
 
-    /// Providers that are chosen by their key alone, in order.
+    /// Returns the providers that are chosen by their key alone, in order of preference.
     pub(super) fn choosable() -> impl Iterator<Item = &'static Provider> {
         Provider::by_preference().filter(|provider| provider.default_model.is_some())
     }
 
-    /// The first provider that has a key.
+    /// Returns the model of the first provider that has a key.
     pub(super) fn with_key() -> Result<Option<Model>, ModelFromEnvError> {
         let has_key = |provider: &&Provider| provider.key_variable.and_then(variable).is_some();
         choosable()
@@ -203,7 +215,7 @@ mod vendor {
             .transpose()
     }
 
-    /// The provider of that name, and its model behind the slash.
+    /// Returns the model `PROVIDER/NAME`, or the default model of `PROVIDER`.
     pub(super) fn named(name: &str) -> Result<Option<Model>, ModelFromEnvError> {
         let (provider, model) = match name.split_once('/') {
             Some((provider, model)) => (provider, Some(model)),

@@ -1,3 +1,5 @@
+//! [`Serve`]: serves an agent over HTTP in one line.
+
 use std::future::Future;
 
 use adjutant_core::CancellationToken;
@@ -6,18 +8,35 @@ use adjutant_service::{Auth, ServeError, Service, ServiceConfig};
 
 use crate::Result;
 
-/// From an agent to a service in one line.
+/// Serves an agent over HTTP in one line.
+///
+/// # Examples
+///
+/// ```no_run
+/// use adjutant::prelude::*;
+/// use adjutant::scripted::{ScriptedModel, text};
+///
+/// # #[tokio::main]
+/// # async fn main() -> adjutant::Result<()> {
+/// let agent = Agent::builder("helper")
+///     .model(ScriptedModel::new([text("Hello.")]))
+///     .instruction("Be brief.")
+///     .build()?;
+/// agent.serve("127.0.0.1:8080").await?;
+/// # Ok(())
+/// # }
+/// ```
 pub trait Serve {
-    /// The agent's page, its HTTP API (`/docs` has it), AG-UI, OpenAI's chat completions and MCP at
-    /// `address` (an address of numbers and a port) until the future is dropped. What a crash left
-    /// open in the agent's journal goes on.
+    /// Serves the agent's web page, its HTTP API (documented at `/docs`), AG-UI, OpenAI's chat
+    /// completions and MCP at `address` (an IP address and a port) until the future is dropped.
+    /// Turns that a crash left open in the agent's journal are recovered.
     ///
-    /// For this machine alone: everybody on it is the one local user. Beyond it, who asks has to be
-    /// known: [`Service::bind`] with tokens.
+    /// For this machine only: every client is the one local user. For other addresses, authenticate
+    /// clients with [`Service::bind`].
     ///
     /// # Errors
-    /// [`Error::Serve`](crate::Error::Serve): the address is none, is taken, or is not this
-    /// machine's own.
+    /// [`Error::Serve`](crate::Error::Serve): the address is invalid, in use, or reachable from other
+    /// machines.
     fn serve(&self, address: &str) -> impl Future<Output = Result<()>> + Send;
 }
 
@@ -27,8 +46,7 @@ impl Serve for Agent {
             given: address.to_owned(),
         })?;
         let service = Service::bind(self.clone(), ServiceConfig::new(bind, Auth::None)).await?;
-        // What cannot go on now is tried again and again; a program that wants to hear of it
-        // subscribes to events of `tracing`.
+        // Failures of recovery are retried, and reported as events of `tracing`.
         Ok(service.run(CancellationToken::new()).await?)
     }
 }

@@ -1,19 +1,19 @@
-//! What a person of the task assistant can read, whatever goes wrong: plain words, without names of
-//! tools or settings.
+//! Messages that a user of the task assistant may read, whatever fails: without names of tools or
+//! settings.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use adjutant::port::{StoreError, TaskStore};
+use adjutant::port::StoreError;
 use adjutant::scripted::ScriptedModel;
 use adjutant::{
     Agent, AgentResponse, BoxFuture, IdempotencyKey, InMemory, OutcomeCategory, Policy, RunContext,
-    Task, TaskChange, TaskChanged, TaskDescription, TaskFilter, TaskId, ToolName, TurnLimits,
-    UserId, Verdict, task_tools,
+    Task, TaskChange, TaskChanged, TaskDescription, TaskFilter, TaskId, TaskStore, ToolName,
+    TurnLimits, UserId, Verdict, task_tools,
 };
 use serde_json::{Value, json};
 
-/// What is wrong with the store of the tasks.
+/// A failure of the task store.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Trouble {
     Nothing,
@@ -31,7 +31,7 @@ enum Trouble {
 struct Tasks {
     good: InMemory,
     trouble: Mutex<Trouble>,
-    /// Whether lists have the trouble too.
+    /// True if lists fail too.
     with_lists: bool,
 }
 
@@ -42,9 +42,7 @@ impl Tasks {
             Trouble::Nothing | Trouble::Confused => fine.await,
             Trouble::Silent => std::future::pending().await,
             Trouble::Broken => panic!("the store broke down"),
-            Trouble::Down => Err(StoreError::Unusable {
-                message: "no such host: db.internal".to_owned(),
-            }),
+            Trouble::Down => Err(StoreError::unusable("no such host: db.internal".to_owned())),
         }
     }
 }
@@ -232,7 +230,7 @@ fn script(tool: &str, arguments: &Value) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_in_trouble_is_told_in_plain_words() {
+async fn a_failing_store_is_reported_in_plain_words() {
     let troubles = [
         Trouble::Silent,
         Trouble::Broken,
@@ -335,7 +333,7 @@ async fn questions_and_refused_answers_are_plain_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn models_that_fail_or_go_astray_are_told_in_plain_words() {
+async fn failing_models_are_reported_in_plain_words() {
     let add = |arguments: &str| {
         format!(r#"{{"calls": [{{"name": "add_task", "args": {arguments}}}], "repeat": true}}"#)
     };

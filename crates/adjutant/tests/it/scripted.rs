@@ -1,4 +1,4 @@
-//! What an agent makes of each fault a script can ask for: `docs/scripted.md`.
+//! Outcomes of the faults that a script can ask for: `docs/scripted.md`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

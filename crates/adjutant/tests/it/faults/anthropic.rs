@@ -3,7 +3,7 @@
 use adjutant::OutcomeCategory::{ContentFilter, LlmFailure, RateLimited};
 
 use super::dialect::Dialect;
-use super::said::Reply;
+use super::reply::Reply;
 use super::table::{Row, add_milk, ends, fine, recovers};
 use super::wire::Form;
 use super::wire::anthropic;

@@ -1,12 +1,12 @@
 //! A vendor's own form of what is said.
 
-use super::said::Reply;
+use super::reply::Reply;
 use super::table::Row;
 use super::wire::said::{Said, Trouble};
 use super::wire::{Events, Form};
 use crate::server::Answer;
 
-/// How a vendor says things.
+/// The wire format of a vendor.
 pub(super) trait Dialect: Sync {
     /// The provider's name.
     fn provider(&self) -> &'static str;
@@ -32,7 +32,7 @@ pub(super) trait Dialect: Sync {
     fn own(&self) -> Vec<Row>;
 }
 
-/// How an answer is asked for.
+/// The form in which an answer is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wire {
     /// Piece by piece.

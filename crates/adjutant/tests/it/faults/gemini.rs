@@ -4,7 +4,7 @@ use adjutant::OutcomeCategory::{ContentFilter, LlmFailure, RateLimited};
 use serde_json::{Value, json};
 
 use super::dialect::Dialect;
-use super::said::Reply;
+use super::reply::Reply;
 use super::table::{Row, ends, fine, recovers};
 use super::wire::said::Trouble;
 use super::wire::{Form, gemini};

@@ -1,9 +1,9 @@
-//! What a faulty model answer leads to: every row of the fault table, with every vendor, streamed
-//! and whole, through the whole engine, as bytes over a socket.
+//! Outcomes of faulty model answers: every row of the fault table, with every vendor, streamed and
+//! whole, through the whole engine, as bytes over a socket.
 
 mod dialect; // a vendor's own form
 mod play; // a row through the engine
-mod said; // what a vendor does
+mod reply; // what a vendor does
 mod table; // the faults, and what has to come of them
 #[path = "../../../../providers/tests/wire/mod.rs"]
 #[allow(

@@ -4,7 +4,7 @@ use adjutant::OutcomeCategory::{LlmFailure, TaskCompleted};
 use serde_json::json;
 
 use super::dialect::Dialect;
-use super::said::Reply;
+use super::reply::Reply;
 use super::table::{Row, ends, fine, recovers, undone};
 use super::wire::said::{End, text};
 use super::wire::{Form, ollama};

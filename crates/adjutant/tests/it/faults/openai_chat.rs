@@ -4,7 +4,7 @@ use adjutant::OutcomeCategory::{ContentFilter, LlmFailure, TaskCompleted};
 use serde_json::json;
 
 use super::dialect::Dialect;
-use super::said::Reply;
+use super::reply::Reply;
 use super::table::{Row, add_milk, ends, fine, recovers, undone};
 use super::wire::said::{End, Said, Trouble, text};
 use super::wire::{Form, openai_chat};

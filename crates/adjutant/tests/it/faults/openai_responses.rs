@@ -4,7 +4,7 @@ use adjutant::OutcomeCategory::{ContentFilter, LlmFailure, RateLimited};
 use serde_json::{Value, json};
 
 use super::dialect::Dialect;
-use super::said::Reply;
+use super::reply::Reply;
 use super::table::{Row, add_milk, ends, fine, recovers};
 use super::wire::openai_responses::{self, response};
 use super::wire::said::{End, Said};

@@ -20,7 +20,7 @@ use crate::server::Server;
 
 const KEY: &str = "key-that-nobody-may-see";
 
-/// How the engine is driven.
+/// The way in which the engine is driven.
 #[derive(Debug, Clone, Copy)]
 enum Drive {
     /// `Agent::run`.
@@ -36,7 +36,7 @@ const WAYS: [(Drive, Wire); 4] = [
     (Drive::Run, Wire::Whole),
 ];
 
-/// How many rows are played at a time. Most of them wait, for a retry or for silence.
+/// Number of rows that are played at a time. Most of them wait, for a retry or for silence.
 const AT_ONCE: usize = 32;
 
 /// Plays every row in every way and fails with everything that went wrong. All but the first
@@ -111,7 +111,11 @@ async fn play_one(
         Drive::Run => agent.run("Note milk, please.").await.unwrap(),
         Drive::Stream => streamed(&agent, &mut found).await,
     };
-    let asked: Vec<String> = server.asked().into_iter().map(|asked| asked.body).collect();
+    let asked: Vec<String> = server
+        .received()
+        .into_iter()
+        .map(|asked| asked.body)
+        .collect();
     let expected = match (&row.own_server, wire) {
         (Some(own_server), _) if !dialect.is_vendor_everywhere() => own_server,
         (_, Wire::Streamed) => &row.streamed,

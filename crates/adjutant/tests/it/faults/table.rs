@@ -5,7 +5,7 @@ use std::time::Duration;
 use adjutant::OutcomeCategory::{self, *};
 use adjutant::words::CALL_NOT_DONE;
 
-use super::said::{Reply, slow_down, status, trouble};
+use super::reply::{Reply, slow_down, status, trouble};
 use super::wire::said::{End, Said, Trouble, call, text};
 
 /// One fault, and what has to come of it.
@@ -23,28 +23,28 @@ pub(super) struct Row {
     pub(super) circumstances: Circumstances,
 }
 
-/// What has to come of it.
+/// The expected outcome of a row.
 #[derive(Debug, Clone)]
 pub(super) struct Expected {
     pub(super) outcome: OutcomeCategory,
     /// The code of the typed cause.
     pub(super) code: Option<&'static str>,
-    /// How many requests the vendor saw.
+    /// Number of requests that the vendor saw.
     pub(super) asked: usize,
-    /// How often the tool did something.
+    /// Number of times that the tool took effect.
     pub(super) effects: usize,
-    /// What the last request tells the model.
+    /// Texts that the last request contains for the model.
     pub(super) told: &'static [&'static str],
-    /// What the person reads.
+    /// Texts that the user reads.
     pub(super) says: &'static [&'static str],
-    /// What the typed cause says.
+    /// Texts of the typed cause.
     pub(super) cause: &'static [&'static str],
 }
 
 /// The bounds of a row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Circumstances {
-    /// How long the connection may be silent.
+    /// Time that the connection may be silent.
     pub(super) patience: Duration,
     /// Attempts after the first.
     pub(super) retries: u32,
@@ -65,7 +65,7 @@ impl Default for Circumstances {
 const SOON: Duration = Duration::from_secs(2);
 
 impl Circumstances {
-    /// Whether a bound of time is reached in it.
+    /// Returns true if a timeout is reached in the row.
     pub(super) fn waits(&self) -> bool {
         self.patience == SOON || self.turn_deadline == SOON
     }
@@ -88,7 +88,7 @@ impl Row {
         }
     }
 
-    /// What comes of it where the answer is asked for as a whole: nobody has seen a word of it yet.
+    /// Sets another outcome for answers that are requested whole: no part of them was shown yet.
     pub(super) fn whole(self, expected: Expected) -> Self {
         Self {
             whole: expected,
@@ -313,7 +313,7 @@ fn unusable_answers() -> Vec<Row> {
         ]
     };
     let unreadable = ends(LlmFailure, "invalid_response").says(&["trouble processing"]);
-    let cut = ends(MaxTokensLimit, "limit_reached").cause(&["1024", "llm.max_tokens"]);
+    let cut = ends(MaxTokensLimit, "limit_reached").cause(&["1024", "output tokens"]);
     let mut rows: Vec<Row> = [
         unusable("an empty answer", Said::default(), unreadable.clone()),
         unusable("blanks", text(" \n"), unreadable.clone()),
@@ -564,14 +564,14 @@ fn endless_turns() -> Vec<Row> {
             .asked(asked)
             .says(&["too complex"])
     };
-    let identical = || complex(IdenticalCallsLimit, 4).cause(&["3", "agent.identical_calls_max"]);
+    let identical = || complex(IdenticalCallsLimit, 4).cause(&["3", "identical calls"]);
     vec![
         Row::new(
             "calls without end",
             other,
             complex(IterationsLimit, 5)
                 .effects(5)
-                .cause(&["5", "agent.max_tool_iterations"]),
+                .cause(&["5", "tool iterations"]),
         ),
         Row::new(
             "the same call without end",

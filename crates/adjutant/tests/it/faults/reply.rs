@@ -1,8 +1,8 @@
-//! What a vendor does, before it is put in the vendor's own form.
+//! Replies of a vendor, before they are encoded in the vendor's format.
 
 use super::wire::said::{Said, Trouble};
 
-/// What the server does with one request.
+/// The server's reaction to one request.
 #[derive(Debug, Clone)]
 pub(super) enum Reply {
     /// Answers.
