@@ -19,47 +19,47 @@ use serde::{Deserialize, Serialize};
 pub use tool::{Called, Remote, Style, tool_name};
 pub use worker::{history, work};
 
-/// What a worker is.
+/// The setup of a worker process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Setup {
     /// `postgres://…`, or the path of an SQLite file.
     pub database: String,
-    /// Its agent's name.
+    /// Name of the agent that the worker runs.
     pub agent: AgentName,
-    /// Whether it goes on with all that its agent left open, before it is asked anything.
+    /// True if the worker recovers all conversations of its agent before it reads requests.
     pub resumes: bool,
     /// Its name as the holder of claims. `None`: that of its process.
     pub name: Option<String>,
-    /// Where the model is: an HTTP server that speaks Chat Completions.
+    /// Address of the model: an HTTP server that speaks Chat Completions.
     pub model: SocketAddr,
-    /// Where the tools are.
+    /// Address of the process that executes the tools.
     pub tools: SocketAddr,
-    /// Whether the tool that must not be called twice can be asked what became of a call.
+    /// True if the tool with effect class `Once` can be probed.
     pub probe: bool,
-    /// How long a tool waits for the answer of whoever does the work; then it does not know.
+    /// Time that a tool waits for its process; after that its outcome is unknown.
     pub patience: Duration,
-    /// How long a confirmation can be given.
+    /// Time after which pending calls expire.
     pub confirmation_expiry: Duration,
 }
 
-/// What somebody says in a conversation.
+/// An input to a conversation, as one line on the worker's standard input.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Request {
     /// Comes back with the reply.
     pub number: u64,
-    /// Who.
+    /// Owner of the conversation.
     pub user: UserId,
-    /// Where.
+    /// Id of the conversation that gets the input.
     pub conversation: ConversationId,
-    /// Whether the conversation has a long history when it begins.
+    /// True if the conversation starts with a long history.
     pub long: bool,
     /// The name of the input: the same again is the same input.
     pub input: InputId,
-    /// What.
+    /// The message, answer or cancellation to submit.
     pub body: InputBody,
 }
 
-/// What became of it.
+/// The worker's answer to a [`Request`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Reply {
     /// That of the request.
@@ -68,14 +68,14 @@ pub struct Reply {
     pub result: Result<Heard, String>,
 }
 
-/// What somebody hears.
+/// The part of a response that scenes check.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Heard {
-    /// How it ended or what it waits for.
+    /// The outcome of the turn, or the state that it waits in.
     pub outcome: OutcomeCategory,
-    /// The words.
+    /// The text for the user.
     pub content: String,
-    /// What waits.
+    /// The calls that wait for an answer.
     pub pending: Vec<PendingCall>,
 }
 

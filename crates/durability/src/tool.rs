@@ -15,18 +15,18 @@ use tokio::net::TcpStream;
 /// The wait for an answer, unless said otherwise: longer than any test goes on.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// What the other process is told, as one line of JSON; it answers with one line of JSON.
+/// A tool call as one line of JSON to the tool process, which answers with one line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Called {
-    /// Where the call was made.
+    /// The conversation that made the call.
     pub conversation: ConversationId,
-    /// Which call.
+    /// Id of the tool call within the turn.
     pub call: CallId,
-    /// What makes a repeat harmless.
+    /// The idempotency key, by which a repeat is recognised.
     pub key: IdempotencyKey,
-    /// Which of the tools.
+    /// The effect class, which names the tool.
     pub effect: Effect,
-    /// Its argument.
+    /// The tool's only argument, a number.
     pub n: i64,
     /// It is only asked whether it was called before: the answer is what it said then, or null.
     pub probe: bool,
@@ -35,7 +35,7 @@ pub struct Called {
 /// The way a tool is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// At once, beside others.
+    /// Concurrently with other calls of the round.
     Beside,
     /// At once, and nothing else meanwhile.
     InOrder,
@@ -44,7 +44,7 @@ pub enum Style {
 }
 
 impl Style {
-    /// All of them.
+    /// All variants, in the order of the tests.
     pub const ALL: [Self; 3] = [Self::Beside, Self::InOrder, Self::Careful];
 }
 
@@ -71,7 +71,7 @@ pub struct Remote {
     effect: Effect,
     server: SocketAddr,
     probe: bool,
-    /// How long an answer is waited for.
+    /// Time to wait for the tool process.
     patience: Duration,
 }
 

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::port::{ConversationStore, Journal, LogStore, StoreError, TaskStore};
+use adjutant_core::port::{ConversationStore, Journal, LogStore, StoreError};
 use adjutant_core::{Content, Message, Part, TurnLimits, WindowShare};
 use adjutant_providers::{Connection, Transport, openai};
 use adjutant_runtime::{Agent, RunContext};
 use adjutant_store::{postgres, sqlite, worker_id};
+use adjutant_tools::TaskStore;
 use adjutant_tools::task_tools;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -97,7 +98,7 @@ fn agent<J: Journal + LogStore + ConversationStore + TaskStore>(
 async fn serve(agent: Agent, setup: &Setup) -> Result<(), String> {
     if setup.resumes {
         agent
-            .resume(None)
+            .recover(None)
             .await
             .map_err(|error| error.to_string())?;
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub(crate) struct Chance(fastrand::Rng);
 
 impl Chance {
-    pub(crate) fn of(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(fastrand::Rng::with_seed(seed))
     }
 

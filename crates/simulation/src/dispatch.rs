@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use adjutant_core::{BoxFuture, CancellationToken, ConversationKey};
-use adjutant_runtime::{Dispatch, DispatchCall, NotDispatched, Sent};
+use adjutant_runtime::{Dispatch, DispatchCall, DispatchError, SendResult};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
@@ -53,7 +53,7 @@ impl SimulatedDispatch {
             let done = tokio::select! {
                 biased;
                 () = life.process.dies() => false,
-                done = life.agent.advance_telling(&key, reply_to.as_deref(), &never) => done.is_ok(),
+                done = life.agent.run_dispatched(&key, reply_to.as_deref(), &never) => done.is_ok(),
             };
             // Whoever called may have gone.
             let _ = sender.send(done);
@@ -63,7 +63,7 @@ impl SimulatedDispatch {
 }
 
 impl Dispatch for SimulatedDispatch {
-    fn call<'a>(&'a self, call: DispatchCall<'a>) -> BoxFuture<'a, Result<(), NotDispatched>> {
+    fn call<'a>(&'a self, call: DispatchCall<'a>) -> BoxFuture<'a, Result<(), DispatchError>> {
         Box::pin(async move {
             self.process.runs().await;
             let how = match self.world.fails(self.world.plan.dispatch_fails) {
@@ -77,7 +77,7 @@ impl Dispatch for SimulatedDispatch {
                 _ => "dispatched",
             });
             let ended = match how {
-                1 => return Err(NotDispatched("refused".to_owned())),
+                1 => return Err(DispatchError("refused".to_owned())),
                 // It is lost, or was never answered.
                 2 => return std::future::pending().await,
                 3 => {
@@ -90,23 +90,26 @@ impl Dispatch for SimulatedDispatch {
             self.process.runs().await;
             match ended {
                 Ok(true) => Ok(()),
-                Ok(false) | Err(_) => Err(NotDispatched("it failed there".to_owned())),
+                Ok(false) | Err(_) => Err(DispatchError("it failed there".to_owned())),
             }
         })
     }
 
-    fn send<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Sent, NotDispatched>> {
+    fn send<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<SendResult, DispatchError>> {
         Box::pin(async move {
             self.process.runs().await;
             match self.world.fails(self.world.plan.dispatch_fails) {
                 true if self.world.chance().happens(500) => {
-                    Err(NotDispatched("refused".to_owned()))
+                    Err(DispatchError("refused".to_owned()))
                 }
                 // It was taken, and is lost.
-                true => Ok(Sent::Now),
+                true => Ok(SendResult::Accepted),
                 false => {
                     drop(self.hand_over(key, None));
-                    Ok(Sent::Now)
+                    Ok(SendResult::Accepted)
                 }
             }
         })

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_core::port::Heard;
+use adjutant_core::port::RelayItem;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::process::Process;
@@ -11,5 +11,5 @@ use crate::process::Process;
 #[derive(Debug)]
 pub(crate) struct Ear {
     pub(crate) process: Arc<Process>,
-    pub(crate) heard: UnboundedSender<Heard>,
+    pub(crate) heard: UnboundedSender<RelayItem>,
 }

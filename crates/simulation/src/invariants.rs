@@ -22,7 +22,7 @@ pub(crate) fn check(world: &World, mail: &Mail) -> Result<(), String> {
         let loaded = world.store().load(key);
         let name = world.name(key);
         conversation::check(&loaded, &mut turns).map_err(|why| format!("{name}: {why}"))?;
-        let late = conversation::nobody_stops_anothers(&loaded, &mail.stopped);
+        let late = conversation::nobody_stops_turns_of_others(&loaded, &mail.stopped);
         let late = late.map_err(|why| format!("{name}: {why}"))?;
         (0..late).for_each(|_| world.count("turn stopped by a late cancellation"));
         fold::check(world, &loaded.events).map_err(|why| format!("{name}: {why}"))?;

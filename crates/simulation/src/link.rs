@@ -105,15 +105,13 @@ impl Link {
         })
     }
 
-    fn tell(&self, change: &Change) {
-        self.world.tell(&self.process, change);
+    fn notify(&self, change: &Change) {
+        self.world.notify(&self.process, change);
     }
 }
 
 fn unavailable(message: &str) -> StoreError {
-    StoreError::Unavailable {
-        message: message.to_owned(),
-    }
+    StoreError::unavailable(message.to_owned())
 }
 
 /// News of changes, in the order in which they arrive.

@@ -24,7 +24,7 @@ simulation [--seeds N] [--seed S] [--workers N] [--plant epoch]
 const WORDS: Duration = Duration::from_secs(5);
 
 /// The arguments.
-struct Wanted {
+struct Arguments {
     seeds: u64,
     seed: Option<u64>,
     workers: Option<usize>,
@@ -32,7 +32,7 @@ struct Wanted {
 }
 
 fn main() -> ExitCode {
-    let Some(wanted) = read(std::env::args().skip(1)) else {
+    let Some(wanted) = parse_arguments(std::env::args().skip(1)) else {
         eprint!("{HELP}");
         return ExitCode::from(2);
     };
@@ -42,8 +42,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn read(mut arguments: impl Iterator<Item = String>) -> Option<Wanted> {
-    let mut wanted = Wanted {
+fn parse_arguments(mut arguments: impl Iterator<Item = String>) -> Option<Arguments> {
+    let mut wanted = Arguments {
         seeds: 200,
         seed: None,
         workers: None,
@@ -65,7 +65,7 @@ fn read(mut arguments: impl Iterator<Item = String>) -> Option<Wanted> {
 }
 
 /// Makes one run and prints all of it.
-fn one(wanted: &Wanted, seed: u64) -> ExitCode {
+fn one(wanted: &Arguments, seed: u64) -> ExitCode {
     let report = run_traced(Options {
         seed,
         workers: wanted.workers,
@@ -88,7 +88,7 @@ fn one(wanted: &Wanted, seed: u64) -> ExitCode {
 }
 
 /// Makes many runs, and prints those that fail.
-fn many(wanted: &Wanted) -> ExitCode {
+fn many(wanted: &Arguments) -> ExitCode {
     let (began, mut said) = (Instant::now(), Instant::now());
     let (mut done, mut lines, mut simulated, mut failed) =
         (0_u64, 0_u64, Duration::ZERO, Vec::<u64>::new());

@@ -179,8 +179,10 @@ impl People {
                 Some(response.turn)
             }
             Err(error) => {
-                self.world
-                    .note(&life.process, format_args!("fails {id}: {}", words(&error)));
+                self.world.note(
+                    &life.process,
+                    format_args!("fails {id}: {}", error_message(&error)),
+                );
                 if matches!(&error, RunError::CannotContinue(why) if why.contains("task died")) {
                     lock(&self.mail)
                         .foul
@@ -266,7 +268,7 @@ impl People {
 }
 
 /// Returns the words for an error without the ids of the engine.
-fn words(error: &RunError) -> String {
+fn error_message(error: &RunError) -> String {
     let words = error.to_string();
     words
         .split(' ')

@@ -26,7 +26,7 @@ impl fmt::Display for Plant {
 /// A run to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Decides everything.
+    /// Seed of the random numbers that decide every step.
     pub seed: u64,
     /// Number of processes that share the store. `None`: the seed decides.
     pub workers: Option<usize>,
@@ -37,7 +37,7 @@ pub struct Options {
 impl Options {
     /// Returns a run of a store without bugs.
     #[must_use]
-    pub fn of(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self {
             seed,
             workers: None,
@@ -80,7 +80,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn of(options: Options, chance: &mut Chance) -> Self {
+    pub(crate) fn draw(options: Options, chance: &mut Chance) -> Self {
         let mut some = |of_1000: u32, most: i64| match chance.happens(of_1000) {
             true => u32::try_from(chance.number(1..most + 1)).unwrap_or_default(),
             false => 0,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adjutant_core::BoxFuture;
-use adjutant_core::port::{Heard, Hearing, Relay, To};
+use adjutant_core::port::{Recipients, Relay, RelayItem, RelayReceiver};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::time::sleep;
 
@@ -37,7 +37,7 @@ impl SimulatedRelay {
 }
 
 impl Relay for SimulatedRelay {
-    fn say(&self, to: To<'_>, words: &str) -> bool {
+    fn send(&self, to: Recipients<'_>, words: &str) -> bool {
         // A process that stands still or is dead says nothing.
         if words.len() > BYTES_MAX || !self.hears() || self.process.state() != State::Runs {
             return false;
@@ -51,8 +51,8 @@ impl Relay for SimulatedRelay {
             .filter(|ear| ear.process.name != self.process.name)
         {
             let is_meant = match to {
-                To::All => true,
-                To::One(name) => *name == ear.process.name,
+                Recipients::All => true,
+                Recipients::One(name) => *name == ear.process.name,
             };
             if !is_meant {
                 continue;
@@ -63,9 +63,9 @@ impl Relay for SimulatedRelay {
             }
             self.world.count("words heard");
             let (wait, heard) = (self.world.trip(), ear.heard.clone());
-            let words = Heard::Words {
+            let words = RelayItem::Message {
                 from: from.clone(),
-                words: words.clone(),
+                text: words.clone(),
             };
             tokio::spawn(async move {
                 sleep(wait).await;
@@ -84,10 +84,10 @@ impl Relay for SimulatedRelay {
         BYTES_MAX
     }
 
-    fn hear(&self) -> Option<Box<dyn Hearing>> {
+    fn subscribe(&self) -> Option<Box<dyn RelayReceiver>> {
         let (heard, words) = mpsc::unbounded_channel();
         // It begins to hear now, and may have missed what was said before.
-        let _ = heard.send(Heard::Missed);
+        let _ = heard.send(RelayItem::Missed);
         lock(&self.world.ears).push(Ear {
             process: self.process.clone(),
             heard,
@@ -96,10 +96,10 @@ impl Relay for SimulatedRelay {
     }
 }
 
-struct Words(UnboundedReceiver<Heard>);
+struct Words(UnboundedReceiver<RelayItem>);
 
-impl Hearing for Words {
-    fn next(&mut self) -> BoxFuture<'_, Option<Heard>> {
+impl RelayReceiver for Words {
+    fn next(&mut self) -> BoxFuture<'_, Option<RelayItem>> {
         Box::pin(self.0.recv())
     }
 }

@@ -27,13 +27,13 @@ const LOOK: Duration = Duration::from_secs(5);
 /// The outcome of a run.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// The seed.
+    /// The seed that reproduces the run.
     pub seed: u64,
     /// Digest of everything that happened: the same whenever the run is made.
     pub digest: u64,
     /// Number of things that happened.
     pub lines: u64,
-    /// Simulated time.
+    /// Time that passed on the simulated clock.
     pub simulated: Duration,
     /// Counts of what happened, by name.
     pub tally: BTreeMap<&'static str, u64>,
@@ -72,7 +72,7 @@ impl Report {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure(pub String);
 
-/// Makes one run.
+/// Simulates all processes of one seed, and checks the invariants.
 #[must_use]
 pub fn run(options: Options) -> Report {
     make(options, false)

@@ -14,13 +14,13 @@ use std::time::Duration;
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
     self, Begin, Begun, BudgetStore as _, Due, Finished, Holder, Journal as _, JournaledChange,
-    Known, Loaded, Newer, Restorable, StoreError, Take, Taken, TaskStore as _, Worker, Writer,
+    Known, Loaded, Newer, Restorable, StoreError, Take, Taken, Worker, Writer,
 };
 use adjutant_core::{
-    AgentName, BoxFuture, ConversationId, ConversationKey, Event, Input, Recorded, TaskFilter,
-    UserId,
+    AgentName, BoxFuture, ConversationId, ConversationKey, Event, Input, Recorded, UserId,
 };
 use adjutant_runtime::InMemory;
+use adjutant_tools::{TaskFilter, TaskStore as _};
 use futures::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;

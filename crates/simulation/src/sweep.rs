@@ -18,7 +18,7 @@ const STUCK: Duration = Duration::from_secs(120);
 /// The runs of many seeds.
 #[derive(Debug, Clone)]
 pub struct Sweep {
-    /// The seeds.
+    /// The seeds to simulate, one run each.
     pub seeds: Range<u64>,
     /// Number of processes in each run. `None`: each seed decides.
     pub workers: Option<usize>,

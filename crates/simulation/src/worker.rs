@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::port::TaskStore;
 use adjutant_core::{CancellationToken, ModelId, TurnLimits};
 use adjutant_runtime::{Agent, BuildError};
+use adjutant_tools::TaskStore;
 use adjutant_tools::task_tools;
 use tokio::time::sleep;
 
@@ -106,8 +106,8 @@ impl Workers {
             .journal(link, process.name.clone())
             .clock(move || clock.time(wrong))
             .build()?;
-        agent.hear_others();
-        let dispatched = agent.dispatched_by(Arc::new(SimulatedDispatch::new(
+        agent.start_relay();
+        let dispatched = agent.with_dispatch(Arc::new(SimulatedDispatch::new(
             world,
             &self.lives,
             &process,
@@ -134,8 +134,8 @@ async fn sweep(world: Arc<World>, life: Life) {
         sleep(SWEEPS).await;
         life.process.runs().await;
         // A store that is gone is asked again.
-        if let Ok(swept) = agent.sweep(None, &stop).await {
-            for (key, error) in &swept.left {
+        if let Ok(swept) = agent.recover_until(None, &stop).await {
+            for (key, error) in &swept.failed {
                 world.note(
                     &life.process,
                     format_args!("left {}: {error}", world.name(key)),

@@ -49,8 +49,8 @@ struct Faults {
 
 impl World {
     pub(crate) fn new(options: Options, trace_all: bool) -> Self {
-        let mut chance = Chance::of(options.seed);
-        let plan = Plan::of(options, &mut chance);
+        let mut chance = Chance::new(options.seed);
+        let plan = Plan::draw(options, &mut chance);
         let user = |number: usize| {
             UserId::new(format!("user-{}", number % 2)).unwrap_or_else(|_| UserId::local())
         };
@@ -192,7 +192,7 @@ impl World {
 
     /// Tells a change: to who made it at once, to others late or not at all, and of what is lost
     /// that something was missed.
-    pub(crate) fn tell(&self, from: &Process, change: &Change) {
+    pub(crate) fn notify(&self, from: &Process, change: &Change) {
         let mut listeners = lock(&self.listeners);
         listeners
             .retain(|(process, listener)| process.state() != State::Dead && !listener.is_closed());

@@ -71,8 +71,8 @@ fn only_its_own_agent_goes_on<S: Store>(open: impl AsyncFn() -> Arc<S>) {
         );
 
         let other = agent("other", &store, [text("Mine now.")]);
-        assert_eq!(other.resume(None).await.unwrap(), []);
-        assert_eq!(other.advance(&key).await.unwrap(), None);
+        assert_eq!(other.recover(None).await.unwrap(), []);
+        assert_eq!(other.run_conversation(&key).await.unwrap(), None);
         assert_eq!(other.drop_turn(&key).await.unwrap(), None);
         let context = other.context(&key).await.unwrap();
         assert_eq!((context.history.len(), context.pending.len()), (0, 0));
@@ -84,7 +84,7 @@ fn only_its_own_agent_goes_on<S: Store>(open: impl AsyncFn() -> Arc<S>) {
         assert_eq!(store.load(&key).await.unwrap(), before, "nothing moved");
 
         let first = agent("first", &store, [text("Hello.")]);
-        let ended = first.resume(None).await.unwrap();
+        let ended = first.recover(None).await.unwrap();
         assert_eq!(ended.len(), 1);
         assert_eq!(
             (ended[0].content.as_str(), ended[0].outcome),
@@ -99,7 +99,7 @@ fn only_its_own_agent_goes_on<S: Store>(open: impl AsyncFn() -> Arc<S>) {
             (decision.key(), decision.version.as_deref()),
             (key.clone(), Some("7"))
         );
-        assert_eq!(first.resume(None).await.unwrap(), []);
+        assert_eq!(first.recover(None).await.unwrap(), []);
 
         // The same id with the other agent is another conversation.
         let mut same_id = RunContext {
@@ -136,18 +136,18 @@ fn of_two_agents_on_a_server_each_goes_on_with_its_own() {
     only_its_own_agent_goes_on(async || Arc::new(postgres::Store::connect(&url, 2).await.unwrap()));
 }
 
-/// What the first version left open, which named no agent, is finished by `adjutant` and by no
-/// other.
+/// Turns of the first version, which recorded no agent, are finished by `adjutant` and by no other
+/// agent.
 async fn finishes_what_the_first_version_left<S: Store>(store: S) {
     let store = Arc::new(store);
     let other = agent("other", &store, [text("Mine now.").forever()]);
-    assert_eq!(other.resume(None).await.unwrap(), []);
+    assert_eq!(other.recover(None).await.unwrap(), []);
     let product = agent(
         AgentName::adjutant().as_str(),
         &store,
         [text("Hello.").forever()],
     );
-    let ended = product.resume(None).await.unwrap();
+    let ended = product.recover(None).await.unwrap();
     let outcomes: Vec<_> = ended
         .iter()
         .map(|end| (end.content.as_str(), end.outcome))

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::port::{Begin, Journal, Loaded, TaskStore};
-use adjutant_core::{
-    AgentName, CallId, ConversationKey, Effect, Event, Input, Task, TaskFilter, UserId,
-};
+use adjutant_core::port::{Begin, Journal, Loaded};
+use adjutant_core::{AgentName, CallId, ConversationKey, Effect, Event, Input, UserId};
 use adjutant_durability::{Called, Setup, Style, tool_name};
 use adjutant_store::{postgres, sqlite};
+use adjutant_tools::{Task, TaskFilter, TaskStore};
 use sqlx::{Connection as _, PgConnection};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -20,7 +19,7 @@ use crate::server::Server;
 use crate::worker::{Gone, Harm, Worker};
 use crate::world::{Seen, World};
 
-/// Which database.
+/// The database under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Sqlite,
@@ -53,12 +52,12 @@ pub(crate) async fn give_back(journal: &dyn Journal, key: &ConversationKey, work
     journal.release(key, worker.into()).await.unwrap();
 }
 
-/// What was played, and what became of it.
+/// A played scene with its result.
 pub(crate) struct Played {
     pub(crate) talk: Talk,
-    /// Whether tools could be asked what became of a call.
+    /// True if tools could be probed.
     pub(crate) probed: bool,
-    /// Where workers were killed.
+    /// The boundaries at which workers were killed.
     pub(crate) kills: Vec<String>,
     /// Calls that were begun and not ended when a worker was killed.
     pub(crate) open: BTreeSet<CallId>,
@@ -260,7 +259,7 @@ pub(crate) fn open_calls(loaded: &Loaded) -> BTreeSet<CallId> {
 }
 
 impl Played {
-    /// How often each call reached its tool, and with which keys.
+    /// Returns the number of times that each call reached its tool, and of distinct keys.
     pub(crate) fn calls(&self, effect: Effect) -> Vec<(CallId, usize, usize)> {
         let mut ids: Vec<&CallId> = Vec::new();
         let called = self.called();
@@ -305,7 +304,7 @@ impl Played {
         journal::in_doubt(&self.loaded)
     }
 
-    /// Whether a call of the journal was of a tool with this effect.
+    /// Returns true if a journaled call was of a tool with this effect.
     pub(crate) fn has_effect(&self, wanted: &CallId, effect: Effect) -> bool {
         let names = Style::ALL.map(|style| tool_name(effect, style));
         self.loaded.events.iter().any(|recorded| {

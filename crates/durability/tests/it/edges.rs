@@ -25,7 +25,7 @@ fn played(bench: &Bench, talk: Talk) -> Played {
     bench.played(talk, Vec::new(), Default::default())
 }
 
-/// What holds after everything here, where nobody was killed.
+/// Checks the invariants of a scene in which no worker was killed.
 fn check(played: &Played, about: &str) {
     invariants::basics(played, 0, about);
 }
@@ -251,7 +251,7 @@ fn cancelled_at_every_boundary(kind: Kind) {
     });
 }
 
-/// Whether the turn was stopped; `None` if it has no boundary of this number.
+/// Returns true if the turn was stopped; `None` if it has no boundary of this number.
 fn cancelled_at(bench: &Bench, effect: Effect, boundary: u32) -> Option<bool> {
     let mut talk = Talk::new(&ONE, effect);
     let conversation = talk.key.conversation;

@@ -56,7 +56,8 @@ pub(crate) fn only_what_was_open_is_in_doubt(played: &Played, about: &str) {
     );
 }
 
-/// How much of the history each summary stands for: none is made twice, and none is missing.
+/// Returns the number of messages that each summary replaces: none is made twice, and none is
+/// missing.
 pub(crate) fn summaries(played: &Played) -> Vec<usize> {
     let events = played.loaded.events.iter().map(|recorded| &*recorded.event);
     let made = events.filter_map(|event| match event {

@@ -19,8 +19,9 @@ fn one_of(effect: Effect) -> u32 {
     }
 }
 
-/// What is played with a kill at every pair of boundaries: every part of a turn is in one of them.
-/// The other scenes have the same parts in another order or number, and one kill at every boundary.
+/// Returns the scenes that are played with a kill at every pair of boundaries: every part of a turn
+/// is in one of them. The other scenes have the same parts in another order or number, and one kill
+/// at every boundary.
 fn twice(effect: Effect) -> &'static [Scene] {
     match effect {
         Effect::None | Effect::Keyed => &[ONE],

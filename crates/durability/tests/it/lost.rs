@@ -31,7 +31,7 @@ const OF_A_TURN: [&str; 2] = ["FROM adjutant_begin_", "FROM adjutant_append_"];
 struct Plan {
     /// Ends of transactions until the one whose answer is lost. `None`: no answer is.
     left: Option<u32>,
-    /// Whether an answer was lost.
+    /// True if an answer was lost.
     is_lost: bool,
 }
 

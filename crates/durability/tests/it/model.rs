@@ -1,4 +1,5 @@
-//! What the model answers: a function of the conversation, so that every worker gets the same.
+//! The scripted model: its answer is a function of the conversation, so that every worker gets the
+//! same.
 
 use adjutant_core::{ConversationId, Effect};
 use adjutant_durability::{EFFECTS, Style, tool_name};
@@ -14,7 +15,7 @@ pub(crate) fn summary(request: &Value) -> Option<String> {
         .then(|| text("Questions were answered."))
 }
 
-/// What the model was asked.
+/// A request to the model.
 pub(crate) struct Asked {
     pub(crate) conversation: ConversationId,
     scene: String,
@@ -51,7 +52,7 @@ impl Asked {
         }
     }
 
-    /// Whether the first to ask this is sent away for a while.
+    /// Returns true if the first such request is refused with a rate limit.
     pub(crate) fn is_limited(&self) -> bool {
         self.scene == "limited"
     }

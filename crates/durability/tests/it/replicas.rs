@@ -99,11 +99,12 @@ async fn take_up<S: Store>(stores: Vec<Arc<S>>, conversations: usize) {
     let agents: Vec<Agent> = agents.collect();
     let never = CancellationToken::new();
     let swept =
-        futures::future::join_all(agents.iter().map(|agent| agent.sweep(None, &never))).await;
+        futures::future::join_all(agents.iter().map(|agent| agent.recover_until(None, &never)))
+            .await;
     let mut turns = Vec::new();
     for swept in swept {
         let swept = swept.unwrap();
-        assert_eq!((swept.left, swept.given_up), (Vec::new(), Vec::new()));
+        assert_eq!((swept.failed, swept.given_up), (Vec::new(), Vec::new()));
         turns.extend(swept.responses.into_iter().map(|response| response.turn));
     }
     assert_eq!(turns.len(), conversations, "each was taken up by one");

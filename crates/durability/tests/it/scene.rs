@@ -1,4 +1,4 @@
-//! What is said in a conversation, as a person who waits for each answer says it.
+//! Scenes: scripted conversations of a person who waits for each answer.
 
 use std::collections::VecDeque;
 
@@ -34,15 +34,15 @@ impl Say {
     }
 }
 
-/// What is said in a conversation.
+/// A scripted conversation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scene {
     pub(crate) says: &'static [Say],
-    /// Whether it has a long history before it begins, which is summarised in its first turn.
+    /// True if it starts with a long history, which is summarised in its first turn.
     pub(crate) long: bool,
-    /// Whether tools are called in it.
+    /// True if tools are called in it.
     pub(crate) tools: bool,
-    /// Whether a model is asked in it.
+    /// True if a model is asked in it.
     pub(crate) model: bool,
 }
 
@@ -124,7 +124,7 @@ pub(crate) struct Talk {
     pub(crate) effect: Effect,
     long: bool,
     to_say: VecDeque<Say>,
-    /// What to say to a call in doubt.
+    /// The verdict on a call in doubt.
     verdict: Verdict,
     current: Option<Request>,
     said: u64,
@@ -179,7 +179,7 @@ impl Talk {
         self.to_say.extend(scene.says);
     }
 
-    /// What is said now: the same until it was answered. `None`: all is said.
+    /// Returns the next request: the same one until it was answered. `None`: the scene is over.
     pub(crate) fn next(&mut self) -> Option<Request> {
         if self.current.is_none() {
             let body = self.next_body()?;
@@ -245,7 +245,7 @@ impl Talk {
         })
     }
 
-    /// What was said is answered.
+    /// Takes the answer to the last request.
     pub(crate) fn hear(&mut self, heard: Heard) {
         self.current = None;
         self.pending.clone_from(&heard.pending);
@@ -259,7 +259,7 @@ impl Talk {
             .collect()
     }
 
-    /// How the last turn stands.
+    /// Returns the outcome of the last turn.
     pub(crate) fn outcome(&self) -> OutcomeCategory {
         self.heard.last().unwrap().outcome
     }

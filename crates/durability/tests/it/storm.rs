@@ -40,7 +40,7 @@ const PAUSE: Duration = Duration::from_millis(25);
 struct Replicas {
     workers: [Mutex<Arc<Worker>>; WORKERS],
     started: AtomicUsize,
-    /// How often somebody was told that another worker has the conversation now.
+    /// Number of requests that were refused because another worker had the lease.
     conflicts: AtomicUsize,
     until: Instant,
 }

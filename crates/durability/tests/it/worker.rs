@@ -13,14 +13,14 @@ use uuid::Uuid;
 
 use crate::world::PATIENCE;
 
-/// What is done to a worker.
+/// The faults that a worker suffers.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Harm {
     /// The boundary at which it is killed.
     pub(crate) kill_at: Option<u32>,
     /// The boundary at which it stands still.
     pub(crate) stop_at: Option<u32>,
-    /// How long its claims are good for.
+    /// Duration of its leases.
     pub(crate) lease_ms: Option<u32>,
     /// The size its files cannot grow over, in KiB: a disk that is full.
     pub(crate) disk_kib: Option<u32>,
@@ -178,7 +178,7 @@ impl Worker {
         hear(&self.say(request)?)
     }
 
-    /// What it said about its end, or about standing still.
+    /// Returns its output about being killed or suspended.
     pub(crate) fn last_words(&self) -> String {
         self.words
             .lock()
@@ -187,7 +187,7 @@ impl Worker {
             .unwrap_or_default()
     }
 
-    /// What it said about standing still; `None` if it answered instead.
+    /// Returns the boundary at which it was suspended; `None` if it answered instead.
     pub(crate) fn stopped_before(
         &self,
         answer: &Receiver<Result<Heard, String>>,

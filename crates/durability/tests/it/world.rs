@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::model;
 
-/// How long a test waits for something that must happen. Nothing depends on it while all is well.
+/// Time that a test waits for an event that must happen. A passing test does not depend on it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A call somebody made.
@@ -24,7 +24,7 @@ pub(crate) enum Seen {
     Tool(Called),
 }
 
-/// What happens to the calls of a conversation.
+/// The treatment of a conversation's calls by the tool process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Manner {
     /// They are answered.

@@ -88,7 +88,7 @@ pub(super) fn check(loaded: &Loaded, turns: &mut Turns) -> Result<(), String> {
 /// Checks that a turn was stopped only by a sender of something that it took. Returns how many were
 /// stopped by a cancellation that came too late for the turn it was meant for: a cancellation in
 /// the inbox names no turn (seed 2029), which is known and not mended.
-pub(super) fn nobody_stops_anothers(
+pub(super) fn nobody_stops_turns_of_others(
     loaded: &Loaded,
     stopped: &BTreeSet<InputId>,
 ) -> Result<u64, String> {

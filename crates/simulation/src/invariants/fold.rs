@@ -9,10 +9,10 @@ use crate::world::World;
 /// Checks that all ways to the state come to the same.
 pub(super) fn check(world: &World, events: &[Recorded]) -> Result<(), String> {
     let most = Some(HISTORY_MESSAGES_MAX);
-    let whole = Conversation::of(most, events.iter().cloned());
+    let whole = Conversation::from_events(most, events.iter().cloned());
     let cut = world.chance().below(events.len() + 1);
     let (before, behind) = events.split_at(cut);
-    let first = Conversation::of(most, before.iter().cloned());
+    let first = Conversation::from_events(most, before.iter().cloned());
     same(&whole, first.clone(), behind)
         .map_err(|what| format!("folded in two at {cut}, {what} differs"))?;
     if let Ok(Some(snapshot)) = first.snapshot() {
@@ -46,7 +46,10 @@ fn same(
         (whole.status() == other.status(), "its status"),
         (whole.open_turn() == other.open_turn(), "the open turn"),
         (whole.pending() == other.pending(), "what waits"),
-        (whole.recalled() == other.recalled(), "what is recalled"),
+        (
+            whole.turn_history() == other.turn_history(),
+            "what is recalled",
+        ),
         (whole.usage() == other.usage(), "the usage"),
         (
             whole.messages() == other.messages(),

@@ -69,7 +69,7 @@ impl Journal for Link {
                 |()| "accepted".to_owned(),
             )
             .await?;
-            self.tell(&Change::Input(key.clone()));
+            self.notify(&Change::Input(key.clone()));
             Ok(())
         })
     }
@@ -87,7 +87,7 @@ impl Journal for Link {
                 "accepted".to_owned()
             })
             .await?;
-            self.tell(&Change::Input(key.clone()));
+            self.notify(&Change::Input(key.clone()));
             Ok(())
         })
     }
@@ -120,7 +120,7 @@ impl Journal for Link {
                 .await?;
             if ended {
                 self.world.count("taken from who is silent");
-                self.tell(&Change::Free(key.clone()));
+                self.notify(&Change::Free(key.clone()));
             }
             Ok(ended)
         })
@@ -243,7 +243,7 @@ impl Journal for Link {
                 Begun::Nothing => "nothing",
             });
             if begun == Begun::Elsewhere {
-                self.tell(&Change::Input(key.clone()));
+                self.notify(&Change::Input(key.clone()));
             }
             Ok(begun)
         })
@@ -340,7 +340,7 @@ impl Journal for Link {
                 .ask(self.request("finish", key), operation, says)
                 .await?;
             if finished == Finished::Released {
-                self.tell(&Change::Free(key.clone()));
+                self.notify(&Change::Free(key.clone()));
             }
             Ok(finished)
         })
@@ -425,7 +425,7 @@ impl Journal for Link {
                 "done".to_owned()
             })
             .await?;
-            self.tell(&Change::Free(key.clone()));
+            self.notify(&Change::Free(key.clone()));
             Ok(())
         })
     }

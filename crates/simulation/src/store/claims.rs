@@ -71,8 +71,11 @@ impl Claims {
 
     /// Returns whether a worker may claim it: nobody else alive has it.
     pub(super) fn may_have(&self, key: &ConversationKey, worker: &str) -> bool {
-        let is_anothers = |claim: &Claim| claim.worker != worker && self.lives(claim);
-        !self.claims.get(&key.conversation).is_some_and(is_anothers)
+        let is_other_worker = |claim: &Claim| claim.worker != worker && self.lives(claim);
+        !self
+            .claims
+            .get(&key.conversation)
+            .is_some_and(is_other_worker)
     }
 
     pub(super) fn epoch(&self, key: &ConversationKey) -> Option<i64> {
@@ -92,9 +95,9 @@ impl Claims {
             return port::Claim::Refused;
         }
         let before = self.claims.get(&key.conversation);
-        let is_anothers = before.is_some_and(|claim| claim.worker != worker);
+        let is_other_worker = before.is_some_and(|claim| claim.worker != worker);
         let own = before
-            .filter(|_| !is_anothers)
+            .filter(|_| !is_other_worker)
             .map_or(0, |claim| claim.epoch);
         let claim = Claim {
             worker: worker.to_owned(),
@@ -102,7 +105,7 @@ impl Claims {
             until: Instant::now() + lease,
         };
         self.claims.insert(key.conversation, claim);
-        if is_anothers {
+        if is_other_worker {
             port::Claim::TakenOver
         } else {
             port::Claim::Granted

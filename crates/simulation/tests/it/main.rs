@@ -97,7 +97,7 @@ fn a_store_that_does_not_compare_epochs_is_found() {
     );
     assert!(failed.contains("FAILED: writes: "), "{failed}");
     // Without the bug, the same seed holds.
-    assert_eq!(run(Options::of(first)).failure, None);
+    assert_eq!(run(Options::new(first)).failure, None);
 }
 
 /// The last two made `Purse::reserve` turn without end, after a grant that took longer than a claim
@@ -105,7 +105,7 @@ fn a_store_that_does_not_compare_epochs_is_found() {
 #[test]
 fn seeds_that_failed_once_hold() {
     for seed in [6, 316, 1920, 1962, 4183, 6128] {
-        let report = run(Options::of(seed));
+        let report = run(Options::new(seed));
         assert_eq!(report.failure, None, "seed {seed}");
     }
 }
@@ -113,7 +113,10 @@ fn seeds_that_failed_once_hold() {
 #[test]
 fn a_seed_makes_the_same_run_every_time() {
     for seed in 0..40 {
-        let (first, second) = (run_traced(Options::of(seed)), run_traced(Options::of(seed)));
+        let (first, second) = (
+            run_traced(Options::new(seed)),
+            run_traced(Options::new(seed)),
+        );
         for (one, other) in first.trace.iter().zip(&second.trace) {
             assert_eq!(one, other, "seed {seed}");
         }
@@ -123,5 +126,5 @@ fn a_seed_makes_the_same_run_every_time() {
             "seed {seed}"
         );
     }
-    assert_ne!(run(Options::of(1)).digest, run(Options::of(2)).digest);
+    assert_ne!(run(Options::new(1)).digest, run(Options::new(2)).digest);
 }

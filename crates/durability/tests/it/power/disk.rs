@@ -6,10 +6,10 @@ use std::path::Path;
 use crate::dice::Dice;
 use crate::power::record::Operation;
 
-/// What a disk writes whole or not at all, in bytes.
+/// The unit that a disk writes completely or not at all, in bytes.
 const SECTOR: usize = 512;
 
-/// Which part of what was not yet synced a power loss leaves.
+/// The part of unsynced data that survives a power loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
     /// All of it.
@@ -33,9 +33,9 @@ enum Change {
 /// A file, whatever its name is.
 #[derive(Debug, Default)]
 struct File {
-    /// What it holds for certain.
+    /// The synced content.
     kept: Vec<u8>,
-    /// What happened to it since.
+    /// Writes since the last sync.
     changes: Vec<Change>,
 }
 

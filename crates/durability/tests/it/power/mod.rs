@@ -18,7 +18,8 @@ use crate::power::recording::Recording;
 use crate::scene::{APPROVE, CALL, ONE, PLAIN, SCENES, Scene};
 use crate::size;
 
-/// How often each scene is played: so often that the log of the database is written back meanwhile.
+/// Number of times that each scene is played: enough for the database to checkpoint its log
+/// meanwhile.
 const ROUNDS: usize = 3;
 /// At so many operations, spread evenly, the power fails in the sample: how many there are depends
 /// on how many commits were written together.
@@ -32,7 +33,7 @@ const GOES_ON: [usize; 2] = [200, 30];
 /// Errors of Linux, as `errno` has them: a failed read or write, and a full disk.
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
-/// What is played on a disk that fails.
+/// The scenes that are played on a defective disk.
 const ON_A_DEFECT: [Scene; 4] = [PLAIN, ONE, APPROVE, CALL];
 /// Of so many places at which a disk can fail one is tried in the sample.
 const PLACE_OF: u32 = 61;
@@ -126,7 +127,7 @@ fn a_power_loss_takes_nothing_that_was_told() {
     );
 }
 
-/// What the test above looks for is found where a disk does not keep what it was told to.
+/// The check above finds the losses of a disk that ignores syncs.
 #[test]
 fn a_disk_that_forgets_to_sync_is_found_out() {
     let Some(recorder) = recorder() else { return };

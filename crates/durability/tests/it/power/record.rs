@@ -1,5 +1,4 @@
-//! What a process did to its files and said to others, in the order in which it happened
-//! (`record.c`).
+//! The recorded file operations and outputs of a process, in order (`record.c`).
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -21,13 +20,13 @@ pub(crate) enum Operation {
     },
     /// A file got another length.
     Truncate { name: String, size: usize },
-    /// What was written to a file before is on the disk.
+    /// Earlier writes to a file are on the disk.
     Sync { name: String },
     /// A file was removed.
     Unlink { name: String },
     /// A file got another name.
     Rename { name: String, to: String },
-    /// Which files the folder has is on the disk.
+    /// The list of files in the folder is on the disk.
     SyncFolder,
     /// Something with a file failed, as it was told to.
     Fail { name: String },
@@ -37,14 +36,14 @@ pub(crate) enum Operation {
     Tool(Called),
 }
 
-/// What is wrong with the disk.
+/// A defect of the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Defect {
     /// Nothing.
     None,
     /// It takes syncs and does not do them.
     ForgetsSyncs,
-    /// What is done to it with this number fails once with this error of the system.
+    /// The operation of this number fails once with this error of the operating system.
     Fails { number: u32, error: i32 },
 }
 

@@ -1,5 +1,4 @@
-//! What was recorded while several conversations went on, and what is left of it after a power
-//! loss.
+//! A recording of several conversations, and the data that is left after a power loss.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
@@ -23,16 +22,16 @@ use crate::world::{Seen, World};
 /// Conversations that go on at the same time.
 const AT_ONCE: usize = 6;
 
-/// What was recorded.
+/// A recording of file operations and answers.
 pub(crate) struct Recording {
     pub(crate) operations: Vec<Operation>,
-    /// Who was told that it failed, and why; by the number of the conversation.
+    /// Errors that clients got, by the number of the conversation.
     pub(crate) errors: Vec<(usize, String)>,
     /// The conversations, before anything was said.
     talks: Vec<(Scene, Talk)>,
     /// The same when all was said.
     ended: Vec<Talk>,
-    /// What the world saw of each.
+    /// The calls that the tool process saw, by conversation.
     seen: Vec<Vec<Seen>>,
     /// The journal of each at the end.
     loaded: Vec<Loaded>,
@@ -40,7 +39,7 @@ pub(crate) struct Recording {
     said: HashMap<u64, usize>,
 }
 
-/// What a worker had said before the power failed.
+/// The output of a worker before the power failed.
 #[derive(Default)]
 struct Said {
     /// Answers, by the number of the conversation.
@@ -351,7 +350,7 @@ fn everything_was_recorded(operations: &[Operation], folder: &TempDir) {
     }
 }
 
-/// What holds of a conversation that was interrupted so often.
+/// Checks a conversation that was interrupted this often.
 fn is_done_once(talk: Talk, loaded: Loaded, seen: Vec<Seen>, interruptions: usize, about: &str) {
     let played = Played {
         talk,
