@@ -41,20 +41,25 @@ const ALLOWED: &[Allowed] = &[
         normal: &["adjutant-core"],
         dev: &["adjutant-macros"],
     },
+    Allowed {
+        package: "adjutant-weak",
+        normal: &["adjutant-core"],
+        dev: &[],
+    },
     // Itself with its feature `contract`: the tests every backend passes.
     Allowed {
         package: "adjutant-store",
-        normal: &["adjutant-core"],
+        normal: &["adjutant-core", "adjutant-tools"],
         dev: &["adjutant-store"],
     },
     Allowed {
         package: "adjutant-runtime",
-        normal: &["adjutant-core"],
+        normal: &["adjutant-core", "adjutant-weak"],
         dev: &["adjutant-providers", "adjutant-store", "adjutant-tools"],
     },
     Allowed {
         package: "adjutant-memory",
-        normal: &["adjutant-core"],
+        normal: &["adjutant-core", "adjutant-tools"],
         dev: &[],
     },
     Allowed {
@@ -69,8 +74,9 @@ const ALLOWED: &[Allowed] = &[
             "adjutant-mcp",
             "adjutant-memory",
             "adjutant-runtime",
+            "adjutant-tools",
         ],
-        dev: &["adjutant-providers", "adjutant-store", "adjutant-tools"],
+        dev: &["adjutant-providers", "adjutant-store"],
     },
     Allowed {
         package: "adjutant-restate",
@@ -94,6 +100,7 @@ const ALLOWED: &[Allowed] = &[
             "adjutant-service",
             "adjutant-store",
             "adjutant-tools",
+            "adjutant-weak",
         ],
         dev: &[],
     },
@@ -110,6 +117,7 @@ const ALLOWED: &[Allowed] = &[
             "adjutant-service",
             "adjutant-store",
             "adjutant-tools",
+            "adjutant-weak",
         ],
         dev: &[],
     },
