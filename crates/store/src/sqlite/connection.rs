@@ -28,9 +28,18 @@ pub struct SqliteConnection {
     pub(super) is_undone: bool,
     /// Bytes of text that were bound to statements since it was set to 0.
     pub(super) bytes: usize,
-    /// Statements with parameters as SQLite numbers them (`?1` for `$1`), by the address and length
-    /// of the original.
-    numbered: RefCell<HashMap<(usize, usize), String>>,
+    /// Statements with parameters as SQLite numbers them (`?1` for `$1`), by the original.
+    numbered: RefCell<HashMap<Address, String>>,
+    /// The names of the columns that each statement returns.
+    columns: RefCell<HashMap<Address, Arc<[String]>>>,
+}
+
+/// The place in memory and the length of a statement's text. Statements are `'static`, so this
+/// identifies one without hashing the text.
+type Address = (usize, usize);
+
+fn address(statement: &'static str) -> Address {
+    (statement.as_ptr() as usize, statement.len())
 }
 
 impl SqliteConnection {
@@ -41,6 +50,7 @@ impl SqliteConnection {
             is_undone: false,
             bytes: 0,
             numbered: RefCell::default(),
+            columns: RefCell::default(),
         }
     }
 
@@ -85,10 +95,8 @@ impl SqliteConnection {
         values: &[Value<'_>],
     ) -> Result<CachedStatement<'_>, Failure> {
         let mut texts = self.numbered.borrow_mut();
-        // Statements are `'static`, so the address identifies one without hashing its text.
-        let address = (statement.as_ptr() as usize, statement.len());
         let text = texts
-            .entry(address)
+            .entry(address(statement))
             .or_insert_with(|| statement.replace('$', "?"));
         let mut prepared = self.raw.prepare_cached(text)?;
         for parameter in 1..=prepared.parameter_count() {
@@ -105,6 +113,21 @@ impl SqliteConnection {
             }
         }
         Ok(prepared)
+    }
+
+    /// Returns the names of the columns that `prepared` returns. A turn runs the same statements
+    /// again and again, so they are copied once for each.
+    fn column_names(
+        &self,
+        statement: &'static str,
+        prepared: &CachedStatement<'_>,
+    ) -> Arc<[String]> {
+        let copied = || prepared.column_names().into_iter().map(str::to_owned);
+        let mut columns = self.columns.borrow_mut();
+        columns
+            .entry(address(statement))
+            .or_insert_with(|| copied().collect())
+            .clone()
     }
 }
 
@@ -131,11 +154,7 @@ impl Connection for SqliteConnection {
         values: &[Value<'_>],
     ) -> Result<Vec<Row>, Failure> {
         let mut prepared = self.prepare(statement, values)?;
-        let names: Arc<[String]> = prepared
-            .column_names()
-            .into_iter()
-            .map(str::to_owned)
-            .collect();
+        let names = self.column_names(statement, &prepared);
         let mut rows = prepared.raw_query();
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
