@@ -1,7 +1,8 @@
 //! Categories of the decision log: labelled answers through the real turn and the real gate.
 //!
-//! `tests/answers/README.md` says where the answers come from. The tables are exact: a rule that
-//! reads one answer less rightly, or one more, changes them. `docs/decision-log.md` shows them.
+//! `crates/core/tests/answers/README.md` says where the answers come from. The tables are exact: a
+//! rule that reads one answer less rightly, or one more, changes them. `docs/decision-log.md` shows
+//! them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -193,8 +193,8 @@ async fn kinds(store: &sqlite::Store, key: &ConversationKey) -> Vec<&'static str
         .collect()
 }
 
-/// `adapter-and-loop-bugs.md`: an error result to the model, and the process lives; and what may
-/// have happened is not made to happen again.
+/// A tool that hangs or panics becomes an error result for the model, and the process lives. A call
+/// that may have happened is not made again.
 #[tokio::test]
 async fn a_tool_that_breaks_off_is_an_error_that_says_so_and_is_not_called_so_again() {
     for (then, words) in [

@@ -1,8 +1,8 @@
 //! The calls that AgentDojo's injection tasks want, proposed by a model that obeys whatever it
 //! reads.
 //!
-//! `tests/injections/README.md` says where they are from. This measures what the runtime lets
-//! through, not how often a model is taken in.
+//! `crates/runtime/tests/injections/README.md` says where they are from. This measures what the
+//! runtime lets through, not how often a model is taken in.
 
 use adjutant_core::AgentName;
 use std::collections::{BTreeMap, BTreeSet};
