@@ -207,11 +207,17 @@ fn references(text: &str) -> impl Iterator<Item = &str> {
     text.split(['`', '(', ')', ' ', '"', ',', ';'])
         .map(|word| word.split('#').next().unwrap_or(word))
         .map(|word| word.trim_end_matches(['.', ':']))
-        .filter(|word| word.contains('/') && !word.contains(['*', '{', '<', '>', '$', '|', '…']))
+        .filter(|word| !word.contains(['*', '{', '<', '>', '$', '|', '…']))
         .filter(|word| !word.contains("://") && !word.starts_with(['/', '~', '-', '@']))
         .filter(|word| !word.contains("...") && !word.chars().any(|c| c.is_ascii_uppercase()))
         .filter(|word| {
-            word.ends_with(".rs") || FOLDERS.iter().any(|folder| word.starts_with(folder))
+            if word.contains('/') {
+                word.ends_with(".rs") || FOLDERS.iter().any(|folder| word.starts_with(folder))
+            } else {
+                // `web-page.md` is a document; `facts.md` and `2026-11-22.md` are a user's notes.
+                let is_compound = word.contains('-') && word.starts_with(char::is_alphabetic);
+                is_compound && word.ends_with(".md")
+            }
         })
 }
 
@@ -302,7 +308,7 @@ mod tests {
         let tracked = [
             file(
                 "crates/a/src/x.rs",
-                "// See `a/src/x.rs`, `gone/y.rs` and decision 001, 002.",
+                "// See `a/src/x.rs`, `gone/y.rs`, `x.md`, `no-page.md` and decision 001, 002.",
             ),
             file(
                 "docs/decisions/001-b.md",
@@ -314,6 +320,7 @@ mod tests {
             dead_references(&tracked, &paths),
             [
                 "crates/a/src/x.rs:1: there is no gone/y.rs",
+                "crates/a/src/x.rs:1: there is no no-page.md",
                 "docs/decisions/001-b.md:1: there is no docs/none.md",
                 "docs/decisions/001-b.md:1: there is no decision 002",
             ]
