@@ -46,15 +46,7 @@ pub(crate) async fn run(settings: &Settings, screen: &Screen) -> Result<Exit, Cl
         let servers: Vec<Value> = reports.iter().map(server_json).collect();
         screen.answer_json(&json!({ "tools": tools, "servers": servers }));
     } else {
-        let width = listed
-            .iter()
-            .map(|tool| tool.name.len())
-            .max()
-            .unwrap_or_default();
-        listed.iter().for_each(|tool| tool.print(screen, width));
-        reports
-            .iter()
-            .for_each(|report| print_server(screen, report));
+        print_all(&listed, &reports, screen);
     }
     servers.stop().await;
     Ok(Exit::Ok)
@@ -223,6 +215,11 @@ pub(crate) fn list(
 ) -> Result<(), CliError> {
     let reports = servers.map(Servers::report).unwrap_or_default();
     let listed = listed(agent, settings, servers, &reports)?;
+    print_all(&listed, &reports, screen);
+    Ok(())
+}
+
+fn print_all(listed: &[Listed<'_>], reports: &[ServerReport], screen: &Screen) {
     let width = listed
         .iter()
         .map(|tool| tool.name.len())
@@ -232,7 +229,6 @@ pub(crate) fn list(
     reports
         .iter()
         .for_each(|report| print_server(screen, report));
-    Ok(())
 }
 
 fn listed<'a>(
