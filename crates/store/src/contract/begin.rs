@@ -74,11 +74,7 @@ pub async fn a_turn_begins_and_ends_with_its_claim(store: &(impl Journal + LogSt
         None,
         "it is open"
     );
-    assert_eq!(
-        store.unsettled(&agent(), None).await.unwrap(),
-        [],
-        "somebody has it"
-    );
+    assert_eq!(unsettled(store).await, [], "somebody has it");
 
     // Another worker's input is accepted and waits; the same input again is the same.
     for _ in 0..2 {
@@ -233,10 +229,7 @@ pub async fn a_turn_may_begin_before_anybody_has_it(store: &(impl Journal + LogS
             .await
             .unwrap();
     }
-    assert_eq!(
-        store.unsettled(&agent(), None).await.unwrap(),
-        std::slice::from_ref(&key)
-    );
+    assert_eq!(unsettled(store).await, std::slice::from_ref(&key));
     // While other inputs wait, no turn is started.
     store
         .submit_with_turn(&key, &i2, &started(2, "i2"))
@@ -321,7 +314,7 @@ pub async fn a_turn_may_begin_before_anybody_has_it(store: &(impl Journal + LogS
         .submit_with_turn(&key, &i1, &started(4, "i1"))
         .await
         .unwrap();
-    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), []);
+    assert_eq!(unsettled(store).await, []);
 }
 
 /// A turn is not started while one is open, nor before earlier inputs, nor for a repeated input.
@@ -367,7 +360,7 @@ pub async fn a_turn_begins_only_where_nothing_else_is_to_do(store: &impl Journal
         (recorded(1, at(1), &[started(1, "i1")]), 1)
     );
     // Another input came first.
-    store.submit(&busy, &i1).await.unwrap();
+    submit(store, &busy, &i1).await;
     let new = claimed(
         store
             .begin(&busy, begin(Some(&i2), &[started(2, "i2")], "a"))
@@ -434,18 +427,12 @@ pub async fn a_turn_that_waits_is_given_back_unless_an_answer_came(store: &impl 
         .begin(&key, begin(Some(&i1), &[started(1, "i1")], "a"))
         .await
         .unwrap();
-    store
-        .submit(&key, &message("i2", 1, "and then?"))
-        .await
-        .unwrap();
+    submit(store, &key, &message("i2", 1, "and then?")).await;
     let parked = recorded(2, at(2), &[parked(1, &["call_1"])]);
     assert!(
         matches!(store.finish(&key, "a".into(), &parked, None).await.unwrap(), Finished::Kept(inbox) if inbox.len() == 1)
     );
-    store
-        .append(&key, &recorded(3, at(3), &[queued(1, "i2")]))
-        .await
-        .unwrap();
+    append(store, &key, 3, at(3), &[queued(1, "i2")]).await;
     assert_eq!(
         store.finish(&key, "a".into(), &[], None).await.unwrap(),
         Finished::Released

@@ -24,18 +24,14 @@ fn said(number: u32) -> Vec<Event> {
 /// Appends turns to the conversation.
 async fn say(store: &impl Journal, key: &ConversationKey, turns: &[u32]) {
     for number in turns {
-        store
-            .submit(
-                key,
-                &message(&format!("i{number}"), 0, &format!("words {number}")),
-            )
-            .await
-            .unwrap();
+        submit(
+            store,
+            key,
+            &message(&format!("i{number}"), 0, &format!("words {number}")),
+        )
+        .await;
         let next = store.load(key).await.unwrap().next_seq();
-        store
-            .append(key, &recorded(next, at(next.cast_signed()), &said(*number)))
-            .await
-            .unwrap();
+        append(store, key, next, at(next.cast_signed()), &said(*number)).await;
     }
 }
 
@@ -109,7 +105,7 @@ where
         store.summary(&parent).await.unwrap().unwrap().branched_from,
         None
     );
-    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), []);
+    assert_eq!(unsettled(store).await, []);
 
     let input = message("i3", 600, "other words");
     let turn_3 = [started(3, "i3")];
@@ -191,17 +187,15 @@ pub async fn a_branch_begins_between_turns<T: Journal + ConversationStore>(store
         Ok(Branched::NoSuchConversation)
     );
     say(store, &parent, &[1]).await;
-    store
-        .submit(&parent, &message("i2", 0, "and more"))
-        .await
-        .unwrap();
-    store
-        .append(
-            &parent,
-            &recorded(4, at(9), &[started(2, "i2"), parked(2, &["call_2"])]),
-        )
-        .await
-        .unwrap();
+    submit(store, &parent, &message("i2", 0, "and more")).await;
+    append(
+        store,
+        &parent,
+        4,
+        at(9),
+        &[started(2, "i2"), parked(2, &["call_2"])],
+    )
+    .await;
     for seq in [1, 2, 4, 5, 6, u64::MAX] {
         assert_eq!(
             branch(store, &parent, seq, &child).await,
@@ -255,21 +249,16 @@ pub async fn a_branch_begins_between_turns<T: Journal + ConversationStore>(store
 pub async fn a_branch_inherits_nothing_that_waits<T: Journal + ConversationStore>(store: &T) {
     let (parent, child) = (conversation("anna", 1), conversation("anna", 2));
     say(store, &parent, &[1]).await;
-    store
-        .submit(&parent, &message("i2", 0, "and more"))
-        .await
-        .unwrap();
-    store
-        .append(
-            &parent,
-            &recorded(4, at(9), &[started(2, "i2"), parked(2, &["call_2"])]),
-        )
-        .await
-        .unwrap();
-    store
-        .submit(&parent, &message("i9", 1, "hm"))
-        .await
-        .unwrap();
+    submit(store, &parent, &message("i2", 0, "and more")).await;
+    append(
+        store,
+        &parent,
+        4,
+        at(9),
+        &[started(2, "i2"), parked(2, &["call_2"])],
+    )
+    .await;
+    submit(store, &parent, &message("i9", 1, "hm")).await;
     let ttl = Duration::from_secs(60);
     assert_eq!(
         store.claim(&parent, "w", ttl).await.unwrap(),
@@ -294,12 +283,9 @@ pub async fn a_branch_inherits_nothing_that_waits<T: Journal + ConversationStore
     );
     store.release(&child, "other".into()).await.unwrap();
     // An input's id belongs to the conversation that accepted it.
-    store
-        .submit(&child, &message("i1", 2, "once more"))
-        .await
-        .unwrap();
+    submit(store, &child, &message("i1", 2, "once more")).await;
     assert_eq!(store.load(&child).await.unwrap().inbox.len(), 1);
-    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), [child]);
+    assert_eq!(unsettled(store).await, [child]);
 }
 
 /// Alternatives are listed from each conversation's point of view: the original, if it continues,
@@ -380,16 +366,13 @@ where
     let [a, b, c, d] = [1, 2, 3, 4].map(|number| conversation("anna", number));
     let anna = user("anna");
     say(store, &a, &[1]).await;
-    store
-        .submit(&a, &message("i2", 0, "read it all"))
-        .await
-        .unwrap();
+    submit(store, &a, &message("i2", 0, "read it all")).await;
     let long = [
         started(2, "i2"),
         call_finished_at_length(2, "call_2", 600_000),
         finished(2, "SUCCESS:TASK_COMPLETED"),
     ];
-    store.append(&a, &recorded(4, at(4), &long)).await.unwrap();
+    append(store, &a, 4, at(4), &long).await;
     say(store, &a, &[3]).await;
     for (seq, key) in [(3, &b), (6, &c), (6, &d)] {
         branch(store, &a, seq, key).await.unwrap();

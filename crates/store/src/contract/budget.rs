@@ -10,7 +10,7 @@ use adjutant_core::{Allowance, Cost, Exceeded, Quantity, Scope, Spending, UserId
 use jiff::civil::{Date, date};
 use uuid::Uuid;
 
-use super::fixture::{at, conversation, finished, message, recorded, started, user};
+use super::fixture::{at, conversation, finished, message, recorded, started, submit, user};
 
 const TODAY: Date = date(2026, 11, 22);
 const NONE: Allowance = Allowance {
@@ -527,10 +527,7 @@ pub async fn what_was_used_is_booked_with_the_events_it_came_of(
     let key = conversation("anna", 1);
     let process = &mut Process::new(&key.user, at_most(100), NONE);
     assert_eq!(process.reserve(store, tokens(90)).await, None);
-    store
-        .submit(&key, &message("i1", 0, "hello"))
-        .await
-        .unwrap();
+    submit(store, &key, &message("i1", 0, "hello")).await;
     store.claim(&key, "w", LONG).await.unwrap();
     let begin = recorded(1, at(1), &[started(1, "i1")]);
     let first = [process.used(tokens(40), tokens(10), false)];

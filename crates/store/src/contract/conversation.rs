@@ -12,24 +12,17 @@ pub async fn conversations_are_listed_renamed_and_deleted(
 ) {
     let [first, second, third] = [1, 2, 3].map(|number| conversation("anna", number));
     let anna = &first.user;
-    store
-        .submit(&first, &message("i1", 10, "  Add a task:\n buy milk "))
-        .await
-        .unwrap();
-    store.submit(&second, &cancel("i1", 20)).await.unwrap();
-    store
-        .submit(&third, &message("i1", 30, &"word ".repeat(50)))
-        .await
-        .unwrap();
-    store
-        .submit(&second, &message("i2", 40, "Hello"))
-        .await
-        .unwrap();
+    submit(
+        store,
+        &first,
+        &message("i1", 10, "  Add a task:\n buy milk "),
+    )
+    .await;
+    submit(store, &second, &cancel("i1", 20)).await;
+    submit(store, &third, &message("i1", 30, &"word ".repeat(50))).await;
+    submit(store, &second, &message("i2", 40, "Hello")).await;
     // A late arrival with an old time does not make the conversation older.
-    store
-        .submit(&second, &message("i3", 5, "Hello again"))
-        .await
-        .unwrap();
+    submit(store, &second, &message("i3", 5, "Hello again")).await;
 
     let listed = store
         .list(&agent(), anna, &ConversationFilter::newest(10))
@@ -81,10 +74,7 @@ pub async fn conversations_are_listed_renamed_and_deleted(
         user: anna.clone(),
         conversation: "00000000-0000-8000-8000-000000000001".parse().unwrap(),
     };
-    store
-        .submit(&request, &message("i1", 70, "hi"))
-        .await
-        .unwrap();
+    submit(store, &request, &message("i1", 70, "hi")).await;
     assert_eq!(
         store
             .list(&agent(), anna, &ConversationFilter::newest(10))
@@ -128,10 +118,7 @@ pub async fn conversations_are_listed_renamed_and_deleted(
             .unwrap()
     );
     assert!(!store.rename(&conversation("anna", 9), "x").await.unwrap());
-    store
-        .submit(&second, &message("i4", 41, "And more"))
-        .await
-        .unwrap();
+    submit(store, &second, &message("i4", 41, "And more")).await;
     assert_eq!(
         store
             .list(&agent(), anna, &ConversationFilter::newest(1))
@@ -141,28 +128,23 @@ pub async fn conversations_are_listed_renamed_and_deleted(
         "Greetings 👋🏽"
     );
 
-    store
-        .append(
-            &first,
-            &recorded(1, at(50), &[started(1, "i1"), call_finished(1, "call_1")]),
-        )
-        .await
-        .unwrap();
+    append(
+        store,
+        &first,
+        1,
+        at(50),
+        &[started(1, "i1"), call_finished(1, "call_1")],
+    )
+    .await;
     let stands = async || {
         let summary = store.summary(&first).await.unwrap().unwrap();
         (summary.turns, summary.last_activity, summary.ended)
     };
     assert_eq!(stands().await, (1, at(50), false));
-    store
-        .append(&first, &recorded(3, at(51), &[Event::SessionEnded {}]))
-        .await
-        .unwrap();
+    append(store, &first, 3, at(51), &[Event::SessionEnded {}]).await;
     assert_eq!(stands().await, (1, at(51), true));
     // A new input opens the session again, before a turn has taken it.
-    store
-        .submit(&first, &message("i2", 52, "One more thing"))
-        .await
-        .unwrap();
+    submit(store, &first, &message("i2", 52, "One more thing")).await;
     assert_eq!(stands().await, (1, at(52), false));
     assert_eq!(store.delete(&first).await.unwrap(), Deleted::Yes);
     assert_eq!(
@@ -193,14 +175,8 @@ pub async fn conversations_are_listed_renamed_and_deleted(
         2
     );
     // The ids of the conversation, its inputs and turns can be used again.
-    store
-        .submit(&first, &message("i1", 60, "Once more"))
-        .await
-        .unwrap();
-    store
-        .append(&first, &recorded(1, at(61), &[started(1, "i1")]))
-        .await
-        .unwrap();
+    submit(store, &first, &message("i1", 60, "Once more")).await;
+    append(store, &first, 1, at(61), &[started(1, "i1")]).await;
 }
 
 /// Paging returns each conversation once, even if some have the same time and new ones appear
@@ -216,18 +192,19 @@ pub async fn conversations_are_paged_and_searched(store: &(impl Journal + Conver
         (5, 30, "100% sure_thing"),
     ];
     for (number, seconds, words) in said {
-        store
-            .submit(
-                &conversation("anna", number),
-                &message("i1", seconds, words),
-            )
-            .await
-            .unwrap();
+        submit(
+            store,
+            &conversation("anna", number),
+            &message("i1", seconds, words),
+        )
+        .await;
     }
-    store
-        .submit(&conversation("bert", 1), &message("i1", 0, "Bert's milk"))
-        .await
-        .unwrap();
+    submit(
+        store,
+        &conversation("bert", 1),
+        &message("i1", 0, "Bert's milk"),
+    )
+    .await;
     let read = async |filter: ConversationFilter| {
         let (mut seen, mut after, mut pages) = (Vec::new(), None, 0);
         loop {
@@ -247,10 +224,12 @@ pub async fn conversations_are_paged_and_searched(store: &(impl Journal + Conver
             after = Some(last.cursor());
             if pages == 0 && filter.search.is_none() {
                 // It comes before everything that is still to be read.
-                store
-                    .submit(&conversation("anna", 6), &message("i1", 60, "New milk"))
-                    .await
-                    .unwrap();
+                submit(
+                    store,
+                    &conversation("anna", 6),
+                    &message("i1", 60, "New milk"),
+                )
+                .await;
             }
             seen.extend(page.iter().map(|summary| summary.id));
             pages += 1;
@@ -306,30 +285,22 @@ pub async fn conversations_are_paged_and_searched(store: &(impl Journal + Conver
 /// pending calls.
 pub async fn a_conversation_that_runs_is_not_deleted(store: &(impl Journal + ConversationStore)) {
     let key = conversation("anna", 1);
-    store
-        .submit(&key, &message("i1", 0, "drop the milk"))
-        .await
-        .unwrap();
-    assert!(
-        store
-            .claim(&key, "a", std::time::Duration::from_secs(3600))
-            .await
-            .unwrap()
-            .is_held()
-    );
+    submit(store, &key, &message("i1", 0, "drop the milk")).await;
+    assert!(claims(store, &key, "a", std::time::Duration::from_secs(3600)).await);
     assert_eq!(store.delete(&key).await.unwrap(), Deleted::Running);
     let berts = conversation("bert", 1);
     assert_eq!(
         store.delete(&berts).await.unwrap(),
         Deleted::NoSuchConversation
     );
-    store
-        .append(
-            &key,
-            &recorded(1, at(1), &[started(1, "i1"), parked(1, &["call_1"])]),
-        )
-        .await
-        .unwrap();
+    append(
+        store,
+        &key,
+        1,
+        at(1),
+        &[started(1, "i1"), parked(1, &["call_1"])],
+    )
+    .await;
     store.release(&key, "a".into()).await.unwrap();
     assert!(store.summary(&key).await.unwrap().unwrap().pending);
     assert_eq!(store.summary(&berts).await.unwrap(), None);

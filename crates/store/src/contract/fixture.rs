@@ -1,5 +1,9 @@
-//! Users, conversations and the events of a whole turn, for tests.
+//! Users, conversations and the events of a whole turn, for tests, and what they do most with a
+//! journal.
 
+use std::time::Duration;
+
+use adjutant_core::port::Journal;
 use adjutant_core::{
     AgentName, ConversationId, ConversationKey, Event, IdempotencyKey, Input, InputBody, InputId,
     Recorded, TurnId, UserId,
@@ -255,4 +259,36 @@ pub(crate) fn every_kind() -> Vec<Event> {
 /// Returns events as a journal returns them.
 pub(crate) fn recorded(first: u64, at: Timestamp, events: &[Event]) -> Vec<Recorded> {
     Recorded::sequence(first, at, events)
+}
+
+/// Submits an input.
+pub(crate) async fn submit(store: &impl Journal, key: &ConversationKey, input: &Input) {
+    store.submit(key, input).await.unwrap();
+}
+
+/// Appends events of one time from the sequence number `first` on, without a lease.
+pub(crate) async fn append(
+    store: &impl Journal,
+    key: &ConversationKey,
+    first: u64,
+    at: Timestamp,
+    events: &[Event],
+) {
+    let events = recorded(first, at, events);
+    store.append(key, &events).await.unwrap();
+}
+
+/// Tries to take the lease of a conversation. Returns true if the worker holds it then.
+pub(crate) async fn claims(
+    store: &impl Journal,
+    key: &ConversationKey,
+    worker: &str,
+    ttl: Duration,
+) -> bool {
+    store.claim(key, worker, ttl).await.unwrap().is_held()
+}
+
+/// Lists the conversations of all users that have work to do and are not leased.
+pub(crate) async fn unsettled(store: &impl Journal) -> Vec<ConversationKey> {
+    store.unsettled(&agent(), None).await.unwrap()
 }

@@ -12,19 +12,13 @@ async fn talk(
 ) {
     for (number, seq) in turns.zip((first..).step_by(3)) {
         let input = format!("i{number}");
-        store
-            .submit(key, &message(&input, 0, "go on"))
-            .await
-            .unwrap();
+        submit(store, key, &message(&input, 0, "go on")).await;
         let events = [
             started(number, &input),
             replied(number, 1),
             finished(number, "SUCCESS:RESPONSE_GIVEN"),
         ];
-        store
-            .append(key, &recorded(seq, at(1), &events))
-            .await
-            .unwrap();
+        append(store, key, seq, at(1), &events).await;
     }
 }
 
@@ -42,17 +36,14 @@ pub async fn turns_are_read_from_the_end(store: &impl Journal) {
         "there is no such conversation"
     );
     let input = message("i1", 0, "hello");
-    store.submit(&key, &input).await.unwrap();
+    submit(store, &key, &input).await;
     let nothing = store.load_turns(&key, None, 1).await.unwrap().unwrap();
     assert_eq!(
         (nothing.after, &nothing.events, &nothing.inbox),
         (0, &Vec::new(), &vec![input])
     );
 
-    store
-        .append(&key, &recorded(1, at(1), &[history_set()]))
-        .await
-        .unwrap();
+    append(store, &key, 1, at(1), &[history_set()]).await;
     // Turn 1 is at 2 to 4, turn 2 at 5 to 7, turn 3 at 8 to 10.
     talk(store, &key, 2, 1..=3).await;
     for (before, turns, after, expected) in [
@@ -125,10 +116,7 @@ pub async fn turns_are_read_from_the_end(store: &impl Journal) {
         None,
         "there is no such turn"
     );
-    store
-        .append(&key, &recorded(14, at(1), &[history_set()]))
-        .await
-        .unwrap();
+    append(store, &key, 14, at(1), &[history_set()]).await;
     assert_eq!(
         places(
             &store
@@ -160,10 +148,7 @@ pub async fn turns_are_read_from_the_end(store: &impl Journal) {
 /// An event too large for its row is read with its turn.
 pub async fn large_events_come_with_their_turn(store: &impl Journal) {
     let key = conversation("anna", 1);
-    store
-        .submit(&key, &message("i1", 0, "go on"))
-        .await
-        .unwrap();
+    submit(store, &key, &message("i1", 0, "go on")).await;
     let long = call_finished_at_length(1, "c1", 100_000);
     let events: Vec<Event> = vec![
         started(1, "i1"),
@@ -187,21 +172,12 @@ pub async fn large_events_come_with_their_turn(store: &impl Journal) {
 pub async fn an_input_is_found_by_its_id(store: &impl Journal) {
     let key = conversation("anna", 1);
     assert_eq!(store.find_input(&key, &input_id("i1")).await.unwrap(), None);
-    store
-        .submit(&key, &message("i1", 0, "hello"))
-        .await
-        .unwrap();
+    submit(store, &key, &message("i1", 0, "hello")).await;
     assert_eq!(
         store.find_input(&key, &input_id("i1")).await.unwrap(),
         Some(AcceptedInput { taken_at: None })
     );
-    store
-        .append(
-            &key,
-            &recorded(1, at(1), &[history_set(), started(1, "i1")]),
-        )
-        .await
-        .unwrap();
+    append(store, &key, 1, at(1), &[history_set(), started(1, "i1")]).await;
     assert_eq!(
         store.find_input(&key, &input_id("i1")).await.unwrap(),
         Some(AcceptedInput { taken_at: Some(2) })

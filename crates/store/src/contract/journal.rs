@@ -19,7 +19,7 @@ pub async fn inputs_wait_in_order_and_once(store: &impl Journal) {
         message("a", 5, ""),
     ];
     for input in inputs.iter().chain(&inputs) {
-        store.submit(&key, input).await.unwrap();
+        submit(store, &key, input).await;
     }
     assert_eq!(
         store.load(&key).await.unwrap(),
@@ -29,11 +29,8 @@ pub async fn inputs_wait_in_order_and_once(store: &impl Journal) {
         }
     );
 
-    store
-        .append(&key, &recorded(1, at(10), &[started(1, "z")]))
-        .await
-        .unwrap();
-    store.submit(&key, &inputs[0]).await.unwrap();
+    append(store, &key, 1, at(10), &[started(1, "z")]).await;
+    submit(store, &key, &inputs[0]).await;
     assert_eq!(store.load(&key).await.unwrap().inbox, inputs[1..]);
 }
 
@@ -45,22 +42,19 @@ pub async fn an_id_of_another_request_is_refused(store: &impl Journal) {
         fingerprint: print.map(str::to_owned),
         ..message("i1", 0, "drop the milk")
     };
-    store.submit(&key, &named(Some("a"))).await.unwrap();
+    submit(store, &key, &named(Some("a"))).await;
     assert_eq!(store.load(&key).await.unwrap().inbox, [named(Some("a"))]);
     assert_eq!(
         store.submit(&key, &named(Some("b"))).await,
         Err(StoreError::Reused)
     );
-    store
-        .append(&key, &recorded(1, at(10), &[started(1, "i1")]))
-        .await
-        .unwrap();
+    append(store, &key, 1, at(10), &[started(1, "i1")]).await;
     assert_eq!(
         store.submit(&key, &named(Some("b"))).await,
         Err(StoreError::Reused)
     );
     for same in [Some("a"), None] {
-        store.submit(&key, &named(same)).await.unwrap();
+        submit(store, &key, &named(same)).await;
     }
     assert_eq!(store.load(&key).await.unwrap().inbox, []);
 }
@@ -78,7 +72,7 @@ pub async fn only_the_next_place_is_free(store: &impl Journal) {
     assert_eq!(store.load(&key).await.unwrap(), Loaded::default());
 
     let input = message("i1", 0, "drop the milk");
-    store.submit(&key, &input).await.unwrap();
+    submit(store, &key, &input).await;
     for wrong in [0, 2, u64::MAX] {
         assert_eq!(
             store
@@ -95,10 +89,7 @@ pub async fn only_the_next_place_is_free(store: &impl Journal) {
         );
     }
     let first = [started(1, "i1"), failed(1, 1)];
-    store
-        .append(&key, &recorded(1, at(1), &first))
-        .await
-        .unwrap();
+    append(store, &key, 1, at(1), &first).await;
     assert_eq!(
         store
             .append(&key, &recorded(1, at(2), &[replied(1, 2)]))
@@ -116,35 +107,23 @@ pub async fn only_the_next_place_is_free(store: &impl Journal) {
         (loaded.next_seq(), loaded.events),
         (3, recorded(1, at(1), &first))
     );
-    store
-        .append(&key, &recorded(3, at(2), &[replied(1, 2)]))
-        .await
-        .unwrap();
+    append(store, &key, 3, at(2), &[replied(1, 2)]).await;
 }
 
 /// A step has one event of each kind. An append with a second one is refused as a whole, with its
 /// logs and inbox changes.
 pub async fn a_step_has_one_event_of_a_kind(store: &(impl Journal + LogStore)) {
     let key = conversation("anna", 1);
-    store
-        .submit(&key, &message("i1", 0, "drop the milk"))
-        .await
-        .unwrap();
-    store
-        .submit(&key, &message("i2", 1, "and the bread"))
-        .await
-        .unwrap();
-    store
-        .append(
-            &key,
-            &recorded(
-                1,
-                at(2),
-                &[started(1, "i1"), replied(1, 1), call_finished(1, "call_1")],
-            ),
-        )
-        .await
-        .unwrap();
+    submit(store, &key, &message("i1", 0, "drop the milk")).await;
+    submit(store, &key, &message("i2", 1, "and the bread")).await;
+    append(
+        store,
+        &key,
+        1,
+        at(2),
+        &[started(1, "i1"), replied(1, 1), call_finished(1, "call_1")],
+    )
+    .await;
     let (before, logged) = (
         store.load(&key).await.unwrap(),
         store.decision(&key.user, turn(1)).await.unwrap(),
@@ -180,10 +159,7 @@ pub async fn a_step_has_one_event_of_a_kind(store: &(impl Journal + LogStore)) {
         call_started(1, "call_1"),
         parked(1, &[]),
     ];
-    store
-        .append(&key, &recorded(4, at(3), &events))
-        .await
-        .unwrap();
+    append(store, &key, 4, at(3), &events).await;
 }
 
 /// Every kind of event is read as equal and as exactly the same JSON, whether it was appended alone
@@ -192,21 +168,12 @@ pub async fn every_kind_of_event_comes_back_as_it_was(store: &impl Journal) {
     let (alone, together) = (conversation("anna", 1), conversation("bert", 1));
     let events = every_kind();
     for key in [&alone, &together] {
-        store
-            .submit(key, &message("i1", 0, "drop the milk"))
-            .await
-            .unwrap();
+        submit(store, key, &message("i1", 0, "drop the milk")).await;
     }
     for (seq, event) in (1..).zip(&events) {
-        store
-            .append(&alone, &recorded(seq, at(5), std::slice::from_ref(event)))
-            .await
-            .unwrap();
+        append(store, &alone, seq, at(5), std::slice::from_ref(event)).await;
     }
-    store
-        .append(&together, &recorded(1, at(5), &events))
-        .await
-        .unwrap();
+    append(store, &together, 1, at(5), &events).await;
     let json = |events| serde_json::to_string(&events).unwrap();
     for key in [alone, together] {
         let loaded = store.load(&key).await.unwrap().events;
@@ -219,10 +186,7 @@ pub async fn every_kind_of_event_comes_back_as_it_was(store: &impl Journal) {
 /// conversation, and where a turn waits.
 pub async fn large_bodies_come_back_as_they_were(store: &impl Journal) {
     let key = conversation("anna", 1);
-    store
-        .submit(&key, &message("i1", 0, "read it all"))
-        .await
-        .unwrap();
+    submit(store, &key, &message("i1", 0, "read it all")).await;
     let events = [
         started(1, "i1"),
         call_finished_at_length(1, "call_1", 600_000),
@@ -230,10 +194,7 @@ pub async fn large_bodies_come_back_as_they_were(store: &impl Journal) {
         call_finished_at_length(1, "call_3", 1_000_000),
         parked(1, &["call_4"]),
     ];
-    store
-        .append(&key, &recorded(1, at(1), &events))
-        .await
-        .unwrap();
+    append(store, &key, 1, at(1), &events).await;
     assert_eq!(
         store.load(&key).await.unwrap().events,
         recorded(1, at(1), &events)
@@ -245,14 +206,8 @@ pub async fn large_bodies_come_back_as_they_were(store: &impl Journal) {
         5
     );
     let elsewhere = conversation("bert", 1);
-    store
-        .submit(&elsewhere, &message("i1", 0, "read it all"))
-        .await
-        .unwrap();
-    store
-        .append(&elsewhere, &recorded(1, at(1), &events))
-        .await
-        .unwrap();
+    submit(store, &elsewhere, &message("i1", 0, "read it all")).await;
+    append(store, &elsewhere, 1, at(1), &events).await;
     assert_eq!(
         store.load(&elsewhere).await.unwrap().events,
         recorded(1, at(1), &events)
@@ -265,40 +220,32 @@ pub async fn events_take_their_inputs(store: &impl Journal) {
     let key = conversation("anna", 1);
     let inputs = ["i1", "i2", "i3", "i4", "i5"].map(|id| message(id, 0, id));
     for input in &inputs {
-        store.submit(&key, input).await.unwrap();
+        submit(store, &key, input).await;
     }
     let left = async || store.load(&key).await.unwrap().inbox;
-    store
-        .append(
-            &key,
-            &recorded(1, at(1), &[started(1, "i1"), parked(1, &["a", "b"])]),
-        )
-        .await
-        .unwrap();
+    append(
+        store,
+        &key,
+        1,
+        at(1),
+        &[started(1, "i1"), parked(1, &["a", "b"])],
+    )
+    .await;
     assert_eq!(left().await, inputs[1..]);
-    store
-        .append(&key, &recorded(3, at(2), &[unclear(1, "i3")]))
-        .await
-        .unwrap();
+    append(store, &key, 3, at(2), &[unclear(1, "i3")]).await;
     assert_eq!(
         left().await,
         [inputs[1].clone(), inputs[3].clone(), inputs[4].clone()]
     );
-    store
-        .append(
-            &key,
-            &recorded(
-                4,
-                at(3),
-                &[answered(1, "a", Some("i2")), answered(1, "b", Some("i2"))],
-            ),
-        )
-        .await
-        .unwrap();
-    store
-        .append(&key, &recorded(6, at(4), &[ignored("i5")]))
-        .await
-        .unwrap();
+    append(
+        store,
+        &key,
+        4,
+        at(3),
+        &[answered(1, "a", Some("i2")), answered(1, "b", Some("i2"))],
+    )
+    .await;
+    append(store, &key, 6, at(4), &[ignored("i5")]).await;
     assert_eq!(left().await, [inputs[3].clone()]);
 }
 
@@ -306,14 +253,8 @@ pub async fn events_take_their_inputs(store: &impl Journal) {
 /// The same id is a conversation of their own.
 pub async fn conversations_belong_to_their_user(store: &(impl Journal + ConversationStore)) {
     let (annas, berts) = (conversation("anna", 1), conversation("bert", 1));
-    store
-        .submit(&annas, &message("i1", 0, "anna's secret"))
-        .await
-        .unwrap();
-    store
-        .append(&annas, &recorded(1, at(1), &[started(1, "i1")]))
-        .await
-        .unwrap();
+    submit(store, &annas, &message("i1", 0, "anna's secret")).await;
+    append(store, &annas, 1, at(1), &[started(1, "i1")]).await;
     let before = store.load(&annas).await.unwrap();
 
     assert_eq!(store.load(&berts).await.unwrap(), Loaded::default());
@@ -325,13 +266,7 @@ pub async fn conversations_belong_to_their_user(store: &(impl Journal + Conversa
             Err(StoreError::Conflict)
         );
     }
-    assert!(
-        !store
-            .claim(&berts, "b", std::time::Duration::from_secs(60))
-            .await
-            .unwrap()
-            .is_held()
-    );
+    assert!(!claims(store, &berts, "b", std::time::Duration::from_secs(60)).await);
     assert!(!store.rename(&berts, "mine").await.unwrap());
     assert!(
         !store
@@ -352,7 +287,7 @@ pub async fn conversations_belong_to_their_user(store: &(impl Journal + Conversa
     );
 
     let hello = message("i1", 5, "bert's own");
-    store.submit(&berts, &hello).await.unwrap();
+    submit(store, &berts, &hello).await;
     assert_eq!(
         store.load(&berts).await.unwrap(),
         Loaded {
@@ -375,15 +310,9 @@ pub async fn conversations_belong_to_their_agent(
         checked(1, "call_1"),
         parked(1, &["call_1"]),
     ];
-    store
-        .submit(&ours, &message("i1", 0, "drop the milk"))
-        .await
-        .unwrap();
-    store.submit(&ours, &cancel("i2", 1)).await.unwrap();
-    store
-        .append(&ours, &recorded(1, at(2), &waits))
-        .await
-        .unwrap();
+    submit(store, &ours, &message("i1", 0, "drop the milk")).await;
+    submit(store, &ours, &cancel("i2", 1)).await;
+    append(store, &ours, 1, at(2), &waits).await;
     let loaded = store.load(&ours).await.unwrap();
 
     let nothing = async || {
@@ -435,14 +364,8 @@ pub async fn conversations_belong_to_their_agent(
     );
 
     // The same id of the same user with the other agent is another conversation.
-    store
-        .submit(&theirs, &message("i1", 5, "hello"))
-        .await
-        .unwrap();
-    store
-        .append(&theirs, &recorded(1, at(6), &[started(2, "i1")]))
-        .await
-        .unwrap();
+    submit(store, &theirs, &message("i1", 5, "hello")).await;
+    append(store, &theirs, 1, at(6), &[started(2, "i1")]).await;
     assert_eq!(store.load(&ours).await.unwrap(), loaded);
     assert_eq!(
         store.unsettled(&theirs.agent, None).await.unwrap(),
@@ -463,10 +386,7 @@ pub async fn conversations_belong_to_their_agent(
 /// Of writers that race for one sequence number exactly one gets it.
 pub async fn of_many_writers_one_wins(store: &impl Journal) {
     let key = conversation("anna", 1);
-    store
-        .submit(&key, &message("i1", 0, "drop the milk"))
-        .await
-        .unwrap();
+    submit(store, &key, &message("i1", 0, "drop the milk")).await;
     for seq in 1..=20 {
         let number = u32::try_from(seq).unwrap();
         let event = recorded(seq, at(1), &[failed(1, number)]);
@@ -495,19 +415,10 @@ pub async fn everything_is_there_after_reopening<J: Journal + LogStore + Convers
     reopen: impl AsyncFnOnce(J) -> J,
 ) {
     let key = conversation("anna", 1);
-    store
-        .submit(&key, &message("i1", 0, "drop the milk"))
-        .await
-        .unwrap();
-    store.submit(&key, &message("i9", 1, "wait")).await.unwrap();
-    store
-        .append(&key, &recorded(1, at(2), &every_kind()))
-        .await
-        .unwrap();
-    store
-        .submit(&conversation("anna", 2), &message("i1", 0, "hello"))
-        .await
-        .unwrap();
+    submit(&store, &key, &message("i1", 0, "drop the milk")).await;
+    submit(&store, &key, &message("i9", 1, "wait")).await;
+    append(&store, &key, 1, at(2), &every_kind()).await;
+    submit(&store, &conversation("anna", 2), &message("i1", 0, "hello")).await;
     let all = async |store: &J| {
         (
             store.load(&key).await.unwrap(),
@@ -520,7 +431,7 @@ pub async fn everything_is_there_after_reopening<J: Journal + LogStore + Convers
                 .await
                 .unwrap(),
             store.tool_invocations(&key.user, turn(1)).await.unwrap(),
-            store.unsettled(&agent(), None).await.unwrap(),
+            unsettled(store).await,
         )
     };
     let before = all(&store).await;
@@ -532,8 +443,5 @@ pub async fn everything_is_there_after_reopening<J: Journal + LogStore + Convers
         json(&after.0.events),
         json(&recorded(1, at(2), &every_kind()))
     );
-    store
-        .append(&key, &recorded(after.0.next_seq(), at(3), &[ignored("i9")]))
-        .await
-        .unwrap();
+    append(&store, &key, after.0.next_seq(), at(3), &[ignored("i9")]).await;
 }

@@ -14,81 +14,45 @@ const LONG: Duration = Duration::from_secs(3600);
 pub async fn claims_exclude_until_released_or_expired(store: &impl Journal) {
     let key = conversation("anna", 1);
     assert!(
-        !store.claim(&key, "a", LONG).await.unwrap().is_held(),
+        !claims(store, &key, "a", LONG).await,
         "there is nothing to claim"
     );
     store.release(&key, "a".into()).await.unwrap();
 
-    store
-        .submit(&key, &message("i1", 0, "hello"))
-        .await
-        .unwrap();
-    assert!(store.claim(&key, "a", LONG).await.unwrap().is_held());
-    assert!(!store.claim(&key, "b", LONG).await.unwrap().is_held());
-    assert!(store.claim(&key, "a", LONG).await.unwrap().is_held());
+    submit(store, &key, &message("i1", 0, "hello")).await;
+    assert!(claims(store, &key, "a", LONG).await);
+    assert!(!claims(store, &key, "b", LONG).await);
+    assert!(claims(store, &key, "a", LONG).await);
     // A heartbeat extends the worker's own lease only.
     assert!(store.renew(&key, "a".into(), LONG).await.unwrap());
     assert!(!store.renew(&key, "b".into(), LONG).await.unwrap());
     // Another worker's lease cannot be released.
     store.release(&key, "b".into()).await.unwrap();
-    assert!(!store.claim(&key, "b", LONG).await.unwrap().is_held());
+    assert!(!claims(store, &key, "b", LONG).await);
     store.release(&key, "a".into()).await.unwrap();
     // A renewal after the release takes no lease.
     assert!(!store.renew(&key, "a".into(), LONG).await.unwrap());
-    assert!(store.claim(&key, "b", LONG).await.unwrap().is_held());
+    assert!(claims(store, &key, "b", LONG).await);
 
-    assert!(
-        store
-            .claim(&key, "b", Duration::ZERO)
-            .await
-            .unwrap()
-            .is_held()
-    );
-    assert!(
-        store
-            .claim(&key, "a", Duration::MAX)
-            .await
-            .unwrap()
-            .is_held()
-    );
-    assert!(!store.claim(&key, "b", LONG).await.unwrap().is_held());
+    assert!(claims(store, &key, "b", Duration::ZERO).await);
+    assert!(claims(store, &key, "a", Duration::MAX).await);
+    assert!(!claims(store, &key, "b", LONG).await);
     // Writers are excluded by the journal, not by leases.
-    store
-        .append(&key, &recorded(1, at(1), &[started(1, "i1")]))
-        .await
-        .unwrap();
+    append(store, &key, 1, at(1), &[started(1, "i1")]).await;
 }
 
 /// The lease of a dead worker is free at once. Only for stores whose workers are on one machine.
 /// `dead`: its worker id.
 pub async fn a_dead_workers_claim_is_free_at_once(store: &impl Journal, dead: &str) {
     let key = conversation("anna", 1);
-    store
-        .submit(&key, &message("i1", 0, "hello"))
-        .await
-        .unwrap();
-    assert!(store.claim(&key, dead, LONG).await.unwrap().is_held());
-    assert_eq!(
-        store.unsettled(&agent(), None).await.unwrap(),
-        std::slice::from_ref(&key)
-    );
+    submit(store, &key, &message("i1", 0, "hello")).await;
+    assert!(claims(store, &key, dead, LONG).await);
+    assert_eq!(unsettled(store).await, std::slice::from_ref(&key));
     let taken = take(store, (crate::worker_id(), Due::Unsettled), None, (None, 9)).await;
     assert_eq!(keys(&taken), [(key.clone(), Claim::TakenOver)]);
-    assert!(
-        store
-            .claim(&key, crate::worker_id(), LONG)
-            .await
-            .unwrap()
-            .is_held()
-    );
-    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), []);
-    assert!(
-        !store
-            .claim(&key, "somebody else", LONG)
-            .await
-            .unwrap()
-            .is_held()
-    );
+    assert!(claims(store, &key, crate::worker_id(), LONG).await);
+    assert_eq!(unsettled(store).await, []);
+    assert!(!claims(store, &key, "somebody else", LONG).await);
 }
 
 /// A conversation has work if an input was not taken, or a turn neither ended nor waits. It is
@@ -96,34 +60,16 @@ pub async fn a_dead_workers_claim_is_free_at_once(store: &impl Journal, dead: &s
 pub async fn work_is_found_until_it_is_settled(store: &impl Journal) {
     let (key, other) = (conversation("anna", 1), conversation("bert", 2));
     check_work(store, &key, false, false).await;
-    store
-        .submit(&key, &message("i1", 0, "drop the milk"))
-        .await
-        .unwrap();
+    submit(store, &key, &message("i1", 0, "drop the milk")).await;
     check_work(store, &key, true, false).await;
 
-    store
-        .submit(&other, &message("i1", 5, "hello"))
-        .await
-        .unwrap();
-    assert_eq!(
-        store.unsettled(&agent(), None).await.unwrap(),
-        [key.clone(), other.clone()]
-    );
-    assert!(store.claim(&key, "a", LONG).await.unwrap().is_held());
-    assert_eq!(
-        store.unsettled(&agent(), None).await.unwrap(),
-        std::slice::from_ref(&other)
-    );
-    store
-        .append(&other, &recorded(1, at(6), &[ignored("i1")]))
-        .await
-        .unwrap();
+    submit(store, &other, &message("i1", 5, "hello")).await;
+    assert_eq!(unsettled(store).await, [key.clone(), other.clone()]);
+    assert!(claims(store, &key, "a", LONG).await);
+    assert_eq!(unsettled(store).await, std::slice::from_ref(&other));
+    append(store, &other, 1, at(6), &[ignored("i1")]).await;
     store.release(&key, "a".into()).await.unwrap();
-    assert_eq!(
-        store.unsettled(&agent(), None).await.unwrap(),
-        std::slice::from_ref(&key)
-    );
+    assert_eq!(unsettled(store).await, std::slice::from_ref(&key));
 
     // A whole turn, event by event: (event, has work, waits).
     let steps = [
@@ -133,10 +79,10 @@ pub async fn work_is_found_until_it_is_settled(store: &impl Journal) {
         (parked(1, &["call_1"]), false, true),
     ];
     follow(store, &key, 1, &steps).await;
-    store.submit(&key, &message("i2", 10, "hm")).await.unwrap();
+    submit(store, &key, &message("i2", 10, "hm")).await;
     check_work(store, &key, true, true).await;
     follow(store, &key, 5, &[(unclear(1, "i2"), false, true)]).await;
-    store.submit(&key, &message("i3", 11, "yes")).await.unwrap();
+    submit(store, &key, &message("i3", 11, "yes")).await;
     check_work(store, &key, true, true).await;
     let steps = [
         (answered(1, "call_1", Some("i3")), true, false),
@@ -147,7 +93,7 @@ pub async fn work_is_found_until_it_is_settled(store: &impl Journal) {
     ];
     follow(store, &key, 6, &steps).await;
 
-    store.submit(&key, &cancel("i4", 20)).await.unwrap();
+    submit(store, &key, &cancel("i4", 20)).await;
     check_work(store, &key, true, false).await;
     follow(store, &key, 11, &[(ignored("i4"), false, false)]).await;
 }
@@ -157,7 +103,7 @@ pub async fn work_is_found_until_it_is_settled(store: &impl Journal) {
 pub async fn a_turn_waits_until_its_last_call_is_answered(store: &impl Journal) {
     let key = conversation("anna", 1);
     for id in ["i1", "i2"] {
-        store.submit(&key, &message(id, 0, id)).await.unwrap();
+        submit(store, &key, &message(id, 0, id)).await;
     }
     let steps = [
         (started(1, "i1"), true, false),
@@ -174,22 +120,16 @@ pub async fn a_turn_waits_until_its_last_call_is_answered(store: &impl Journal) 
 
     let (later, earlier) = (conversation("anna", 2), conversation("anna", 3));
     for (key, seconds) in [(&later, 9), (&earlier, 8)] {
-        store
-            .submit(key, &message("i1", 0, "drop the milk"))
-            .await
-            .unwrap();
+        submit(store, key, &message("i1", 0, "drop the milk")).await;
         let number = u32::try_from(seconds).unwrap();
-        store
-            .append(
-                key,
-                &recorded(
-                    1,
-                    at(seconds),
-                    &[started(number, "i1"), parked(number, &["a"])],
-                ),
-            )
-            .await
-            .unwrap();
+        append(
+            store,
+            key,
+            1,
+            at(seconds),
+            &[started(number, "i1"), parked(number, &["a"])],
+        )
+        .await;
     }
     let waiting = store.parked(&agent(), Some(&key.user)).await.unwrap();
     assert_eq!(
@@ -206,19 +146,20 @@ pub async fn a_turn_waits_until_its_last_call_is_answered(store: &impl Journal) 
 pub async fn what_expired_is_found(store: &impl Journal) {
     let key = conversation("anna", 1);
     for id in ["i1", "i2"] {
-        store.submit(&key, &message(id, 0, id)).await.unwrap();
+        submit(store, &key, &message(id, 0, id)).await;
     }
     let over = async |user: Option<&UserId>, seconds| {
         store.expired(&agent(), user, at(seconds)).await.unwrap()
     };
     // Calls of the fixture expire at 60.
-    store
-        .append(
-            &key,
-            &recorded(1, at(1), &[started(1, "i1"), parked(1, &["a", "b"])]),
-        )
-        .await
-        .unwrap();
+    append(
+        store,
+        &key,
+        1,
+        at(1),
+        &[started(1, "i1"), parked(1, &["a", "b"])],
+    )
+    .await;
     assert_eq!(over(None, 59).await, []);
     assert_eq!(over(None, 60).await, std::slice::from_ref(&key));
     assert_eq!(
@@ -226,40 +167,25 @@ pub async fn what_expired_is_found(store: &impl Journal) {
         std::slice::from_ref(&key)
     );
     assert_eq!(over(Some(&user("stranger")), 1000).await, []);
-    assert!(store.claim(&key, "a", LONG).await.unwrap().is_held());
+    assert!(claims(store, &key, "a", LONG).await);
     assert_eq!(over(None, 60).await, []);
     store.release(&key, "a".into()).await.unwrap();
 
-    store
-        .append(&key, &recorded(3, at(2), &[answered(1, "a", Some("i2"))]))
-        .await
-        .unwrap();
+    append(store, &key, 3, at(2), &[answered(1, "a", Some("i2"))]).await;
     assert_eq!(over(None, 60).await, std::slice::from_ref(&key));
-    store
-        .append(&key, &recorded(4, at(3), &[answered(1, "b", None)]))
-        .await
-        .unwrap();
+    append(store, &key, 4, at(3), &[answered(1, "b", None)]).await;
     assert_eq!(over(None, 1000).await, []);
 
     // A call in doubt waits and expires like a question.
     let events = [asked_about(1, "b", 1), parked(1, &["b"])];
-    store
-        .append(&key, &recorded(5, at(4), &events))
-        .await
-        .unwrap();
+    append(store, &key, 5, at(4), &events).await;
     assert_eq!(over(None, 60).await, std::slice::from_ref(&key));
     check_work(store, &key, false, true).await;
-    store
-        .append(&key, &recorded(7, at(5), &[resolved(1, "b", 1, None)]))
-        .await
-        .unwrap();
+    append(store, &key, 7, at(5), &[resolved(1, "b", 1, None)]).await;
     assert_eq!(over(None, 1000).await, []);
     check_work(store, &key, true, false).await;
     let again = [parked(1, &["b"]), finished(1, "CANCELLED:BY_USER")];
-    store
-        .append(&key, &recorded(8, at(6), &again))
-        .await
-        .unwrap();
+    append(store, &key, 8, at(6), &again).await;
     assert_eq!(over(None, 1000).await, []);
 }
 
@@ -301,10 +227,7 @@ pub async fn work_is_taken_in_order_and_once(store: &impl Journal) {
         conversation("anna", 3),
     );
     for (key, seconds) in [(&third, 9), (&first, 1), (&second, 5)] {
-        store
-            .submit(key, &message("i1", seconds, "hello"))
-            .await
-            .unwrap();
+        submit(store, key, &message("i1", seconds, "hello")).await;
     }
     let other = AgentName::new("other").unwrap();
     let theirs = Take {
@@ -337,11 +260,8 @@ pub async fn work_is_taken_in_order_and_once(store: &impl Journal) {
     );
     assert!(taken[0].place < taken[1].place);
     // It is leased against every other worker.
-    assert!(!store.claim(&first, "b", LONG).await.unwrap().is_held());
-    assert_eq!(
-        store.unsettled(&agent(), None).await.unwrap(),
-        std::slice::from_ref(&third)
-    );
+    assert!(!claims(store, &first, "b", LONG).await);
+    assert_eq!(unsettled(store).await, std::slice::from_ref(&third));
     assert!(store.renew(&first, "a".into(), LONG).await.unwrap());
     let rest = take(store, ("b", due), None, (None, 9)).await;
     assert_eq!(keys(&rest), [(third.clone(), Claim::Granted)]);
@@ -365,23 +285,14 @@ pub async fn work_is_taken_in_order_and_once(store: &impl Journal) {
 
     // An expired lease is taken over, unless it was the worker's own.
     for key in [&first, &third] {
-        assert!(
-            store
-                .claim(key, "b", Duration::ZERO)
-                .await
-                .unwrap()
-                .is_held()
-        );
+        assert!(claims(store, key, "b", Duration::ZERO).await);
     }
     let over = take(store, ("b", due), None, (None, 1)).await;
     assert_eq!(keys(&over), [(first.clone(), Claim::Granted)]);
     let over = take(store, ("c", due), None, (None, 9)).await;
     assert_eq!(keys(&over), [(third.clone(), Claim::TakenOver)]);
 
-    store
-        .append(&first, &recorded(1, at(10), &[ignored("i1")]))
-        .await
-        .unwrap();
+    append(store, &first, 1, at(10), &[ignored("i1")]).await;
     store.release(&first, "b".into()).await.unwrap();
     assert_eq!(
         take(store, ("c", due), None, (None, 9)).await,
@@ -393,18 +304,16 @@ pub async fn work_is_taken_in_order_and_once(store: &impl Journal) {
 /// A turn that waits for a person is taken once its first pending call has expired.
 pub async fn what_expired_is_taken(store: &impl Journal) {
     let key = conversation("anna", 1);
-    store
-        .submit(&key, &message("i1", 0, "drop the milk"))
-        .await
-        .unwrap();
+    submit(store, &key, &message("i1", 0, "drop the milk")).await;
     // Calls of the fixture expire at 60.
-    store
-        .append(
-            &key,
-            &recorded(1, at(1), &[started(1, "i1"), parked(1, &["a", "b"])]),
-        )
-        .await
-        .unwrap();
+    append(
+        store,
+        &key,
+        1,
+        at(1),
+        &[started(1, "i1"), parked(1, &["a", "b"])],
+    )
+    .await;
     let due = |seconds| Due::Expired(at(seconds));
     assert_eq!(
         take(store, ("a", Due::Unsettled), None, (None, 9)).await,
@@ -425,10 +334,7 @@ pub async fn what_expired_is_taken(store: &impl Journal) {
         []
     );
     let events = [answered(1, "a", None), answered(1, "b", None)];
-    store
-        .append(&key, &recorded(3, at(3), &events))
-        .await
-        .unwrap();
+    append(store, &key, 3, at(3), &events).await;
     assert_eq!(take(store, ("b", due(1000)), None, (None, 9)).await, []);
 }
 
@@ -437,10 +343,7 @@ pub async fn of_many_takers_one_gets_each(store: &impl Journal) {
     const CONVERSATIONS: u32 = 40;
     for number in 0..CONVERSATIONS {
         let key = conversation("anna", number);
-        store
-            .submit(&key, &message("i1", number.into(), "hello"))
-            .await
-            .unwrap();
+        submit(store, &key, &message("i1", number.into(), "hello")).await;
     }
     let taker = |worker: &'static str| async move {
         let mut all = Vec::new();
@@ -466,33 +369,21 @@ pub async fn of_many_takers_one_gets_each(store: &impl Journal) {
 pub async fn a_cancellation_is_seen_until_it_is_taken(store: &impl Journal) {
     let key = conversation("anna", 1);
     assert_eq!(store.cancellation(&key).await.unwrap(), None);
-    store
-        .submit(&key, &message("i1", 0, "cancel"))
-        .await
-        .unwrap();
-    store
-        .append(&key, &recorded(1, at(1), &[started(1, "i1")]))
-        .await
-        .unwrap();
+    submit(store, &key, &message("i1", 0, "cancel")).await;
+    append(store, &key, 1, at(1), &[started(1, "i1")]).await;
     assert_eq!(store.cancellation(&key).await.unwrap(), None);
     // Neither the ids nor the times are ordered.
     for (id, seconds) in [("z", 9), ("a", 5)] {
-        store.submit(&key, &cancel(id, seconds)).await.unwrap();
+        submit(store, &key, &cancel(id, seconds)).await;
     }
     let berts = conversation("bert", 1);
     let seen =
         async |key: &ConversationKey| store.cancellation(key).await.unwrap().map(String::from);
     assert_eq!(seen(&key).await.as_deref(), Some("z"));
     assert_eq!(seen(&berts).await, None);
-    store
-        .append(&key, &recorded(2, at(6), &[ignored("z")]))
-        .await
-        .unwrap();
+    append(store, &key, 2, at(6), &[ignored("z")]).await;
     assert_eq!(seen(&key).await.as_deref(), Some("a"));
-    store
-        .append(&key, &recorded(3, at(7), &[ignored("a")]))
-        .await
-        .unwrap();
+    append(store, &key, 3, at(7), &[ignored("a")]).await;
     assert_eq!(seen(&key).await, None);
 }
 
@@ -501,16 +392,10 @@ pub async fn a_cancellation_is_seen_until_it_is_taken(store: &impl Journal) {
 pub async fn changes_are_told(store: &impl Journal) {
     let key = conversation("anna", 1);
     let mut changes = store.changes();
-    store
-        .submit(&key, &message("i1", 0, "hello"))
-        .await
-        .unwrap();
+    submit(store, &key, &message("i1", 0, "hello")).await;
     let claimed = store.begin(&key, begin("w1", None)).await.unwrap();
     assert!(matches!(claimed, Begun::Claimed { .. }), "{claimed:?}");
-    store
-        .submit(&key, &message("i2", 1, "and more"))
-        .await
-        .unwrap();
+    submit(store, &key, &message("i2", 1, "and more")).await;
     assert_eq!(changes.next().await, Some(Change::Input(key.clone())));
     let third = message("i3", 2, "from elsewhere");
     assert_eq!(
@@ -584,7 +469,7 @@ pub async fn a_sign_of_life_extends_all_claims_of_its_epoch(store: &impl Journal
         store.beat(beat).await.unwrap()
     };
     for key in [&first, &second] {
-        store.submit(key, &message("i1", 0, "hello")).await.unwrap();
+        submit(store, key, &message("i1", 0, "hello")).await;
         // Without a heartbeat the lease ends after this time.
         let begin = Begin {
             worker: of(7),
@@ -603,7 +488,7 @@ pub async fn a_sign_of_life_extends_all_claims_of_its_epoch(store: &impl Journal
             "{claimed:?}"
         );
     }
-    assert_eq!(store.unsettled(&agent(), None).await.unwrap().len(), 2);
+    assert_eq!(unsettled(store).await.len(), 2);
     let mut claimed = beat(7, LONG, true).await.unwrap();
     claimed.sort_by_key(|running| running.key.conversation);
     let running = |key: &ConversationKey| Running {
@@ -611,7 +496,7 @@ pub async fn a_sign_of_life_extends_all_claims_of_its_epoch(store: &impl Journal
         has_inputs: true,
     };
     assert_eq!(claimed, [running(&first), running(&second)]);
-    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), []);
+    assert_eq!(unsettled(store).await, []);
     assert_eq!(
         take(store, ("w2", Due::Unsettled), None, (None, 9)).await,
         []
@@ -669,10 +554,7 @@ async fn follow(
     steps: &[(Event, bool, bool)],
 ) {
     for (seq, (event, work, waits)) in (first..).zip(steps) {
-        store
-            .append(key, &recorded(seq, at(50), std::slice::from_ref(event)))
-            .await
-            .unwrap();
+        append(store, key, seq, at(50), std::slice::from_ref(event)).await;
         check_work(store, key, *work, *waits).await;
     }
 }
@@ -681,11 +563,7 @@ async fn check_work(store: &impl Journal, key: &ConversationKey, work: bool, wai
     let events = store.load(key).await.unwrap().events;
     let last = events.last().map(|recorded| recorded.event.kind());
     let expected: &[ConversationKey] = if work { std::slice::from_ref(key) } else { &[] };
-    assert_eq!(
-        store.unsettled(&agent(), None).await.unwrap(),
-        expected,
-        "after {last:?}"
-    );
+    assert_eq!(unsettled(store).await, expected, "after {last:?}");
     assert_eq!(
         store.unsettled(&agent(), Some(&key.user)).await.unwrap(),
         expected,

@@ -13,16 +13,10 @@ pub async fn a_decision_opens_with_its_turn_and_closes_at_its_end(
     store: &(impl Journal + LogStore),
 ) {
     let key = conversation("anna", 1);
-    store
-        .submit(&key, &message("i1", 0, "drop the milk"))
-        .await
-        .unwrap();
+    submit(store, &key, &message("i1", 0, "drop the milk")).await;
     assert_eq!(store.decision(&key.user, turn(1)).await.unwrap(), None);
 
-    store
-        .append(&key, &recorded(1, at(1), &[started(1, "i1")]))
-        .await
-        .unwrap();
+    append(store, &key, 1, at(1), &[started(1, "i1")]).await;
     let open = store.decision(&key.user, turn(1)).await.unwrap().unwrap();
     assert_eq!(
         Some(&open),
@@ -38,10 +32,7 @@ pub async fn a_decision_opens_with_its_turn_and_closes_at_its_end(
     let rest: Vec<_> = every_kind().split_off(3);
     for (seq, event) in (2..).zip(&rest) {
         let moment = at(i64::try_from(seq).unwrap());
-        store
-            .append(&key, &recorded(seq, moment, std::slice::from_ref(event)))
-            .await
-            .unwrap();
+        append(store, &key, seq, moment, std::slice::from_ref(event)).await;
         expected.apply(moment, event, LogContent::Full);
         assert_eq!(
             store.decision(&key.user, turn(1)).await.unwrap().as_ref(),
@@ -86,20 +77,14 @@ pub async fn a_decision_opens_with_its_turn_and_closes_at_its_end(
 /// has its message; calls are in the order in which they ended.
 pub async fn an_unreadable_answer_is_kept_in_the_decision(store: &(impl Journal + LogStore)) {
     let key = conversation("anna", 1);
-    store
-        .submit(&key, &message("i1", 0, "drop the milk"))
-        .await
-        .unwrap();
+    submit(store, &key, &message("i1", 0, "drop the milk")).await;
     let events = [
         started(1, "i1"),
         failed(1, 1),
         call_failed(1, "call_2"),
         call_finished(1, "call_1"),
     ];
-    store
-        .append(&key, &recorded(1, at(1), &events))
-        .await
-        .unwrap();
+    append(store, &key, 1, at(1), &events).await;
     let row = store.decision(&key.user, turn(1)).await.unwrap().unwrap();
     assert_eq!(row.error_code.as_deref(), Some("invalid_response"));
     assert_eq!(row.raw_response.as_deref(), Some("<html>"));
@@ -123,20 +108,14 @@ pub async fn decisions_are_filtered(store: &(impl Journal + LogStore)) {
     for (number, place, seconds, outcome) in turns {
         let key = conversation("anna", place);
         let input = format!("i{number}");
-        store
-            .submit(&key, &message(&input, seconds, "hello"))
-            .await
-            .unwrap();
+        submit(store, &key, &message(&input, seconds, "hello")).await;
         let mut events = vec![started(number, &input)];
         if number % 2 == 0 {
             events.push(call_finished(number, "call_1"));
         }
         events.extend(outcome.map(|outcome| finished(number, outcome)));
         let next = store.load(&key).await.unwrap().next_seq();
-        store
-            .append(&key, &recorded(next, at(seconds), &events))
-            .await
-            .unwrap();
+        append(store, &key, next, at(seconds), &events).await;
     }
     let all = DecisionFilter::default();
     let failed = Some(OutcomeCategory::LlmFailure);
@@ -267,17 +246,15 @@ pub async fn decisions_are_paged(store: &(impl Journal + LogStore)) {
     let anna = user("anna");
     for number in 1..=5 {
         let key = conversation("anna", number);
-        store
-            .submit(&key, &message("i1", 0, "hello"))
-            .await
-            .unwrap();
-        store
-            .append(
-                &key,
-                &recorded(1, at(i64::from(number / 3)), &[started(number, "i1")]),
-            )
-            .await
-            .unwrap();
+        submit(store, &key, &message("i1", 0, "hello")).await;
+        append(
+            store,
+            &key,
+            1,
+            at(i64::from(number / 3)),
+            &[started(number, "i1")],
+        )
+        .await;
     }
     let (mut seen, mut after) = (Vec::new(), None);
     loop {
@@ -297,20 +274,14 @@ pub async fn decisions_are_paged(store: &(impl Journal + LogStore)) {
 /// The logs have as much message content as the store allows, and the journal has all of it.
 pub async fn logs_hold_what_they_may(store: &(impl Journal + LogStore)) {
     let (key, content) = (conversation("anna", 1), store.content());
-    store
-        .submit(&key, &message("i1", 0, "drop the milk"))
-        .await
-        .unwrap();
+    submit(store, &key, &message("i1", 0, "drop the milk")).await;
     let events = [
         started(1, "i1"),
         failed(1, 1),
         call_finished(1, "call_1"),
         parked(1, &["call_2"]),
     ];
-    store
-        .append(&key, &recorded(1, at(1), &events))
-        .await
-        .unwrap();
+    append(store, &key, 1, at(1), &events).await;
 
     let row = store.decision(&key.user, turn(1)).await.unwrap().unwrap();
     let calls = store.tool_invocations(&key.user, turn(1)).await.unwrap();
@@ -347,7 +318,7 @@ pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
         request_id: Some("req-1".to_owned()),
         ..message("i1", 0, "hi")
     };
-    store.submit(&key, &input).await.unwrap();
+    submit(store, &key, &input).await;
     assert_eq!(store.load(&key).await.unwrap().inbox, [input]);
     let Event::TurnStarted {
         turn,
@@ -399,10 +370,7 @@ pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
         value: serde_json::json!({ "model": "small" }),
     };
     let events = [begun, decided];
-    store
-        .append(&key, &recorded(1, at(1), &events))
-        .await
-        .unwrap();
+    append(store, &key, 1, at(1), &events).await;
     assert_eq!(
         store.load(&key).await.unwrap().events,
         recorded(1, at(1), &events)
@@ -420,14 +388,8 @@ pub async fn decisions_name_their_agent(store: &(impl Journal + LogStore)) {
     let (ours, theirs) = two_agents();
     for (number, key) in [(1, &ours), (2, &theirs)] {
         let id = format!("i{number}");
-        store.submit(key, &message(&id, 0, "hi")).await.unwrap();
-        store
-            .append(
-                key,
-                &recorded(1, at(number.into()), &[started(number, &id)]),
-            )
-            .await
-            .unwrap();
+        submit(store, key, &message(&id, 0, "hi")).await;
+        append(store, key, 1, at(number.into()), &[started(number, &id)]).await;
     }
     let found = async |agent: Option<&ConversationKey>| {
         let agent = agent.map(|key| key.agent.clone());
@@ -452,17 +414,15 @@ pub async fn decisions_name_their_agent(store: &(impl Journal + LogStore)) {
 /// Logs of one user are invisible to others, whatever ids they know.
 pub async fn logs_belong_to_their_user(store: &(impl Journal + LogStore)) {
     let (key, bert) = (conversation("anna", 1), user("bert"));
-    store
-        .submit(&key, &message("i1", 0, "anna's secret"))
-        .await
-        .unwrap();
-    store
-        .append(
-            &key,
-            &recorded(1, at(1), &[started(1, "i1"), call_finished(1, "call_1")]),
-        )
-        .await
-        .unwrap();
+    submit(store, &key, &message("i1", 0, "anna's secret")).await;
+    append(
+        store,
+        &key,
+        1,
+        at(1),
+        &[started(1, "i1"), call_finished(1, "call_1")],
+    )
+    .await;
     let here = DecisionFilter {
         conversation: Some(key.conversation),
         ..DecisionFilter::default()
@@ -487,19 +447,13 @@ pub async fn an_answer_is_rated_by_whom_it_was_given(store: &(impl Journal + Log
     );
     for number in 1..=3 {
         let input = format!("i{number}");
-        store
-            .submit(&key, &message(&input, 0, "hello"))
-            .await
-            .unwrap();
+        submit(store, &key, &message(&input, 0, "hello")).await;
         let mut events = vec![started(number, &input)];
         if number < 3 {
             events.push(finished(number, "SUCCESS:RESPONSE_GIVEN"));
         }
         let next = store.load(&key).await.unwrap().next_seq();
-        store
-            .append(&key, &recorded(next, at(number.into()), &events))
-            .await
-            .unwrap();
+        append(store, &key, next, at(number.into()), &events).await;
     }
     let all = [turn(1), turn(2), turn(3), turn(9)];
     assert_eq!(store.feedback(anna, &all).await.unwrap(), []);
@@ -535,10 +489,7 @@ pub async fn an_answer_is_rated_by_whom_it_was_given(store: &(impl Journal + Log
     );
     let next = store.load(&key).await.unwrap().next_seq();
     let end = [finished(3, "SUCCESS:RESPONSE_GIVEN")];
-    store
-        .append(&key, &recorded(next, at(30), &end))
-        .await
-        .unwrap();
+    append(store, &key, next, at(30), &end).await;
 
     let kept = bad.kept(content);
     assert_eq!(

@@ -85,7 +85,7 @@ pub async fn long_values_come_back_wherever_they_are_read(
             at(0),
             InputBody::message(words.clone()),
         );
-        store.submit(&key, &input).await.unwrap();
+        submit(store, &key, &input).await;
         let loaded = store.load(&key).await.unwrap();
         assert_eq!(
             loaded

@@ -5,8 +5,8 @@ use jiff::civil::{Date, date};
 use uuid::Uuid;
 
 use super::fixture::{
-    agent, at, call_finished, call_started, checked, conversation, finished, in_doubt, key,
-    message, parked, recorded, replied, started, turn, user,
+    agent, append, at, call_finished, call_started, checked, conversation, finished, in_doubt, key,
+    message, parked, replied, started, submit, turn, user,
 };
 use super::memory_ledger::{fact, scope};
 use crate::maintenance::{Maintenance, Removed};
@@ -20,15 +20,9 @@ async fn converse(
     events: &[Event],
 ) -> ConversationKey {
     let key = conversation("anna", number);
-    store
-        .submit(&key, &message("i1", seconds, "drop the milk"))
-        .await
-        .unwrap();
+    submit(store, &key, &message("i1", seconds, "drop the milk")).await;
     if !events.is_empty() {
-        store
-            .append(&key, &recorded(1, at(seconds), events))
-            .await
-            .unwrap();
+        append(store, &key, 1, at(seconds), events).await;
     }
     key
 }
@@ -93,13 +87,14 @@ where
     ];
     // Its input is old, its answer is not.
     let answered = converse(store, 7, 0, &[started(7, "i1")]).await;
-    store
-        .append(
-            &answered,
-            &recorded(2, at(2000), &[finished(7, "SUCCESS:RESPONSE_GIVEN")]),
-        )
-        .await
-        .unwrap();
+    append(
+        store,
+        &answered,
+        2,
+        at(2000),
+        &[finished(7, "SUCCESS:RESPONSE_GIVEN")],
+    )
+    .await;
     stay.push(answered);
 
     let change = add("buy milk");
@@ -227,13 +222,7 @@ pub async fn many_old_conversations_go(store: &(impl Journal + Maintenance)) {
     for number in 1..=203 {
         converse(store, number, 0, &[]).await;
         let ignored = super::fixture::ignored("i1");
-        store
-            .append(
-                &conversation("anna", number),
-                &recorded(1, at(1), &[ignored]),
-            )
-            .await
-            .unwrap();
+        append(store, &conversation("anna", number), 1, at(1), &[ignored]).await;
     }
     let removed = store.remove_older_than(at(1000)).await.unwrap();
     assert_eq!((removed.conversations, removed.events), (203, 203));
@@ -418,13 +407,14 @@ where
         store.remove_older_than(at(1000)).await.unwrap().is_empty(),
         "a turn may be repeated"
     );
-    store
-        .append(
-            &conversation("anna", 1),
-            &recorded(2, at(2001), &[finished(1, "SUCCESS:TASK_COMPLETED")]),
-        )
-        .await
-        .unwrap();
+    append(
+        store,
+        &conversation("anna", 1),
+        2,
+        at(2001),
+        &[finished(1, "SUCCESS:TASK_COMPLETED")],
+    )
+    .await;
     assert_eq!(store.remove_older_than(at(1000)).await.unwrap().changes, 1);
     assert_eq!(store.list(&anna, TaskFilter::All).await.unwrap().len(), 1);
 }

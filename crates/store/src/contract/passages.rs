@@ -5,8 +5,8 @@ use adjutant_core::port::{
 use adjutant_core::{AgentName, ConversationId, ConversationKey, Event};
 
 use super::fixture::{
-    agent, at, call_finished, conversation, finished, message, recorded, started, turn, two_agents,
-    user,
+    agent, append, at, call_finished, conversation, finished, message, recorded, started, submit,
+    turn, two_agents, user,
 };
 use crate::maintenance::Maintenance;
 
@@ -16,23 +16,19 @@ const EVENTS: u64 = 3;
 /// Appends a turn; an open one if it does not end.
 async fn say(store: &impl Journal, key: &ConversationKey, number: u32, ends: bool) {
     let input = format!("i{number}");
-    store
-        .submit(
-            key,
-            &message(&input, number.into(), &format!("words {number}")),
-        )
-        .await
-        .unwrap();
+    submit(
+        store,
+        key,
+        &message(&input, number.into(), &format!("words {number}")),
+    )
+    .await;
     let next = store.load(key).await.unwrap().next_seq();
     let mut events = vec![
         started(number, &input),
         call_finished(number, &format!("call_{number}")),
     ];
     events.extend(ends.then(|| finished(number, "SUCCESS:TASK_COMPLETED")));
-    store
-        .append(key, &recorded(next, at(number.into()), &events))
-        .await
-        .unwrap();
+    append(store, key, next, at(number.into()), &events).await;
 }
 
 /// Returns the passage of a turn: its number, and a word that all have.

@@ -26,10 +26,7 @@ fn begin<'a>(input: &'a Input, turn: &'a [Event], worker: &'a str) -> Begin<'a> 
 /// Submits inputs until the queue is full.
 async fn fill(store: &impl Journal, key: &ConversationKey) {
     for number in 0..MESSAGES_QUEUED_MAX.get() {
-        store
-            .submit(key, &message(&format!("i{number}"), 0, "go on"))
-            .await
-            .unwrap();
+        submit(store, key, &message(&format!("i{number}"), 0, "go on")).await;
     }
 }
 
@@ -90,10 +87,7 @@ pub async fn messages_that_wait_in_a_conversation_are_bounded(store: &impl Journ
     assert_eq!(waiting(store, &key).await, max + 2);
 
     // Taking messages makes room for as many others.
-    store
-        .append(&key, &recorded(1, at(2), &[started(1, "i0")]))
-        .await
-        .unwrap();
+    append(store, &key, 1, at(2), &[started(1, "i0")]).await;
     assert_eq!(store.submit(&key, &more).await, Ok(()));
     assert_eq!(
         store.submit(&key, &message("most", 1, "and most")).await,
@@ -104,23 +98,14 @@ pub async fn messages_that_wait_in_a_conversation_are_bounded(store: &impl Journ
 /// Messages that are queued for the end of the open turn count as waiting.
 pub async fn messages_that_wait_for_the_end_of_a_turn_are_bounded_too(store: &impl Journal) {
     let key = conversation("anna", 1);
-    store
-        .submit(&key, &message("first", 0, "drop the milk"))
-        .await
-        .unwrap();
-    store
-        .append(&key, &recorded(1, at(1), &[started(1, "first")]))
-        .await
-        .unwrap();
+    submit(store, &key, &message("first", 0, "drop the milk")).await;
+    append(store, &key, 1, at(1), &[started(1, "first")]).await;
     fill(store, &key).await;
     let queued = (0..MESSAGES_QUEUED_MAX.get()).map(|number| queued(1, &format!("i{number}")));
     let events: Vec<Event> = std::iter::once(parked(1, &["call_1"]))
         .chain(queued)
         .collect();
-    store
-        .append(&key, &recorded(2, at(2), &events))
-        .await
-        .unwrap();
+    append(store, &key, 2, at(2), &events).await;
     assert_eq!(
         store.submit(&key, &message("more", 3, "yes")).await,
         Err(FULL)
@@ -132,10 +117,7 @@ pub async fn messages_that_wait_for_the_end_of_a_turn_are_bounded_too(store: &im
 pub async fn of_many_messages_at_once_as_many_are_accepted_as_may_wait(store: &impl Journal) {
     let (key, max) = (conversation("anna", 1), MESSAGES_QUEUED_MAX.get() as usize);
     fill(store, &key).await;
-    store
-        .append(&key, &recorded(1, at(1), &[ignored("i0"), ignored("i1")]))
-        .await
-        .unwrap();
+    append(store, &key, 1, at(1), &[ignored("i0"), ignored("i1")]).await;
     let more = ["a", "b", "c", "d"].map(|id| message(id, 1, "hello"));
     let submit = |at: usize| store.submit(&key, &more[at]);
     let (a, b, c, d) = tokio::join!(submit(0), submit(1), submit(2), submit(3));

@@ -146,13 +146,7 @@ pub async fn a_snapshot_stands_for_what_came_before(store: &(impl Journal + Conv
     for number in 31..=32 {
         turn_with(store, &other, number, false).await;
     }
-    assert!(
-        store
-            .claim(&other, "w", std::time::Duration::from_secs(60))
-            .await
-            .unwrap()
-            .is_held()
-    );
+    assert!(claims(store, &other, "w", std::time::Duration::from_secs(60)).await);
     store
         .finish(&other, "w".into(), &[], Some(&snapshot))
         .await

@@ -47,10 +47,7 @@ pub async fn a_change_is_written_with_its_events(store: &(impl Journal + LogStor
     assert!(Journal::store_id(store).is_some());
     assert_eq!(Journal::store_id(store), TaskStore::store_id(store));
     let key = conversation("anna", 1);
-    store
-        .submit(&key, &message("i1", 0, "buy milk"))
-        .await
-        .unwrap();
+    submit(store, &key, &message("i1", 0, "buy milk")).await;
     store.claim(&key, "one", TTL).await.unwrap();
     let begun = recorded(1, at(1), &[started(1, "i1"), replied(1, 1)]);
     store.append_held(&key, "one".into(), &begun).await.unwrap();
@@ -121,10 +118,7 @@ pub async fn a_change_is_written_with_its_events(store: &(impl Journal + LogStor
 /// If the last event cannot be written, neither the others nor the change are.
 pub async fn a_change_is_undone_with_its_events(store: &(impl Journal + TaskStore)) {
     let key = conversation("anna", 1);
-    store
-        .submit(&key, &message("i1", 0, "buy milk"))
-        .await
-        .unwrap();
+    submit(store, &key, &message("i1", 0, "buy milk")).await;
     store.claim(&key, "one", TTL).await.unwrap();
     store
         .append_held(&key, "one".into(), &recorded(1, at(1), &[started(1, "i1")]))
