@@ -4,9 +4,9 @@
 
 use adjutant_core::port::{BranchPoint, ConversationSummary, Cursor, StoreError};
 use adjutant_core::{
-    AgentName, CallId, ConversationKey, Cost, DecisionRecord, EVENT_VERSION, Event, FactLine,
-    Feedback, IdempotencyKey, Input, InputBody, InputId, MemoryChange, MemoryEffect, MemoryScope,
-    ModelId, Recorded, ToolInvocationRecord, ToolResult, Usage, UserId,
+    AgentName, CallId, ConversationKey, Cost, DecisionRecord, EVENT_VERSION, Event, Feedback,
+    IdempotencyKey, Input, InputBody, InputId, MemoryChange, MemoryScope, ModelId, Recorded,
+    ToolInvocationRecord, ToolResult, Usage, UserId,
 };
 use adjutant_tools::{Task, TaskChanged, TaskId};
 use jiff::Timestamp;
@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use crate::blob::Blobs;
 pub(crate) use crate::decode_error::unreadable;
 use crate::digest::hash;
-use crate::sql::{FromRow, Row, from_row};
+use crate::sql::{FromRow, Row, Value, from_row, values};
 use crate::status::{Status, WaitingCall};
 
 /// Formats a time as RFC 3339 in UTC with nine decimals, which is exact and sorts as text.
@@ -451,6 +451,49 @@ impl DecisionRow {
         })
     }
 
+    /// Returns the values of the columns that may change until the turn has ended, in the order in
+    /// which PostgreSQL's function takes them.
+    pub(crate) fn open_values(&self) -> Vec<Value<'_>> {
+        values![
+            self.ended_at.as_deref(),
+            self.intent.as_deref(),
+            self.kind.as_deref(),
+            self.outcome.as_deref(),
+            self.content.as_deref(),
+            self.model_calls,
+            self.iterations,
+            self.input_tokens,
+            self.output_tokens,
+            self.cached_tokens,
+            self.cache_written_tokens,
+            self.thinking_tokens,
+            self.cost_usd,
+            &self.notices,
+            self.model_ms,
+            self.tool_ms,
+            self.total_ms,
+            self.error_code.as_deref(),
+            self.raw_response.as_deref(),
+        ]
+        .to_vec()
+    }
+
+    /// Returns the values of the columns that stay as they are inserted, without those that
+    /// identify the decision, in the order in which PostgreSQL's function takes them.
+    pub(crate) fn fixed_values(&self) -> Vec<Value<'_>> {
+        values![
+            &self.agent,
+            self.version.as_deref(),
+            self.request_id.as_deref(),
+            &self.started_at,
+            &self.message,
+            self.message_chars,
+            &self.model_provider,
+            &self.model_name,
+        ]
+        .to_vec()
+    }
+
     /// Decodes the record. `blobs` has the long values that the row refers to.
     pub(crate) fn decode(self, blobs: &Blobs) -> Result<DecisionRecord, StoreError> {
         let what = format!("decision {}", self.id);
@@ -594,6 +637,23 @@ impl InvocationRow {
         })
     }
 
+    /// Returns the values of the columns, in the order in which PostgreSQL's function takes them.
+    pub(crate) fn values(&self) -> Vec<Value<'_>> {
+        values![
+            &self.decision,
+            &self.id,
+            &self.tool,
+            &self.arguments,
+            i64::from(self.success),
+            self.data.as_deref(),
+            self.error.as_deref(),
+            self.ms,
+            self.attempt,
+            &self.at,
+        ]
+        .to_vec()
+    }
+
     /// Decodes the record. `blobs` has the long values that the row refers to.
     pub(crate) fn decode(self, blobs: &Blobs) -> Result<ToolInvocationRecord, StoreError> {
         let what = format!("the invocation {} of decision {}", self.id, self.decision);
@@ -626,41 +686,7 @@ impl InvocationRow {
 }
 
 /// Format version of stored memory changes.
-const MEMORY_VERSION: i64 = 1;
-
-/// A change of a memory as it is stored.
-#[derive(Debug)]
-pub(crate) struct MemoryRow {
-    pub(crate) id: String,
-    pub(crate) at: String,
-    pub(crate) call_key: Option<String>,
-    pub(crate) state: String,
-    pub(crate) before_hash: Option<String>,
-    pub(crate) after_hash: Option<String>,
-    pub(crate) v: i64,
-    /// The whole change as JSON.
-    pub(crate) body: String,
-}
-
-impl MemoryRow {
-    pub(crate) fn from_change(change: &MemoryChange) -> Result<Self, StoreError> {
-        let hash_of = |line: &Option<FactLine>| line.as_ref().map(|line| hash(&line.text));
-        let (before_hash, after_hash) = match &change.effect {
-            MemoryEffect::Fact { before, after } => (hash_of(before), hash_of(after)),
-            MemoryEffect::Note { .. } | MemoryEffect::Task { .. } => (None, None),
-        };
-        Ok(Self {
-            id: change.id.to_string(),
-            at: format_time(change.at),
-            call_key: change.key.clone().map(String::from),
-            state: to_json(&change.state)?.trim_matches('"').to_owned(),
-            before_hash,
-            after_hash,
-            v: MEMORY_VERSION,
-            body: to_json(change)?,
-        })
-    }
-}
+pub(crate) const MEMORY_VERSION: i64 = 1;
 
 pub(crate) fn decode_memory_change(
     id: &str,

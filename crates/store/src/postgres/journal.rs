@@ -1,12 +1,11 @@
 //! The journal's writes, each as one call of a database function (`migrations/0008_functions.sql`,
 //! `migrations/0010_begin.sql`).
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use adjutant_core::port::{self, Claim, Holder, Known, StoreError};
-use adjutant_core::{ConversationKey, EVENT_VERSION};
+use adjutant_core::{ConversationKey, EVENT_VERSION, InputId};
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -17,12 +16,12 @@ use crate::blob::{Blobs, references};
 use crate::record::{self, DecisionRow, EventRow, InputRow, InvocationRow};
 use crate::sql::append::{AppendRequest, Appended};
 use crate::sql::begin::{BeginRequest, BeginResult, NewInput, NewerRows, TurnStart, newer};
-use crate::sql::budget::BookingRow;
+use crate::sql::budget::booking_values;
 use crate::sql::journal::Writes;
 use crate::sql::open_turn_cache::{OpenTurn, OpenTurnCache};
 use crate::sql::projection::{NewEvent, Projection};
 use crate::sql::snapshot::{RestorableRows, SnapshotRow};
-use crate::sql::{Backend as _, Failure, Row, key_values};
+use crate::sql::{Backend as _, Failure, Row, Value, key_values, values};
 
 /// Columns of a new decision in the functions' parameter.
 const DECISION_COLUMNS: usize = 29;
@@ -380,13 +379,13 @@ fn begin_call(
 ) -> Call {
     let call = Call::new("adjutant_begin_2", key);
     let call = match arrival {
-        Some(NewInput { input, row, .. }) => call.texts(&[
-            Some(row.id.as_str().into()),
-            Some(row.body.as_str().into()),
-            Some(row.at.as_str().into()),
-            row.request_id.as_deref().map(Cow::from),
-            row.fingerprint.as_deref().map(Cow::from),
-            adjutant_core::title(&input.body).map(Cow::from),
+        Some(NewInput { input, row, .. }) => call.texts(values![
+            &row.id,
+            &row.body,
+            &row.at,
+            row.request_id.as_deref(),
+            row.fingerprint.as_deref(),
+            adjutant_core::title(&input.body),
         ]),
         None => call.rows([]),
     };
@@ -407,7 +406,6 @@ fn append_call(data: &AppendRequest) -> Result<Call, StoreError> {
         snapshot,
         spent,
     } = data;
-    let spent: Vec<BookingRow> = spent.iter().map(BookingRow::from_booking).collect();
     let (worker, epoch) = worker
         .as_ref()
         .map(|(worker, epoch)| (worker.as_str(), *epoch))
@@ -426,8 +424,8 @@ fn append_call(data: &AppendRequest) -> Result<Call, StoreError> {
         .unzip();
     let call = with_change(call, &Blobs::default(), events.unwrap_or_default(), change)?;
     Ok(call
-        .rows(snapshot.iter().map(snapshot_texts))
-        .rows(spent.iter().map(booking)))
+        .rows(snapshot.iter().map(SnapshotRow::values))
+        .rows(spent.iter().map(booking_values)))
 }
 
 /// Reads the result of `adjutant_append_1`.
@@ -482,131 +480,48 @@ fn with_change(
     let call = call
         .rows(blobs.into_iter().map(blob))
         .rows(events.iter().map(event));
-    let status_texts = [
-        status.turn.as_deref().map(Cow::from),
-        Some(record::encode_waiting(status)?.into()),
-        status.wake_at().map(|at| record::format_time(at).into()),
-    ];
     Ok(call
         .ints(&[*turns, *queued, i64::from(*counts_again)])
-        .texts(&status_texts)
+        .texts(values![
+            status.turn.as_deref(),
+            record::encode_waiting(status)?,
+            status.wake_at().map(record::format_time),
+        ])
         .value(status.parked_seq)
         .rows(
             logs.decisions
                 .iter()
                 .map(|(row, is_new)| decision(row, *is_new)),
         )
-        .rows(logs.invocations.iter().map(invocation)))
+        .rows(logs.invocations.iter().map(InvocationRow::values)))
 }
 
-type Texts<'a> = Vec<Option<Cow<'a, str>>>;
-
-fn blob<'a>((hash, body): (&'a str, &'a str)) -> Texts<'a> {
-    vec![Some(hash.into()), Some(body.into())]
+fn blob<'a>((hash, body): (&'a str, &'a str)) -> Vec<Value<'a>> {
+    values![hash, body].to_vec()
 }
 
-fn event((row, recorded): &NewEvent) -> Texts<'_> {
-    vec![
-        Some(row.kind.as_str().into()),
-        row.turn.as_deref().map(Cow::from),
-        row.step.as_deref().map(Cow::from),
-        Some(row.body.as_str().into()),
-        Some(row.at.as_str().into()),
-        recorded
-            .event
-            .takes_input()
-            .map(|input| input.as_str().into()),
+fn event((row, recorded): &NewEvent) -> Vec<Value<'_>> {
+    values![
+        &row.kind,
+        row.turn.as_deref(),
+        row.step.as_deref(),
+        &row.body,
+        &row.at,
+        recorded.event.takes_input().map(InputId::as_str),
     ]
+    .to_vec()
 }
 
 /// Returns all columns of a new decision, or those that may still change of one that is stored
 /// already.
-fn decision(row: &DecisionRow, is_new: bool) -> Texts<'_> {
-    let number = |number: i64| Some(Cow::from(number.to_string()));
-    let mut texts: Texts<'_> = vec![
-        Some(if is_new { "new" } else { "changed" }.into()),
-        Some(row.id.as_str().into()),
-        row.ended_at.as_deref().map(Cow::from),
-        row.intent.as_deref().map(Cow::from),
-        row.kind.as_deref().map(Cow::from),
-        row.outcome.as_deref().map(Cow::from),
-        row.content.as_deref().map(Cow::from),
-        number(row.model_calls),
-        number(row.iterations),
-        row.input_tokens.and_then(number),
-        row.output_tokens.and_then(number),
-        row.cached_tokens.and_then(number),
-        row.cache_written_tokens.and_then(number),
-        row.thinking_tokens.and_then(number),
-        // `Display` writes the shortest digits that parse to the same number.
-        row.cost_usd.map(|cost| cost.to_string().into()),
-        Some(row.notices.as_str().into()),
-        number(row.model_ms),
-        number(row.tool_ms),
-        row.total_ms.and_then(number),
-        row.error_code.as_deref().map(Cow::from),
-        row.raw_response.as_deref().map(Cow::from),
-    ];
+fn decision(row: &DecisionRow, is_new: bool) -> Vec<Value<'_>> {
+    let mut values = values![if is_new { "new" } else { "changed" }, &row.id].to_vec();
+    values.extend(row.open_values());
     if is_new {
-        texts.extend([
-            Some(row.agent.as_str().into()),
-            row.version.as_deref().map(Cow::from),
-            row.request_id.as_deref().map(Cow::from),
-            Some(row.started_at.as_str().into()),
-            Some(row.message.as_str().into()),
-            number(row.message_chars),
-            Some(row.model_provider.as_str().into()),
-            Some(row.model_name.as_str().into()),
-        ]);
+        values.extend(row.fixed_values());
     } else {
         // PostgreSQL's arrays are rectangular.
-        texts.resize(DECISION_COLUMNS, None);
+        values.resize(DECISION_COLUMNS, Value::Text(None));
     }
-    texts
-}
-
-fn snapshot_texts(row: &SnapshotRow) -> Texts<'_> {
-    let number = |number: i64| Some(Cow::from(number.to_string()));
-    vec![
-        number(row.seq),
-        number(row.messages_from),
-        number(row.v),
-        Some(row.digest.as_str().into()),
-        Some(row.body.as_str().into()),
-    ]
-}
-
-fn booking(row: &BookingRow) -> Texts<'_> {
-    let texts = [
-        Some(&row.id),
-        Some(&row.day),
-        Some(&row.user),
-        row.everyone_block.as_ref(),
-        row.own_block.as_ref(),
-    ];
-    let texts = texts
-        .into_iter()
-        .map(|text| text.map(|text| Cow::from(text.as_str())));
-    texts
-        .chain(
-            row.numbers
-                .iter()
-                .map(|number| Some(Cow::from(number.to_string()))),
-        )
-        .collect()
-}
-
-fn invocation(row: &InvocationRow) -> Texts<'_> {
-    vec![
-        Some(row.decision.as_str().into()),
-        Some(row.id.as_str().into()),
-        Some(row.tool.as_str().into()),
-        Some(row.arguments.as_str().into()),
-        Some(i64::from(row.success).to_string().into()),
-        row.data.as_deref().map(Cow::from),
-        row.error.as_deref().map(Cow::from),
-        Some(row.ms.to_string().into()),
-        Some(row.attempt.to_string().into()),
-        Some(row.at.as_str().into()),
-    ]
+    values
 }

@@ -4,7 +4,6 @@
 //! outlive its transaction, which poolers do not allow (docs/decisions/007-one-message-per-postgresql-write.md). A
 //! statement with literals needs one.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use adjutant_core::ConversationKey;
@@ -68,19 +67,16 @@ impl Call {
         self
     }
 
-    /// Adds an array of texts as one parameter.
-    pub(super) fn texts(mut self, values: &[Option<Cow<'_, str>>]) -> Self {
+    /// Adds an array of values, as texts, as one parameter.
+    pub(super) fn texts(mut self, values: &[Value<'_>]) -> Self {
         self.separate();
         self.list(values);
         self.0.push_str("::TEXT[]");
         self
     }
 
-    /// Adds rows of texts of equal length as one two-dimensional array, or NULL if there are none.
-    pub(super) fn rows<'a>(
-        mut self,
-        rows: impl IntoIterator<Item = Vec<Option<Cow<'a, str>>>>,
-    ) -> Self {
+    /// Adds rows of equal length as one two-dimensional array of texts, or NULL if there are none.
+    pub(super) fn rows<'a>(mut self, rows: impl IntoIterator<Item = Vec<Value<'a>>>) -> Self {
         self.separate();
         let start = self.0.len();
         for row in rows {
@@ -113,16 +109,13 @@ impl Call {
         }
     }
 
-    fn list(&mut self, values: &[Option<Cow<'_, str>>]) {
+    fn list(&mut self, values: &[Value<'_>]) {
         self.0.push_str("ARRAY[");
         for (at, value) in values.iter().enumerate() {
             if at > 0 {
                 self.0.push(',');
             }
-            match value {
-                Some(text) => write_text(&mut self.0, text),
-                None => self.0.push_str("NULL"),
-            }
+            write_literal(&mut self.0, value);
         }
         self.0.push(']');
     }
@@ -130,17 +123,22 @@ impl Call {
 
 /// Writes a literal with its type, as a parameter would have one.
 fn write_value(out: &mut String, value: &Value<'_>) {
+    write_literal(out, value);
+    out.push_str(match value {
+        Value::Int(_) => "::BIGINT",
+        Value::Real(_) => "::DOUBLE PRECISION",
+        Value::Text(_) => "::TEXT",
+    });
+}
+
+/// Writes a literal without a type.
+fn write_literal(out: &mut String, value: &Value<'_>) {
     match value {
-        Value::Int(Some(value)) => write_number(out, format_args!("'{value}'::BIGINT")),
-        Value::Int(None) => out.push_str("NULL::BIGINT"),
+        Value::Int(Some(value)) => write_number(out, format_args!("'{value}'")),
         // `Display` writes the shortest digits that parse to the same number.
-        Value::Real(Some(value)) => write_number(out, format_args!("'{value}'::DOUBLE PRECISION")),
-        Value::Real(None) => out.push_str("NULL::DOUBLE PRECISION"),
-        Value::Text(Some(text)) => {
-            write_text(out, text);
-            out.push_str("::TEXT");
-        }
-        Value::Text(None) => out.push_str("NULL::TEXT"),
+        Value::Real(Some(value)) => write_number(out, format_args!("'{value}'")),
+        Value::Text(Some(text)) => write_text(out, text),
+        Value::Int(None) | Value::Real(None) | Value::Text(None) => out.push_str("NULL"),
     }
 }
 
@@ -195,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_call_has_its_parameters_in_order() {
-        let row = |a: &'static str| vec![Some(Cow::Borrowed(a)), None];
+        let row = |a: &'static str| vec![Value::from(a), Value::Text(None)];
         let call = Call("SELECT * FROM f(".to_owned())
             .value("x")
             .value(None::<i64>)

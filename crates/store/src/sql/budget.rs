@@ -229,14 +229,13 @@ async fn refuse_grant<C: Connection>(
 ) -> Result<Granted, Failure> {
     let mut is_changed = false;
     for (ask, day_use) in blocks {
-        let kept = Amount::from_spending(ask.kept);
-        if day_use
-            .held
-            .is_some_and(|held| Amount::from_spending(held) != kept)
-        {
+        let kept = amounts(ask.kept);
+        if day_use.held.is_some_and(|held| amounts(held) != kept) {
+            let mut values = kept.map(Value::from).to_vec();
+            values.push(ask.block.to_string().into());
             tx.execute(
                 "UPDATE adjutant_budget_block SET tokens = $1, model_calls = $2, tool_calls = $3, ms = $4, cost = $5 WHERE id = $6",
-                &[&kept.values()[..], values![&ask.block.to_string()]].concat(),
+                &values,
             )
             .await?;
             is_changed = true;
@@ -262,8 +261,8 @@ async fn save<C: Connection>(
     until: Timestamp,
 ) -> Result<(), Failure> {
     let (block, until) = (ask.block.to_string(), record::format_time(until));
-    let named: &[Value<'_>] = values![&block, day, name, worker, request.epoch, &until];
-    let values = [named, &Amount::from_spending(granted).values()].concat();
+    let mut values = values![&block, day, name, worker, request.epoch, &until].to_vec();
+    values.extend(amounts(granted).map(Value::from));
     tx.execute(
         "INSERT INTO adjutant_budget_block (id, day, user_id, worker, epoch, until, tokens, model_calls, tool_calls, ms, cost)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
@@ -379,10 +378,7 @@ pub(crate) async fn book<C: Connection>(tx: &mut C, bookings: &[Booking]) -> Res
     if bookings.is_empty() {
         return Ok(());
     }
-    let lists: Vec<Vec<Value<'static>>> = bookings
-        .iter()
-        .map(|booking| BookingRow::from_booking(booking).values())
-        .collect();
+    let lists: Vec<_> = bookings.iter().map(booking_values).collect();
     tx.execute_each(
         "INSERT INTO adjutant_budget_booking (id, day, user_id, everyone_block, own_block, closes_everyone, closes_own,
            tokens, model_calls, tool_calls, ms, cost)
@@ -439,90 +435,35 @@ pub(super) async fn fold<C: Connection>(
     Ok(())
 }
 
-/// A booking as it is stored.
-pub(crate) struct BookingRow {
-    pub(crate) id: String,
-    pub(crate) day: String,
-    pub(crate) user: String,
-    pub(crate) everyone_block: Option<String>,
-    pub(crate) own_block: Option<String>,
-    /// `closes_everyone`, `closes_own`, then the amounts.
-    pub(crate) numbers: [i64; 7],
+/// Returns the values of a booking's columns, in the order in which PostgreSQL's function takes them.
+pub(crate) fn booking_values(booking: &Booking) -> Vec<Value<'static>> {
+    let block = |drawn: Option<Drawn>| drawn.map(|drawn| drawn.block.to_string());
+    let closes = |drawn: Option<Drawn>| i64::from(drawn.is_some_and(|drawn| drawn.closes));
+    let mut values = values![
+        booking.id.to_string(),
+        booking.day.to_string(),
+        booking.user.to_string(),
+        block(booking.everyone),
+        block(booking.own),
+        closes(booking.everyone),
+        closes(booking.own),
+    ]
+    .to_vec();
+    values.extend(amounts(booking.used).map(Value::from));
+    values
 }
 
-impl BookingRow {
-    pub(crate) fn from_booking(booking: &Booking) -> Self {
-        let block = |drawn: Option<Drawn>| drawn.map(|drawn| drawn.block.to_string());
-        let closes = |drawn: Option<Drawn>| i64::from(drawn.is_some_and(|drawn| drawn.closes));
-        let used = Amount::from_spending(booking.used);
-        Self {
-            id: booking.id.to_string(),
-            day: booking.day.to_string(),
-            user: booking.user.as_str().to_owned(),
-            everyone_block: block(booking.everyone),
-            own_block: block(booking.own),
-            numbers: [
-                closes(booking.everyone),
-                closes(booking.own),
-                used.tokens,
-                used.model_calls,
-                used.tool_calls,
-                used.ms,
-                used.cost,
-            ],
-        }
-    }
-
-    fn values(self) -> Vec<Value<'static>> {
-        let text = |text: Option<String>| Value::Text(text.map(Into::into));
-        let texts = [
-            Some(self.id),
-            Some(self.day),
-            Some(self.user),
-            self.everyone_block,
-            self.own_block,
-        ];
-        texts
-            .into_iter()
-            .map(text)
-            .chain(self.numbers.map(Value::from))
-            .collect()
-    }
-}
-
-/// A spending as columns, cut at a value whose sums do not overflow.
-#[derive(PartialEq, Eq)]
-struct Amount {
-    tokens: i64,
-    model_calls: i64,
-    tool_calls: i64,
-    ms: i64,
-    cost: i64,
-}
-
-impl Amount {
-    fn from_spending(spending: Spending) -> Self {
-        const MOST: i64 = 1 << 53;
-        let cut = |number: u64| i64::try_from(number).unwrap_or(MOST).min(MOST);
-        Self {
-            tokens: cut(spending.tokens),
-            model_calls: cut(spending.model_calls),
-            tool_calls: cut(spending.tool_calls),
-            ms: cut(spending.ms),
-            cost: cut(spending.cost.nano_usd()),
-        }
-    }
-
-    fn values(&self) -> [Value<'static>; 5] {
-        [
-            self.tokens,
-            self.model_calls,
-            self.tool_calls,
-            self.ms,
-            self.cost,
-        ]
-        .map(Value::from)
-    }
+/// Returns the values of the columns [`SPENT`], cut at a value whose sums do not overflow.
+fn amounts(spending: Spending) -> [i64; 5] {
+    const MOST: i64 = 1 << 53;
+    [
+        spending.tokens,
+        spending.model_calls,
+        spending.tool_calls,
+        spending.ms,
+        spending.cost.nano_usd(),
+    ]
+    .map(|number| i64::try_from(number).unwrap_or(MOST).min(MOST))
 }
 
 /// Reads a spending from the columns of these names.

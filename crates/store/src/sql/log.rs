@@ -333,46 +333,17 @@ async fn insert_decision<C: Connection>(
     conversation: i64,
     row: &DecisionRow,
 ) -> Result<(), Failure> {
+    let mut values = values![conversation, &row.conversation_id, &row.user_id, &row.id].to_vec();
+    values.extend(row.open_values());
+    values.extend(row.fixed_values());
     tx.execute(
-        "INSERT INTO adjutant_decision (conversation, conversation_id, user_id, id, agent, version, request_id, started_at,
-         ended_at, message, message_chars, intent, kind, outcome, content, model_provider, model_name, model_calls,
-         iterations, input_tokens, output_tokens, cached_tokens, cache_written_tokens, thinking_tokens, cost_usd, notices,
-         model_ms, tool_ms, total_ms, error_code, raw_response)
+        "INSERT INTO adjutant_decision (conversation, conversation_id, user_id, id, ended_at, intent, kind, outcome, content,
+         model_calls, iterations, input_tokens, output_tokens, cached_tokens, cache_written_tokens, thinking_tokens, cost_usd,
+         notices, model_ms, tool_ms, total_ms, error_code, raw_response, agent, version, request_id, started_at, message,
+         message_chars, model_provider, model_name)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,
          $25, $26, $27, $28, $29, $30, $31)",
-        values![
-            conversation,
-            &row.conversation_id,
-            &row.user_id,
-            &row.id,
-            &row.agent,
-            row.version.as_deref(),
-            row.request_id.as_deref(),
-            &row.started_at,
-            row.ended_at.as_deref(),
-            &row.message,
-            row.message_chars,
-            row.intent.as_deref(),
-            row.kind.as_deref(),
-            row.outcome.as_deref(),
-            row.content.as_deref(),
-            &row.model_provider,
-            &row.model_name,
-            row.model_calls,
-            row.iterations,
-            row.input_tokens,
-            row.output_tokens,
-            row.cached_tokens,
-            row.cache_written_tokens,
-            row.thinking_tokens,
-            row.cost_usd,
-            &row.notices,
-            row.model_ms,
-            row.tool_ms,
-            row.total_ms,
-            row.error_code.as_deref(),
-            row.raw_response.as_deref()
-        ],
+        &values,
     )
     .await?;
     Ok(())
@@ -380,34 +351,14 @@ async fn insert_decision<C: Connection>(
 
 /// Updates the columns that may still change while a decision is open.
 async fn update_decision<C: Connection>(tx: &mut C, row: &DecisionRow) -> Result<(), Failure> {
+    let mut values = row.open_values();
+    values.extend(values![&row.user_id, &row.id].to_vec());
     tx.execute(
         "UPDATE adjutant_decision SET ended_at = $1, intent = $2, kind = $3, outcome = $4, content = $5, model_calls = $6,
-         iterations = $7, input_tokens = $8, output_tokens = $9, cached_tokens = $10, thinking_tokens = $11,
-         cost_usd = $12, cache_written_tokens = $13, notices = $14, model_ms = $15, tool_ms = $16, total_ms = $17,
+         iterations = $7, input_tokens = $8, output_tokens = $9, cached_tokens = $10, cache_written_tokens = $11,
+         thinking_tokens = $12, cost_usd = $13, notices = $14, model_ms = $15, tool_ms = $16, total_ms = $17,
          error_code = $18, raw_response = $19 WHERE user_id = $20 AND id = $21",
-        values![
-            row.ended_at.as_deref(),
-            row.intent.as_deref(),
-            row.kind.as_deref(),
-            row.outcome.as_deref(),
-            row.content.as_deref(),
-            row.model_calls,
-            row.iterations,
-            row.input_tokens,
-            row.output_tokens,
-            row.cached_tokens,
-            row.thinking_tokens,
-            row.cost_usd,
-            row.cache_written_tokens,
-            &row.notices,
-            row.model_ms,
-            row.tool_ms,
-            row.total_ms,
-            row.error_code.as_deref(),
-            row.raw_response.as_deref(),
-            &row.user_id,
-            &row.id
-        ],
+        &values,
     )
     .await?;
     Ok(())
@@ -460,24 +411,13 @@ async fn insert_invocation<C: Connection>(
     user: &UserId,
     row: &InvocationRow,
 ) -> Result<(), Failure> {
+    let mut values = values![conversation, user.as_str()].to_vec();
+    values.extend(row.values());
     tx.execute(
         "INSERT INTO adjutant_tool_invocation (conversation, user_id, decision, id, tool, arguments, success, data, error, ms,
          attempt, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
          ON CONFLICT (user_id, decision, id) DO NOTHING",
-        values![
-            conversation,
-            user.as_str(),
-            &row.decision,
-            &row.id,
-            &row.tool,
-            &row.arguments,
-            i64::from(row.success),
-            row.data.as_deref(),
-            row.error.as_deref(),
-            row.ms,
-            row.attempt,
-            &row.at
-        ],
+        &values,
     )
     .await?;
     Ok(())

@@ -1,11 +1,11 @@
 //! The ledger of memory changes.
 
 use adjutant_core::port::{MemoryLedger, StoreError};
-use adjutant_core::{BoxFuture, IdempotencyKey, MemoryChange, MemoryScope};
+use adjutant_core::{BoxFuture, FactLine, IdempotencyKey, MemoryChange, MemoryEffect, MemoryScope};
 
 use super::{Backend, Connection, Failure, Row, SqlStore, Value, values};
 use crate::digest::hash;
-use crate::record::{self, MemoryRow};
+use crate::record;
 
 impl<B: Backend> MemoryLedger for SqlStore<B> {
     fn put<'a>(
@@ -70,7 +70,11 @@ pub(super) async fn put<C: Connection>(
     scope: &MemoryScope,
     change: &MemoryChange,
 ) -> Result<(), Failure> {
-    let row = MemoryRow::from_change(change)?;
+    let hash_of = |line: &Option<FactLine>| line.as_ref().map(|line| hash(&line.text));
+    let (before_hash, after_hash) = match &change.effect {
+        MemoryEffect::Fact { before, after } => (hash_of(before), hash_of(after)),
+        MemoryEffect::Note { .. } | MemoryEffect::Task { .. } => (None, None),
+    };
     tx.execute(
         "INSERT INTO adjutant_memory_change
            (scope, user_id, vault, id, at, call_key, state, before_hash, after_hash, v, body)
@@ -82,14 +86,14 @@ pub(super) async fn put<C: Connection>(
             &record::scope_hash(scope),
             scope.user.as_str(),
             &scope.vault,
-            &row.id,
-            &row.at,
-            row.call_key.as_deref(),
-            &row.state,
-            row.before_hash.as_deref(),
-            row.after_hash.as_deref(),
-            row.v,
-            &row.body,
+            change.id.to_string(),
+            record::format_time(change.at),
+            change.key.clone().map(String::from),
+            record::to_json(&change.state)?.trim_matches('"'),
+            before_hash,
+            after_hash,
+            record::MEMORY_VERSION,
+            record::to_json(change)?,
         ],
     )
     .await?;

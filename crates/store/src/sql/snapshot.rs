@@ -5,7 +5,7 @@ use adjutant_core::conversation::{SNAPSHOT_VERSION, Snapshot};
 use adjutant_core::port::{Restorable, StoreError};
 
 use super::history::{event_rows, select_events};
-use super::{Connection, Failure, from_row, values};
+use super::{Connection, Failure, Value, from_row, values};
 use crate::digest::hash;
 use crate::record::EventRow;
 
@@ -32,6 +32,18 @@ impl SnapshotRow {
         };
         row.digest = row.compute_digest();
         Ok(row)
+    }
+
+    /// Returns the values of the columns, in the order in which PostgreSQL's function takes them.
+    pub(crate) fn values(&self) -> Vec<Value<'_>> {
+        values![
+            self.seq,
+            self.messages_from,
+            self.v,
+            &self.digest,
+            &self.body
+        ]
+        .to_vec()
     }
 
     /// Computes the digest of the content.
@@ -94,18 +106,13 @@ pub(super) async fn write<C: Connection>(
     conversation: i64,
     snapshot: &SnapshotRow,
 ) -> Result<(), Failure> {
+    let mut values = values![conversation].to_vec();
+    values.extend(snapshot.values());
     tx.execute(
         "INSERT INTO adjutant_snapshot (conversation, seq, messages_from, v, digest, body) VALUES ($1, $2, $3, $4, $5, $6)
          ON CONFLICT (conversation) DO UPDATE SET seq = excluded.seq, messages_from = excluded.messages_from,
            v = excluded.v, digest = excluded.digest, body = excluded.body",
-        values![
-            conversation,
-            snapshot.seq,
-            snapshot.messages_from,
-            snapshot.v,
-            &snapshot.digest,
-            &snapshot.body
-        ],
+        &values,
     )
     .await?;
     Ok(())
