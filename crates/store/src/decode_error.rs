@@ -11,3 +11,11 @@ pub(crate) fn unreadable(
     let reason = reason.into();
     StoreError::unreadable(format!("{what}: {reason}; it is left as it is")).with_source(reason)
 }
+
+/// Parses a stored text, `what` being its name in the error.
+pub(crate) fn parse<T>(text: &str, what: &str) -> Result<T, StoreError>
+where
+    T: std::str::FromStr<Err: Into<Box<dyn std::error::Error + Send + Sync>>>,
+{
+    text.parse().map_err(|error| unreadable(what, error))
+}

@@ -4,18 +4,17 @@
 
 use adjutant_core::port::{BranchPoint, ConversationSummary, Cursor, StoreError};
 use adjutant_core::{
-    AgentName, CallId, ConversationKey, Cost, DecisionRecord, EVENT_VERSION, Event, Feedback,
-    IdempotencyKey, Input, InputBody, InputId, MemoryChange, MemoryScope, ModelId, Recorded,
-    ToolInvocationRecord, ToolResult, Usage, UserId,
+    ConversationKey, Cost, DecisionRecord, EVENT_VERSION, Event, Feedback, Input, MemoryChange,
+    MemoryScope, ModelId, Recorded, ToolInvocationRecord, ToolResult, Usage, UserId,
 };
-use adjutant_tools::{Task, TaskChanged, TaskId};
+use adjutant_tools::{Task, TaskId};
 use jiff::Timestamp;
 
 use crate::blob::Blobs;
-pub(crate) use crate::decode_error::unreadable;
+pub(crate) use crate::decode_error::{parse, unreadable};
 use crate::digest::hash;
 use crate::sql::{FromRow, Row, Value, from_row, values};
-use crate::status::{Status, WaitingCall};
+use crate::status::Status;
 
 /// Formats a time as RFC 3339 in UTC with nine decimals, which is exact and sorts as text.
 pub(crate) fn format_time(at: Timestamp) -> String {
@@ -24,14 +23,6 @@ pub(crate) fn format_time(at: Timestamp) -> String {
 
 pub(crate) fn parse_time(text: &str, what: &str) -> Result<Timestamp, StoreError> {
     parse(text, what)
-}
-
-/// Parses a stored text, `what` being its name in the error.
-pub(crate) fn parse<T>(text: &str, what: &str) -> Result<T, StoreError>
-where
-    T: std::str::FromStr<Err: Into<Box<dyn std::error::Error + Send + Sync>>>,
-{
-    text.parse().map_err(|error| unreadable(what, error))
 }
 
 /// Converts a stored value, `what` being its name in the error.
@@ -93,8 +84,8 @@ pub(crate) fn conversation_key(
 ) -> Result<ConversationKey, StoreError> {
     let what = format!("conversation {id} of {user:?}");
     Ok(ConversationKey {
-        agent: AgentName::new(agent).map_err(|error| unreadable(&what, error))?,
-        user: UserId::new(user).map_err(|error| unreadable(&what, error))?,
+        agent: convert(agent, &what)?,
+        user: convert(user, &what)?,
         conversation: parse(id, &what)?,
     })
 }
@@ -177,13 +168,22 @@ pub(crate) fn cursor_columns(cursor: Option<Cursor>) -> (Option<String>, Option<
     )
 }
 
-/// Encodes the column `waiting`: the pending calls.
-pub(crate) fn encode_waiting(status: &Status) -> Result<String, StoreError> {
-    to_json(&status.waiting)
+/// Decodes JSON, `what` being its name in the error.
+pub(crate) fn from_json<T: serde::de::DeserializeOwned>(
+    json: &str,
+    what: &str,
+) -> Result<T, StoreError> {
+    serde_json::from_str(json).map_err(|error| unreadable(what, error))
 }
 
-pub(crate) fn parse_waiting(text: &str, what: &str) -> Result<Vec<WaitingCall>, StoreError> {
-    serde_json::from_str(text).map_err(|error| unreadable(what, error))
+/// Decodes JSON whose long values are in `blobs`.
+fn from_split_json<T: serde::de::DeserializeOwned>(
+    json: String,
+    blobs: &Blobs,
+    what: &str,
+) -> Result<T, StoreError> {
+    let whole = blobs.whole(json).map_err(|error| unreadable(what, error))?;
+    from_json(&whole, what)
 }
 
 /// An event as it is stored.
@@ -223,20 +223,15 @@ impl EventRow {
             self.seq, self.kind, key.conversation
         );
         check_version(self.v, &what)?;
-        let body = self
-            .blobs
-            .whole(self.body)
-            .map_err(|error| unreadable(&what, error))?;
-        let event: Event = serde_json::from_str(&body).map_err(|error| unreadable(&what, error))?;
+        let event: Event = from_split_json(self.body, &self.blobs, &what)?;
         if event.kind() != self.kind {
             return Err(unreadable(
                 &what,
                 format!("its body says it is {}", event.kind()),
             ));
         }
-        let seq = convert(self.seq, &what)?;
         Ok(Recorded {
-            seq,
+            seq: convert(self.seq, &what)?,
             at: parse_time(&self.at, &what)?,
             event: event.into(),
         })
@@ -260,10 +255,6 @@ pub(crate) struct InputRow {
 from_row! { InputRow { id, v, body, at, request_id, fingerprint, after } default { blobs } }
 
 impl InputRow {
-    pub(crate) fn encode_body(body: &InputBody) -> Result<String, StoreError> {
-        to_json(body)
-    }
-
     pub(crate) fn from_input(input: &Input) -> Result<Self, StoreError> {
         let mut blobs = Blobs::default();
         Ok(Self {
@@ -281,25 +272,13 @@ impl InputRow {
     pub(crate) fn decode(self, key: &ConversationKey) -> Result<Input, StoreError> {
         let what = format!("input {} of conversation {}", self.id, key.conversation);
         check_version(self.v, &what)?;
-        let body = self
-            .blobs
-            .whole(self.body)
-            .map_err(|error| unreadable(&what, error))?;
-        let body: InputBody =
-            serde_json::from_str(&body).map_err(|error| unreadable(&what, error))?;
-        let at = parse_time(&self.at, &what)?;
-        let id = InputId::new(self.id).map_err(|error| unreadable(&what, error))?;
-        let after = self
-            .after
-            .map_or(Ok(0), u64::try_from)
-            .map_err(|error| unreadable(&what, error))?;
         Ok(Input {
-            id,
-            at,
+            id: convert(self.id, &what)?,
+            at: parse_time(&self.at, &what)?,
             request_id: self.request_id,
             fingerprint: self.fingerprint,
-            after,
-            body,
+            after: convert(self.after.unwrap_or(0), &what)?,
+            body: from_split_json(self.body, &self.blobs, &what)?,
         })
     }
 }
@@ -332,10 +311,7 @@ impl TaskRow {
         Ok(Task {
             id: id.ok_or_else(|| unreadable(&what, "task ids start at 1"))?,
             user_id: user.clone(),
-            description: self
-                .description
-                .try_into()
-                .map_err(|error| unreadable(&what, error))?,
+            description: convert(self.description, &what)?,
             completed: self.completed_at.is_some(),
             created_at: parse_time(&self.created_at, &what)?,
             updated_at: parse_time(&self.updated_at, &what)?,
@@ -345,15 +321,6 @@ impl TaskRow {
                 .transpose()?,
         })
     }
-}
-
-pub(crate) fn encode_outcome(outcome: &TaskChanged) -> Result<String, StoreError> {
-    to_json(outcome)
-}
-
-pub(crate) fn parse_outcome(text: &str, key: &IdempotencyKey) -> Result<TaskChanged, StoreError> {
-    serde_json::from_str(text)
-        .map_err(|error| unreadable(&format!("the outcome of change {key}"), error))
 }
 
 /// A decision as it is stored.
@@ -507,10 +474,10 @@ impl DecisionRow {
         };
         Ok(DecisionRecord {
             id: parse(&self.id, &what)?,
-            agent: AgentName::new(self.agent).map_err(|error| unreadable(&what, error))?,
+            agent: convert(self.agent, &what)?,
             version: self.version,
             conversation: parse(&self.conversation_id, &what)?,
-            user: UserId::new(self.user_id).map_err(|error| unreadable(&what, error))?,
+            user: convert(self.user_id, &what)?,
             request_id: self.request_id,
             started_at: parse_time(&self.started_at, &what)?,
             ended_at: self.ended_at.map(|at| parse_time(&at, &what)).transpose()?,
@@ -537,8 +504,7 @@ impl DecisionRow {
             total_ms: tokens(self.total_ms)?,
             error_code: self.error_code,
             raw_response: self.raw_response.map(text).transpose()?,
-            notices: serde_json::from_str(&self.notices)
-                .map_err(|error| unreadable(&what, error))?,
+            notices: from_json(&self.notices, &what)?,
             feedback: self
                 .feedback
                 .map(|feedback| feedback.decode(&what))
@@ -657,22 +623,15 @@ impl InvocationRow {
     /// Decodes the record. `blobs` has the long values that the row refers to.
     pub(crate) fn decode(self, blobs: &Blobs) -> Result<ToolInvocationRecord, StoreError> {
         let what = format!("the invocation {} of decision {}", self.id, self.decision);
-        let json = |json: String| blobs.whole(json).map_err(|error| unreadable(&what, error));
-        let data = self
-            .data
-            .map(json)
-            .transpose()?
-            .map(|text| serde_json::from_str(&text))
-            .transpose();
+        let data = self.data.map(|data| from_split_json(data, blobs, &what));
         let error = self.error.map(|text| blobs.whole_text(text)).transpose();
         Ok(ToolInvocationRecord {
             decision: parse(&self.decision, &what)?,
             tool: self.tool,
-            arguments: serde_json::from_str(&json(self.arguments)?)
-                .map_err(|error| unreadable(&what, error))?,
+            arguments: from_split_json(self.arguments, blobs, &what)?,
             result: ToolResult {
                 success: self.success,
-                data: data.map_err(|error| unreadable(&what, error))?,
+                data: data.transpose()?,
                 error: error.map_err(|error| unreadable(&what, error))?,
                 // The log has the result itself, not how it was shown to the model.
                 verbatim: false,
@@ -680,7 +639,7 @@ impl InvocationRow {
             ms: convert(self.ms, &what)?,
             attempt: convert(self.attempt, &what)?,
             at: parse_time(&self.at, &what)?,
-            id: CallId::new(self.id).map_err(|error| unreadable(&what, error))?,
+            id: convert(self.id, &what)?,
         })
     }
 }
@@ -698,7 +657,7 @@ pub(crate) fn decode_memory_change(
         let reason = format!("it has format version {v}, this program reads {MEMORY_VERSION}");
         return Err(unreadable(&what, reason));
     }
-    serde_json::from_str(body).map_err(|error| unreadable(&what, error))
+    from_json(body, &what)
 }
 
 /// Hashes user and vault into one key. The length keeps `a` + `bc` and `ab` + `c` apart.

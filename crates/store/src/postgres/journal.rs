@@ -484,7 +484,7 @@ fn with_change(
         .ints(&[*turns, *queued, i64::from(*counts_again)])
         .texts(values![
             status.turn.as_deref(),
-            record::encode_waiting(status)?,
+            record::to_json(&status.waiting)?,
             status.wake_at().map(record::format_time),
         ])
         .value(status.parked_seq)

@@ -236,14 +236,6 @@ impl Backend for PostgresDatabase {
         .await
     }
 
-    async fn fetch_optional(
-        &self,
-        statement: &'static str,
-        values: &[Value<'_>],
-    ) -> Result<Option<Row>, Failure> {
-        Ok(self.fetch_all(statement, values).await?.into_iter().next())
-    }
-
     fn change_feed(&self) -> &ChangeFeed {
         &self.change_feed
     }

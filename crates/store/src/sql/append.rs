@@ -193,7 +193,7 @@ pub(super) async fn append<C: Connection>(
                 *turns,
                 status.turn.as_deref(),
                 status.parked_seq,
-                &record::encode_waiting(status)?,
+                &record::to_json(&status.waiting)?,
                 status.wake_at().map(record::format_time).as_deref(),
                 releases,
                 conversation,

@@ -15,7 +15,7 @@ use super::history::{events, inbox, read_inbox};
 use super::open_turn_cache::OpenTurn;
 use super::projection::{NewEvent, Projection, take_inputs, write_events};
 use super::snapshot::{self, RestorableRows};
-use super::{Connection, Failure, blob, key_values, log, values};
+use super::{Connection, Failure, blob, decode_all, key_values, log, values};
 use crate::record::{ConversationRow, EventRow, InputRow};
 use crate::status::Status;
 
@@ -272,11 +272,7 @@ impl NewerRows {
                 .transpose()?
                 .flatten(),
             after: u64::try_from(self.after).unwrap_or_default(),
-            events: self
-                .events
-                .into_iter()
-                .map(|event| event.decode(key))
-                .collect::<Result<_, _>>()?,
+            events: decode_all(self.events, |event| event.decode(key))?,
             inbox: read_inbox(key, self.inbox)?,
         })
     }

@@ -156,15 +156,12 @@ pub(super) async fn alternatives<C: Connection>(
     tx: &mut C,
     key: &ConversationKey,
 ) -> Result<Vec<Alternatives>, Failure> {
-    let read = |text: String| {
-        text.parse::<ConversationId>()
-            .map_err(|error| record::unreadable("the id of a branch", error))
-    };
+    let what = "the id of a branch";
     let mut places: Vec<(Alternatives, bool)> = Vec::new();
     for mut row in tx.fetch_all(ALTERNATIVES, key_values![key]).await? {
-        let (seq, origin) = (row.get("seq")?, read(row.get("origin")?)?);
+        let (seq, origin) = (row.get("seq")?, row.parse("origin", what)?);
         let (goes_on, is_left): (bool, bool) = (row.get("goes_on")?, row.get("is_left")?);
-        let (branch, is_own) = (read(row.get("branch")?)?, row.get("is_own")?);
+        let (branch, is_own) = (row.parse("branch", what)?, row.get("is_own")?);
         if places.last().is_none_or(|(place, _)| place.seq != seq) {
             let conversations = if goes_on { vec![origin] } else { Vec::new() };
             places.push((

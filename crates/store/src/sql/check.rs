@@ -314,7 +314,7 @@ fn check_columns(events: &[Recorded], stored: &Stored, problems: &mut Vec<String
             name(&stored.turn)
         ));
     }
-    let noted = match record::parse_waiting(&stored.waiting, "what waits") {
+    let noted = match record::from_json(&stored.waiting, "what waits") {
         Ok(waiting) => Status {
             waiting,
             ..status.clone()

@@ -45,24 +45,21 @@ pub(crate) fn read_conversation(
     key: &ConversationKey,
 ) -> Result<ConversationRow, StoreError> {
     let what = format!("conversation {}", key.conversation);
-    let lease_until: Option<String> = row.get("lease_until")?;
     Ok(ConversationRow {
         key: row.get("key")?,
         title: row.get("title")?,
-        created_at: record::parse_time(&row.get::<String>("created_at")?, &what)?,
-        updated_at: record::parse_time(&row.get::<String>("updated_at")?, &what)?,
+        created_at: row.parse("created_at", &what)?,
+        updated_at: row.parse("updated_at", &what)?,
         next_seq: row.get("next_seq")?,
         untaken: row.get("untaken")?,
         turns: row.get("turns")?,
         status: Status {
             turn: row.get("turn")?,
             parked_seq: row.get("parked_seq")?,
-            waiting: record::parse_waiting(&row.get::<String>("waiting")?, &what)?,
+            waiting: record::from_json(&row.get::<String>("waiting")?, &what)?,
         },
         lease_by: row.get("lease_by")?,
-        lease_until: lease_until
-            .map(|until| record::parse_time(&until, &what))
-            .transpose()?,
+        lease_until: row.parse_optional("lease_until", &what)?,
         epoch: row.get("epoch")?,
         branched_from_seq: row.get("branched_from_seq")?,
     })
@@ -104,7 +101,7 @@ pub(super) async fn save_conversation<C: Connection>(
             row.untaken,
             row.status.turn.as_deref(),
             row.status.parked_seq,
-            &record::encode_waiting(&row.status)?,
+            &record::to_json(&row.status.waiting)?,
             row.status.wake_at().map(record::format_time).as_deref(),
             row.lease_by.as_deref(),
             row.lease_until.map(record::format_time).as_deref(),

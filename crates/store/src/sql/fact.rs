@@ -2,7 +2,7 @@
 
 use adjutant_core::port::{FactStore, FactsChange, FactsFound, StoreError};
 use adjutant_core::{
-    BoxFuture, CallId, MemoryChange, MemoryEffect, MemoryScope, MemorySource, StoredFact, UserId,
+    BoxFuture, MemoryChange, MemoryEffect, MemoryScope, MemorySource, StoredFact, UserId,
 };
 
 use super::{Backend, Connection, Failure, Row, SqlStore, Value, memory_ledger, values};
@@ -175,24 +175,23 @@ pub(super) fn fact(key: i64, columns: &mut Row) -> Result<Option<StoredFact>, St
     let Some(text) = columns.get("text")? else {
         return Ok(None);
     };
-    let mut maybe_text = |name| columns.get::<Option<String>>(name);
     let source = match (
-        maybe_text("conversation")?,
-        maybe_text("turn")?,
-        maybe_text("call")?,
+        columns.parse_optional("conversation", &what)?,
+        columns.parse_optional("turn", &what)?,
+        columns.get::<Option<String>>("call")?,
     ) {
         (Some(conversation), Some(turn), Some(call)) => Some(MemorySource {
-            conversation: record::parse(&conversation, &what)?,
-            turn: record::parse(&turn, &what)?,
-            call: CallId::new(call).map_err(|error| record::unreadable(&what, error))?,
+            conversation,
+            turn,
+            call: record::convert(call, &what)?,
         }),
         _ => None,
     };
     Ok(Some(StoredFact {
         text,
         important: columns.get("important")?,
-        created_at: record::parse_time(&columns.get::<String>("created_at")?, &what)?,
-        updated_at: record::parse_time(&columns.get::<String>("updated_at")?, &what)?,
+        created_at: columns.parse("created_at", &what)?,
+        updated_at: columns.parse("updated_at", &what)?,
         source,
     }))
 }

@@ -4,7 +4,7 @@ use adjutant_core::port::{AcceptedInput, StoreError, Turns};
 use adjutant_core::{ConversationKey, Input, InputId, StepId, TurnId};
 
 use super::blob::References;
-use super::{Backend, Connection, Failure, FromRow as _, Row, key_values, values};
+use super::{Backend, Connection, Failure, FromRow as _, Row, decode_all, key_values, values};
 use crate::record::{self, EventRow, InputRow};
 
 /// Selects the inputs that were not taken, in the order in which they were accepted, with the
@@ -108,11 +108,7 @@ struct TurnRows {
 impl TurnRows {
     fn decode(self, key: &ConversationKey) -> Result<Turns, StoreError> {
         let what = format!("conversation {}", key.conversation);
-        let events = self
-            .events
-            .into_iter()
-            .map(|event| event.decode(key))
-            .collect::<Result<Vec<_>, StoreError>>()?;
+        let events = decode_all(self.events, |event| event.decode(key))?;
         Ok(Turns {
             created_at: record::parse_time(&self.created_at, &what)?,
             // Without an event there is nothing before that place.
@@ -231,7 +227,7 @@ pub(super) fn read_inbox(
     key: &ConversationKey,
     inbox: Vec<InputRow>,
 ) -> Result<Vec<Input>, StoreError> {
-    inbox.into_iter().map(|row| row.decode(key)).collect()
+    decode_all(inbox, |row| row.decode(key))
 }
 
 /// Reads the inputs of a conversation that were not taken, in the order in which they were

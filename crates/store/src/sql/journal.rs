@@ -25,8 +25,8 @@ use super::open_turn_cache::{OpenTurn, OpenTurnCache, open_turn};
 use super::projection::{NewEvent, Projection, new_event, new_events};
 use super::snapshot::SnapshotRow;
 use super::{
-    Backend, Connection, Failure, Row, SqlStore, Value, Work, key_values, task_change, to_static,
-    values,
+    Backend, Connection, Failure, Row, SqlStore, Value, Work, decode_all, key_values, task_change,
+    to_static, values,
 };
 use crate::record::{self, EventRow, InputRow};
 use crate::status::Status;
@@ -184,12 +184,10 @@ impl<B: Writes> Journal for SqlStore<B> {
                 .await?;
             // The first event that cannot be read fails the whole: a turn is never rebuilt from
             // half a journal.
-            let mut loaded = Loaded::default();
-            for event in events {
-                loaded.events.push(event.decode(key)?);
-            }
-            loaded.inbox = read_inbox(key, inbox)?;
-            Ok(loaded)
+            Ok(Loaded {
+                events: decode_all(events, |event| event.decode(key))?,
+                inbox: read_inbox(key, inbox)?,
+            })
         })
     }
 
@@ -383,11 +381,8 @@ impl<B: Writes> Journal for SqlStore<B> {
         worker: &'a str,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        self.explained(async move {
-            self.backend
-                .claim((key.clone(), worker.to_owned(), ttl))
-                .await
-        })
+        let data = (key.clone(), worker.to_owned(), ttl);
+        self.explained(self.backend.claim(data))
     }
 
     fn renew<'a>(
@@ -396,11 +391,8 @@ impl<B: Writes> Journal for SqlStore<B> {
         worker: Worker<'a>,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.explained(async move {
-            self.backend
-                .renew((key.clone(), (worker.id.to_owned(), worker.epoch), ttl))
-                .await
-        })
+        let data = (key.clone(), (worker.id.to_owned(), worker.epoch), ttl);
+        self.explained(self.backend.renew(data))
     }
 
     fn beat<'a>(
@@ -434,7 +426,7 @@ impl<B: Writes> Journal for SqlStore<B> {
         &'a self,
         key: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<Option<Holder>, StoreError>> {
-        self.explained(async move { self.backend.holder(key.clone()).await })
+        self.explained(self.backend.holder(key.clone()))
     }
 
     fn end_claim<'a>(
@@ -515,16 +507,13 @@ impl<B: Writes> Journal for SqlStore<B> {
         key: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<Option<InputId>, StoreError>> {
         self.explained(async move {
-            let body = InputRow::encode_body(&InputBody::Cancel)?;
+            let body = record::to_json(&InputBody::Cancel)?;
             let found = self
                 .backend
                 .fetch_optional(CANCELLATION, key_values![key, &body])
                 .await?;
             let id = found.map(Row::scalar::<String>).transpose()?;
-            Ok(id
-                .map(InputId::new)
-                .transpose()
-                .map_err(|error| record::unreadable("an input", error))?)
+            Ok(id.map(|id| record::convert(id, "an input")).transpose()?)
         })
     }
 
@@ -539,13 +528,11 @@ impl<B: Writes> Journal for SqlStore<B> {
                 .backend
                 .read(values, |tx, values| Box::pin(parked(tx, values)))
                 .await?;
-            let read =
-                |(key, event): (ConversationKey, EventRow)| Ok((key.clone(), event.decode(&key)?));
-            let mut parked = keys
-                .into_iter()
-                .zip(events)
-                .map(read)
-                .collect::<Result<Vec<_>, StoreError>>()?;
+            let mut parked = Vec::with_capacity(events.len());
+            for (key, event) in keys.into_iter().zip(events) {
+                let event = event.decode(&key)?;
+                parked.push((key, event));
+            }
             parked.sort_by_key(|(key, event)| (event.at, key.conversation));
             Ok(parked)
         })
@@ -675,10 +662,7 @@ async fn parked<C: Connection>(
     values: &[Value<'_>],
 ) -> Result<(Vec<ConversationKey>, Vec<EventRow>), Failure> {
     let mut found = tx.fetch_all(PARKED, values).await?;
-    let keys = found
-        .iter_mut()
-        .map(record::read_key)
-        .collect::<Result<_, _>>()?;
+    let keys = decode_all(found.iter_mut(), record::read_key)?;
     Ok((keys, event_rows(tx, found).await?))
 }
 

@@ -6,7 +6,7 @@ use adjutant_core::port::{Beat, Change, Claim, Due, Running, StoreError, Take, T
 use adjutant_core::{AgentName, ConversationKey, UserId};
 use jiff::Timestamp;
 
-use super::{Backend, Connection, Failure, Row, Value, values};
+use super::{Backend, Connection, Failure, Row, Value, decode_all, values};
 use crate::record::{self, ConversationRow};
 
 /// The end of a lease: as it was taken, or as the worker's last heartbeat in the same epoch has
@@ -196,10 +196,7 @@ async fn take_locked<C: Connection>(
         }
     };
     let found = tx.fetch_all(statement, &values).await?;
-    Ok(found
-        .into_iter()
-        .map(|row| read_taken(row, &request.worker))
-        .collect::<Result<_, _>>()?)
+    Ok(decode_all(found, |row| read_taken(row, &request.worker))?)
 }
 
 async fn take_exclusively<C: Connection>(
@@ -264,8 +261,7 @@ fn read_taken(mut columns: Row, worker: &str) -> Result<Taken, StoreError> {
     let number = columns.get("key")?;
     let holder: Option<String> = columns.get("lease_by")?;
     let is_of_another = holder.is_some_and(|holder| holder != worker);
-    let since: String = columns.get("since")?;
-    let since = record::parse_time(&since, "the time since which work waits")?;
+    let since = columns.parse("since", "the time since which work waits")?;
     let claim = if is_of_another {
         Claim::TakenOver
     } else {
@@ -355,14 +351,12 @@ pub(super) async fn heartbeat<C: Connection>(
         )
         .await?;
     let read = |mut row: Row| {
-        Ok::<_, StoreError>(Running {
+        Ok(Running {
             key: record::read_key(&mut row)?,
             has_inputs: row.get::<i64>("untaken")? > 0,
         })
     };
-    Ok(Some(
-        claimed.into_iter().map(read).collect::<Result<_, _>>()?,
-    ))
+    Ok(Some(decode_all(claimed, read)?))
 }
 
 /// Returns the end of a lease; one that overflows ends at the maximum.
@@ -417,10 +411,8 @@ pub(super) async fn keep_free<C: Connection>(
 
 /// Returns true if no live worker holds the lease in the columns `lease_by` and `lease_until`.
 pub(super) fn is_free<C: Connection>(row: &mut Row, now: Timestamp) -> Result<bool, StoreError> {
-    let (by, until): (Option<String>, Option<String>) =
-        (row.get("lease_by")?, row.get("lease_until")?);
-    let (Some(by), Some(until)) = (by, until) else {
-        return Ok(true);
-    };
-    Ok(record::parse_time(&until, "the end of a lease")? <= now || C::is_dead(&by))
+    let by: Option<String> = row.get("lease_by")?;
+    let until: Option<Timestamp> = row.parse_optional("lease_until", "the end of a lease")?;
+    let is_held = by.zip(until);
+    Ok(is_held.is_none_or(|(by, until)| until <= now || C::is_dead(&by)))
 }

@@ -7,7 +7,9 @@ use adjutant_core::{
 };
 
 use super::blob::{self, References};
-use super::{Backend, Connection, Failure, FromRow as _, Row, SqlStore, Value, to_static, values};
+use super::{
+    Backend, Connection, Failure, FromRow as _, Row, SqlStore, Value, decode_all, to_static, values,
+};
 use crate::record::{self, DecisionRow, FeedbackRow, InvocationRow};
 
 /// Selects the columns of a [`DecisionRow`], and the conversation it belongs to.
@@ -288,10 +290,7 @@ pub(super) async fn read_decisions<C: Connection>(
         decisions.push(row);
     }
     let blobs = references.read(tx).await?;
-    Ok(decisions
-        .into_iter()
-        .map(|row| row.decode(&blobs))
-        .collect::<Result<_, _>>()?)
+    Ok(decode_all(decisions, |row| row.decode(&blobs))?)
 }
 
 /// Reads a decision's invocations and the long values that they refer to.
@@ -322,10 +321,7 @@ async fn read_invocations<C: Connection>(
         invocations.push(row);
     }
     let blobs = references.read(tx).await?;
-    Ok(invocations
-        .into_iter()
-        .map(|row| row.decode(&blobs))
-        .collect::<Result<_, _>>()?)
+    Ok(decode_all(invocations, |row| row.decode(&blobs))?)
 }
 
 async fn insert_decision<C: Connection>(
@@ -383,12 +379,7 @@ async fn rate<C: Connection>(
     if found.get::<Option<String>>("ended_at")?.is_none() {
         return Ok(Rated::Open);
     }
-    let unreadable = |error| record::unreadable(&format!("decision {turn}"), error);
-    let before = found
-        .get::<Option<String>>("feedback")?
-        .map(|word| word.parse())
-        .transpose()
-        .map_err(unreadable)?;
+    let before = found.parse_optional("feedback", &format!("decision {turn}"))?;
     tx.execute(
         "UPDATE adjutant_decision SET feedback = $1, feedback_comment = $2, feedback_at = $3
          WHERE user_id = $4 AND id = $5",

@@ -235,16 +235,13 @@ async fn stored<C: Connection>(tx: &mut C) -> Result<DatabaseStatus, Failure> {
     let Some(mut numbers) = numbers.pop() else {
         return Ok(DatabaseStatus::default());
     };
-    let time = |text: Option<String>| -> Result<Option<Timestamp>, StoreError> {
-        text.map(|text| record::parse_time(&text, "the time of a conversation"))
-            .transpose()
-    };
+    let what = "the time of a conversation";
     let mut status = DatabaseStatus {
         schema_version: numbers.get("schema_version")?,
         unsettled: numbers.get("unsettled")?,
         waiting: numbers.get("waiting")?,
-        oldest: time(numbers.get("oldest")?)?,
-        newest: time(numbers.get("newest")?)?,
+        oldest: numbers.parse_optional("oldest", what)?,
+        newest: numbers.parse_optional("newest", what)?,
         ..DatabaseStatus::default()
     };
     status.tables = tx

@@ -3,7 +3,7 @@
 use adjutant_core::port::{MemoryLedger, StoreError};
 use adjutant_core::{BoxFuture, FactLine, IdempotencyKey, MemoryChange, MemoryEffect, MemoryScope};
 
-use super::{Backend, Connection, Failure, Row, SqlStore, Value, values};
+use super::{Backend, Connection, Failure, Row, SqlStore, Value, decode_all, values};
 use crate::digest::hash;
 use crate::record;
 
@@ -112,7 +112,7 @@ impl<B: Backend> SqlStore<B> {
             let mut values: Vec<Value<'_>> = texts.iter().map(Value::from).collect();
             values.extend(limit.map(Value::from));
             let rows = self.backend.fetch_all(statement, &values).await?;
-            Ok(rows.into_iter().map(change).collect::<Result<_, _>>()?)
+            Ok(decode_all(rows, change)?)
         })
     }
 }

@@ -48,8 +48,7 @@ use tokio::runtime::Handle;
 use crate::change_feed::ChangeFeed;
 use crate::maintenance::Load;
 pub(crate) use result_row::Row;
-pub(crate) use result_row::count;
-pub(crate) use result_row::{Cell, FromCell, FromRow, from_row};
+pub(crate) use result_row::{Cell, FromCell, FromRow, count, decode_all, from_row};
 pub(crate) use value::Value;
 use value::to_static;
 pub(crate) use value::{key_values, values};
@@ -141,10 +140,7 @@ pub trait Connection: Send {
     ) -> impl Future<Output = Result<Vec<T>, Failure>> + Send {
         async move {
             let rows = self.fetch_all(statement, values).await?;
-            Ok(rows
-                .into_iter()
-                .map(|mut row| T::from_row(&mut row))
-                .collect::<Result<_, _>>()?)
+            Ok(decode_all(rows, |mut row| T::from_row(&mut row))?)
         }
     }
 
@@ -281,9 +277,7 @@ pub trait Backend: Send + Sync + 'static {
         statement: &'static str,
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<Option<Row>, Failure>> + Send {
-        self.read((statement, to_static(values)), |tx, (statement, values)| {
-            Box::pin(tx.fetch_optional(statement, values))
-        })
+        async move { Ok(self.fetch_all(statement, values).await?.into_iter().next()) }
     }
 
     /// Returns the feed of changes for subscribers in this process.

@@ -5,11 +5,13 @@ use adjutant_core::port::{
     TotalsFilter, WaitingFilter, WaitingTurn, Which, WorkState, WorkerState,
 };
 use adjutant_core::{AgentName, BoxFuture, DecisionFilter, DecisionRecord, Rating};
-use jiff::Timestamp;
 
 use super::log::{read_decisions, select_decisions};
-use super::{Backend, Connection, Failure, Row, SqlStore, Value, to_static, user_page, values};
+use super::{
+    Backend, Connection, Failure, Row, SqlStore, Value, decode_all, to_static, user_page, values,
+};
 use crate::record;
+use crate::status::WaitingCall;
 
 /// Texts that sort before and after every time.
 const FIRST: &str = "";
@@ -54,7 +56,7 @@ pub(crate) const OF_REQUEST: &str =
 
 /// Sums up to `$3` turns that started from `$1` to `$2`, in up to `$4` groups.
 macro_rules! totals {
-    ($group:literal, $order:literal, $which:literal) => {
+    ($group:literal, $order:literal, $which:expr) => {
         concat!(
             "SELECT grp, turns, failed, input, output, cost, unknown, up, down,
                     CAST(sum(turns) OVER () AS BIGINT) AS all_turns, CAST(sum(failed) OVER () AS BIGINT) AS all_failed,
@@ -83,34 +85,25 @@ macro_rules! totals {
     };
 }
 
-/// The statements for all users' turns and for one user's.
-macro_rules! both {
-    ($group:literal, $order:literal, $which:literal) => {
-        (
-            totals!($group, $order, $which),
-            totals!($group, $order, " AND user_id = $5"),
-        )
-    };
-}
-
 /// Returns the statements for all users' turns and for one user's.
 pub(crate) fn totals_statements(by: GroupBy) -> (&'static str, &'static str) {
+    macro_rules! both {
+        ($group:literal, $order:literal, $which:literal) => {
+            (
+                totals!($group, $order, $which),
+                totals!($group, $order, concat!($which, " AND user_id = $5")),
+            )
+        };
+    }
     match by {
         GroupBy::User => both!("user_id", "turns DESC, grp", ""),
         GroupBy::Model => both!("model_provider || '/' || model_name", "turns DESC, grp", ""),
         GroupBy::Day => both!("substr(started_at, 1, 10)", "grp DESC", ""),
         GroupBy::Outcome => both!("coalesce(outcome, '')", "turns DESC, grp", ""),
-        GroupBy::Error => (
-            totals!(
-                "error_code",
-                "turns DESC, grp",
-                " AND error_code IS NOT NULL"
-            ),
-            totals!(
-                "error_code",
-                "turns DESC, grp",
-                " AND error_code IS NOT NULL AND user_id = $5"
-            ),
+        GroupBy::Error => both!(
+            "error_code",
+            "turns DESC, grp",
+            " AND error_code IS NOT NULL"
         ),
     }
 }
@@ -251,10 +244,7 @@ impl<B: Backend> OperatorStore for SqlStore<B> {
             let before = record::format_time(filter.before);
             let values = values![&after, key, &before, i64::from(filter.limit)];
             let found = self.backend.fetch_all(WAITING, values).await?;
-            Ok(found
-                .into_iter()
-                .map(waiting_turn)
-                .collect::<Result<_, _>>()?)
+            Ok(decode_all(found, waiting_turn)?)
         })
     }
 
@@ -278,30 +268,19 @@ impl<B: Backend> SqlStore<B> {
 
 fn waiting_turn(mut row: Row) -> Result<WaitingTurn, StoreError> {
     let what = "a conversation that waits";
-    let since = record::parse_time(&row.get::<String>("updated_at")?, what)?;
-    let mut waiting = WaitingTurn {
-        agent: AgentName::new(row.get::<String>("agent")?)
-            .map_err(|error| record::unreadable(what, error))?,
-        conversation: record::parse(&row.get::<String>("id")?, what)?,
+    let since = row.parse("updated_at", what)?;
+    let calls: Vec<WaitingCall> = record::from_json(&row.get::<String>("waiting")?, what)?;
+    let asked = || calls.iter().filter(|call| call.asks_person());
+    Ok(WaitingTurn {
+        agent: record::convert(row.get::<String>("agent")?, what)?,
+        conversation: row.parse("id", what)?,
         turn: row.get("turn")?,
         since,
-        expires_at: None,
-        calls: 0,
+        expires_at: asked().filter_map(WaitingCall::expires_at).min(),
+        calls: asked().count() as u64,
         place: (since, row.get("key")?),
         user: row.get("user_id")?,
-    };
-    for asked in record::parse_waiting(&row.get::<String>("waiting")?, what)?
-        .iter()
-        .filter(|waiting| waiting.asks_person())
-    {
-        waiting.calls += 1;
-        waiting.expires_at = waiting
-            .expires_at
-            .into_iter()
-            .chain(asked.expires_at())
-            .min();
-    }
-    Ok(waiting)
+    })
 }
 
 async fn work<C: Connection>(tx: &mut C) -> Result<WorkState, Failure> {
@@ -327,14 +306,12 @@ async fn work<C: Connection>(tx: &mut C) -> Result<WorkState, Failure> {
         )
         .await?;
     let worker = |mut row: Row| {
-        let seen_until: Timestamp =
-            record::parse_time(&row.get::<String>("seen_until")?, "a worker")?;
-        Ok::<_, StoreError>(WorkerState {
+        Ok(WorkerState {
             id: row.get("id")?,
-            seen_until,
+            seen_until: row.parse("seen_until", "a worker")?,
         })
     };
-    let workers = found.into_iter().map(worker).collect::<Result<_, _>>()?;
+    let workers = decode_all(found, worker)?;
     Ok(WorkState {
         unsettled,
         waiting,

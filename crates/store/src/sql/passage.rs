@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::history::{event_rows, select_events};
 use super::journal::Writes;
-use super::{Connection, Failure, Row, SqlStore, Value, count, key_values, values};
+use super::{Connection, Failure, Row, SqlStore, Value, count, decode_all, key_values, values};
 use crate::digest::hash;
 use crate::record;
 
@@ -198,8 +198,7 @@ async fn unindexed<C: Connection>(
         let conversation: i64 = columns.get("key")?;
         let id: String = columns.get("id")?;
         let key = record::conversation_key(agent.to_string(), columns.get("user_id")?, &id)?;
-        let created_at: String = columns.get("created_at")?;
-        let created_at = record::parse_time(&created_at, &format!("conversation {id}"))?;
+        let created_at = columns.parse("created_at", &format!("conversation {id}"))?;
         let (after, next_seq): (i64, i64) = (columns.get("indexed_to")?, columns.get("next_seq")?);
         let open: Option<String> = columns.get("turn")?;
         let behind: Option<i64> = tx
@@ -374,17 +373,13 @@ async fn search<C: Connection>(tx: &mut C, search: &Search) -> Result<IndexMatch
             ],
         )
         .await?;
-    found.candidates = candidates
-        .into_iter()
-        .map(candidate)
-        .collect::<Result<_, StoreError>>()?;
+    found.candidates = decode_all(candidates, candidate)?;
     Ok(found)
 }
 
 fn candidate(mut row: Row) -> Result<Candidate, StoreError> {
     let id: String = row.get("id")?;
     let what = format!("a passage of conversation {id}");
-    let small = |value: i64| u32::try_from(value).map_err(|error| record::unreadable(&what, error));
     let words: String = row.get("words")?;
     Ok(Candidate {
         conversation: record::parse(&id, &what)?,
@@ -392,10 +387,10 @@ fn candidate(mut row: Row) -> Result<Candidate, StoreError> {
         conversation_length: row.get("indexed_length")?,
         passage: Passage {
             seq: row.get("seq")?,
-            number: small(row.get("number")?)?,
-            turn: record::parse(&row.get::<String>("turn")?, &what)?,
-            at: record::parse_time(&row.get::<String>("at")?, &what)?,
-            length: small(row.get("length")?)?,
+            number: record::convert(row.get::<i64>("number")?, &what)?,
+            turn: row.parse("turn", &what)?,
+            at: row.parse("at", &what)?,
+            length: record::convert(row.get::<i64>("length")?, &what)?,
             // The first word is the owner's mark.
             words: words
                 .split_once(' ')

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant_core::port::StoreError;
 
-use crate::decode_error::unreadable;
+use crate::decode_error::{parse, unreadable};
 
 /// Converts a count of rows, which is never negative.
 pub(crate) fn count(number: i64) -> u64 {
@@ -54,6 +54,27 @@ impl Row {
         T::from_cell(cell).map_err(|cell| unexpected(name, &cell))
     }
 
+    /// Parses the text in the column `name`, `what` being the row's name in the error.
+    pub(crate) fn parse<T>(&mut self, name: &str, what: &str) -> Result<T, StoreError>
+    where
+        T: std::str::FromStr<Err: Into<Box<dyn std::error::Error + Send + Sync>>>,
+    {
+        parse(&self.get::<String>(name)?, what)
+    }
+
+    /// Parses the text in the column `name` as [`Row::parse`] does. `None` for `NULL`.
+    pub(crate) fn parse_optional<T>(
+        &mut self,
+        name: &str,
+        what: &str,
+    ) -> Result<Option<T>, StoreError>
+    where
+        T: std::str::FromStr<Err: Into<Box<dyn std::error::Error + Send + Sync>>>,
+    {
+        let text: Option<String> = self.get(name)?;
+        text.map(|text| parse(&text, what)).transpose()
+    }
+
     /// Returns the value of the first column, for a statement that has only one.
     pub(crate) fn scalar<T: FromCell>(self) -> Result<T, StoreError> {
         let cell = self.into_cells().next().unwrap_or(Cell::Null);
@@ -64,6 +85,14 @@ impl Row {
     pub(crate) fn into_cells(self) -> impl Iterator<Item = Cell> {
         self.cells.into_iter().flatten()
     }
+}
+
+/// Decodes the rows of a result, which are of the driver or of a record already.
+pub(crate) fn decode_all<R, T>(
+    rows: impl IntoIterator<Item = R>,
+    decode: impl FnMut(R) -> Result<T, StoreError>,
+) -> Result<Vec<T>, StoreError> {
+    rows.into_iter().map(decode).collect()
 }
 
 fn unexpected(name: &str, cell: &Cell) -> StoreError {

@@ -5,7 +5,7 @@ use adjutant_core::conversation::{SNAPSHOT_VERSION, Snapshot};
 use adjutant_core::port::{Restorable, StoreError};
 
 use super::history::{event_rows, select_events};
-use super::{Connection, Failure, Value, from_row, values};
+use super::{Connection, Failure, Value, decode_all, from_row, values};
 use crate::digest::hash;
 use crate::record::EventRow;
 
@@ -144,14 +144,9 @@ impl RestorableRows {
         let Some(snapshot) = self.snapshot.decode() else {
             return Ok(None);
         };
-        let messages = self
-            .messages
-            .into_iter()
-            .map(|event| event.decode(key))
-            .collect::<Result<_, _>>()?;
         Ok(Some(Restorable {
             snapshot,
-            said: messages,
+            said: decode_all(self.messages, |event| event.decode(key))?,
         }))
     }
 }

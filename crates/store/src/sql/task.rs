@@ -8,7 +8,7 @@ use adjutant_tools::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Backend, Connection, Failure, FromRow as _, Row, SqlStore, values};
+use super::{Backend, Connection, Failure, FromRow as _, Row, SqlStore, decode_all, values};
 use crate::record::{self, TaskRow};
 
 /// Selects the tasks of the user `$1`.
@@ -60,10 +60,7 @@ impl<B: Backend> TaskStore for SqlStore<B> {
                 .backend
                 .fetch_all(statement, values![user.as_str()])
                 .await?;
-            Ok(rows
-                .into_iter()
-                .map(|columns| task(columns, user))
-                .collect::<Result<_, _>>()?)
+            Ok(decode_all(rows, |row| task(row, user))?)
         })
     }
 
@@ -91,11 +88,7 @@ impl<B: Backend> TaskStore for SqlStore<B> {
                 .backend
                 .fetch_all(statement, values![user.as_str(), before, i64::from(limit)])
                 .await?;
-            Ok(rows
-                .into_iter()
-                .rev()
-                .map(|columns| task(columns, user))
-                .collect::<Result<_, _>>()?)
+            Ok(decode_all(rows.into_iter().rev(), |row| task(row, user))?)
         })
     }
 
@@ -204,7 +197,7 @@ pub(super) async fn record<C: Connection>(
         values![
             user.as_str(),
             key.as_str(),
-            &record::encode_outcome(outcome)?,
+            &record::to_json(outcome)?,
             &record::format_time(now)
         ],
     )
@@ -316,7 +309,8 @@ pub(super) async fn outcome<C: Connection>(
             values![user.as_str(), key.as_str()],
         )
         .await?;
-    let kept = kept.map(|kept: String| record::parse_outcome(&kept, key));
+    let what = format!("the outcome of change {key}");
+    let kept = kept.map(|kept: String| record::from_json(&kept, &what));
     Ok(kept.transpose()?)
 }
 

@@ -5,7 +5,7 @@ use adjutant_core::{BoxFuture, IdempotencyKey, MemoryScope, UserId};
 use adjutant_tools::{NumbersChange, TaskChanged, TaskId, TaskIndex, TaskNumber};
 
 use super::task::{lock_user, new_id, outcome, record};
-use super::{Backend, Connection, Failure, Row, SqlStore, values};
+use super::{Backend, Connection, Failure, Row, SqlStore, decode_all, values};
 use crate::record;
 
 /// Format version of the stored numbers.
@@ -32,7 +32,7 @@ impl<B: Backend> TaskIndex for SqlStore<B> {
                     values![&record::scope_hash(scope)],
                 )
                 .await?;
-            Ok(rows.into_iter().map(number).collect::<Result<_, _>>()?)
+            Ok(decode_all(rows, number)?)
         })
     }
 
@@ -118,7 +118,6 @@ fn number(mut row: Row) -> Result<TaskNumber, StoreError> {
     let what = format!("the number {id} of a task in notes");
     let id = u64::try_from(id).ok().and_then(TaskId::new);
     let id = id.ok_or_else(|| record::unreadable(&what, "it is below 1"))?;
-    let at = record::parse_time(&row.get::<String>("at")?, &what)?;
     let v: i64 = row.get("v")?;
     if v != VERSION {
         let reason = format!("it has format version {v}, this program reads {VERSION}");
@@ -126,7 +125,7 @@ fn number(mut row: Row) -> Result<TaskNumber, StoreError> {
     }
     Ok(TaskNumber {
         id,
-        at,
+        at: row.parse("at", &what)?,
         body: row.get("body")?,
     })
 }

@@ -1,10 +1,10 @@
 //! Access tokens, found by the digest of their secret.
 
-use adjutant_core::port::{Role, StoreError, TokenGrant, TokenKind, TokenRecord, TokenStore};
+use adjutant_core::port::{StoreError, TokenGrant, TokenKind, TokenRecord, TokenStore};
 use adjutant_core::{BoxFuture, UserId};
 use jiff::Timestamp;
 
-use super::{Backend, Connection, Failure, Row, SqlStore, values};
+use super::{Backend, Connection, Failure, Row, SqlStore, decode_all, values};
 use crate::digest::hex;
 use crate::record;
 
@@ -81,7 +81,7 @@ impl<B: Backend> TokenStore for SqlStore<B> {
                     values![user.map(UserId::as_str)],
                 )
                 .await?;
-            Ok(rows.into_iter().map(token).collect::<Result<_, _>>()?)
+            Ok(decode_all(rows, token)?)
         })
     }
 
@@ -193,9 +193,6 @@ pub(super) async fn revoke_all<C: Connection>(
 fn token(mut row: Row) -> Result<TokenRecord, StoreError> {
     let id: String = row.get("id")?;
     let what = format!("token {id}");
-    let user = UserId::new(row.get::<String>("user_id")?)
-        .map_err(|error| record::unreadable(&what, error))?;
-    let role: Role = record::parse(&row.get::<String>("role")?, &what)?;
     let kind = match row.get::<String>("kind")?.as_str() {
         "token" => TokenKind::Token,
         "session" => TokenKind::Session,
@@ -206,28 +203,20 @@ fn token(mut row: Row) -> Result<TokenRecord, StoreError> {
             ));
         }
     };
-    let created_at = record::parse_time(&row.get::<String>("created_at")?, &what)?;
-    let mut time = |name| -> Result<Option<Timestamp>, StoreError> {
-        row.get::<Option<String>>(name)?
-            .map(|text| record::parse_time(&text, &what))
-            .transpose()
-    };
-    let (expires_at, ends_at) = (time("expires_at")?, time("ends_at")?);
-    let (used_at, revoked_at) = (time("used_at")?, time("revoked_at")?);
     let grant = TokenGrant {
-        user,
+        user: record::convert(row.get::<String>("user_id")?, &what)?,
         name: row.get("name")?,
-        role,
+        role: row.parse("role", &what)?,
         kind,
-        expires_at,
-        ends_at,
+        expires_at: row.parse_optional("expires_at", &what)?,
+        ends_at: row.parse_optional("ends_at", &what)?,
         parent: row.get("parent")?,
     };
     Ok(TokenRecord {
         id,
         grant,
-        created_at,
-        used_at,
-        revoked_at,
+        created_at: row.parse("created_at", &what)?,
+        used_at: row.parse_optional("used_at", &what)?,
+        revoked_at: row.parse_optional("revoked_at", &what)?,
     })
 }

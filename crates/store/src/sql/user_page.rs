@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use adjutant_core::Cost;
 use adjutant_core::port::{PeopleFilter, Person, StoreError, Total};
 
-use super::{Connection, Failure, Row, values};
+use super::{Connection, Failure, Row, decode_all, values};
 use crate::record;
 
 /// The next `$2` user ids of a table after `$1`. Each is found by one look into the index, so a
@@ -64,10 +64,7 @@ pub(crate) const TURNS: &str =
 /// Returns the agents that have conversations.
 pub(super) async fn agents<C: Connection>(tx: &mut C) -> Result<Vec<String>, Failure> {
     let found = tx.fetch_all(AGENTS, &[]).await?;
-    Ok(found
-        .into_iter()
-        .map(Row::scalar)
-        .collect::<Result<_, StoreError>>()?)
+    Ok(decode_all(found, Row::scalar)?)
 }
 
 /// Reads a page of users.
@@ -91,10 +88,7 @@ pub(super) async fn page<C: Connection>(
             if let Some(person) = people.get_mut(&columns.get::<String>("user_id")?) {
                 person.conversations += columns.get::<u64>("conversations")?;
                 person.waiting += columns.get::<u64>("waiting")?;
-                let seen = columns
-                    .get::<Option<String>>("last_seen")?
-                    .map(|at| record::parse_time(&at, "a conversation"))
-                    .transpose()?;
+                let seen = columns.parse_optional("last_seen", "a conversation")?;
                 person.last_seen = person.last_seen.max(seen);
             }
         }

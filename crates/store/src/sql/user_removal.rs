@@ -145,10 +145,9 @@ pub(super) async fn conversations<C: Connection>(
             )
             .await?;
         for mut row in found {
-            let mut time = |name| record::parse_time(&row.get::<String>(name)?, "a conversation");
             page.push(StoredConversation {
-                created_at: time("created_at")?,
-                updated_at: time("updated_at")?,
+                created_at: row.parse("created_at", "a conversation")?,
+                updated_at: row.parse("updated_at", "a conversation")?,
                 key: record::read_key(&mut row)?,
                 title: row.get("title")?,
                 turns: row.get("turns")?,
