@@ -87,27 +87,27 @@ impl ChangeFeed {
 
 struct Subscription<T>(broadcast::Receiver<T>);
 
+impl<T: Clone> Subscription<T> {
+    /// Returns the next item, or `missed` in place of those that were lost. `None` if the store is
+    /// gone.
+    async fn receive(&mut self, missed: T) -> Option<T> {
+        match self.0.recv().await {
+            Ok(item) => Some(item),
+            Err(RecvError::Lagged(_)) => Some(missed),
+            Err(RecvError::Closed) => None,
+        }
+    }
+}
+
 impl Changes for Subscription<Change> {
     fn next(&mut self) -> BoxFuture<'_, Option<Change>> {
-        Box::pin(async {
-            match self.0.recv().await {
-                Ok(change) => Some(change),
-                Err(RecvError::Lagged(_)) => Some(Change::Missed),
-                Err(RecvError::Closed) => None,
-            }
-        })
+        Box::pin(self.receive(Change::Missed))
     }
 }
 
 #[cfg(feature = "postgres")]
 impl RelayReceiver for Subscription<RelayItem> {
     fn next(&mut self) -> BoxFuture<'_, Option<RelayItem>> {
-        Box::pin(async {
-            match self.0.recv().await {
-                Ok(message) => Some(message),
-                Err(RecvError::Lagged(_)) => Some(RelayItem::Missed),
-                Err(RecvError::Closed) => None,
-            }
-        })
+        Box::pin(self.receive(RelayItem::Missed))
     }
 }

@@ -34,6 +34,8 @@ mod decode_error; // stored values that cannot be decoded
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod digest; // SHA-256 in hexadecimal
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod lock; // mutexes that stay usable after a panic
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod maintenance; // status, check, backup, retention, removal of users
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod record; // encoding of records as columns

@@ -9,7 +9,7 @@
 //! locked: that call is sent again over its own connection.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use adjutant_core::ConversationKey;
 use sqlx::Row as _;
@@ -19,6 +19,7 @@ use tracing::warn;
 
 use super::pool::{Pool, Session, acquire};
 use super::result::to_row;
+use crate::lock::lock;
 use crate::sql::{Failure, Row};
 
 /// Messages in flight at the same time. With more of them fewer calls would be batched.
@@ -137,9 +138,7 @@ impl CallBatcher {
 
     /// Returns the number of calls that were not sent yet.
     pub(super) fn waiting(&self) -> u32 {
-        // The lock is never held across a panic that leaves the queue inconsistent.
-        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        u32::try_from(queue.waiting.len()).unwrap_or(u32::MAX)
+        u32::try_from(lock(&self.queue).waiting.len()).unwrap_or(u32::MAX)
     }
 
     fn push(
@@ -148,7 +147,7 @@ impl CallBatcher {
         statement: String,
         answer: oneshot::Sender<Result<Row, Failure>>,
     ) -> u64 {
-        let mut queue = self.queue();
+        let mut queue = lock(&self.queue);
         let number = queue.next;
         queue.next += 1;
         queue.waiting.push_back(QueuedCall {
@@ -165,7 +164,7 @@ impl CallBatcher {
     /// conversation keep their order.
     fn take(&self) -> Vec<QueuedCall> {
         let (mut taken, mut bytes): (Vec<QueuedCall>, _) = (Vec::new(), 0);
-        let mut queue = self.queue();
+        let mut queue = lock(&self.queue);
         while taken.len() < BATCH && bytes < BATCH_BYTES {
             let Some(call) = queue.waiting.pop_front() else {
                 break;
@@ -184,11 +183,6 @@ impl CallBatcher {
                 .then_with(|| owner(a).cmp(&owner(b)))
         });
         taken
-    }
-
-    fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
-        // The lock is never held across a panic that leaves the queue inconsistent.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,7 +6,7 @@
 //! together.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgConnection};
@@ -14,6 +14,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 use tokio::time::sleep;
 
 use super::literal::fill;
+use crate::lock::lock;
 use crate::sql::Value;
 
 /// Most bytes of a notification: the server accepts fewer than 8000.
@@ -72,7 +73,7 @@ impl Notifier {
         if notification.payload.len() > BYTES_MAX {
             return;
         }
-        let mut waiting = self.waiting();
+        let mut waiting = lock(&self.waiting);
         if !waiting.changes.contains(&notification) {
             waiting.changes.push_back(notification);
         }
@@ -81,7 +82,7 @@ impl Notifier {
 
     /// Queues a relayed message, in order. Returns false if it is too long, or too many wait.
     pub(super) fn send_message(self: &Arc<Self>, channel: Arc<str>, payload: String) -> bool {
-        let mut waiting = self.waiting();
+        let mut waiting = lock(&self.waiting);
         if payload.len() > BYTES_MAX || waiting.messages_bytes + payload.len() > MESSAGES_BYTES_MAX
         {
             return false;
@@ -104,7 +105,7 @@ impl Notifier {
     /// polling.
     async fn send(self: Arc<Self>) {
         loop {
-            let batch = self.waiting().batch();
+            let batch = lock(&self.waiting).batch();
             if batch.is_empty() {
                 return;
             }
@@ -148,11 +149,6 @@ impl Notifier {
             // The server may be gone, which closes the connection as well.
             let _ = connection.close().await;
         }
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Queue> {
-        // The lock is never held across a panic that leaves the queue inconsistent.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use adjutant_core::ConversationKey;
@@ -16,6 +16,7 @@ use tracing::debug;
 
 use super::notify::Notifier;
 use super::worker_session::{ServerSession, session_of};
+use crate::lock::lock;
 use crate::record;
 use crate::sql::{Backend, lease};
 
@@ -125,7 +126,7 @@ impl Peers {
     pub(super) fn announce(&self, change: &Change) {
         let (kind, key) = match change {
             Change::Input(key) => ("input", key),
-            Change::Free(key) if self.awaited().remove(key) => ("free", key),
+            Change::Free(key) if lock(&self.awaited).remove(key) => ("free", key),
             _ => return,
         };
         let id = key.conversation.to_string();
@@ -167,7 +168,7 @@ impl Peers {
 
     /// Records that another process may wait for the end of a conversation's lease.
     fn note_waiter(&self, key: &ConversationKey) {
-        let mut awaited = self.awaited();
+        let mut awaited = lock(&self.awaited);
         // Forgotten conversations cost their waiters one polling interval, no more.
         if awaited.len() >= AWAITED_MAX {
             awaited.clear();
@@ -205,11 +206,6 @@ impl Peers {
     /// Closes the connection that sends.
     pub(super) async fn close(&self) {
         self.notifier.close().await;
-    }
-
-    fn awaited(&self) -> MutexGuard<'_, HashSet<ConversationKey>> {
-        // The lock is never held across a panic that leaves the set inconsistent.
-        self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,7 +4,7 @@
 //! for each transaction. This one pings only a connection that was idle for a while.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgDatabaseError, PgRow, PgSeverity};
@@ -13,6 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
+use crate::lock::lock;
 use crate::maintenance::Load;
 
 /// Time that a transaction waits for a connection while the server restarts or all connections are
@@ -85,7 +86,7 @@ impl Pool {
         Load {
             connections_max: Some(self.connections_max),
             connections_busy: self.connections_max.saturating_sub(free),
-            connections_idle: u32::try_from(self.idle().len()).unwrap_or(u32::MAX),
+            connections_idle: u32::try_from(lock(&self.idle).len()).unwrap_or(u32::MAX),
             waiting: self.waiting.load(Ordering::Relaxed),
         }
     }
@@ -100,7 +101,7 @@ impl Pool {
                 mut connection,
                 made_at,
                 since,
-            }) = self.idle().pop()
+            }) = lock(&self.idle).pop()
             else {
                 break;
             };
@@ -152,16 +153,11 @@ impl Pool {
         let all = self.permits.acquire_many(self.connections_max).await;
         self.permits.close();
         drop(all);
-        let idle = std::mem::take(&mut *self.idle());
+        let idle = std::mem::take(&mut *lock(&self.idle));
         for Idle { connection, .. } in idle {
             // The server may be gone, which closes the connection as well.
             let _ = connection.close().await;
         }
-    }
-
-    fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
-        // The lock is never held across a panic that leaves the list inconsistent.
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -276,7 +272,7 @@ impl Drop for Session {
         let is_kept =
             self.is_idle && !self.pool.permits.is_closed() && self.made_at.elapsed() < AGE_MAX;
         if let Some(connection) = self.connection.take().filter(|_| is_kept) {
-            let mut idle = self.pool.idle();
+            let mut idle = lock(&self.pool.idle);
             // Dropping a connection closes it. The pool has no task of its own that would do this.
             idle.retain(|idle| idle.since.elapsed() < IDLE_MAX);
             idle.push(Idle {

@@ -2,13 +2,14 @@
 //! that ends.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use sqlx::postgres::{PgConnectOptions, PgPool};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 
 use super::literal::fill;
 use super::pool::Pool;
+use crate::lock::lock;
 use crate::sql::values;
 
 /// Records the session on which a worker's process listens.
@@ -57,7 +58,7 @@ struct State {
 impl Sessions {
     /// Registers a worker. Returns the session to record on the server, if it is not recorded yet.
     fn record_worker(&self, worker: &str) -> Option<ServerSession> {
-        let mut state = self.state();
+        let mut state = lock(&self.0);
         let listener = state.listener.clone();
         match state.workers.get_mut(worker) {
             Some(recorded) if *recorded == listener => return None,
@@ -68,12 +69,7 @@ impl Sessions {
     }
 
     fn workers(&self) -> Vec<String> {
-        self.state().workers.keys().cloned().collect()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // The lock is never held across a panic that leaves the state inconsistent.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).workers.keys().cloned().collect()
     }
 }
 
@@ -118,7 +114,7 @@ pub(super) async fn note_session(
     pool: &Arc<Pool>,
     session: Option<ServerSession>,
 ) {
-    let before = std::mem::replace(&mut sessions.state().listener, session);
+    let before = std::mem::replace(&mut lock(&sessions.0).listener, session);
     if let Some(ServerSession { pid, started }) = before {
         // The session has ended although this process has not, so its end must not count as the
         // workers' death.
@@ -140,7 +136,7 @@ pub(super) fn note_worker(sessions: &Arc<Sessions>, pool: &Arc<Pool>, worker: &s
     tokio::spawn(async move {
         if execute(&pool, statement).await.is_err() {
             // Recorded again at the next lease.
-            sessions.state().workers.insert(worker, None);
+            lock(&sessions.0).workers.insert(worker, None);
         }
     });
 }

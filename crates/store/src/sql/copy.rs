@@ -6,13 +6,14 @@
 
 mod tables;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use adjutant_core::port::StoreError;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::{Backend, Cell, Connection, Failure, Row, SqlStore, Value, values};
+use crate::lock::lock;
 use crate::maintenance::TableRows;
 use crate::record;
 pub(super) use tables::columns_of;
@@ -188,12 +189,7 @@ async fn write_all<C: Connection>(
     tx: &mut C,
     target: &Target,
 ) -> Result<Option<Vec<TableRows>>, Failure> {
-    let pages = target
-        .pages
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take();
-    let Some(mut pages) = pages else {
+    let Some(mut pages) = lock(&target.pages).take() else {
         let message = "the copy was undone, and cannot be gone on with; begin it again".to_owned();
         return Err(StoreError::unavailable(message).into());
     };

@@ -33,21 +33,28 @@ macro_rules! select_events {
 }
 pub(super) use select_events;
 
-/// The events of a branch after a place. The recursion goes no further back than events are asked
-/// for.
-const OF_BRANCH: &str = concat!(
-    "WITH RECURSIVE line (key, until, from_key, from_seq) AS (
-       SELECT key, next_seq - 1, branched_from_key, branched_from_seq FROM adjutant_conversation WHERE key = $1
-       UNION ALL
-       SELECT origin.key, line.from_seq, origin.branched_from_key, origin.branched_from_seq
-       FROM line JOIN adjutant_conversation AS origin ON origin.key = line.from_key
-       WHERE line.from_seq > $2 AND (origin.branched_from_seq IS NULL OR origin.branched_from_seq < line.from_seq)
-     ) ",
-    select_events!(
-        "line JOIN adjutant_event AS event ON event.conversation = line.key AND event.seq > $2 AND event.seq <= line.until",
-        "ORDER BY seq"
-    )
-);
+/// Selects the events of a branch after the place `$2`, and its origins' as far as they are its own.
+/// The recursion goes no further back than events are asked for.
+macro_rules! select_branch_events {
+    ($condition:literal) => {
+        concat!(
+            "WITH RECURSIVE line (key, until, from_key, from_seq) AS (
+               SELECT key, next_seq - 1, branched_from_key, branched_from_seq FROM adjutant_conversation WHERE key = $1
+               UNION ALL
+               SELECT origin.key, line.from_seq, origin.branched_from_key, origin.branched_from_seq
+               FROM line JOIN adjutant_conversation AS origin ON origin.key = line.from_key
+               WHERE line.from_seq > $2 AND (origin.branched_from_seq IS NULL OR origin.branched_from_seq < line.from_seq)
+             ) ",
+            select_events!(
+                "line JOIN adjutant_event AS event ON event.conversation = line.key AND event.seq > $2 AND event.seq <= line.until",
+                $condition
+            )
+        )
+    };
+}
+pub(super) use select_branch_events;
+
+const OF_BRANCH: &str = select_branch_events!("ORDER BY seq");
 
 /// The events before the place `$2`, from the start of the `$3`th turn on (counted from 0,
 /// backwards).

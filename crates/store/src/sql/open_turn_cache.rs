@@ -1,7 +1,7 @@
 //! A cache of the state of conversations with open turns.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{ConversationKey, DecisionRecord, TurnId};
@@ -9,6 +9,7 @@ use adjutant_core::{ConversationKey, DecisionRecord, TurnId};
 use super::conversation_row::{CONVERSATION, read_conversation};
 use super::projection::NewEvent;
 use super::{Backend, Connection, Failure, key_values, log};
+use crate::lock::lock;
 use crate::record::ConversationRow;
 use crate::status::Status;
 
@@ -23,7 +24,7 @@ pub struct OpenTurnCache(Mutex<HashMap<ConversationKey, OpenTurn>>);
 
 impl OpenTurnCache {
     pub(crate) fn take(&self, key: &ConversationKey) -> Option<OpenTurn> {
-        self.turns().remove(key)
+        lock(&self.0).remove(key)
     }
 
     /// Caches the state if a turn is open. A state that is dropped is read again when needed.
@@ -37,18 +38,13 @@ impl OpenTurnCache {
             // The message is written when the turn starts, and never again.
             decision.message = String::new();
         }
-        let mut turns = self.turns();
+        let mut turns = lock(&self.0);
         // States of turns that another process continues are never used again, so the cache is
         // cleared from time to time.
         if turns.len() >= OPEN_MAX {
             turns.clear();
         }
         turns.insert(key, open);
-    }
-
-    fn turns(&self) -> MutexGuard<'_, HashMap<ConversationKey, OpenTurn>> {
-        // The lock is never held across a panic that leaves the map inconsistent.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

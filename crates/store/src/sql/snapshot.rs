@@ -4,7 +4,7 @@ use adjutant_core::ConversationKey;
 use adjutant_core::conversation::{SNAPSHOT_VERSION, Snapshot};
 use adjutant_core::port::{Restorable, StoreError};
 
-use super::history::{event_rows, select_events};
+use super::history::{event_rows, select_branch_events, select_events};
 use super::{Connection, Failure, Value, decode_all, from_row, values};
 use crate::digest::hash;
 use crate::record::EventRow;
@@ -78,26 +78,15 @@ impl SnapshotRow {
     }
 }
 
-/// Selects events with messages, from one place to another.
+/// Selects events with messages, after one place and up to another.
 const MESSAGES: &str = select_events!(
     "adjutant_event AS event",
-    "WHERE event.conversation = $1 AND seq >= $2 AND seq <= $3 AND kind IN ('history_set', 'turn_finished') ORDER BY seq"
+    "WHERE event.conversation = $1 AND seq > $2 AND seq <= $3 AND kind IN ('history_set', 'turn_finished') ORDER BY seq"
 );
 
-/// The same for a branch. The recursion goes no further back than events are asked for.
-const MESSAGES_OF_BRANCH: &str = concat!(
-    "WITH RECURSIVE line (key, until, from_key, from_seq) AS (
-       SELECT key, next_seq - 1, branched_from_key, branched_from_seq FROM adjutant_conversation WHERE key = $1
-       UNION ALL
-       SELECT origin.key, line.from_seq, origin.branched_from_key, origin.branched_from_seq
-       FROM line JOIN adjutant_conversation AS origin ON origin.key = line.from_key
-       WHERE line.from_seq >= $2 AND (origin.branched_from_seq IS NULL OR origin.branched_from_seq < line.from_seq)
-     ) ",
-    select_events!(
-        "line JOIN adjutant_event AS event ON event.conversation = line.key AND event.seq >= $2 AND event.seq <= line.until
-           AND event.seq <= $3 AND event.kind IN ('history_set', 'turn_finished')",
-        "ORDER BY seq"
-    )
+/// The same for a branch.
+const MESSAGES_OF_BRANCH: &str = select_branch_events!(
+    "WHERE event.seq <= $3 AND event.kind IN ('history_set', 'turn_finished') ORDER BY seq"
 );
 
 /// Replaces the snapshot of a conversation.
@@ -171,7 +160,7 @@ pub(super) async fn restorable<C: Connection>(
         true => {
             tx.fetch_all(
                 statement,
-                values![conversation, snapshot.messages_from, snapshot.seq],
+                values![conversation, snapshot.messages_from - 1, snapshot.seq],
             )
             .await?
         }

@@ -1,6 +1,6 @@
 //! The connections that only read.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
@@ -8,6 +8,7 @@ use tokio::task::spawn_blocking;
 use super::connection::SqliteConnection;
 use super::open::FileOptions;
 use super::writer::closed;
+use crate::lock::lock;
 use crate::sql::Failure;
 
 /// Most connections of one store. They are opened on demand.
@@ -71,8 +72,4 @@ impl Readers {
         drop(all);
         lock(&self.idle).clear();
     }
-}
-
-fn lock(idle: &Mutex<Vec<SqliteConnection>>) -> MutexGuard<'_, Vec<SqliteConnection>> {
-    idle.lock().unwrap_or_else(PoisonError::into_inner)
 }
