@@ -48,7 +48,7 @@ pub async fn a_dead_workers_claim_is_free_at_once(store: &impl Journal, dead: &s
     submit(store, &key, &message("i1", 0, "hello")).await;
     assert!(claims(store, &key, dead, LONG).await);
     assert_eq!(unsettled(store).await, std::slice::from_ref(&key));
-    let taken = take(store, (crate::worker_id(), Due::Unsettled), None, (None, 9)).await;
+    let taken = take(store, crate::worker_id(), Due::Unsettled, None, None, 9).await;
     assert_eq!(keys(&taken), [(key.clone(), Claim::TakenOver)]);
     assert!(claims(store, &key, crate::worker_id(), LONG).await);
     assert_eq!(unsettled(store).await, []);
@@ -192,9 +192,11 @@ pub async fn what_expired_is_found(store: &impl Journal) {
 /// Takes work of the fixture's agent.
 async fn take(
     store: &impl Journal,
-    (worker, due): (&str, Due),
+    worker: &str,
+    due: Due,
     user: Option<&UserId>,
-    (after, limit): (Option<WorkPlace>, usize),
+    after: Option<WorkPlace>,
+    limit: usize,
 ) -> Vec<Taken> {
     let agent = agent();
     store
@@ -242,15 +244,15 @@ pub async fn work_is_taken_in_order_and_once(store: &impl Journal) {
     assert_eq!(store.take(theirs).await.unwrap(), []);
     let due = Due::Unsettled;
     assert_eq!(
-        take(store, ("a", Due::Expired(at(1_000_000))), None, (None, 9)).await,
+        take(store, "a", Due::Expired(at(1_000_000)), None, None, 9).await,
         []
     );
     assert_eq!(
-        take(store, ("a", due), Some(&user("stranger")), (None, 9)).await,
+        take(store, "a", due, Some(&user("stranger")), None, 9).await,
         []
     );
 
-    let taken = take(store, ("a", due), None, (None, 2)).await;
+    let taken = take(store, "a", due, None, None, 2).await;
     assert_eq!(
         keys(&taken),
         [
@@ -263,23 +265,20 @@ pub async fn work_is_taken_in_order_and_once(store: &impl Journal) {
     assert!(!claims(store, &first, "b", LONG).await);
     assert_eq!(unsettled(store).await, std::slice::from_ref(&third));
     assert!(store.renew(&first, "a".into(), LONG).await.unwrap());
-    let rest = take(store, ("b", due), None, (None, 9)).await;
+    let rest = take(store, "b", due, None, None, 9).await;
     assert_eq!(keys(&rest), [(third.clone(), Claim::Granted)]);
-    assert_eq!(take(store, ("b", due), None, (None, 9)).await, []);
+    assert_eq!(take(store, "b", due, None, None, 9).await, []);
     // A worker does not take what it holds.
-    assert_eq!(take(store, ("a", due), None, (None, 9)).await, []);
+    assert_eq!(take(store, "a", due, None, None, 9).await, []);
 
     // Released work can be taken again, but not by a request that continues after its place.
     store.release(&first, "a".into()).await.unwrap();
     assert_eq!(
-        take(store, ("b", due), None, (Some(taken[0].place), 9)).await,
+        take(store, "b", due, None, Some(taken[0].place), 9).await,
         []
     );
-    assert_eq!(
-        take(store, ("b", due), Some(&second.user), (None, 9)).await,
-        []
-    );
-    let again = take(store, ("b", due), Some(&first.user), (None, 9)).await;
+    assert_eq!(take(store, "b", due, Some(&second.user), None, 9).await, []);
+    let again = take(store, "b", due, Some(&first.user), None, 9).await;
     assert_eq!(keys(&again), [(first.clone(), Claim::Granted)]);
     assert_eq!(again[0].place, taken[0].place);
 
@@ -287,15 +286,15 @@ pub async fn work_is_taken_in_order_and_once(store: &impl Journal) {
     for key in [&first, &third] {
         assert!(claims(store, key, "b", Duration::ZERO).await);
     }
-    let over = take(store, ("b", due), None, (None, 1)).await;
+    let over = take(store, "b", due, None, None, 1).await;
     assert_eq!(keys(&over), [(first.clone(), Claim::Granted)]);
-    let over = take(store, ("c", due), None, (None, 9)).await;
+    let over = take(store, "c", due, None, None, 9).await;
     assert_eq!(keys(&over), [(third.clone(), Claim::TakenOver)]);
 
     append(store, &first, 1, at(10), &[ignored("i1")]).await;
     store.release(&first, "b".into()).await.unwrap();
     assert_eq!(
-        take(store, ("c", due), None, (None, 9)).await,
+        take(store, "c", due, None, None, 9).await,
         [],
         "nothing is to be done"
     );
@@ -315,27 +314,24 @@ pub async fn what_expired_is_taken(store: &impl Journal) {
     )
     .await;
     let due = |seconds| Due::Expired(at(seconds));
+    assert_eq!(take(store, "a", Due::Unsettled, None, None, 9).await, []);
+    assert_eq!(take(store, "a", due(59), None, None, 9).await, []);
     assert_eq!(
-        take(store, ("a", Due::Unsettled), None, (None, 9)).await,
+        take(store, "a", due(60), Some(&user("stranger")), None, 9).await,
         []
     );
-    assert_eq!(take(store, ("a", due(59)), None, (None, 9)).await, []);
-    assert_eq!(
-        take(store, ("a", due(60)), Some(&user("stranger")), (None, 9)).await,
-        []
-    );
-    let taken = take(store, ("a", due(60)), Some(&key.user), (None, 9)).await;
+    let taken = take(store, "a", due(60), Some(&key.user), None, 9).await;
     assert_eq!(keys(&taken), [(key.clone(), Claim::Granted)]);
-    assert_eq!(take(store, ("b", due(60)), None, (None, 9)).await, []);
+    assert_eq!(take(store, "b", due(60), None, None, 9).await, []);
     assert_eq!(store.expired(&agent(), None, at(60)).await.unwrap(), []);
     store.release(&key, "a".into()).await.unwrap();
     assert_eq!(
-        take(store, ("b", due(60)), None, (Some(taken[0].place), 9)).await,
+        take(store, "b", due(60), None, Some(taken[0].place), 9).await,
         []
     );
     let events = [answered(1, "a", None), answered(1, "b", None)];
     append(store, &key, 3, at(3), &events).await;
-    assert_eq!(take(store, ("b", due(1000)), None, (None, 9)).await, []);
+    assert_eq!(take(store, "b", due(1000), None, None, 9).await, []);
 }
 
 /// However many workers request work concurrently, each conversation is leased to one of them.
@@ -348,7 +344,7 @@ pub async fn of_many_takers_one_gets_each(store: &impl Journal) {
     let taker = |worker: &'static str| async move {
         let mut all = Vec::new();
         loop {
-            let taken = take(store, (worker, Due::Unsettled), None, (None, 3)).await;
+            let taken = take(store, worker, Due::Unsettled, None, None, 3).await;
             if taken.is_empty() {
                 return all;
             }
@@ -497,10 +493,7 @@ pub async fn a_sign_of_life_extends_all_claims_of_its_epoch(store: &impl Journal
     };
     assert_eq!(claimed, [running(&first), running(&second)]);
     assert_eq!(unsettled(store).await, []);
-    assert_eq!(
-        take(store, ("w2", Due::Unsettled), None, (None, 9)).await,
-        []
-    );
+    assert_eq!(take(store, "w2", Due::Unsettled, None, None, 9).await, []);
     assert_eq!(
         store.claim(&first, "w2", LONG).await.unwrap(),
         Claim::Refused

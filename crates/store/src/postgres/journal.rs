@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use adjutant_core::port::{self, Claim, Holder, Known, StoreError};
+use adjutant_core::port::{self, Claim, Holder, Known, StoreError, Worker};
 use adjutant_core::{ConversationKey, EVENT_VERSION, InputId};
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -36,20 +36,20 @@ impl Writes for PostgresDatabase {
 
     async fn submit(
         &self,
-        data: (ConversationKey, NewInput, Option<TurnStart>),
+        key: &ConversationKey,
+        arrival: NewInput,
+        start: Option<TurnStart>,
     ) -> Result<bool, Failure> {
-        let (key, arrival, start) = data;
         let (turn, change) = start
             .as_ref()
             .map(|start| (&*start.turn, &start.change))
             .unzip();
-        let call = begin_call(&key, Some(&arrival), None).rows([]);
+        let call = begin_call(key, Some(&arrival), None).rows([]);
         let (blobs, turn) = (&arrival.row.blobs, turn.unwrap_or_default());
-        match self
-            .call_begin(&key, call, blobs, turn, change, None)
-            .await?
-            .outcome
-        {
+        let answer = self
+            .call_begin(key, call, blobs, turn, change, None)
+            .await?;
+        match answer.outcome {
             Outcome::Elsewhere => Ok(true),
             Outcome::Accepted => Ok(false),
             outcome => Err(outcome.to_failure(Some(&arrival))),
@@ -74,10 +74,12 @@ impl Writes for PostgresDatabase {
             .unwrap_or_default();
         first.iter().for_each(|(row, _)| blobs.extend(&row.blobs));
         self.note_worker(&worker);
-        let call = || {
-            begin_call(&key, arrival, Some((&worker, Some(epoch), lease)))
-                .rows(first.iter().map(event))
+        let claimant = Claimant {
+            worker: &worker,
+            epoch: Some(epoch),
+            ttl: lease,
         };
+        let call = || begin_call(&key, arrival, Some(claimant)).rows(first.iter().map(event));
         let began = async || {
             self.call_begin(&key, call(), &blobs, &turn, Some(&change), known)
                 .await
@@ -173,21 +175,26 @@ impl Writes for PostgresDatabase {
 
     async fn claim(
         &self,
-        (key, worker, ttl): (ConversationKey, String, Duration),
+        key: &ConversationKey,
+        worker: &str,
+        ttl: Duration,
     ) -> Result<Claim, Failure> {
-        let call = begin_call(&key, None, Some((&worker, None, ttl))).rows([]);
-        match self
-            .call_begin(&key, call, &Blobs::default(), &[], None, None)
-            .await?
-            .outcome
-        {
+        let claimant = Claimant {
+            worker,
+            epoch: None,
+            ttl,
+        };
+        let call = begin_call(key, None, Some(claimant)).rows([]);
+        let blobs = Blobs::default();
+        let answer = self.call_begin(key, call, &blobs, &[], None, None).await?;
+        match answer.outcome {
             Outcome::Nothing | Outcome::Elsewhere => Ok(Claim::Refused),
             Outcome::Claimed(claim) => Ok(claim),
             outcome => Err(outcome.to_failure(None)),
         }
     }
 
-    async fn holder(&self, key: ConversationKey) -> Result<Option<Holder>, Failure> {
+    async fn holder(&self, key: &ConversationKey) -> Result<Option<Holder>, Failure> {
         let found = self
             .fetch_optional(
                 "SELECT lease_by, epoch FROM adjutant_conversation
@@ -207,13 +214,15 @@ impl Writes for PostgresDatabase {
 
     async fn renew(
         &self,
-        (key, (worker, epoch), ttl): (ConversationKey, (String, i64), Duration),
+        key: &ConversationKey,
+        worker: Worker<'_>,
+        ttl: Duration,
     ) -> Result<bool, Failure> {
         let renewed = self
             .execute(
                 "UPDATE adjutant_conversation SET lease_until = adjutant_moment_1($5)
                  WHERE agent = $1 AND user_id = $2 AND id = $3 AND lease_by = $4 AND epoch = $6",
-                key_values![key, &worker, to_micros(ttl), epoch],
+                key_values![key, worker.id, to_micros(ttl), worker.epoch],
             )
             .await?;
         Ok(renewed > 0)
@@ -371,11 +380,20 @@ fn read_newer(
     }))
 }
 
+/// A worker that is to get the lease.
+#[derive(Clone, Copy)]
+struct Claimant<'a> {
+    worker: &'a str,
+    /// `None`: a lease that the worker has already stays in its epoch.
+    epoch: Option<i64>,
+    ttl: Duration,
+}
+
 /// Returns the first parameters of `adjutant_begin_2`.
 fn begin_call(
     key: &ConversationKey,
     arrival: Option<&NewInput>,
-    claim: Option<(&str, Option<i64>, Duration)>,
+    claimant: Option<Claimant<'_>>,
 ) -> Call {
     let call = Call::new("adjutant_begin_2", key);
     let call = match arrival {
@@ -390,10 +408,9 @@ fn begin_call(
         None => call.rows([]),
     };
     let call = call.value(arrival.and_then(NewInput::queue_limit));
-    let call = call
-        .value(claim.map(|(worker, ..)| worker))
-        .value(claim.and_then(|(_, epoch, _)| epoch));
-    call.value(claim.map(|(.., lease)| to_micros(lease)))
+    call.value(claimant.map(|claimant| claimant.worker))
+        .value(claimant.and_then(|claimant| claimant.epoch))
+        .value(claimant.map(|claimant| to_micros(claimant.ttl)))
 }
 
 /// Returns the parameters of `adjutant_append_1`.

@@ -179,28 +179,40 @@ impl Peers {
     /// Starts to listen on the channels. `None` if notifications do not arrive here, as behind a
     /// pooler in transaction mode.
     pub(super) async fn listen(&self) -> Option<(PgListener, ServerSession)> {
+        let listening = self.try_listen().await.inspect_err(|error| {
+            debug!(%error, "cannot listen to the other processes with this database");
+        });
+        listening.ok()?
+    }
+
+    async fn try_listen(&self) -> Result<Option<(PgListener, ServerSession)>, sqlx::Error> {
         // A pool of one that never recycles its connection: `PgListener` takes one from a pool, and
         // its session identifies this process.
         let pool = PgPoolOptions::new()
             .max_connections(1)
             .max_lifetime(None)
             .idle_timeout(None);
-        let pool = pool.connect_with(self.listen_options.clone()).await.ok()?;
-        let session = session_of(&pool, &self.listen_options).await.ok()??;
-        let mut listener = PgListener::connect_with(&pool).await.ok()?;
+        let pool = pool.connect_with(self.listen_options.clone()).await?;
+        let Some(session) = session_of(&pool, &self.listen_options).await? else {
+            return Ok(None);
+        };
+        let mut listener = PgListener::connect_with(&pool).await?;
         let (all, own) = (relay_channel(None), relay_channel(Some(self.name())));
-        listener.listen_all([CHANNEL, &all, &own]).await.ok()?;
+        listener.listen_all([CHANNEL, &all, &own]).await?;
         self.send(&[self.name(), "probe"]);
         let probe = async {
             loop {
-                let received = listener.try_recv().await.ok()??;
+                let Some(received) = listener.try_recv().await? else {
+                    return Ok(false);
+                };
                 if let Some(Notification::Probe) = self.parse_change(received.payload()) {
-                    return Some(());
+                    return Ok::<_, sqlx::Error>(true);
                 }
             }
         };
-        timeout(PROBE_TIMEOUT, probe).await.ok()??;
-        Some((listener, session))
+        // Behind a pooler no probe arrives, and there is no error either.
+        let arrives = timeout(PROBE_TIMEOUT, probe).await.unwrap_or(Ok(false))?;
+        Ok(arrives.then_some((listener, session)))
     }
 
     /// Closes the connection that sends.
@@ -287,7 +299,10 @@ fn if_watched<D: PeerAware>(database: &Weak<D>) -> Option<Arc<D>> {
 
 /// Publishes changes that may have been missed. A failure is repaired by the next poll.
 async fn poll(database: &impl PeerAware) {
-    for change in lease::find_waiting(database).await.unwrap_or_default() {
+    let changes = lease::find_waiting(database).await.inspect_err(|error| {
+        debug!(%error, "cannot poll for the writes of other processes");
+    });
+    for change in changes.unwrap_or_default() {
         if let Change::Input(key) = &change {
             database.peers().note_waiter(key);
         }

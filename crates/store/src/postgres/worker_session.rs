@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use sqlx::postgres::{PgConnectOptions, PgPool};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
+use tracing::debug;
 
 use super::literal::fill;
 use super::pool::Pool;
@@ -118,7 +119,10 @@ pub(super) async fn note_session(
     if let Some(ServerSession { pid, started }) = before {
         // The session has ended although this process has not, so its end must not count as the
         // workers' death.
-        let _ = execute(pool, fill(REMOVE, values![i64::from(pid), &started])).await;
+        let removal = fill(REMOVE, values![i64::from(pid), &started]);
+        if let Err(error) = execute(pool, removal).await {
+            debug!(%error, "the record of an ended session was not removed; other processes may take this one for dead");
+        }
     }
     for worker in sessions.workers() {
         note_worker(sessions, pool, &worker);

@@ -73,9 +73,11 @@ pub trait Writes: Backend {
     /// work to do.
     fn submit(
         &self,
-        data: (ConversationKey, NewInput, Option<TurnStart>),
+        key: &ConversationKey,
+        arrival: NewInput,
+        _turn: Option<TurnStart>,
     ) -> impl Future<Output = Result<bool, Failure>> + Send {
-        self.write(data, |tx, (key, arrival, _)| {
+        self.write((key.clone(), arrival), |tx, (key, arrival)| {
             Box::pin(submit(tx, key, arrival))
         })
     }
@@ -111,8 +113,11 @@ pub trait Writes: Backend {
     /// Takes the lease of a conversation, unless another live worker holds it.
     fn claim(
         &self,
-        data: (ConversationKey, String, Duration),
+        key: &ConversationKey,
+        worker: &str,
+        ttl: Duration,
     ) -> impl Future<Output = Result<Claim, Failure>> + Send {
+        let data = (key.clone(), worker.to_owned(), ttl);
         self.write(data, |tx, (key, worker, ttl)| {
             Box::pin(claim(tx, key, worker, *ttl))
         })
@@ -121,7 +126,7 @@ pub trait Writes: Backend {
     /// Returns the worker that holds the lease, if it receives notifications.
     fn holder(
         &self,
-        _key: ConversationKey,
+        _key: &ConversationKey,
     ) -> impl Future<Output = Result<Option<Holder>, Failure>> + Send {
         std::future::ready(Ok(None))
     }
@@ -129,9 +134,13 @@ pub trait Writes: Backend {
     /// Extends the lease that a worker took in its epoch. Returns false if it has lost it.
     fn renew(
         &self,
-        data: (ConversationKey, (String, i64), Duration),
+        key: &ConversationKey,
+        worker: Worker<'_>,
+        ttl: Duration,
     ) -> impl Future<Output = Result<bool, Failure>> + Send {
-        self.write(data, |tx, (key, worker, ttl)| {
+        let data = (key.clone(), worker.id.to_owned(), worker.epoch, ttl);
+        self.write(data, |tx, (key, id, epoch, ttl)| {
+            let worker = Worker { id, epoch: *epoch };
             Box::pin(renew(tx, key, worker, *ttl))
         })
     }
@@ -145,7 +154,7 @@ impl<B: Writes> Journal for SqlStore<B> {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.explained(async move {
             let arrival = NewInput::new(input, self.options.messages_queued_max)?;
-            if self.backend.submit((key.clone(), arrival, None)).await? {
+            if self.backend.submit(key, arrival, None).await? {
                 self.announce(port::Change::Input, key);
             }
             Ok(())
@@ -165,11 +174,7 @@ impl<B: Writes> Journal for SqlStore<B> {
                 vec![new_event(input.at, turn)?],
                 self.options.log_content,
             )?;
-            if self
-                .backend
-                .submit((key.clone(), arrival, Some(start)))
-                .await?
-            {
+            if self.backend.submit(key, arrival, Some(start)).await? {
                 self.announce(port::Change::Input, key);
             }
             Ok(())
@@ -381,8 +386,7 @@ impl<B: Writes> Journal for SqlStore<B> {
         worker: &'a str,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        let data = (key.clone(), worker.to_owned(), ttl);
-        self.explained(self.backend.claim(data))
+        self.explained(self.backend.claim(key, worker, ttl))
     }
 
     fn renew<'a>(
@@ -391,8 +395,7 @@ impl<B: Writes> Journal for SqlStore<B> {
         worker: Worker<'a>,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        let data = (key.clone(), (worker.id.to_owned(), worker.epoch), ttl);
-        self.explained(self.backend.renew(data))
+        self.explained(self.backend.renew(key, worker, ttl))
     }
 
     fn beat<'a>(
@@ -426,7 +429,7 @@ impl<B: Writes> Journal for SqlStore<B> {
         &'a self,
         key: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<Option<Holder>, StoreError>> {
-        self.explained(self.backend.holder(key.clone()))
+        self.explained(self.backend.holder(key))
     }
 
     fn end_claim<'a>(
@@ -707,7 +710,7 @@ async fn claim<C: Connection>(
 async fn renew<C: Connection>(
     tx: &mut C,
     key: &ConversationKey,
-    (worker, epoch): &(String, i64),
+    worker: Worker<'_>,
     ttl: Duration,
 ) -> Result<bool, Failure> {
     let until = tx.now().await?.checked_add(ttl).unwrap_or(Timestamp::MAX);
@@ -715,7 +718,7 @@ async fn renew<C: Connection>(
         .execute(
             "UPDATE adjutant_conversation SET lease_until = $5
              WHERE agent = $1 AND user_id = $2 AND id = $3 AND lease_by = $4 AND epoch = $6",
-            key_values![key, worker, &record::format_time(until), *epoch],
+            key_values![key, worker.id, &record::format_time(until), worker.epoch],
         )
         .await?;
     Ok(renewed > 0)

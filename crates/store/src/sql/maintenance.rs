@@ -164,9 +164,8 @@ impl<B: Backend> Maintenance for SqlStore<B> {
         user: &'a UserId,
         after: i64,
     ) -> BoxFuture<'a, Result<Vec<StoredConversation>, StoreError>> {
-        let data = (user.clone(), after);
-        self.read(data, |tx, data| {
-            Box::pin(user_removal::conversations(tx, data))
+        self.read((user.clone(), after), |tx, (user, after)| {
+            Box::pin(user_removal::conversations(tx, user, *after))
         })
     }
 
@@ -194,8 +193,8 @@ impl<B: Backend> Maintenance for SqlStore<B> {
                     removed.running.retain(|key| key.agent.as_str() != agent);
                     while let Some(place) = after {
                         let data = (user.clone(), agent.clone(), place);
-                        let batch = self.backend.write(data, |tx, data| {
-                            Box::pin(user_removal::remove_conversations(tx, data))
+                        let batch = self.backend.write(data, |tx, (user, agent, after)| {
+                            Box::pin(user_removal::remove_conversations(tx, user, agent, *after))
                         });
                         let batch = batch.await?;
                         after = batch.after;

@@ -133,7 +133,8 @@ pub(super) async fn read_rows<C: Connection>(
 /// Reads a page of a user's conversations with all agents.
 pub(super) async fn conversations<C: Connection>(
     tx: &mut C,
-    (user, after): &(UserId, i64),
+    user: &UserId,
+    after: i64,
 ) -> Result<Vec<StoredConversation>, Failure> {
     let mut page = Vec::new();
     for agent in user_page::agents(tx).await? {
@@ -141,7 +142,7 @@ pub(super) async fn conversations<C: Connection>(
             .fetch_all(
                 "SELECT key, agent, user_id, id, title, created_at, updated_at, turns FROM adjutant_conversation
                  WHERE agent = $1 AND user_id = $2 AND key > $3 ORDER BY key LIMIT $4",
-                values![&agent, user.as_str(), *after, BATCH],
+                values![&agent, user.as_str(), after, BATCH],
             )
             .await?;
         for mut row in found {
@@ -185,12 +186,14 @@ pub(super) struct RemovedBatch {
 /// whose lease a live worker holds. Their rows are locked, so no worker can take them meanwhile.
 pub(super) async fn remove_conversations<C: Connection>(
     tx: &mut C,
-    (user, agent, after): &(UserId, String, i64),
+    user: &UserId,
+    agent: &str,
+    after: i64,
 ) -> Result<RemovedBatch, Failure> {
     branch::lock_tree(tx, user.as_str()).await?;
     let statement = locking!(C, leases!());
     let found = tx
-        .fetch_all(statement, values![agent, user.as_str(), *after, BATCH])
+        .fetch_all(statement, values![agent, user.as_str(), after, BATCH])
         .await?;
     let is_last = i64::try_from(found.len()).unwrap_or(BATCH) < BATCH;
     let now = tx.now().await?;
@@ -212,7 +215,7 @@ pub(super) async fn remove_conversations<C: Connection>(
                 .await?;
         } else {
             batch.running.push(record::conversation_key(
-                agent.clone(),
+                agent.to_owned(),
                 user.as_str().to_owned(),
                 &id,
             )?);
