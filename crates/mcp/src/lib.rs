@@ -7,4 +7,5 @@
 
 pub mod client; // tools of MCP servers for an agent
 mod extension; // recognition of our own client and server
+mod lock; // mutexes that stay usable after a panic
 pub mod server; // an agent as an MCP server

@@ -20,7 +20,6 @@ use names::{Names, Uses};
 const KNOWN: &[(&str, usize)] = &[
     ("crates/cli", 25),
     ("crates/embedded", 10),
-    ("crates/mcp", 9),
     ("crates/memory", 15),
     ("xtask", 15),
 ];

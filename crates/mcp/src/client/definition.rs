@@ -179,24 +179,17 @@ fn parameters(tool: &Tool, rules: &ToolRules) -> Result<(Value, Vec<(Injected, S
 
 /// Returns true if the schema describes a property of that name anywhere.
 fn mentions(schema: &Map<String, Value>, argument: &str) -> bool {
-    fn anywhere(value: &Value, argument: &str) -> bool {
-        match value {
-            Value::Object(map) => {
-                let here = map
-                    .get("properties")
-                    .and_then(Value::as_object)
-                    .is_some_and(|properties| properties.contains_key(argument));
-                here || map.values().any(|value| anywhere(value, argument))
-            }
-            Value::Array(values) => values.iter().any(|value| anywhere(value, argument)),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-        }
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.is_some_and(|properties| properties.contains_key(argument))
+        || schema.values().any(|value| value_mentions(value, argument))
+}
+
+fn value_mentions(value: &Value, argument: &str) -> bool {
+    match value {
+        Value::Object(map) => mentions(map, argument),
+        Value::Array(values) => values.iter().any(|value| value_mentions(value, argument)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
-    schema
-        .get("properties")
-        .and_then(Value::as_object)
-        .is_some_and(|properties| properties.contains_key(argument))
-        || schema.values().any(|value| anywhere(value, argument))
 }
 
 /// Removes a property of the top level.

@@ -51,13 +51,8 @@ fn http_message(error: &HttpError) -> String {
 
 /// Returns the innermost cause. The outer messages of the HTTP library contain the URL.
 fn root_cause(error: &reqwest::Error) -> Option<String> {
-    let mut last = None;
-    let mut next = error.source();
-    while let Some(cause) = next {
-        last = Some(cause.to_string());
-        next = cause.source();
-    }
-    last
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
+    causes.last().map(ToString::to_string)
 }
 
 /// Returns true if the server certainly has not received the request, or has rejected it unread.

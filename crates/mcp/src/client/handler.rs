@@ -6,7 +6,7 @@
 )]
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use adjutant_core::{ProgressListener, ToolProgress};
 use rmcp::ClientHandler;
@@ -19,6 +19,7 @@ use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use tokio::sync::Notify;
 
 use super::log::ServerLog;
+use crate::lock::lock;
 
 /// The handler for one server's requests and notifications.
 #[derive(Clone)]
@@ -47,21 +48,17 @@ impl ProgressListeners {
         token: ProgressToken,
         listener: ProgressListener,
     ) -> ProgressSubscription {
-        self.calls().insert(token.clone(), listener);
+        lock(&self.0).insert(token.clone(), listener);
         ProgressSubscription {
             listeners: self.clone(),
             token,
         }
     }
-
-    fn calls(&self) -> MutexGuard<'_, HashMap<ProgressToken, ProgressListener>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for ProgressSubscription {
     fn drop(&mut self) {
-        self.listeners.calls().remove(&self.token);
+        lock(&self.listeners.0).remove(&self.token);
     }
 }
 
@@ -117,9 +114,8 @@ impl ClientHandler for Handler {
         notification: ProgressNotificationParam,
         _: NotificationContext<RoleClient>,
     ) {
-        let listener = self
-            .progress
-            .calls()
+        // Cloned, so that no lock is held while the listener is called.
+        let listener = lock(&self.progress.0)
             .get(&notification.progress_token)
             .cloned();
         if let Some(listener) = listener {

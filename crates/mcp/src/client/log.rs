@@ -1,12 +1,16 @@
 //! The log of a server's output, bounded in line length and lines per second.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::config::ServerName;
 use super::definition::one_line;
-use super::{Log, ServerName};
+use crate::lock::lock;
+
+/// A function that receives the servers' output: standard error, and log messages.
+pub type Log = Arc<dyn Fn(&ServerName, &str) + Send + Sync>;
 
 /// Most bytes of a line; the rest is dropped.
 pub(super) const LINE_BYTES_MAX: usize = 2_000;
@@ -41,7 +45,7 @@ impl ServerLog {
         if text.is_empty() {
             return None;
         }
-        let (summary, is_admitted) = self.limit().admit(text.len(), Instant::now());
+        let (summary, is_admitted) = lock(&self.limit).admit(text.len(), Instant::now());
         if let Some(summary) = summary {
             (self.log)(&self.server, &summary);
         }
@@ -53,14 +57,10 @@ impl ServerLog {
 
     /// Logs a summary of the lines that were dropped last.
     pub(super) fn end(&self) {
-        let summary = self.limit().take_summary();
+        let summary = lock(&self.limit).take_summary();
         if let Some(summary) = summary {
             (self.log)(&self.server, &summary);
         }
-    }
-
-    fn limit(&self) -> std::sync::MutexGuard<'_, RateLimit> {
-        self.limit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

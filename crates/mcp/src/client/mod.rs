@@ -60,6 +60,7 @@ pub use backoff::Backoff;
 pub use config::{
     Child, Injected, InvalidServerName, Remote, ServerConfig, ServerName, ToolRules, Transport,
 };
+pub use log::Log;
 pub use pins::{ChangedTool, PinnedTools, Pins};
 pub use report::{Health, JoinedTool, LeftOut, ServerReport};
-pub use servers::{ClientOptions, Log, Servers, StartError};
+pub use servers::{ClientOptions, Servers, StartError};

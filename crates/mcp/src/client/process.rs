@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use secrecy::ExposeSecret as _;
@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use super::config::Child;
 use super::log::{LINE_BYTES_MAX, ServerLog};
 use super::process_group::ProcessGroup;
+use crate::lock::lock;
 
 /// Most bytes of a message, as many as over HTTP.
 const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -132,10 +133,10 @@ impl Process {
             log_lines(stderr, &output).await;
             all_read.send_replace(true);
         });
-        let (how, ended) = watch::channel(None);
+        let (status, ended) = watch::channel(None);
         let watched = group.clone();
         tokio::spawn(async move {
-            how.send_replace(Some(watched.wait(running).await));
+            status.send_replace(Some(watched.wait(running).await));
         });
         Ok((
             Self {
@@ -151,7 +152,7 @@ impl Process {
     /// Waits for the end, and returns it as text, such as `exit status: 1`.
     pub(super) async fn wait_for_end(&mut self) -> String {
         match self.ended.wait_for(Option::is_some).await {
-            Ok(how) => how.clone().unwrap_or_default(),
+            Ok(status) => status.clone().unwrap_or_default(),
             Err(_) => "unknown".to_owned(),
         }
     }
@@ -169,7 +170,7 @@ impl Process {
         })
         .await;
         let mut text = match gone {
-            Some(how) => format!("it ended ({how})"),
+            Some(status) => format!("it ended ({status})"),
             None => "it still runs".to_owned(),
         };
         let tail = lock(&self.tail);
@@ -186,20 +187,13 @@ impl Process {
 
     /// Waits for the process to end after its input was closed, then sends SIGTERM, then kills it.
     pub(super) async fn finish(mut self) {
-        if tokio::time::timeout(END_TIMEOUT, self.wait_for_end())
-            .await
-            .is_ok()
-        {
-            return;
+        for end in [ProcessGroup::terminate, ProcessGroup::kill] {
+            let ended = tokio::time::timeout(END_TIMEOUT, self.wait_for_end()).await;
+            if ended.is_ok() {
+                return;
+            }
+            end(&self.group);
         }
-        self.group.terminate();
-        if tokio::time::timeout(END_TIMEOUT, self.wait_for_end())
-            .await
-            .is_ok()
-        {
-            return;
-        }
-        self.group.kill();
         // A process in an uninterruptible wait cannot be killed.
         let _ = tokio::time::timeout(END_TIMEOUT, self.wait_for_end()).await;
     }
@@ -335,9 +329,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }
             let end = available.iter().position(|byte| *byte == b'\n');
             let piece = &available[..end.unwrap_or(available.len())];
-            let room = self.bytes_max - self.line.len();
-            cut |= piece.len() > room;
-            self.line.extend_from_slice(&piece[..piece.len().min(room)]);
+            let remaining = self.bytes_max - self.line.len();
+            cut |= piece.len() > remaining;
+            self.line
+                .extend_from_slice(&piece[..piece.len().min(remaining)]);
             let used = end.map_or(available.len(), |end| end + 1);
             self.reader.consume(used);
             if end.is_some() {
@@ -350,17 +345,13 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::ServerName;
     use super::*;
 
     #[tokio::test]
-    async fn a_flood_of_words_is_counted_and_the_last_of_them_are_kept() {
+    async fn of_a_flood_of_lines_the_dropped_are_counted_and_the_last_kept() {
         let logged = Arc::new(Mutex::new(Vec::new()));
         let log = logged.clone();
         let output = Output {
@@ -375,8 +366,8 @@ mod tests {
             .collect();
         log_lines(flood.as_bytes(), &output).await;
         let (logged, tail) = (lock(&logged), lock(&output.tail));
-        let told = logged.iter().filter(|line| line.starts_with('…'));
-        let left_out: usize = told
+        let summaries = logged.iter().filter(|line| line.starts_with('…'));
+        let left_out: usize = summaries
             .map(|line| line.split(' ').nth(1).unwrap().parse::<usize>().unwrap() - 1)
             .sum();
         assert_eq!(logged.len() + left_out, 100_000);
@@ -386,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_is_told_from_where_it_happened() {
+    fn a_line_that_names_an_error_is_a_reason_and_a_position_is_none() {
         for reason in [
             "Error: Cannot find module '/srv/server.js'",
             "ModuleNotFoundError: No module named 'mcp'",

@@ -1,6 +1,8 @@
 //! Conversion of a tool's result: structured content first, bounded in size, with a note if it was
 //! cut.
 
+use std::borrow::Cow;
+
 use adjutant_core::ToolError;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Value, json};
@@ -35,13 +37,11 @@ pub(super) fn decode(answer: CallToolResult, bytes_max: usize) -> Result<Value, 
 }
 
 /// Returns a single text block as text, and anything else as a list of blocks.
-fn content(mut blocks: Vec<ContentBlock>) -> Value {
-    if let ([ContentBlock::Text(_)], Some(ContentBlock::Text(only))) =
-        (blocks.as_slice(), blocks.first())
-    {
-        return Value::String(only.text.clone());
+fn content(blocks: Vec<ContentBlock>) -> Value {
+    match blocks.as_slice() {
+        [ContentBlock::Text(only)] => Value::String(only.text.clone()),
+        _ => blocks.into_iter().map(block).collect(),
     }
-    Value::Array(blocks.drain(..).map(block).collect())
 }
 
 /// Converts a block. Images and audio become a note with their size: as base64 they are noise to a
@@ -99,16 +99,12 @@ fn binary(kind: &str, mime_type: &str, base64: &str) -> Value {
 /// Replaces data that is too large by its beginning and its size.
 fn bounded(data: Value, bytes_max: usize) -> Value {
     let text = match &data {
-        Value::String(text) if text.len() <= bytes_max => return data,
-        Value::String(text) => text.clone(),
-        other => {
-            let json = other.to_string();
-            if json.len() <= bytes_max {
-                return data;
-            }
-            json
-        }
+        Value::String(text) => Cow::Borrowed(text),
+        other => Cow::Owned(other.to_string()),
     };
+    if text.len() <= bytes_max {
+        return data;
+    }
     let begins = beginning(&text, bytes_max);
     json!({
         "cut": format!("the result has {} bytes; these are the first {}", text.len(), begins.len()),

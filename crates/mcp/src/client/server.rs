@@ -1,7 +1,7 @@
 //! One server: its connection is supervised, restored after a loss, and used for calls.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use adjutant_core::{Arguments, CancellationToken, ToolContext, ToolError};
@@ -22,6 +22,7 @@ use super::failure::{is_certainly_unsent, message, transport_message};
 use super::pins::definition_digest;
 use super::{ChangedTool, Health, PinnedTools, Pins, ServerConfig, Transport, result};
 use crate::extension;
+use crate::lock::lock;
 
 /// Time to wait for an answer after a call was cancelled.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
@@ -51,6 +52,15 @@ pub(super) struct Server {
 enum State {
     Connected(Peer<RoleClient>),
     Down(Health),
+}
+
+impl State {
+    fn health(&self) -> Health {
+        match self {
+            Self::Connected(_) => Health::Connected,
+            Self::Down(health) => health.clone(),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -104,7 +114,7 @@ impl Server {
         };
         let pinned = pinned.inspect_err(|reason| self.set_failed(reason))?;
         if let Some(tools) = &pinned {
-            self.offered().tools.clone_from(tools);
+            lock(&self.offered).tools.clone_from(tools);
             if !self.config.required {
                 self.set_health(Health::Starting);
                 tokio::spawn(Arc::clone(self).start_in_background());
@@ -116,7 +126,7 @@ impl Server {
         let (tools, more) = match pinned {
             Some(pinned) => (pinned, false),
             None => {
-                self.offered().tools.clone_from(&info.tools);
+                lock(&self.offered).tools.clone_from(&info.tools);
                 self.pin(&info.tools);
                 (info.tools.clone(), info.more)
             }
@@ -186,10 +196,10 @@ impl Server {
                 "what was agreed to of its tools cannot be read ({reason}); to agree to them anew: {how}"
             )
         };
-        let pinned = pins.load(&self.config.name).map_err(unreadable)?;
-        pinned.map_or(Ok(None), |pinned| {
-            pinned.into_tools(&self.config).map_err(unreadable)
-        })
+        match pins.load(&self.config.name).map_err(unreadable)? {
+            Some(pinned) => pinned.into_tools(&self.config).map_err(unreadable),
+            None => Ok(None),
+        }
     }
 
     /// Pins the tools of the first start.
@@ -208,7 +218,7 @@ impl Server {
     }
 
     fn notify(&self, notices: String) {
-        self.offered().notices.push(notices);
+        lock(&self.offered).notices.push(notices);
         self.has_notices.notify_one();
     }
 
@@ -219,13 +229,13 @@ impl Server {
             tools = info.tools.len(),
             "connected to the MCP server"
         );
-        self.offered().software = info.software;
+        lock(&self.offered).software = info.software;
         self.compare(info.tools);
     }
 
     /// Takes the notices for a person.
     pub(super) fn take_notices(&self) -> Vec<String> {
-        let mut offered = self.offered();
+        let mut offered = lock(&self.offered);
         let mut notices = std::mem::take(&mut offered.notices);
         notices.extend(offered.change.take());
         notices
@@ -235,7 +245,7 @@ impl Server {
     /// Both are of one moment, so that a person accepts only what was shown. `None`: the server has
     /// not listed its tools.
     pub(super) fn changes(&self) -> Option<(Vec<ChangedTool>, PinnedTools)> {
-        let offered = self.offered();
+        let offered = lock(&self.offered);
         let now = offered.now.as_deref()?;
         let find = |tools: &[Tool], name: &str| {
             tools
@@ -252,30 +262,22 @@ impl Server {
     }
 
     pub(super) fn health(&self) -> Health {
-        match &*self.state.borrow() {
-            State::Connected(_) => Health::Connected,
-            State::Down(health) => health.clone(),
-        }
+        self.state.borrow().health()
     }
 
     /// Waits for a state.
     pub(super) async fn wait_for(&self, wanted: impl Fn(&Health) -> bool) {
         let mut states = self.state.subscribe();
         // The sender lives in `self`, so the channel is open.
-        let _ = states
-            .wait_for(|state| match state {
-                State::Connected(_) => wanted(&Health::Connected),
-                State::Down(health) => wanted(health),
-            })
-            .await;
+        let _ = states.wait_for(|state| wanted(&state.health())).await;
     }
 
     pub(super) fn software(&self) -> Option<String> {
-        self.offered().software.clone()
+        lock(&self.offered).software.clone()
     }
 
     pub(super) fn changed(&self) -> Vec<String> {
-        self.offered().changed.iter().cloned().collect()
+        lock(&self.offered).changed.iter().cloned().collect()
     }
 
     /// Returns the program, or the URL without user, password and query.
@@ -365,26 +367,21 @@ impl Server {
             }
             () = context.cancelled.cancelled() => {}
         }
-        let what = "it was stopped";
+        let stopped = format!("{tool} of the MCP server {server}: it was stopped");
         if harmless {
             // A harmless call is not in doubt, so its end need not be awaited.
             drop(cancel_on_drop);
-            return Err(self.unanswered(
-                &format!("{tool} of the MCP server {server}: {what}"),
-                harmless,
-            ));
+            return Err(unanswered(&stopped, harmless));
         }
         cancel_on_drop.cancel().await;
         match tokio::time::timeout(CANCEL_TIMEOUT, answer).await {
             // An error says that the call stopped, not how far it had come.
             Ok(Ok(Ok(answer))) => self.decode_answer(tool, Ok(Ok(answer)), harmless),
-            Ok(_) => Err(self.unanswered(&format!("{tool} of the MCP server {server}: {what} half-way"), harmless)),
-            Err(_) => Err(self.unanswered(
-                &format!(
-                    "{tool} of the MCP server {server}: {what}, and the server did not say what became of it"
-                ),
-                harmless,
-            )),
+            Ok(_) => Err(unanswered(&format!("{stopped} half-way"), harmless)),
+            Err(_) => {
+                let message = format!("{stopped}, and the server did not say what became of it");
+                Err(unanswered(&message, harmless))
+            }
         }
     }
 
@@ -393,7 +390,7 @@ impl Server {
     /// # Errors
     /// The tool was changed or removed since.
     fn check_unchanged(&self, tool: &str) -> Result<(), ToolError> {
-        if !self.offered().changed.contains(tool) {
+        if !lock(&self.offered).changed.contains(tool) {
             return Ok(());
         }
         let server = &self.config.name;
@@ -417,61 +414,50 @@ impl Server {
         harmless: bool,
     ) -> Result<Value, ToolError> {
         let server = &self.config.name;
-        match answer {
+        let message = match answer {
             Ok(Ok(ServerResult::CallToolResult(answer))) => {
-                result::decode(answer, self.config.result_bytes_max)
+                return result::decode(answer, self.config.result_bytes_max);
             }
-            Ok(Ok(ServerResult::InputRequiredResult(_))) => Err(ToolError::failed(format!(
-                "{tool} asks for further input, which is not given here; it was not carried out"
-            ))),
-            Ok(Ok(ServerResult::CreateTaskResult(_))) => Err(self.unanswered(
-                &format!("the MCP server {server} carries {tool} out later, which cannot be followed here"),
-                harmless,
-            )),
-            Ok(Ok(_)) => {
-                Err(self.unanswered(&format!("the MCP server {server} gave {tool} an answer that is none"), harmless))
+            Ok(Ok(ServerResult::InputRequiredResult(_))) => {
+                return Err(ToolError::failed(format!(
+                    "{tool} asks for further input, which is not given here; it was not carried out"
+                )));
             }
+            Ok(Ok(ServerResult::CreateTaskResult(_))) => format!(
+                "the MCP server {server} carries {tool} out later, which cannot be followed here"
+            ),
+            Ok(Ok(_)) => format!("the MCP server {server} gave {tool} an answer that is none"),
             Ok(Err(ServiceError::McpError(error))) => {
                 let message = one_line(&error.message);
                 let message: String = message.chars().take(1_000).collect();
-                Err(if error.code == ErrorCode::INVALID_PARAMS {
-                    ToolError::invalid(format!("the MCP server {server} refuses the arguments: {message}"))
+                return Err(if error.code == ErrorCode::INVALID_PARAMS {
+                    ToolError::invalid(format!(
+                        "the MCP server {server} refuses the arguments: {message}"
+                    ))
                 } else {
                     ToolError::failed(format!("the MCP server {server} says: {message}"))
-                })
+                });
             }
             Ok(Err(ServiceError::TransportSend(error))) if is_certainly_unsent(&error) => {
-                Err(ToolError::failed(format!(
+                return Err(ToolError::failed(format!(
                     "the MCP server {server} did not take the request ({}); it was not carried out",
                     transport_message(&error)
-                )))
+                )));
             }
             Ok(Err(error)) => {
-                let message = message(&error);
-                warn!(%server, tool, error = message, "the connection to the MCP server broke before it answered");
-                self.setup.handler.log.write(&message);
-                Err(self.unanswered(
-                    &format!("the connection to the MCP server {server} broke before {tool} was answered"),
-                    harmless,
-                ))
+                let error = message(&error);
+                warn!(%server, tool, error, "the connection to the MCP server broke before it answered");
+                self.setup.handler.log.write(&error);
+                format!(
+                    "the connection to the MCP server {server} broke before {tool} was answered"
+                )
             }
             Err(_) => {
                 warn!(%server, tool, "the MCP server ended before it answered");
-                Err(self.unanswered(&format!("the MCP server {server} ended before it answered {tool}"), harmless))
+                format!("the MCP server {server} ended before it answered {tool}")
             }
-        }
-    }
-
-    fn unanswered(&self, message: &str, harmless: bool) -> ToolError {
-        if harmless {
-            ToolError::failed(format!(
-                "{message}; it changes nothing and can be called again"
-            ))
-        } else {
-            ToolError::Unknown {
-                message: format!("{message}; it may or may not have been carried out"),
-            }
-        }
+        };
+        Err(unanswered(&message, harmless))
     }
 
     /// Returns an open connection, waiting for one if the server is being started.
@@ -584,27 +570,21 @@ impl Server {
 
     /// Lists the tools again. A server may announce a change without one.
     async fn reload_tools(&self, peer: &Peer<RoleClient>) {
-        let is_listed = tokio::select! {
-            is_listed = tokio::time::timeout(self.config.start_timeout, list(peer)) => is_listed,
+        let listed = tokio::select! {
+            listed = tokio::time::timeout(self.config.start_timeout, list(peer)) => listed,
             () = self.stop.cancelled() => return,
         };
-        match is_listed {
-            Ok(Ok((tools, _))) => self.compare(tools),
-            Ok(Err(error)) => {
-                self.setup.handler.log.write(&message(&error));
-            }
-            Err(_) => {
-                self.setup
-                    .handler
-                    .log
-                    .write("does not list its tools any more");
-            }
-        }
+        let problem = match listed {
+            Ok(Ok((tools, _))) => return self.compare(tools),
+            Ok(Err(error)) => message(&error),
+            Err(_) => "does not list its tools any more".to_owned(),
+        };
+        self.setup.handler.log.write(&problem);
     }
 
     /// Compares the present tools with those registered.
     fn compare(&self, now: Vec<Tool>) {
-        let mut offered = self.offered();
+        let mut offered = lock(&self.offered);
         let digests = |tools: &[Tool]| -> BTreeSet<(String, String)> {
             tools
                 .iter()
@@ -638,9 +618,18 @@ impl Server {
         offered.changed = changed;
         offered.now = Some(now);
     }
+}
 
-    fn offered(&self) -> std::sync::MutexGuard<'_, Offered> {
-        self.offered.lock().unwrap_or_else(PoisonError::into_inner)
+/// Returns the error of a call that may have been carried out. `harmless`: it changes nothing.
+fn unanswered(message: &str, harmless: bool) -> ToolError {
+    if harmless {
+        ToolError::failed(format!(
+            "{message}; it changes nothing and can be called again"
+        ))
+    } else {
+        ToolError::Unknown {
+            message: format!("{message}; it may or may not have been carried out"),
+        }
     }
 }
 
@@ -675,10 +664,11 @@ impl CancelOnDrop {
         async move {
             if let Some((peer, id)) = request {
                 let params = json!({ "requestId": id, "reason": "nobody waits for it any more" });
-                let told = CustomNotification::new("notifications/cancelled", Some(params));
-                let told = peer.send_notification(ClientNotification::CustomNotification(told));
+                let cancelled = CustomNotification::new("notifications/cancelled", Some(params));
+                let sent =
+                    peer.send_notification(ClientNotification::CustomNotification(cancelled));
                 // A server that has gone needs no cancellation.
-                let _ = tokio::time::timeout(CANCEL_TIMEOUT, told).await;
+                let _ = tokio::time::timeout(CANCEL_TIMEOUT, sent).await;
             }
         }
     }

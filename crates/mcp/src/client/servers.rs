@@ -12,15 +12,12 @@ use super::config::{Injected, is_listed};
 use super::connection::{ConnectionSetup, TOOLS_MAX};
 use super::definition::accept_tool;
 use super::handler::{Handler, ProgressListeners};
-use super::log::ServerLog;
+use super::log::{Log, ServerLog};
 use super::process::Children;
 use super::report::{Health, JoinedTool, LeftOut, ServerReport};
 use super::server::Server;
 use super::tool::ForeignTool;
 use super::{ChangedTool, PinnedTools, Pins, ServerConfig, ServerName, Transport, names};
-
-/// A function that receives the servers' output: standard error, and log messages.
-pub type Log = Arc<dyn Fn(&ServerName, &str) + Send + Sync>;
 
 /// Shared resources for connecting to servers.
 #[derive(Clone)]
@@ -139,10 +136,9 @@ impl Servers {
             self.stop.clone(),
         );
         async move {
-            let info = if disabled {
-                None
-            } else {
-                Some(server.start().await)
+            let info = match disabled {
+                true => None,
+                false => Some(server.start().await),
             };
             (server, info)
         }

@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use super::confirmation::{CONFIRMATION_ID, ConfirmationMode};
 
 /// Declares a tool. `mode`: the way in which it is confirmed, if it is.
-pub(super) fn describe(definition: &ToolDefinition, way: Option<ConfirmationMode>) -> Tool {
+pub(super) fn describe(definition: &ToolDefinition, mode: Option<ConfirmationMode>) -> Tool {
     let title = title_of(definition.name.as_str());
     let mut input = object(definition.parameters.clone());
-    if way == Some(ConfirmationMode::Elsewhere) {
+    if mode == Some(ConfirmationMode::Elsewhere) {
         add_id(&mut input);
     }
     let hints = definition.annotations;
@@ -25,7 +25,7 @@ pub(super) fn describe(definition: &ToolDefinition, way: Option<ConfirmationMode
         input,
     )
     .with_title(title)
-    .with_raw_output_schema(object(output_schema(definition.output_schema.as_ref(), way)).into())
+    .with_raw_output_schema(object(output_schema(definition.output_schema.as_ref(), mode)).into())
     .with_annotations(annotations)
 }
 
@@ -60,27 +60,29 @@ fn add_id(input: &mut Map<String, Value>) {
 
 /// Returns the schema of every result: `{success, data?, error?}`, and the members for a
 /// confirmation.
-fn output_schema(data: Option<&Value>, way: Option<ConfirmationMode>) -> Value {
-    let mut schema = json!({ "type": "object" });
+fn output_schema(data: Option<&Value>, mode: Option<ConfirmationMode>) -> Value {
     let (data, definitions) = embedded(data);
     let mut properties = json!({
         "success": { "type": "boolean", "description": "Whether it was done" },
         "data": data,
         "error": { "type": "string", "description": "Why it was not done" },
     });
-    if way.is_some() {
+    if mode.is_some() {
         properties["status"] =
             json!({ "type": "string", "enum": ["confirmation_required", "declined"] });
         properties["message"] = json!({ "type": "string", "description": "What to do now" });
     }
-    if way == Some(ConfirmationMode::Elsewhere) {
+    if mode == Some(ConfirmationMode::Elsewhere) {
         properties[CONFIRMATION_ID] = json!({ "type": "string" });
         properties["preview"] = json!({ "type": "string", "description": "What would be touched" });
         properties["expires_at"] = json!({ "type": "string", "format": "date-time" });
     }
-    schema["properties"] = properties;
-    schema["required"] = json!(["success"]);
-    schema["additionalProperties"] = json!(false);
+    let mut schema = json!({
+        "type": "object",
+        "properties": properties,
+        "required": ["success"],
+        "additionalProperties": false,
+    });
     for (name, definitions) in definitions {
         schema[name] = definitions;
     }
@@ -129,12 +131,10 @@ fn references(value: &Value) -> Vec<&str> {
 }
 
 fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(map) => map,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Map::new()
-        }
-    }
+    let Value::Object(map) = value else {
+        return Map::new();
+    };
+    map
 }
 
 #[cfg(test)]

@@ -23,7 +23,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::UserId;
 use adjutant_runtime::{Agent, RunError};
 use rmcp::model::{Implementation, JsonObject, ServerCapabilities, ServerConfig};
 use tokio_util::task::TaskTracker;
@@ -143,12 +142,6 @@ impl McpServer {
             page: PAGE,
             report: Box::new(|_| {}),
         }
-    }
-
-    /// Returns the handler for one client, acting as this user.
-    #[must_use]
-    pub fn session(&self, user: UserId) -> Session {
-        Session::new(self.clone(), user)
     }
 
     /// Returns the tracker of running calls.

@@ -1,12 +1,14 @@
 //! Progress notifications for a running call.
 
 use std::future::Future;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use rmcp::RoleServer;
 use rmcp::model::ProgressNotificationParam;
 use rmcp::service::RequestContext;
+
+use crate::lock::lock;
 
 /// Interval of notifications.
 const PROGRESS: Duration = Duration::from_secs(1);
@@ -18,14 +20,11 @@ pub(super) struct CurrentStep(Mutex<Option<String>>);
 impl CurrentStep {
     /// Sets the current step.
     pub(super) fn set(&self, text: String) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+        *lock(&self.0) = Some(text);
     }
 
     fn text(&self) -> Option<String> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        lock(&self.0).clone()
     }
 }
 
@@ -47,11 +46,11 @@ pub(super) async fn with_progress<T>(
             ended = &mut call => return ended,
             () = tokio::time::sleep(PROGRESS) => {
                 seconds += PROGRESS.as_secs_f64();
-                let at = step.text().map(|words| format!(": {words}")).unwrap_or_default();
-                let told = ProgressNotificationParam::new(token.clone(), seconds)
-                    .with_message(format!("{tool} has been running for {seconds} s{at}"));
+                let step = step.text().map(|text| format!(": {text}")).unwrap_or_default();
+                let progress = ProgressNotificationParam::new(token.clone(), seconds)
+                    .with_message(format!("{tool} has been running for {seconds} s{step}"));
                 // The client may be gone.
-                let _ = context.peer.notify_progress(told).await;
+                let _ = context.peer.notify_progress(progress).await;
             }
         }
     }

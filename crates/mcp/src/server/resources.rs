@@ -10,6 +10,7 @@ use rmcp::model::{
     ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
     ResourceContents, ResourceTemplate,
 };
+use tracing::warn;
 use uuid::Uuid;
 
 /// Prefix of the URI of a conversation.
@@ -38,7 +39,7 @@ pub(super) async fn list(
         .conversations()
         .list(agent.name(), user, &filter)
         .await
-        .map_err(|error| failed(&error))?;
+        .map_err(failed)?;
     let more = listed.len() > page;
     let resources = listed.iter().take(page).map(|conversation| {
         Resource::new(
@@ -81,18 +82,9 @@ pub(super) async fn read(
     uri: &str,
 ) -> Result<ReadResourceResult, ErrorData> {
     let key = agent.key_for(user.clone(), id_of(uri)?);
-    let summary = agent
-        .conversations()
-        .summary(&key)
-        .await
-        .map_err(|error| failed(&error))?;
+    let summary = agent.conversations().summary(&key).await.map_err(failed)?;
     let summary = summary.ok_or_else(|| unknown(uri))?;
-    let events = agent
-        .journal()
-        .load(&key)
-        .await
-        .map_err(|error| failed(&error))?
-        .events;
+    let events = agent.journal().load(&key).await.map_err(failed)?.events;
     let text = written(&summary.title, &transcript(&events));
     Ok(ReadResourceResult::new(vec![
         ResourceContents::text(text, uri).with_mime_type(MARKDOWN),
@@ -124,11 +116,7 @@ fn written(title: &str, messages: &[TranscriptMessage]) -> String {
 
 async fn place_of(agent: &Agent, user: &UserId, uri: &str) -> Result<Cursor, ErrorData> {
     let key = agent.key_for(user.clone(), id_of(uri).map_err(|_| no_cursor())?);
-    let summary = agent
-        .conversations()
-        .summary(&key)
-        .await
-        .map_err(|error| failed(&error))?;
+    let summary = agent.conversations().summary(&key).await.map_err(failed)?;
     summary
         .map(|summary| summary.cursor())
         .ok_or_else(no_cursor)
@@ -151,7 +139,9 @@ fn unknown(uri: &str) -> ErrorData {
     ErrorData::resource_not_found("there is no such resource", Some(data))
 }
 
-fn failed(_: &StoreError) -> ErrorData {
+/// Returns the error for a client, which learns nothing about the store.
+fn failed(error: StoreError) -> ErrorData {
+    warn!(%error, "a conversation could not be read for an MCP client");
     ErrorData::internal_error(
         "the service cannot reach its data right now; try again",
         None,

@@ -4,7 +4,7 @@
     reason = "logging is deprecated from 2026-07-28 on, and the versions before have it"
 )]
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use adjutant_core::{
     Arguments, ConversationId, ConversationKey, PendingCall, Permission, RequestedCall,
@@ -32,6 +32,7 @@ use super::progress::{CurrentStep, with_progress};
 use super::result::{confirmation_required, declined, done, failed};
 use super::turn::AskCall;
 use super::{McpServer, ask_tool, info, prompts, resources};
+use crate::lock::lock;
 
 /// The handler for one client, acting as one user.
 #[derive(Debug)]
@@ -55,23 +56,24 @@ struct Call<'a> {
     arguments: Arguments,
 }
 
-impl Session {
-    pub(super) fn new(server: McpServer, user: UserId) -> Self {
-        let agent = server.agent().for_user(&user);
-        let own = server
-            .shared
-            .begin
-            .as_ref()
-            .and_then(|_| ask_tool::definition(&agent));
-        Self {
-            server,
+impl McpServer {
+    /// Returns the handler for one client, acting as this user.
+    #[must_use]
+    pub fn session(&self, user: UserId) -> Session {
+        let agent = self.agent().for_user(&user);
+        let begin = self.shared.begin.as_ref();
+        let own = begin.and_then(|_| ask_tool::definition(&agent));
+        Session {
+            server: self.clone(),
             user,
             agent,
             own,
             level: Mutex::new(None),
         }
     }
+}
 
+impl Session {
     /// Returns the user for whom calls are made.
     #[must_use]
     pub fn user(&self) -> &UserId {
@@ -161,10 +163,7 @@ impl Session {
 
     /// Sends a log message to the client, if it wants that level.
     async fn log(&self, level: LoggingLevel, data: Value, context: &RequestContext<RoleServer>) {
-        let wanted = context
-            .meta
-            .log_level()
-            .or_else(|| *self.level.lock().unwrap_or_else(PoisonError::into_inner));
+        let wanted = context.meta.log_level().or_else(|| *lock(&self.level));
         if wanted.is_some_and(|wanted| level as u8 >= wanted as u8) {
             let message = LoggingMessageNotificationParam::new(level, data).with_logger("tools");
             // The client may be gone.
@@ -183,7 +182,7 @@ impl ServerHandler for Session {
         request: SetLevelRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.level);
+        *lock(&self.level) = Some(request.level);
         Ok(())
     }
 
@@ -270,15 +269,10 @@ impl ServerHandler for Session {
         let span = request_span(&context).unwrap_or_else(Span::current);
         let step = CurrentStep::default();
         let call = async {
-            match self
-                .server
-                .shared
-                .begin
-                .as_ref()
-                .filter(|_| self.is_ask_tool(definition.name.as_str()))
-            {
+            let shared = &self.server.shared;
+            let begin = shared.begin.as_ref();
+            match begin.filter(|_| self.is_ask_tool(definition.name.as_str())) {
                 Some(begin) => {
-                    let shared = &self.server.shared;
                     let asking = AskCall {
                         agent: &self.agent,
                         user: &self.user,
@@ -291,14 +285,13 @@ impl ServerHandler for Session {
                     asking.respond(arguments, again).await
                 }
                 None => {
-                    Call {
+                    let call = Call {
                         session: self,
                         definition,
                         context: &context,
                         arguments,
-                    }
-                    .respond(again)
-                    .await
+                    };
+                    call.respond(again).await
                 }
             }
         };
@@ -512,8 +505,8 @@ impl Call<'_> {
     }
 
     /// Converts the outcome of a call.
-    fn outcome_result(&self, came: Result<CallOutcome, RunError>) -> CallToolResult {
-        match came {
+    fn outcome_result(&self, outcome: Result<CallOutcome, RunError>) -> CallToolResult {
+        match outcome {
             Ok(CallOutcome::Done { invocation, .. }) => done(&invocation.result),
             Ok(CallOutcome::Ask(question)) => failed(&question),
             Ok(CallOutcome::Refused(message)) => failed(&message),

@@ -41,6 +41,14 @@ pub(super) struct AskCall<'a> {
     pub(super) step: &'a CurrentStep,
 }
 
+/// The result of continuing a turn with the user's answers.
+enum Continued {
+    /// The turn has ended, or waits again.
+    Ended(Box<AgentResponse>),
+    /// No turn can run now, and this one waits as before.
+    Refused(CallToolResult),
+}
+
 impl AskCall<'_> {
     /// Runs a turn, or returns the result of an earlier one. `again`: the state and answers of a
     /// repeated call.
@@ -171,8 +179,8 @@ impl AskCall<'_> {
                         }
                     }
                     response = match self.send_answers(context, answers).await? {
-                        Ok(response) => response,
-                        Err(refused) => return Ok(refused.into()),
+                        Continued::Ended(response) => *response,
+                        Continued::Refused(reason) => return Ok(reason.into()),
                     };
                 }
                 ConfirmationMode::Elicitation
@@ -222,8 +230,8 @@ impl AskCall<'_> {
             ..self.run_context()
         };
         match self.send_answers(&context, answers).await? {
-            Ok(response) => self.turn_result(&context, response).await,
-            Err(refused) => Ok(refused.into()),
+            Continued::Ended(response) => self.turn_result(&context, *response).await,
+            Continued::Refused(reason) => Ok(reason.into()),
         }
     }
 
@@ -265,19 +273,19 @@ impl AskCall<'_> {
         )))
     }
 
-    /// Continues a turn with the user's answers. The inner error: it cannot continue now, and waits
-    /// as before.
+    /// Continues a turn with the user's answers.
     async fn send_answers(
         &self,
         context: &RunContext,
         answers: Vec<adjutant_core::Answer>,
-    ) -> Result<Result<AgentResponse, CallToolResult>, RunError> {
+    ) -> Result<Continued, RunError> {
         match (self.begin)(self.user) {
             Ok(ended) => {
                 let stream = self.agent.stream_answer(context, answers);
-                self.run_turn(context, stream, ended).await.map(Ok)
+                let response = self.run_turn(context, stream, ended).await?;
+                Ok(Continued::Ended(Box::new(response)))
             }
-            Err(reason) => Ok(Err(failed(&format!(
+            Err(reason) => Ok(Continued::Refused(failed(&format!(
                 "nothing was done yet, and it still waits: {reason}"
             )))),
         }
