@@ -139,6 +139,14 @@ impl Blobs {
         })
     }
 
+    /// Returns an optional text as [`Blobs::text`] does.
+    pub(crate) fn optional_text(
+        &mut self,
+        text: Option<&String>,
+    ) -> Result<Option<String>, StoreError> {
+        text.map(|text| self.text(text.clone())).transpose()
+    }
+
     /// Replaces the references in JSON by their values.
     pub(crate) fn whole(&self, json: String) -> Result<String, Missing> {
         if !json.contains(MARK) {

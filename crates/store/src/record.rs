@@ -96,58 +96,34 @@ pub(crate) fn read_key(row: &mut Row) -> Result<ConversationKey, StoreError> {
     conversation_key(row.get("agent")?, row.get("user_id")?, &id)
 }
 
-/// A conversation in a list, as it is stored.
-#[derive(Debug)]
-pub(crate) struct SummaryRow {
-    pub(crate) id: String,
-    pub(crate) title: String,
-    pub(crate) named: bool,
-    pub(crate) created_at: String,
-    pub(crate) updated_at: String,
-    /// Place of the event that parked the turn, if it waits for a person or a result.
-    pub(crate) parked_seq: Option<i64>,
-    pub(crate) turns: i64,
-    /// The kind of the last event, if there is one.
-    pub(crate) last_kind: Option<String>,
-    pub(crate) last_at: Option<String>,
-    /// The conversation that it branches off, and the event after which.
-    pub(crate) branched_from: Option<String>,
-    pub(crate) branched_from_seq: Option<i64>,
-}
-from_row! {
-    SummaryRow {
-        id, title, named, created_at, updated_at, parked_seq, turns, last_kind, last_at,
-        branched_from, branched_from_seq
-    }
-}
-
-impl SummaryRow {
-    pub(crate) fn decode(self) -> Result<ConversationSummary, StoreError> {
-        let what = format!("conversation {}", self.id);
-        let updated_at = parse_time(&self.updated_at, &what)?;
-        let last_at = self.last_at.map(|at| parse_time(&at, &what)).transpose()?;
-        // An input that came after the end of the session opens it again, although no turn has
-        // taken it yet.
-        let ended = self
-            .last_kind
-            .is_some_and(|kind| kind == Event::SessionEnded {}.kind());
-        Ok(ConversationSummary {
-            id: parse(&self.id, &what)?,
-            title: self.title,
-            named: self.named,
-            created_at: parse_time(&self.created_at, &what)?,
-            updated_at,
-            pending: self.parked_seq.is_some(),
-            last_activity: last_at.map_or(updated_at, |at| at.max(updated_at)),
-            turns: convert(self.turns, &what)?,
-            ended: ended && last_at.is_some_and(|at| at >= updated_at),
-            branched_from: self
-                .branched_from
-                .zip(self.branched_from_seq)
-                .map(|(from, seq)| branch_point(&from, seq))
-                .transpose()?,
-        })
-    }
+/// Reads a conversation in a list.
+pub(crate) fn read_summary(row: &mut Row) -> Result<ConversationSummary, StoreError> {
+    let id: String = row.get("id")?;
+    let what = format!("conversation {id}");
+    let updated_at = row.parse("updated_at", &what)?;
+    let last_at: Option<Timestamp> = row.parse_optional("last_at", &what)?;
+    let last_kind: Option<String> = row.get("last_kind")?;
+    // An input that came after the end of the session opens it again, although no turn has taken it
+    // yet.
+    let ended = last_kind.is_some_and(|kind| kind == Event::SessionEnded {}.kind())
+        && last_at.is_some_and(|at| at >= updated_at);
+    let branched_from: Option<String> = row.get("branched_from")?;
+    let branched_from_seq: Option<i64> = row.get("branched_from_seq")?;
+    Ok(ConversationSummary {
+        id: parse(&id, &what)?,
+        title: row.get("title")?,
+        named: row.get("named")?,
+        created_at: row.parse("created_at", &what)?,
+        updated_at,
+        pending: row.get::<Option<i64>>("parked_seq")?.is_some(),
+        last_activity: last_at.map_or(updated_at, |at| at.max(updated_at)),
+        turns: convert(row.get::<i64>("turns")?, &what)?,
+        ended,
+        branched_from: branched_from
+            .zip(branched_from_seq)
+            .map(|(from, seq)| branch_point(&from, seq))
+            .transpose()?,
+    })
 }
 
 /// Decodes the place at which a branch begins.
@@ -388,11 +364,7 @@ impl DecisionRow {
             intent: record.intent.clone().map(String::from),
             kind: record.kind.map(|kind| kind.to_string()),
             outcome: record.outcome.map(|outcome| outcome.to_string()),
-            content: record
-                .content
-                .clone()
-                .map(|text| blobs.text(text))
-                .transpose()?,
+            content: blobs.optional_text(record.content.as_ref())?,
             model_provider: record.model.provider.to_string(),
             model_name: record.model.name.clone(),
             model_calls: record.model_calls.into(),
@@ -407,11 +379,7 @@ impl DecisionRow {
             tool_ms: saturate(record.tool_ms),
             total_ms: record.total_ms.map(saturate),
             error_code: record.error_code.clone(),
-            raw_response: record
-                .raw_response
-                .clone()
-                .map(|text| blobs.text(text))
-                .transpose()?,
+            raw_response: blobs.optional_text(record.raw_response.as_ref())?,
             notices: to_json(&record.notices)?,
             feedback: record.feedback.as_ref().map(FeedbackRow::from_feedback),
             blobs,
@@ -590,12 +558,7 @@ impl InvocationRow {
                 .as_deref()
                 .map(|data| blobs.value(data))
                 .transpose()?,
-            error: record
-                .result
-                .error
-                .clone()
-                .map(|text| blobs.text(text))
-                .transpose()?,
+            error: blobs.optional_text(record.result.error.as_ref())?,
             ms: saturate(record.ms),
             attempt: record.attempt.into(),
             at: format_time(record.at),

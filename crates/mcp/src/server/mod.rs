@@ -55,7 +55,7 @@ const PAGE: usize = 50;
 /// # });
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct McpServer {
     shared: Arc<McpServerBuilder>,
 }
@@ -181,12 +181,4 @@ fn info(agent: &Agent) -> ServerConfig {
     ServerConfig::new(capabilities)
         .with_server_info(implementation)
         .with_instructions(instructions.trim())
-}
-
-impl std::fmt::Debug for McpServer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("McpServer")
-            .field("agent", self.agent())
-            .finish_non_exhaustive()
-    }
 }

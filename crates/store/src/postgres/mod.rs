@@ -129,16 +129,12 @@ impl Store {
 impl PostgresDatabase {
     /// Runs work inside a transaction, in its own task, so that a dropped caller leaves nothing
     /// half done. A caller that is dropped while it waits for a connection cancels the work.
-    async fn in_transaction<D, T>(
+    async fn in_transaction<D: Send + Sync + 'static, T: Send + 'static>(
         &self,
         begin: &'static str,
         data: D,
         work: Work<Transaction, D, T>,
-    ) -> Result<T, Failure>
-    where
-        D: Send + Sync + 'static,
-        T: Send + 'static,
-    {
+    ) -> Result<T, Failure> {
         self.in_session(move |session| async move {
             let mut rows = Transaction::new(session, begin);
             let done = work(&mut rows, &data).await;

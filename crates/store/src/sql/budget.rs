@@ -99,15 +99,13 @@ impl<B: Backend> BudgetStore for SqlStore<B> {
             day: request.day.to_string(),
             user: request.user.as_str().to_owned(),
             worker: request.worker.id.to_owned(),
-            request: Numbers {
-                epoch: request.worker.epoch,
-                ttl: request.ttl,
-                need: request.need,
-                everyone: request.everyone,
-                own: request.own,
-            },
+            epoch: request.worker.epoch,
+            ttl: request.ttl,
+            need: request.need,
+            everyone: request.everyone,
+            own: request.own,
         };
-        self.write(data, |tx, request_data| Box::pin(grant(tx, request_data)))
+        self.write(data, |tx, request| Box::pin(grant(tx, request)))
     }
 
     fn book<'a>(&'a self, bookings: &'a [Booking]) -> BoxFuture<'a, Result<(), StoreError>> {
@@ -147,10 +145,6 @@ struct OwnedGrantRequest {
     day: String,
     user: String,
     worker: String,
-    request: Numbers,
-}
-
-struct Numbers {
     epoch: i64,
     ttl: Duration,
     need: Spending,
@@ -160,13 +154,8 @@ struct Numbers {
 
 /// Grants a block if it fits the budget. Otherwise each existing block shrinks to what is kept of
 /// it.
-async fn grant<C: Connection>(
-    tx: &mut C,
-    request_data: &OwnedGrantRequest,
-) -> Result<Granted, Failure> {
-    let OwnedGrantRequest {
-        day, user, request, ..
-    } = request_data;
+async fn grant<C: Connection>(tx: &mut C, request: &OwnedGrantRequest) -> Result<Granted, Failure> {
+    let OwnedGrantRequest { day, user, .. } = request;
     let (mut found, mut exceeded, mut many) = (Vec::new(), None, false);
     let mut now = None;
     // Always in this order, so that two requests do not deadlock: first the row of all users, then
@@ -208,7 +197,7 @@ async fn grant<C: Connection>(
     let (mut everyone, mut own) = (Spending::default(), Spending::default());
     for (scope, name, ask, used, granted) in found {
         let until = used.until.map_or(until, |other| other.max(until));
-        save(tx, request_data, name, &ask, granted, until).await?;
+        save(tx, request, name, &ask, granted, until).await?;
         match scope {
             Scope::Everyone => everyone = granted,
             Scope::Day | Scope::Turn => own = granted,
@@ -249,19 +238,22 @@ async fn refuse_grant<C: Connection>(
 
 async fn save<C: Connection>(
     tx: &mut C,
-    OwnedGrantRequest {
-        day,
-        worker,
-        request,
-        ..
-    }: &OwnedGrantRequest,
+    request: &OwnedGrantRequest,
     name: &str,
     ask: &Ask,
     granted: Spending,
     until: Timestamp,
 ) -> Result<(), Failure> {
     let (block, until) = (ask.block.to_string(), record::format_time(until));
-    let mut values = values![&block, day, name, worker, request.epoch, &until].to_vec();
+    let mut values = values![
+        &block,
+        &request.day,
+        name,
+        &request.worker,
+        request.epoch,
+        &until
+    ]
+    .to_vec();
     values.extend(amounts(granted).map(Value::from));
     tx.execute(
         "INSERT INTO adjutant_budget_block (id, day, user_id, worker, epoch, until, tokens, model_calls, tool_calls, ms, cost)

@@ -307,11 +307,10 @@ fn check_columns(events: &[Recorded], stored: &Stored, problems: &mut Vec<String
         );
     }
     if status.turn != stored.turn {
-        let name = |turn: &Option<String>| turn.clone().unwrap_or_else(|| "none".to_owned());
         problems.push(format!(
             "the open turn is {}, and {} is noted",
-            name(&status.turn),
-            name(&stored.turn)
+            status.turn.as_deref().unwrap_or("none"),
+            stored.turn.as_deref().unwrap_or("none")
         ));
     }
     let noted = match record::from_json(&stored.waiting, "what waits") {
@@ -331,11 +330,10 @@ fn check_columns(events: &[Recorded], stored: &Stored, problems: &mut Vec<String
     // A pending call that an older version stored without its expiry does not count for `wake_at`.
     let wake_at = noted.wake_at().map(record::format_time);
     if wake_at != stored.wake_at {
-        let name = |at: &Option<String>| at.clone().unwrap_or_else(|| "never".to_owned());
         problems.push(format!(
             "it is to be woken at {}, and {} is noted",
-            name(&wake_at),
-            name(&stored.wake_at)
+            wake_at.as_deref().unwrap_or("never"),
+            stored.wake_at.as_deref().unwrap_or("never")
         ));
     }
 }

@@ -7,16 +7,14 @@ use adjutant_core::port::{
 use adjutant_core::{AgentName, BoxFuture, ConversationKey, UserId};
 
 use super::lease::{is_free, lease_until};
-use super::{
-    Backend, Connection, Failure, FromRow as _, SqlStore, branch, key_values, locking, values,
-};
-use crate::record::{self, SummaryRow};
+use super::{Backend, Connection, Failure, SqlStore, Value, branch, key_values, locking, values};
+use crate::record;
 
 /// Number of titles that are read at once in a search. Case is compared here and not by the
 /// database, because SQLite knows upper and lower case of ASCII only.
 const SEARCHED_AT_ONCE: i64 = 500;
 
-/// Selects the columns of a [`SummaryRow`].
+/// Selects the columns that [`record::read_summary`] reads.
 macro_rules! select_summaries {
     ($rest:literal) => {
         concat!(
@@ -73,7 +71,7 @@ impl<B: Backend> ConversationStore for SqlStore<B> {
                 )
                 .await?;
             Ok(found
-                .map(|mut row| SummaryRow::from_row(&mut row)?.decode())
+                .map(|mut row| record::read_summary(&mut row))
                 .transpose()?)
         })
     }
@@ -171,23 +169,13 @@ async fn list<C: Connection>(
     // A search is filtered here, so a page of rows may have fewer matches than are wanted.
     while found.len() < wanted {
         let (at, id) = record::cursor_columns(after);
-        let (at, id) = (at.as_deref(), id.as_deref());
-        let read = match search.as_deref() {
-            None => {
-                tx.fetch_all(NEWEST, values![agent.as_str(), user.as_str(), at, id, page])
-                    .await?
-            }
-            Some(search) => {
-                tx.fetch_all(
-                    SEARCHED,
-                    values![agent.as_str(), user.as_str(), at, id, page, search],
-                )
-                .await?
-            }
-        };
+        let mut values = values![agent.as_str(), user.as_str(), at, id, page].to_vec();
+        values.extend(search.as_deref().map(Value::from));
+        let statement = if search.is_some() { SEARCHED } else { NEWEST };
+        let read = tx.fetch_all(statement, &values).await?;
         let last_page = i64::try_from(read.len()).unwrap_or(i64::MAX) < page;
         for mut columns in read {
-            let summary = SummaryRow::from_row(&mut columns)?.decode()?;
+            let summary = record::read_summary(&mut columns)?;
             after = Some(summary.cursor());
             if filter.takes(&summary.title) {
                 found.push(summary);

@@ -20,7 +20,7 @@ use super::append::{AddedEvents, AppendRequest, Appended, append};
 use super::begin::{BeginRequest, BeginResult, NewInput, TurnStart, newer, start, submit};
 use super::conversation_row::{conversation, save_conversation};
 use super::history::{self, event_rows, events, inbox, read_inbox};
-use super::lease::{HeartbeatRequest, TakeRequest, heartbeat, keep_free, lease_until, take};
+use super::lease::{TakeRequest, heartbeat, keep_free, lease_until, take};
 use super::open_turn_cache::{OpenTurn, OpenTurnCache, open_turn};
 use super::projection::{NewEvent, Projection, new_event, new_events};
 use super::snapshot::SnapshotRow;
@@ -400,10 +400,18 @@ impl<B: Writes> Journal for SqlStore<B> {
 
     fn beat<'a>(
         &'a self,
-        given: Beat<'a>,
+        beat: Beat<'a>,
     ) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>> {
-        self.write(HeartbeatRequest::from(given), |tx, request| {
-            Box::pin(heartbeat(tx, request))
+        let (agent, worker) = (beat.agent.clone(), beat.worker.id.to_owned());
+        let data = (agent, worker, beat.worker.epoch, beat.lease, beat.is_first);
+        self.write(data, |tx, (agent, id, epoch, lease, is_first)| {
+            let beat = Beat {
+                agent,
+                worker: Worker { id, epoch: *epoch },
+                lease: *lease,
+                is_first: *is_first,
+            };
+            Box::pin(heartbeat(tx, beat))
         })
     }
 

@@ -274,69 +274,36 @@ fn read_taken(mut columns: Row, worker: &str) -> Result<Taken, StoreError> {
     })
 }
 
-/// A heartbeat as owned data.
-pub(super) struct HeartbeatRequest {
-    agent: AgentName,
-    worker: String,
-    epoch: i64,
-    lease: Duration,
-    is_first: bool,
-}
-
-impl From<Beat<'_>> for HeartbeatRequest {
-    fn from(
-        Beat {
-            agent,
-            worker,
-            lease,
-            is_first,
-        }: Beat<'_>,
-    ) -> Self {
-        Self {
-            agent: agent.clone(),
-            worker: worker.id.to_owned(),
-            epoch: worker.epoch,
-            lease,
-            is_first,
-        }
-    }
-}
-
 /// Extends all leases of a worker's epoch, and returns those with work to do. `None` if the epoch
 /// is over.
 pub(super) async fn heartbeat<C: Connection>(
     tx: &mut C,
-    HeartbeatRequest {
-        agent,
-        worker,
-        epoch,
-        lease,
-        is_first,
-    }: &HeartbeatRequest,
+    beat: Beat<'_>,
 ) -> Result<Option<Vec<Running>>, Failure> {
+    let (worker, epoch) = (beat.worker.id, beat.worker.epoch);
     let now = tx.now().await?;
     let (until, now) = (
-        record::format_time(lease_end(*lease, now)),
+        record::format_time(lease_end(beat.lease, now)),
         record::format_time(now),
     );
-    let updated = if *is_first {
+    let updated = if beat.is_first {
         // Rows that have expired hold no lease. Our own row exists already if the answer to the
         // first heartbeat was lost.
         tx.execute(
             "DELETE FROM adjutant_worker WHERE seen_until <= $1 AND NOT (id = $2 AND epoch = $3)",
-            values![&now, worker, *epoch],
+            values![&now, worker, epoch],
         )
         .await?;
         tx.execute(
             "INSERT INTO adjutant_worker (id, epoch, seen_until) VALUES ($1, $2, $3) ON CONFLICT (id, epoch)
              DO UPDATE SET seen_until = excluded.seen_until WHERE adjutant_worker.seen_until > $4",
-            values![worker, *epoch, &until, &now],
+            values![worker, epoch, &until, &now],
         )
         .await?
     } else {
         tx.execute(
             "UPDATE adjutant_worker SET seen_until = $3 WHERE id = $1 AND epoch = $2 AND seen_until > $4",
-            values![worker, *epoch, &until, &now],
+            values![worker, epoch, &until, &now],
         )
         .await?
     };
@@ -347,7 +314,7 @@ pub(super) async fn heartbeat<C: Connection>(
         .fetch_all(
             "SELECT agent, user_id, id, untaken FROM adjutant_conversation
              WHERE agent = $1 AND unsettled = 1 AND lease_by = $2 AND epoch = $3",
-            values![agent.as_str(), worker, *epoch],
+            values![beat.agent.as_str(), worker, epoch],
         )
         .await?;
     let read = |mut row: Row| {

@@ -229,24 +229,18 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// Work that has begun is finished even if the caller is dropped. It may run twice: the first
     /// run is rolled back before the second.
-    fn write<D, T>(
+    fn write<D: Send + Sync + 'static, T: Send + 'static>(
         &self,
         data: D,
         work: Work<Self::Connection, D, T>,
-    ) -> impl Future<Output = Result<T, Failure>> + Send
-    where
-        D: Send + Sync + 'static,
-        T: Send + 'static;
+    ) -> impl Future<Output = Result<T, Failure>> + Send;
 
     /// Runs work in a transaction that reads one snapshot of the database.
-    fn read<D, T>(
+    fn read<D: Send + Sync + 'static, T: Send + 'static>(
         &self,
         data: D,
         work: Work<Self::Connection, D, T>,
-    ) -> impl Future<Output = Result<T, Failure>> + Send
-    where
-        D: Send + Sync + 'static,
-        T: Send + 'static;
+    ) -> impl Future<Output = Result<T, Failure>> + Send;
 
     /// Runs a single statement in its own transaction and returns the number of rows that it
     /// changed.

@@ -68,6 +68,14 @@ pub(super) struct FileOptions {
 }
 
 impl FileOptions {
+    fn new(path: &Path, busy_timeout: Duration) -> Self {
+        Self {
+            path: path.to_owned(),
+            busy_timeout,
+            is_immutable: false,
+        }
+    }
+
     pub(super) fn connect(&self) -> Result<Connection, Failure> {
         let (name, access) = if self.is_immutable {
             (
@@ -119,11 +127,7 @@ pub(super) fn file(
     busy_timeout: Duration,
 ) -> Result<(SqliteConnection, FileOptions), Failure> {
     create(path)?;
-    let mut options = FileOptions {
-        path: path.to_owned(),
-        busy_timeout,
-        is_immutable: false,
-    };
+    let mut options = FileOptions::new(path, busy_timeout);
     // The file is inspected first: a file that is not ours must not be written to.
     let schema = match inspect(&options) {
         // In WAL mode SQLite needs two files beside the database, even to read it. Where they do
@@ -149,11 +153,7 @@ pub(super) fn as_it_is(
     path: &Path,
     busy_timeout: Duration,
 ) -> Result<Option<(SqliteConnection, FileOptions)>, Failure> {
-    let options = FileOptions {
-        path: path.to_owned(),
-        busy_timeout,
-        is_immutable: false,
-    };
+    let options = FileOptions::new(path, busy_timeout);
     if !path.is_file() || inspect(&options)? == Schema::Old {
         return Ok(None);
     }

@@ -84,15 +84,11 @@ impl Writer {
     }
 
     /// Runs work in a transaction. Once it has begun, it is finished even if the caller is dropped.
-    pub(super) async fn write<D, T>(
+    pub(super) async fn write<D: Send + Sync + 'static, T: Send + 'static>(
         &self,
         data: D,
         work: Work<SqliteConnection, D, T>,
-    ) -> Result<T, Failure>
-    where
-        D: Send + Sync + 'static,
-        T: Send + 'static,
-    {
+    ) -> Result<T, Failure> {
         let (answer, answered) = oneshot::channel();
         self.send(Message::Write(Box::new(Call {
             data,
@@ -177,13 +173,9 @@ impl<D: Send + Sync, T: Send> Job for Call<D, T> {
 
     fn answer(self: Box<Self>, ended: Result<(), Failure>) {
         let Self { done, answer, .. } = *self;
-        let told = match (ended, done) {
-            (Ok(()), Some(done)) => Ok(done),
-            (Ok(()), None) => Err(Failure::panicked()),
-            (Err(failure), _) => Err(failure),
-        };
+        let result = ended.and_then(|()| done.ok_or_else(Failure::panicked));
         // The caller may have been dropped.
-        let _ = answer.send(told);
+        let _ = answer.send(result);
     }
 }
 
@@ -302,8 +294,12 @@ impl WriterThread {
 
     /// Returns a waiting call if it fits into a transaction that has this many calls already.
     fn next_to_join(&mut self, calls: usize) -> Option<Box<dyn Job>> {
-        let has_room = calls < BATCH && self.connection.bytes < BATCH_BYTES;
-        if has_room { self.queue.waiting() } else { None }
+        let has_space = calls < BATCH && self.connection.bytes < BATCH_BYTES;
+        if has_space {
+            self.queue.waiting()
+        } else {
+            None
+        }
     }
 
     fn commit(&mut self, done: Vec<Finished>) {
