@@ -105,6 +105,8 @@ impl Blobs {
             Err(error) if error.is_io() => {}
             Err(error) => return Err(unusable(&error)),
         }
+        // Shared, because the serializer owns the writer and the formatter, and both need the
+        // bytes.
         let out = Rc::new(RefCell::new(Out {
             bytes: short.0,
             blobs: std::mem::take(self),
@@ -126,6 +128,7 @@ impl Blobs {
     /// Returns a text that is not JSON, or its reference if it is long.
     pub(crate) fn text(&mut self, text: String) -> Result<String, StoreError> {
         if text.len() > SHORT {
+            // Hashed as JSON, so that the same text in an event shares the entry.
             let reference = self.json(&text)?;
             return Ok(match reference.strip_prefix(MARK) {
                 Some(hash) => format!("{TEXT_BLOB}{}", hash.trim_end_matches('"')),
@@ -286,6 +289,7 @@ impl Formatter for Split {
     fn end_string<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
         writer.write_all(b"\"")?;
         match self.key {
+            // The name of a member stays in place, however long: only values are moved out.
             Some(_) => Ok(()),
             None => self.out.borrow_mut().take_long(self.string),
         }

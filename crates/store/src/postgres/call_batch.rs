@@ -169,6 +169,7 @@ impl CallBatcher {
             let Some(call) = queue.waiting.pop_front() else {
                 break;
             };
+            // Nothing is done for a caller that left before its call was sent.
             if !call.answer.is_closed() {
                 bytes += call.statement.len();
                 taken.push(call);
@@ -215,6 +216,7 @@ async fn send(
             let mut rows = rows.iter();
             for call in calls {
                 let row = rows.next();
+                // A row without the column is an error for the caller, which decodes it.
                 let outcome = row.and_then(|row| row.try_get::<i64, _>(OUTCOME).ok());
                 if outcome == Some(LOCKED) {
                     tokio::spawn(call.wait(pool.clone()));

@@ -85,6 +85,8 @@ impl Writes for PostgresDatabase {
                 .await
         };
         let mut answer = began().await?;
+        // Only where another worker seems to hold the lease: the search for dead workers costs a
+        // statement.
         if matches!(answer.outcome, Outcome::Elsewhere) && self.end_leases_of_dead_workers().await?
         {
             answer = began().await?;
@@ -103,6 +105,7 @@ impl Writes for PostgresDatabase {
         };
         let (mut events, mut open) = (Vec::new(), None);
         if claim.is_none() {
+            // The function has just written these events, so they are not read back.
             let first = first.filter(|_| answer.next_seq == 1);
             let start = answer.next_seq + i64::from(first.is_some());
             let rows = first.into_iter().chain(turn).map(|(row, _)| row);

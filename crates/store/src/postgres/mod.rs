@@ -153,12 +153,15 @@ impl PostgresDatabase {
         T: Send + 'static,
         F: Future<Output = Result<T, Failure>> + Send,
     {
+        // Waited for in the caller's future and not in the task: clients that leave faster than
+        // they are served would fill the queue for all others.
         let permit = self.pool.acquire().await?;
         let pool = self.pool.clone();
         let task = tokio::spawn(async move { with(pool.connect(permit).await?).await });
         match task.await {
             Ok(done) => done,
             Err(error) if error.is_panic() => Err(Failure::panicked()),
+            // The task was cancelled: the runtime is shutting down.
             Err(_) => {
                 let message = "this process is about to end".to_owned();
                 Err(StoreError::unavailable(message).into())

@@ -126,6 +126,7 @@ impl Peers {
     pub(super) fn announce(&self, change: &Change) {
         let (kind, key) = match change {
             Change::Input(key) => ("input", key),
+            // Most conversations are of one process, and their release interests no other.
             Change::Free(key) if lock(&self.awaited).remove(key) => ("free", key),
             _ => return,
         };
@@ -199,6 +200,7 @@ impl Peers {
         let mut listener = PgListener::connect_with(&pool).await?;
         let (all, own) = (relay_channel(None), relay_channel(Some(self.name())));
         listener.listen_all([CHANNEL, &all, &own]).await?;
+        // If our own notification arrives, those of others do.
         self.send(&[self.name(), "probe"]);
         let probe = async {
             loop {
@@ -253,6 +255,7 @@ pub(super) async fn watch(database: Weak<impl PeerAware>) {
                 return;
             };
             poll(&*database).await;
+            // Not held while it sleeps, so that the store can be closed meanwhile.
             drop(database);
             sleep(POLL_INTERVAL).await;
         }

@@ -105,6 +105,8 @@ impl Pool {
             else {
                 break;
             };
+            // A connection that the server has closed meanwhile fails the ping, and the next one is
+            // tried.
             if since.elapsed() < PING_AFTER || connection.ping().await.is_ok() {
                 return Ok(self.session(connection, made_at, permit));
             }

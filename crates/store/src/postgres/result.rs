@@ -34,6 +34,7 @@ fn cells(row: &PgRow) -> Result<Vec<Cell>, sqlx::Error> {
             (true, _) => Cell::Null,
             (false, "INT8") => Cell::Int(row.try_get(column)?),
             (false, "FLOAT8") => Cell::Real(row.try_get(column)?),
+            // All other columns are text, also times, ids and JSON.
             (false, _) => Cell::Text(row.try_get(column)?),
         })
     });

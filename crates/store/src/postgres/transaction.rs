@@ -42,6 +42,7 @@ impl Transaction {
     /// Commits or rolls back. If the work has failed, its error matters more than one of the
     /// rollback.
     pub(super) async fn end(mut self, is_done: bool) -> Result<(), Failure> {
+        // No statement was sent, so there is no transaction to end.
         if self.begin.is_some() {
             return Ok(());
         }
@@ -126,6 +127,8 @@ impl Connection for Transaction {
 
     async fn now(&mut self) -> Result<Timestamp, Failure> {
         let statement =
+            // Not `now()`, which is the time at which the transaction began, before it waited for
+            // locks.
             "SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000000) AS BIGINT)";
         let micros: Option<i64> = self.fetch_scalar(statement, &[]).await?;
         Ok(Timestamp::from_microsecond(micros.unwrap_or_default())

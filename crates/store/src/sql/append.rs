@@ -184,6 +184,8 @@ pub(super) async fn append<C: Connection>(
         true => (UPDATE_AT_END, *queued),
         false => (UPDATE, queued + taken),
     };
+    // The sequence number in the condition proves that the state still holds from which the changes
+    // were computed.
     let untaken = tx
         .fetch_scalar(
             statement,
@@ -213,6 +215,7 @@ pub(super) async fn append<C: Connection>(
     if let Some(snapshot) = snapshot {
         snapshot::write(tx, conversation, snapshot).await?;
     }
+    // In the commit of the events that it was used for: neither is there without the other.
     book(tx, spent).await?;
     Ok(Appended {
         conversation,

@@ -105,6 +105,7 @@ async fn accept<C: Connection>(
             ],
         )
         .await?;
+    // A client repeats an input if it did not receive the answer that it was accepted.
     if inserted == 0 {
         is_repeat(tx, conversation.key, row).await?;
         return Ok(false);
@@ -115,6 +116,7 @@ async fn accept<C: Connection>(
         return Err(arrival.queue_full());
     }
     blob::insert(tx, conversation.key, &row.blobs).await?;
+    // Inputs carry the times of several processes, whose clocks differ.
     conversation.updated_at = conversation.updated_at.max(input.at);
     if conversation.title.is_empty() {
         conversation.title = adjutant_core::title(&input.body).unwrap_or_default();
@@ -198,6 +200,7 @@ pub(super) async fn start<C: Connection>(
     let mut starts = claim.is_held() && is_idle && !begin.start.turn.is_empty();
     let start = conversation.next_seq + i64::from(first.is_some());
     if let Some(arrival) = &begin.arrival {
+        // The event that starts the turn takes the input at once, so it never waits in the inbox.
         let taken = starts.then_some(start);
         if accept(tx, &mut conversation, arrival, taken).await? {
             conversation.untaken += i64::from(!starts);
@@ -223,6 +226,7 @@ pub(super) async fn start<C: Connection>(
             .await?;
         }
         write_events(tx, conversation.key, start, turn).await?;
+        // An arrival was inserted as taken above.
         if begin.arrival.is_none() {
             conversation.untaken -= take_inputs(tx, conversation.key, start, turn).await?;
         }
@@ -295,6 +299,7 @@ async fn newer_rows<C: Connection>(
     conversation: &ConversationRow,
     known: Option<Known>,
 ) -> Result<NewerRows, Failure> {
+    // A conversation that was deleted and created again has the same id and other events.
     let known = known.filter(|known| known.created_at == conversation.created_at);
     let seq = known.and_then(|known| i64::try_from(known.seq).ok());
     let seq = seq.filter(|seq| *seq < conversation.next_seq);

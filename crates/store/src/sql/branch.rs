@@ -54,6 +54,8 @@ from_row! { Origin { key, id, turns, branched_from_key, branched_from_seq } }
 pub(super) async fn lock_tree<C: Connection>(tx: &mut C, user: &str) -> Result<(), Failure> {
     if C::LOCKS_ROWS {
         tx.execute(
+            // The seed is 'ADJT', so that the lock is not one that another program takes for the
+            // same text.
             "SELECT pg_advisory_xact_lock(hashtextextended($1, 1094994516))",
             values![user],
         )
@@ -118,6 +120,7 @@ pub(super) async fn create<C: Connection>(
         conversation: new.id,
         ..new.from.clone()
     };
+    // Before the first event nothing was said that the title could be about.
     let (title, named) = if new.seq == 0 {
         ("", 0)
     } else {
@@ -131,6 +134,7 @@ pub(super) async fn create<C: Connection>(
             key_values![branch, title, &new.at, new.seq + 1, turns - later, key, new.seq, named],
         )
         .await?;
+    // A client repeats a request whose answer was lost, and gets the same branch.
     if made == 0 {
         let known = tx
             .fetch_optional(

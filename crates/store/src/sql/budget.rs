@@ -31,6 +31,8 @@ const BOOKED: [&str; 5] = [
 /// Selects the state of a day for all users or for one: the folded total (kind 0), every block
 /// (kind 1), and the bookings since, by block (kind 2). It is one statement, so that a concurrent
 /// booking is seen together with the block that it closes, or not at all.
+// Sums are cast because PostgreSQL adds BIGINT to NUMERIC, and NULLs because it takes the types of
+// a UNION from the first part.
 macro_rules! day_use {
     ($block:literal, $closes:literal, $blocks:literal, $bookings:literal) => {
         concat!(
@@ -230,6 +232,7 @@ async fn refuse_grant<C: Connection>(
             is_changed = true;
         }
     }
+    // Only the row of the day was locked; without a commit nothing is written to the disk.
     if !is_changed {
         tx.undo();
     }
@@ -270,6 +273,8 @@ async fn save<C: Connection>(
 /// same limit are handled one after the other.
 async fn lock_day<C: Connection>(tx: &mut C, user: &str, day: &str) -> Result<(), Failure> {
     tx.execute(
+        // An update that changes nothing locks the row, and the insert makes one that can be
+        // locked.
         "INSERT INTO adjutant_budget AS budget (user_id, day) VALUES ($1, $2)
          ON CONFLICT (day, user_id) DO UPDATE SET tokens = budget.tokens",
         values![user, day],

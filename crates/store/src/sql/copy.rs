@@ -218,6 +218,8 @@ async fn write_all<C: Connection>(
                 else {
                     continue;
                 };
+                // PostgreSQL refuses a number in a column that it numbers, unless the statement
+                // says so.
                 let is_numbered = TABLES.get(at).is_some_and(|table| table.is_numbered);
                 let insert = if is_numbered && C::HAS_SEQUENCES {
                     &statements.insert_numbered
@@ -241,6 +243,7 @@ async fn write_all<C: Connection>(
         if table.is_numbered && C::HAS_SEQUENCES {
             tx.fetch_all(&statements.go_on, &[]).await?;
         }
+        // Counted again at the end: other processes may write to the target, which is not locked.
         let found = counted(tx, &statements.count).await?;
         if found != written.rows {
             let message = format!(

@@ -21,6 +21,8 @@ const ORIGIN: &str =
     "SELECT branched_from_key, branched_from_seq FROM adjutant_conversation WHERE key = $1";
 
 /// Selects the columns of an [`EventRow`], with the body wherever it is stored.
+// Earlier versions stored a long body as a whole in `adjutant_blob`; now only its long parts are
+// there.
 macro_rules! select_events {
     ($from:literal, $rest:literal) => {
         concat!(

@@ -154,6 +154,7 @@ impl<B: Writes> Journal for SqlStore<B> {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.explained(async move {
             let arrival = NewInput::new(input, self.options.messages_queued_max)?;
+            // Only the worker with the lease has to notice further inputs.
             if self.backend.submit(key, arrival, None).await? {
                 self.announce(port::Change::Input, key);
             }
@@ -319,6 +320,7 @@ impl<B: Writes> Journal for SqlStore<B> {
         change: JournaledChange,
     ) -> BoxFuture<'a, Result<Recorded, StoreError>> {
         self.explained(async move {
+            // Without its call's events the change would have no intent in the journal.
             let Some((added, behind)) = self.added(key, events).await? else {
                 return Err(StoreError::Conflict.into());
             };
@@ -336,6 +338,7 @@ impl<B: Writes> Journal for SqlStore<B> {
                 append,
             };
             let (ended, after) = self.backend.write(call, task_change::append).await?;
+            // After the commit: a state that was rolled back must not be taken for the current one.
             self.backend.open_turn_cache().keep(key.clone(), after);
             Ok(ended)
         })
@@ -485,6 +488,7 @@ impl<B: Writes> Journal for SqlStore<B> {
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
         Box::pin(async move {
+            // First, so that the conversations of dead workers are found as free ones.
             let ended = self.backend.end_leases_of_dead_workers().await;
             ended.map_err(|failure| self.backend.explain(failure))?;
             let values = values![agent.as_str(), user.map(UserId::as_str)];
@@ -518,6 +522,7 @@ impl<B: Writes> Journal for SqlStore<B> {
         key: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<Option<InputId>, StoreError>> {
         self.explained(async move {
+            // All cancellations have the same JSON, so the body identifies them.
             let body = record::to_json(&InputBody::Cancel)?;
             let found = self
                 .backend
@@ -605,6 +610,8 @@ impl<B: Writes> SqlStore<B> {
             .iter()
             .rposition(started)
             .unwrap_or(newer.events.len());
+        // Without the start of the turn its state is unknown: a fold of a part would be another
+        // one.
         let turn = newer.events.iter().skip(at);
         let (Some(first), Some(last)) = (turn.clone().next(), newer.events.last()) else {
             return Ok(());
@@ -614,6 +621,7 @@ impl<B: Writes> SqlStore<B> {
         let change = Projection::compute(
             key,
             first,
+            // A turn is started only where none is open, so the state before it is the default.
             Status::default(),
             Vec::new(),
             turn,

@@ -217,6 +217,8 @@ async fn take_exclusively<C: Connection>(
     };
     let mut values = values![agent].to_vec();
     values.extend(expired.clone());
+    // The operating system knows which workers are dead, not the database: their names are looked
+    // up between the two statements.
     let dead = dead_workers(tx.fetch_all(holders, &values).await?, C::is_dead)?;
     let mut values = values![
         agent,
@@ -307,6 +309,7 @@ pub(super) async fn heartbeat<C: Connection>(
         )
         .await?
     };
+    // An epoch that has run out is not extended: other workers may have taken its conversations.
     if updated == 0 {
         return Ok(None);
     }

@@ -55,6 +55,7 @@ pub(crate) const OF_REQUEST: &str =
     select_decisions!("WHERE request_id = $1 ORDER BY started_at DESC, id DESC LIMIT $2");
 
 /// Sums up to `$3` turns that started from `$1` to `$2`, in up to `$4` groups.
+// The windows add up all groups, also those that LIMIT cuts off, so one statement has both.
 macro_rules! totals {
     ($group:literal, $order:literal, $which:expr) => {
         concat!(

@@ -73,10 +73,14 @@ macro_rules! candidates {
         )
     };
 }
+// `CROSS JOIN` keeps SQLite from turning the loops around (sqlite.org/optoverview.html): the index
+// is asked once for each word.
 const CANDIDATES_FTS5: &str = candidates!(
     "SELECT adjutant_passage_words.rowid, sum(wanted.value ->> 'weight') FROM json_each($3) AS wanted CROSS JOIN adjutant_passage_words
      WHERE adjutant_passage_words MATCH (wanted.value ->> 'match')"
 );
+// The words are stems already, so `array_to_tsvector` takes them as they are; `to_tsvector` would
+// stem them a second time.
 const CANDIDATES_TSVECTOR: &str = candidates!(
     "SELECT adjutant_passage.key, sum(CAST(wanted.value ->> 'weight' AS DOUBLE PRECISION))
      FROM jsonb_array_elements(CAST($3 AS JSONB)) AS wanted (value)
@@ -188,6 +192,7 @@ async fn unindexed<C: Connection>(
 ) -> Result<(Vec<Unindexed>, bool), Failure> {
     let UnindexedQuery { agent, turns, .. } = wanted;
     let listed = tx
+        // One more than asked for shows that there are others.
         .fetch_all(UNINDEXED, &wanted.listing(i64::from(*turns) + 1))
         .await?;
     let (mut found, mut left) = (Vec::new(), i64::from(*turns));
@@ -269,6 +274,8 @@ async fn index<C: Connection>(
                 ],
             )
             .await?;
+        // The mark is elsewhere: another process has indexed this part, or the conversation was
+        // deleted.
         if found == 0 {
             continue;
         }

@@ -72,6 +72,7 @@ impl Projection {
                 Event::TurnStarted { .. } => turns += 1,
                 // While the open turn is parked, there is no work to do for this input.
                 Event::InputQueued { .. } => queued += 1,
+                // The statement counts the whole inbox again, with what was queued just before.
                 Event::TurnFinished { .. } => (queued, counts_again) = (0, true),
                 _ => {}
             }

@@ -148,6 +148,7 @@ pub(super) async fn restorable<C: Connection>(
     branched_from_seq: Option<i64>,
     next_seq: i64,
 ) -> Result<Option<RestorableRows>, Failure> {
+    // A snapshot is a cache: if it cannot be used, the events are read from the first on.
     let is_usable = |found: &SnapshotRow| found.is_usable() && found.seq < next_seq;
     let Some(snapshot) = stored(tx, conversation).await?.filter(is_usable) else {
         return Ok(None);

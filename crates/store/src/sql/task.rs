@@ -179,6 +179,7 @@ pub(super) async fn apply<C: Connection>(
         },
     };
     if let Some(key) = key {
+        // In the same transaction, so that a repeat finds the change with its outcome, or neither.
         record(tx, user, key, &outcome, now).await?;
     }
     Ok(outcome)
@@ -316,6 +317,8 @@ pub(super) async fn outcome<C: Connection>(
 
 /// Returns an id that none of the user's tasks ever had.
 pub(super) async fn new_id<C: Connection>(tx: &mut C, user: &UserId) -> Result<TaskId, Failure> {
+    // A counter and not the highest id: the id of a removed task must not come back for another
+    // one.
     let id: Option<i64> = tx
         .fetch_scalar(
             "INSERT INTO adjutant_task_counter AS task_counter (user_id, last_id) VALUES ($1, 1)

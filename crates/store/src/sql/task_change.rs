@@ -43,6 +43,7 @@ pub(super) fn append<'a, C: Connection>(
         let outcome = task::apply(tx, &key.user, tasks, Some(&change.key)).await?;
         let ended = (change.ended)(&outcome);
         let events = new_events(std::slice::from_ref(&ended))?;
+        // The caller has numbered the event; another number would leave a gap, or overwrite one.
         if events.iter().any(|(row, _)| row.seq != behind.next_seq) {
             return Err(StoreError::Conflict.into());
         }

@@ -110,6 +110,7 @@ async fn create<C: Connection>(
     let created_at = tx.now().await?;
     let now = record::format_time(created_at);
     tx.execute(
+        // Nothing else removes sessions that have ended by themselves.
         "DELETE FROM adjutant_token WHERE user_id = $1 AND kind = 'session' AND expires_at <= $2",
         values![grant.user.as_str(), &now],
     )
@@ -152,6 +153,7 @@ async fn used<C: Connection>(
     expires_at: &Option<String>,
 ) -> Result<(), Failure> {
     tx.execute(
+        // Uses of several processes may be noted out of order.
         "UPDATE adjutant_token SET used_at = $1, expires_at = $2
          WHERE id = $3 AND revoked_at IS NULL AND (used_at IS NULL OR used_at < $1)",
         values![at, expires_at.as_deref(), id],

@@ -80,6 +80,7 @@ pub(super) async fn page<C: Connection>(
     ) else {
         return Ok(Vec::new());
     };
+    // By agent, because the index of conversations begins with it.
     for agent in &agents {
         for mut columns in tx
             .fetch_all(CONVERSATIONS, values![&first, &last, agent])

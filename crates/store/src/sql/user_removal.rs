@@ -235,6 +235,7 @@ pub(super) async fn remove_rest<C: Connection>(
             values![user.as_str()],
         )
         .await?;
+    // Folded first, so that the total of all users keeps what this user has spent.
     for day in days {
         budget::fold(tx, &day.scalar::<String>()?, Some(user.as_str())).await?;
     }

@@ -83,6 +83,7 @@ impl SqliteConnection {
     pub(super) fn read<D, T>(&mut self, data: &D, work: Work<Self, D, T>) -> Result<T, Failure> {
         self.run("BEGIN")?;
         let done = poll_ready(work(self, data));
+        // A read has changed nothing, and a rollback ends it even after an error.
         self.roll_back();
         done
     }

@@ -310,6 +310,7 @@ impl Backend for SqliteFile {
             place: self.location.to_string(),
             product: format!("SQLite {}", rusqlite::version()),
             journal_mode: Some(mode),
+            // What was committed since the last checkpoint is only in the WAL.
             bytes: count(bytes) + beside("-wal"),
         })
     }

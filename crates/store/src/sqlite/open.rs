@@ -87,15 +87,20 @@ impl FileOptions {
             (self.path.clone(), OpenFlags::SQLITE_OPEN_READ_WRITE)
         };
         let connection =
+            // One thread at a time uses a connection, so SQLite's own lock is not needed.
             Connection::open_with_flags(name, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         connection.busy_timeout(self.busy_timeout)?;
+        // Each connection has to ask for it (sqlite.org/foreignkeys.html, 2).
         connection.pragma_update(None, "foreign_keys", true)?;
+        // With NORMAL, WAL mode may lose confirmed commits in a power failure
+        // (sqlite.org/pragma.html).
         connection.pragma_update(None, "synchronous", "FULL")?;
         Ok(connection)
     }
 
     pub(super) fn connect_reader(&self) -> Result<SqliteConnection, Failure> {
         let connection = self.connect()?;
+        // Writes belong to the writer's thread; one that gets here by mistake fails.
         connection.pragma_update(None, "query_only", true)?;
         Ok(SqliteConnection::new(connection))
     }

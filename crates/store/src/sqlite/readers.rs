@@ -37,6 +37,8 @@ impl Readers {
         &self,
         visit: impl FnOnce(&mut SqliteConnection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
+        // Waited for here and not on the thread: clients that leave faster than they are served
+        // would fill the queue for all others.
         let turn = self
             .turns
             .clone()
@@ -59,6 +61,7 @@ impl Readers {
         match task.await {
             Ok(done) => done,
             Err(error) if error.is_panic() => Err(Failure::panicked()),
+            // The task was cancelled: the runtime is shutting down.
             Err(_) => Err(closed()),
         }
     }

@@ -329,6 +329,7 @@ impl WriterThread {
     /// Runs a call. The connection notes whether its changes are to be rolled back.
     fn call(&mut self, job: &mut dyn Job) -> Result<(), Failure> {
         self.connection.is_undone = false;
+        // A panic must not end the thread, which all callers share. The transaction is rolled back.
         let ended = catch_unwind(AssertUnwindSafe(|| job.run(&mut self.connection)));
         match ended {
             // The work ignored an error after which SQLite rolled everything back.
