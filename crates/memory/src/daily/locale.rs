@@ -103,15 +103,6 @@ struct Ordinals {
 #[derive(Deserialize)]
 struct EraData(Date, i64, String, String, String);
 
-/// The grammatical form of a name.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum NameForm {
-    #[default]
-    Usual,
-    Other,
-    Third,
-}
-
 static ALL: LazyLock<Vec<LocaleData>> = LazyLock::new(|| {
     #[expect(
         clippy::expect_used,
@@ -167,37 +158,26 @@ impl Locale {
         &self.0.long
     }
 
-    pub(super) fn month_form(self, format: &str) -> NameForm {
-        self.0.months.form(format)
+    /// Returns the names of the months in the form that a format requires.
+    pub(super) fn months(self, format: &str) -> &'static [String] {
+        self.0.months.in_form_for(format)
     }
 
-    pub(super) fn short_month_form(self, format: &str) -> NameForm {
-        self.0.months_short.form(format)
+    pub(super) fn short_months(self, format: &str) -> &'static [String] {
+        self.0.months_short.in_form_for(format)
     }
 
-    pub(super) fn day_form(self, format: &str) -> NameForm {
-        self.0.days.form(format)
+    /// Returns the names of the days, from Sunday, in the form that a format requires.
+    pub(super) fn days(self, format: &str) -> &'static [String] {
+        self.0.days.in_form_for(format)
     }
 
-    /// Returns the name of a month, counted from 0.
-    pub(super) fn month(self, month: i64, form: NameForm) -> &'static str {
-        name_at(self.0.months.list(form), month)
-    }
-
-    pub(super) fn short_month(self, month: i64, form: NameForm) -> &'static str {
-        name_at(self.0.months_short.list(form), month)
-    }
-
-    /// Returns the name of a day, counted from Sunday.
-    pub(super) fn day(self, day: i64, form: NameForm) -> &'static str {
-        name_at(self.0.days.list(form), day)
-    }
-
-    pub(super) fn short_day(self, day: i64) -> &'static str {
+    /// Returns the short name of a day, counted from Sunday.
+    pub(super) fn short_day(self, day: i64) -> String {
         name_at(&self.0.days_short, day)
     }
 
-    pub(super) fn shortest_day(self, day: i64) -> &'static str {
+    pub(super) fn shortest_day(self, day: i64) -> String {
         name_at(&self.0.days_min, day)
     }
 
@@ -296,16 +276,8 @@ impl FromStr for Locale {
 }
 
 impl Names {
-    fn list(&self, form: NameForm) -> &[String] {
-        match form {
-            NameForm::Usual => &self.usual,
-            NameForm::Other => &self.other,
-            NameForm::Third => &self.third,
-        }
-    }
-
-    fn form(&self, format: &str) -> NameForm {
-        let other = match self.rule {
+    fn in_form_for(&self, format: &str) -> &[String] {
+        let has_other = match self.rule {
             None => false,
             Some(Rule::InDate) => has_day_before_month(format),
             Some(Rule::DayBeforeBlank) => format.contains("D MMMM"),
@@ -315,28 +287,23 @@ impl Names {
             Some(Rule::BetweenDashes) => format.contains("-MMM-"),
             Some(Rule::Russian) => bracketed_before_day(format).any(is_russian_on),
             Some(Rule::Ukrainian) => {
-                let mut brackets = bracketed_before_day(format);
                 let on = |inner: &str| matches!(inner, "В" | "в" | "У" | "у");
-                match bracketed_before_day(format).any(on) {
-                    true => return NameForm::Other,
-                    false if brackets.next().is_some() => return NameForm::Third,
-                    false => return NameForm::Usual,
+                let is_on = bracketed_before_day(format).any(on);
+                // Any other word in brackets before the day takes the genitive.
+                if !is_on && bracketed_before_day(format).next().is_some() {
+                    return &self.third;
                 }
+                is_on
             }
         };
-        if other {
-            NameForm::Other
-        } else {
-            NameForm::Usual
-        }
+        if has_other { &self.other } else { &self.usual }
     }
 }
 
-fn name_at(names: &'static [String], number: i64) -> &'static str {
-    usize::try_from(number)
-        .ok()
-        .and_then(|number| names.get(number))
-        .map_or("", String::as_str)
+/// Returns the name with a number, counted from 0; empty if there is none.
+pub(super) fn name_at(names: &[String], number: i64) -> String {
+    let name = usize::try_from(number).ok().and_then(|at| names.get(at));
+    name.cloned().unwrap_or_default()
 }
 
 /// Returns true for the pattern `/D[oD]?(\[[^\[\]]*\]|\s)+MMMM?/` of moment.js.

@@ -4,11 +4,9 @@
 //! `addFormatToken` calls. `crates/memory/tests/it/fixtures/moment.json` and `locales.json` hold
 //! the output of moment.js itself.
 
-use std::fmt::Write as _;
-
 use jiff::Zoned;
 
-use super::locale::{Locale, NameForm};
+use super::locale::{Locale, name_at};
 
 /// The localised formats, in the order of [`Locale::long`].
 const LONG_TOKENS: [&str; 10] = [
@@ -16,87 +14,20 @@ const LONG_TOKENS: [&str; 10] = [
 ];
 
 /// The tokens in the order of moment.js's pattern: the first that matches counts, not the longest.
+/// Fractions of a second (`S` to `SSSSSSSSS`) are found by [`token_at`].
 const TOKENS: &[&str] = &[
-    "Hmmss",
-    "hmmss",
-    "Hmm",
-    "hmm",
-    "Mo",
-    "MMMM",
-    "MMM",
-    "MM",
-    "M",
-    "Do",
-    "DDDo",
-    "DDDD",
-    "DDD",
-    "DD",
-    "D",
-    "dddd",
-    "ddd",
-    "dd",
-    "do",
-    "d",
-    "wo",
-    "ww",
-    "w|",
-    "w",
-    "Wo",
-    "WW",
-    "W|",
-    "W",
-    "Qo",
-    "Q",
+    "Hmmss", "hmmss", "Hmm", "hmm", "Mo", "MMMM", "MMM", "MM", "M", "Do", "DDDo", "DDDD", "DDD",
+    "DD", "D", "dddd", "ddd", "dd", "do", "d", "wo", "ww", "w|", "w", "Wo", "WW", "W|", "W", "Qo",
+    "Q", "NNNNN", "NNNN", "NNN", "NN", "N", "YYYYYY", "YYYYY", "YYYY", "YY", "Y", "yyyy", "yyy",
+    "yy", "yo", "y", "ggggg", "gggg", "gg", "GGGGG", "GGGG", "GG", "e", "E", "a", "A", "hh", "h",
+    "HH", "H", "kk", "k", "mm", "m", "ss", "s", "x", "X", "zz", "z", "ZZ", "Z",
+];
+
+/// The tokens whose value depends on the language.
+const LOCALISED_TOKENS: &[&str] = &[
+    "MMMM", "MMM", "dddd", "ddd", "dd", "Mo", "Qo", "Do", "DDDo", "do", "wo", "Wo", "yo", "w",
+    "ww", "gg", "gggg", "ggggg", "e", "a", "A", "y", "yy", "yyy", "yyyy", "N", "NN", "NNN", "NNNN",
     "NNNNN",
-    "NNNN",
-    "NNN",
-    "NN",
-    "N",
-    "YYYYYY",
-    "YYYYY",
-    "YYYY",
-    "YY",
-    "Y",
-    "yyyy",
-    "yyy",
-    "yy",
-    "yo",
-    "y",
-    "ggggg",
-    "gggg",
-    "gg",
-    "GGGGG",
-    "GGGG",
-    "GG",
-    "e",
-    "E",
-    "a",
-    "A",
-    "hh",
-    "h",
-    "HH",
-    "H",
-    "kk",
-    "k",
-    "mm",
-    "m",
-    "ss",
-    "s",
-    "SSSSSSSSS",
-    "SSSSSSSS",
-    "SSSSSSS",
-    "SSSSSS",
-    "SSSSS",
-    "SSSS",
-    "SSS",
-    "SS",
-    "S",
-    "x",
-    "X",
-    "zz",
-    "z",
-    "ZZ",
-    "Z",
 ];
 
 /// Formats a time as moment.js does, with English names. Text that is no token stands for itself,
@@ -123,7 +54,7 @@ pub fn format_moment_in(format: &str, time: &Zoned, locale: Locale) -> String {
 /// A parsed format, for many dates.
 pub(super) struct Format {
     pieces: Vec<FormatPart>,
-    forms: LocaleForms,
+    names: FormatNames,
 }
 
 enum FormatPart {
@@ -131,12 +62,12 @@ enum FormatPart {
     Token(&'static str),
 }
 
-/// A language, and the grammatical forms of its names that a format requires.
-struct LocaleForms {
+/// A language, and its names in the grammatical forms that a format requires.
+struct FormatNames {
     locale: Locale,
-    month: NameForm,
-    short_month: NameForm,
-    day: NameForm,
+    months: &'static [String],
+    short_months: &'static [String],
+    days: &'static [String],
 }
 
 impl Format {
@@ -145,30 +76,18 @@ impl Format {
         let mut pieces = Vec::new();
         let mut rest = format.as_str();
         while !rest.is_empty() {
-            let (piece, kind) = next_piece(rest);
-            let text = match kind {
-                PieceKind::Bracketed => {
-                    piece.get(1..piece.len() - 1).unwrap_or_default().to_owned()
-                }
-                PieceKind::Escaped => piece.replace('\\', ""),
-                PieceKind::Other if piece == "\n" || piece == "\r" => String::new(),
-                PieceKind::Other => piece.replace('\\', ""),
-                PieceKind::Token(_) => String::new(),
-            };
-            pieces.push(if let PieceKind::Token(token) = kind {
-                FormatPart::Token(token)
-            } else {
-                FormatPart::Text(text)
-            });
-            rest = rest.get(piece.len()..).unwrap_or_default();
+            let (length, piece) = next_piece(rest);
+            pieces.push(piece);
+            rest = rest.get(length..).unwrap_or_default();
         }
-        let forms = LocaleForms {
+        // moment.js too chooses the form by the format after the localised tokens were expanded.
+        let names = FormatNames {
             locale,
-            month: locale.month_form(&format),
-            short_month: locale.short_month_form(&format),
-            day: locale.day_form(&format),
+            months: locale.months(&format),
+            short_months: locale.short_months(&format),
+            days: locale.days(&format),
         };
-        Self { pieces, forms }
+        Self { pieces, names }
     }
 
     pub(super) fn write(&self, time: &Zoned) -> String {
@@ -177,7 +96,7 @@ impl Format {
             match piece {
                 FormatPart::Text(text) => out.push_str(text),
                 FormatPart::Token(token) => out.push_str(
-                    token_value(token, time, &self.forms)
+                    token_value(token, time, &self.names)
                         .as_deref()
                         .unwrap_or(token),
                 ),
@@ -188,78 +107,40 @@ impl Format {
 
     /// Returns true if a date in this format depends on the language.
     pub(super) fn has_names(&self) -> bool {
-        self.pieces.iter().any(|piece| {
-            matches!(
-                piece,
-                FormatPart::Token(
-                    "MMMM"
-                        | "MMM"
-                        | "dddd"
-                        | "ddd"
-                        | "dd"
-                        | "Mo"
-                        | "Qo"
-                        | "Do"
-                        | "DDDo"
-                        | "do"
-                        | "wo"
-                        | "Wo"
-                        | "yo"
-                        | "w"
-                        | "ww"
-                        | "gg"
-                        | "gggg"
-                        | "ggggg"
-                        | "e"
-                        | "a"
-                        | "A"
-                        | "y"
-                        | "yy"
-                        | "yyy"
-                        | "yyyy"
-                        | "N"
-                        | "NN"
-                        | "NNN"
-                        | "NNNN"
-                        | "NNNNN"
-                )
-            )
-        })
+        self.pieces.iter().any(
+            |piece| matches!(piece, FormatPart::Token(token) if LOCALISED_TOKENS.contains(token)),
+        )
     }
 }
 
-#[derive(Clone, Copy)]
-enum PieceKind {
-    Bracketed,
-    Escaped,
-    Token(&'static str),
-    Other,
-}
-
-/// Returns the next piece of a format that is not empty.
-fn next_piece(rest: &str) -> (&str, PieceKind) {
+/// Parses the first piece of a format that is not empty, and returns its length in the format.
+fn next_piece(rest: &str) -> (usize, FormatPart) {
     if let Some(end) = bracketed_len(rest) {
-        return (rest.get(..end).unwrap_or(rest), PieceKind::Bracketed);
+        let inner = rest.get(1..end - 1).unwrap_or_default();
+        return (end, FormatPart::Text(inner.to_owned()));
     }
-    let token = |text: &str| TOKENS.iter().copied().find(|token| text.starts_with(token));
-    let one = |text: &str| text.chars().next().map_or(0, char::len_utf8);
     if let Some(escaped) = rest.strip_prefix('\\') {
         // The backslash escapes a whole token, unless a line ends there.
-        let taken = token(escaped).map(str::len).unwrap_or_else(|| {
-            if escaped.starts_with(['\n', '\r']) {
-                0
-            } else {
-                one(escaped)
-            }
-        });
-        return (rest.get(..1 + taken).unwrap_or(rest), PieceKind::Escaped);
+        let taken = match (token_at(escaped), escaped.chars().next()) {
+            (Some(token), _) => token.len(),
+            (None, None | Some('\n' | '\r')) => 0,
+            (None, Some(char)) => char.len_utf8(),
+        };
+        let text = escaped.get(..taken).unwrap_or_default().replace('\\', "");
+        return (1 + taken, FormatPart::Text(text));
     }
-    match token(rest) {
-        Some(token) => (
-            rest.get(..token.len()).unwrap_or(rest),
-            PieceKind::Token(token),
-        ),
-        None => (rest.get(..one(rest)).unwrap_or(rest), PieceKind::Other),
+    match (token_at(rest), rest.chars().next().unwrap_or_default()) {
+        (Some(token), _) => (token.len(), FormatPart::Token(token)),
+        // The `.` of moment.js's pattern matches no line break, so it drops them.
+        (None, '\n' | '\r') => (1, FormatPart::Text(String::new())),
+        (None, char) => (char.len_utf8(), FormatPart::Text(char.to_string())),
+    }
+}
+
+fn token_at(text: &str) -> Option<&'static str> {
+    match text.bytes().take_while(|byte| *byte == b'S').count() {
+        0 => TOKENS.iter().copied().find(|token| text.starts_with(token)),
+        digits => "SSSSSSSSS".get(..digits.min(9)),
     }
 }
 
@@ -304,8 +185,8 @@ fn expand(format: &str, locale: Locale) -> String {
 }
 
 /// Returns the value of a token; `None` if moment.js has it in its pattern only.
-fn token_value(token: &str, time: &Zoned, forms: &LocaleForms) -> Option<String> {
-    let locale = forms.locale;
+fn token_value(token: &str, time: &Zoned, names: &FormatNames) -> Option<String> {
+    let locale = names.locale;
     let date = time.date();
     let (year, month, day) = (
         i64::from(time.year()),
@@ -329,68 +210,54 @@ fn token_value(token: &str, time: &Zoned, forms: &LocaleForms) -> Option<String>
     let minute_of_day = hour * 60 + minute;
     let ordinal = |number: i64| locale.ordinal(number, token.trim_end_matches('o'));
     Some(match token {
-        "M" => month.to_string(),
         "Mo" => ordinal(month),
-        "MM" => zero_padded(month, 2),
-        "MMM" => locale.short_month(month - 1, forms.short_month).to_owned(),
-        "MMMM" => locale.month(month - 1, forms.month).to_owned(),
+        "M" | "MM" => zero_padded(month, token.len()),
+        "MMM" => name_at(names.short_months, month - 1),
+        "MMMM" => name_at(names.months, month - 1),
         "Q" => quarter.to_string(),
         "Qo" => ordinal(quarter),
-        "D" => day.to_string(),
         "Do" => ordinal(day),
-        "DD" => zero_padded(day, 2),
+        "D" | "DD" => zero_padded(day, token.len()),
         "DDD" => of_year.to_string(),
         "DDDo" => ordinal(of_year),
         "DDDD" => zero_padded(of_year, 3),
         "d" => weekday.to_string(),
         "e" => ((weekday + 7 - locale.first_weekday()) % 7).to_string(),
         "do" => ordinal(weekday),
-        "dd" => locale.shortest_day(weekday).to_owned(),
-        "ddd" => locale.short_day(weekday).to_owned(),
-        "dddd" => locale.day(weekday, forms.day).to_owned(),
+        "dd" => locale.shortest_day(weekday),
+        "ddd" => locale.short_day(weekday),
+        "dddd" => name_at(names.days, weekday),
         "E" => (if weekday == 0 { 7 } else { weekday }).to_string(),
-        "w" => week.to_string(),
         "wo" => ordinal(week),
-        "ww" => zero_padded(week, 2),
-        "W" => iso_week.to_string(),
+        "w" | "ww" => zero_padded(week, token.len()),
         "Wo" => ordinal(iso_week),
-        "WW" => zero_padded(iso_week, 2),
+        "W" | "WW" => zero_padded(iso_week, token.len()),
         "YY" => zero_padded(year % 100, 2),
         "Y" if year > 9999 => format!("+{year}"),
         "Y" | "YYYY" => zero_padded(year, 4),
         "YYYYY" => zero_padded(year, 5),
         "YYYYYY" if year >= 0 => format!("+{}", zero_padded(year, 6)),
         "YYYYYY" => zero_padded(year, 6),
-        "y" => era_year.to_string(),
         "yo" => ordinal(era_year),
-        "yy" => zero_padded(era_year, 2),
-        "yyy" => zero_padded(era_year, 3),
-        "yyyy" => zero_padded(era_year, 4),
+        "y" | "yy" | "yyy" | "yyyy" => zero_padded(era_year, token.len()),
         "N" | "NN" | "NNN" => era.to_owned(),
         "NNNN" => era_name.to_owned(),
         "NNNNN" => era_narrow.to_owned(),
         "gg" => zero_padded(week_year % 100, 2),
-        "gggg" => zero_padded(week_year, 4),
-        "ggggg" => zero_padded(week_year, 5),
+        "gggg" | "ggggg" => zero_padded(week_year, token.len()),
         "GG" => zero_padded(iso_year % 100, 2),
-        "GGGG" => zero_padded(iso_year, 4),
-        "GGGGG" => zero_padded(iso_year, 5),
+        "GGGG" | "GGGGG" => zero_padded(iso_year, token.len()),
         "A" => locale.meridiem(minute_of_day, false).to_owned(),
         "a" => locale.meridiem(minute_of_day, true).to_owned(),
-        "H" => hour.to_string(),
-        "HH" => zero_padded(hour, 2),
-        "h" => twelve.to_string(),
-        "hh" => zero_padded(twelve, 2),
-        "k" => twenty_four.to_string(),
-        "kk" => zero_padded(twenty_four, 2),
+        "H" | "HH" => zero_padded(hour, token.len()),
+        "h" | "hh" => zero_padded(twelve, token.len()),
+        "k" | "kk" => zero_padded(twenty_four, token.len()),
         "Hmm" => format!("{hour}{minute:02}"),
         "hmm" => format!("{twelve}{minute:02}"),
         "Hmmss" => format!("{hour}{minute:02}{second:02}"),
         "hmmss" => format!("{twelve}{minute:02}{second:02}"),
-        "m" => minute.to_string(),
-        "mm" => zero_padded(minute, 2),
-        "s" => second.to_string(),
-        "ss" => zero_padded(second, 2),
+        "m" | "mm" => zero_padded(minute, token.len()),
+        "s" | "ss" => zero_padded(second, token.len()),
         "x" => time.timestamp().as_millisecond().to_string(),
         "X" => time.timestamp().as_second().to_string(),
         // A local time has no name of its zone in moment.js without its zone data.
@@ -399,12 +266,8 @@ fn token_value(token: &str, time: &Zoned, forms: &LocaleForms) -> Option<String>
         "ZZ" => utc_offset(time, ""),
         fraction if fraction.starts_with('S') => {
             // Milliseconds are all that moment.js knows; more digits are zeros.
-            let mut digits = zero_padded(i64::from(time.millisecond()), 3);
-            while digits.len() < fraction.len() {
-                digits.push('0');
-            }
-            digits.truncate(fraction.len());
-            digits
+            let digits = format!("{:03}000000", time.millisecond());
+            digits.get(..fraction.len()).unwrap_or(&digits).to_owned()
         }
         _ => return None,
     })
@@ -417,8 +280,7 @@ fn zero_padded(number: i64, width: usize) -> String {
 
 fn utc_offset(time: &Zoned, between: &str) -> String {
     let minutes = time.offset().seconds() / 60;
-    let mut out = String::from(if minutes < 0 { "-" } else { "+" });
+    let sign = if minutes < 0 { '-' } else { '+' };
     let minutes = minutes.abs();
-    let _ = write!(out, "{:02}{between}{:02}", minutes / 60, minutes % 60);
-    out
+    format!("{sign}{:02}{between}{:02}", minutes / 60, minutes % 60)
 }

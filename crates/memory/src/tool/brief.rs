@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{Annotations, Tool, ToolContext, ToolDefinition, ToolError};
+use adjutant_core::{Tool, ToolContext, ToolDefinition, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::operation::{Operation, brief_tool, definition, deletes, reads, tool, writes};
+use super::operation::{Operation, brief_tool, definition, reads, tool};
 use super::{forget, remember, write_daily_note};
 use crate::rank::Query;
 use crate::{KeyFact, Memories, Memory, MemoryError, RecallHit, RecallSource};
@@ -34,12 +34,8 @@ pub fn brief_tools(memory: &Memory, owner: Option<&str>) -> Vec<Arc<dyn Tool>> {
     let mut tools = vec![
         brief_tool(
             remember::Remember(memories()),
-            one_argument(
-                "remember",
-                "Keep a fact that the user states about themselves or wants kept",
-                "fact",
-                writes(),
-            ),
+            "Keep a fact that the user states about themselves or wants kept",
+            "fact",
         ),
         tool(Recall {
             memory: memory.clone(),
@@ -49,29 +45,16 @@ pub fn brief_tools(memory: &Memory, owner: Option<&str>) -> Vec<Arc<dyn Tool>> {
     if let Some(notes) = memory.notes() {
         tools.push(brief_tool(
             write_daily_note::WriteDailyNote(notes),
-            one_argument(
-                "write_daily_note",
-                "Write an entry into the user's diary of today",
-                "activity",
-                writes(),
-            ),
+            "Write an entry into the user's diary of today",
+            "activity",
         ));
     }
     tools.push(brief_tool(
         forget::Forget(memories()),
-        one_argument("forget", "Forget a fact", "fact", deletes()),
+        "Forget a fact",
+        "fact",
     ));
     tools
-}
-
-fn one_argument(
-    name: &str,
-    description: &str,
-    argument: &str,
-    annotations: Annotations,
-) -> ToolDefinition {
-    let properties = json!({ argument: { "type": "string", "minLength": 1 } });
-    definition(name, description, properties, &[argument], annotations)
 }
 
 /// Answers a question with the facts, notes and conversations that fit it best.
@@ -84,7 +67,6 @@ struct Recall {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    #[serde(default)]
     query: Option<String>,
 }
 

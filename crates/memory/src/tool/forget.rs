@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::operation::{Operation, definition, deletes, parse, with_message};
+use super::text_property;
 use crate::{Cause, Memories, MemoryError};
 
 /// Forgets a fact, after confirmation.
@@ -23,13 +24,7 @@ impl Operation for Forget {
         definition(
             "forget",
             "Forget one fact about the user that you were told. Use when the user asks to forget it. The user is asked first.",
-            json!({
-                "fact": {
-                    "type": "string",
-                    "minLength": 1,
-                    "description": "The fact's id, or its words",
-                },
-            }),
+            json!({ "fact": text_property("The fact's id, or its words") }),
             &["fact"],
             deletes(),
         )
@@ -52,17 +47,13 @@ impl Operation for Forget {
         let preview = Some(format!("Forget “{}”?", fact.content));
         // The call gets the whole text: the fact that was confirmed is the one that is forgotten,
         // even if another that matches is remembered meanwhile.
-        let arguments = json!({ "fact": fact.content })
-            .as_object()
-            .cloned()
-            .unwrap_or_default();
+        let arguments = Arguments::from_iter([("fact".to_owned(), json!(fact.content))]);
         Ok(Prepared::Ready { arguments, preview })
     }
 
     async fn call(&self, context: &ToolContext, args: Args) -> Result<Value, ToolError> {
         let facts = self.0.require(&context.user)?.facts();
         let change = facts.forget(&args.fact, &Cause::call(context)).await?;
-        let message = change.message();
-        Ok(with_message(change, message))
+        Ok(with_message(&change, &change.message()))
     }
 }

@@ -16,9 +16,7 @@ pub(super) struct ListNotes(pub(super) Notes);
 pub(super) struct Args {
     #[serde(default)]
     folder: String,
-    #[serde(default)]
     tag: Option<String>,
-    #[serde(default)]
     limit: Option<usize>,
 }
 

@@ -99,6 +99,14 @@ pub fn reading_tools(memory: &Memory) -> Vec<Arc<dyn Tool>> {
     tools
 }
 
+fn text_property(description: &str) -> Value {
+    json!({ "type": "string", "minLength": 1, "description": description })
+}
+
+fn flag_property(description: &str) -> Value {
+    json!({ "type": "boolean", "description": description })
+}
+
 fn limit_property() -> Value {
     json!({ "type": "integer", "minimum": 1, "maximum": 100, "description": "How many at most (default 20)" })
 }

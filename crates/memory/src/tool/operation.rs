@@ -44,7 +44,7 @@ pub(super) trait Operation: Send + Sync + 'static {
 
     /// Returns the result of a call as a message for the user. Default: that of [`with_message`].
     fn describe(data: &Value) -> Option<String> {
-        message(data)
+        data.get("message")?.as_str().map(str::to_owned)
     }
 }
 
@@ -65,10 +65,23 @@ pub(super) fn tool<O: Operation>(operation: O) -> Arc<dyn Tool> {
     })
 }
 
-/// Returns the tool of an operation for a weak model, with a shorter definition.
-pub(super) fn brief_tool<O: Operation>(operation: O, definition: ToolDefinition) -> Arc<dyn Tool> {
+/// Returns the tool of an operation for a weak model: with a shorter description, and one argument
+/// instead of all of its own.
+pub(super) fn brief_tool<O: Operation>(
+    operation: O,
+    description: &str,
+    argument: &str,
+) -> Arc<dyn Tool> {
+    let full = operation.definition();
+    let properties = json!({ argument: { "type": "string", "minLength": 1 } });
     Arc::new(OperationTool {
-        definition,
+        definition: definition(
+            full.name.as_str(),
+            description,
+            properties,
+            &[argument],
+            full.annotations,
+        ),
         operation,
         is_brief: true,
     })
@@ -114,10 +127,10 @@ impl<O: Operation> Tool for OperationTool<O> {
 pub(super) fn parse<T: DeserializeOwned>(arguments: Arguments) -> Result<T, ToolError> {
     serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
         let path = error.path().to_string();
-        let place = if path == "." {
-            "the arguments"
-        } else {
-            path.as_str()
+        let place = match path.as_str() {
+            // The path of the whole, for example of a field that is missing.
+            "." => "the arguments",
+            path => path,
         };
         ToolError::invalid(format!("{place}: {}", error.inner()))
     })
@@ -174,14 +187,8 @@ pub(super) fn definition(
 }
 
 /// Returns the data of a write, with its message for the user.
-pub(super) fn with_message(data: impl serde::Serialize, message: String) -> Value {
+pub(super) fn with_message(data: &impl serde::Serialize, message: &str) -> Value {
     let mut data = json!(data);
     data["message"] = json!(message);
     data
-}
-
-fn message(data: &Value) -> Option<String> {
-    data.get("message")
-        .and_then(Value::as_str)
-        .map(str::to_owned)
 }

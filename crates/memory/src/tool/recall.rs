@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::operation::{Operation, definition, reads};
+use super::text_property;
 use crate::{Memories, RecallSource};
 
 /// Searches facts, notes and past conversations, as far as the memory has them.
@@ -24,7 +25,6 @@ pub(super) struct Sources {
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     query: String,
-    #[serde(default)]
     from: Option<RecallSource>,
 }
 
@@ -50,11 +50,9 @@ impl Operation for Recall {
             "recall",
             &description,
             json!({
-                "query": {
-                    "type": "string",
-                    "minLength": 1,
-                    "description": "What to look for, in the words it may have been said in; \"several words\" as they stand, #tag for a tag",
-                },
+                "query": text_property(
+                    "What to look for, in the words it may have been said in; \"several words\" as they stand, #tag for a tag"
+                ),
                 "from": {
                     "type": "string",
                     "enum": sources,

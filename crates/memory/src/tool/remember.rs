@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::operation::{Operation, definition, with_message, writes};
+use super::flag_property;
 use crate::{Cause, FACT_CHARS_MAX, Memories, NewFact};
 
 /// Remembers a fact about the user, or corrects one.
@@ -16,7 +17,6 @@ pub(super) struct Args {
     fact: String,
     #[serde(default)]
     important: bool,
-    #[serde(default)]
     corrects: Option<String>,
 }
 
@@ -37,10 +37,7 @@ impl Operation for Remember {
                     "maxLength": FACT_CHARS_MAX,
                     "description": "The fact as one sentence that is clear without this conversation",
                 },
-                "important": {
-                    "type": "boolean",
-                    "description": "True only if it matters in every conversation (default false)",
-                },
+                "important": flag_property("True only if it matters in every conversation (default false)"),
                 "corrects": {
                     "type": "string",
                     "description": "The id of the fact that this one takes the place of, as you were told it; leave it out if both are true",
@@ -70,8 +67,7 @@ impl Operation for Remember {
             None => facts.contradicted_by(&args.fact, said).await?,
         };
         let change = facts.remember(&new, &Cause::call(context)).await?;
-        let message = change.message();
-        let mut data = with_message(change, message);
+        let mut data = with_message(&change, &change.message());
         if let Some(contradicted) = contradicted {
             data["beside"] = json!({ "id": contradicted.id, "fact": contradicted.content });
             data["note"] = json!(

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::operation::{Operation, definition, reads};
-use super::{NOTES_SHOWN, folder_property, limit_property, tag_property, with_remark};
+use super::{NOTES_SHOWN, folder_property, limit_property, tag_property, text_property, with_remark};
 use crate::{NoteFilter, Notes};
 
 /// Searches the notes of the vault.
@@ -17,9 +17,7 @@ pub(super) struct Args {
     query: String,
     #[serde(default)]
     folder: String,
-    #[serde(default)]
     tag: Option<String>,
-    #[serde(default)]
     limit: Option<usize>,
 }
 
@@ -31,11 +29,9 @@ impl Operation for SearchNotes {
             "search_notes",
             "Find notes of the user's vault by what they are about, best first, with the lines that match.",
             json!({
-                "query": {
-                    "type": "string",
-                    "minLength": 1,
-                    "description": "Words, in any form; \"several words\" have to stand there, as have #tag and [[Note]], a link to that note",
-                },
+                "query": text_property(
+                    "Words, in any form; \"several words\" have to stand there, as have #tag and [[Note]], a link to that note"
+                ),
                 "folder": folder_property(),
                 "tag": tag_property(),
                 "limit": limit_property(),

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::operation::{Operation, definition, with_message, writes};
+use super::text_property;
 use crate::{Cause, Notes};
 
 /// Adds an entry to today's daily note.
@@ -14,7 +15,6 @@ pub(super) struct WriteDailyNote(pub(super) Notes);
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     activity: String,
-    #[serde(default)]
     title: Option<String>,
 }
 
@@ -29,7 +29,7 @@ impl Operation for WriteDailyNote {
             "write_daily_note",
             "Write an entry to today's daily log in Obsidian. The time is added by itself.",
             json!({
-                "activity": { "type": "string", "minLength": 1, "description": "The activity or note to log" },
+                "activity": text_property("The activity or note to log"),
                 "title": { "type": "string", "description": "Optional title for the entry" },
             }),
             &["activity"],
@@ -41,7 +41,6 @@ impl Operation for WriteDailyNote {
         let notes = self.0.for_owner(&context.user)?;
         let (title, cause) = (args.title.as_deref(), Cause::call(context));
         let change = notes.write_daily(&args.activity, title, &cause).await?;
-        let message = change.message();
-        Ok(with_message(change, message))
+        Ok(with_message(&change, &change.message()))
     }
 }

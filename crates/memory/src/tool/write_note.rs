@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::operation::{Operation, definition, with_message, writes};
+use super::{flag_property, text_property};
 use crate::{Cause, Notes, WRITE_CHARS_MAX};
 
 /// Writes a new note, or adds to the end of one.
@@ -33,21 +34,16 @@ impl Operation for WriteNote {
             "Write a new note into the user's vault, or add to the end of a note that exists. Existing text is never \
              changed. For what happened today use write_daily_note.",
             json!({
-                "note": {
-                    "type": "string",
-                    "minLength": 1,
-                    "description": "Title or path of the note inside the vault, such as Ideas or Projects/Garden",
-                },
+                "note": text_property(
+                    "Title or path of the note inside the vault, such as Ideas or Projects/Garden"
+                ),
                 "content": {
                     "type": "string",
                     "minLength": 1,
                     "maxLength": WRITE_CHARS_MAX,
                     "description": "The text, in Markdown",
                 },
-                "append": {
-                    "type": "boolean",
-                    "description": "Add to the end if the note exists (default false: it must be new)",
-                },
+                "append": flag_property("Add to the end if the note exists (default false: it must be new)"),
             }),
             &["note", "content"],
             writes(),
@@ -60,7 +56,6 @@ impl Operation for WriteNote {
         let change = notes
             .write(&args.note, &args.content, args.append, &cause)
             .await?;
-        let message = change.message();
-        Ok(with_message(change, message))
+        Ok(with_message(&change, &change.message()))
     }
 }
