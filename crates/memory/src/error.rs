@@ -175,11 +175,22 @@ impl VaultError {
             io::ErrorKind::StorageFull
             | io::ErrorKind::QuotaExceeded
             | io::ErrorKind::FileTooLarge => Self::Full { name, source },
-            io::ErrorKind::NotFound => Self::NoSuchNote {
-                name,
-                nearest: Vec::new(),
-            },
+            io::ErrorKind::NotFound => Self::no_such_note(name),
             _ => Self::Io { name, source },
+        }
+    }
+
+    pub(crate) fn no_such_note(name: impl Into<String>) -> Self {
+        Self::NoSuchNote {
+            name: name.into(),
+            nearest: Vec::new(),
+        }
+    }
+
+    pub(crate) fn shape(name: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::Shape {
+            name: name.into(),
+            reason: reason.into(),
         }
     }
 
@@ -253,6 +264,7 @@ pub enum MemoryError {
     #[error("the history of the memory cannot be used at the moment; nothing was changed")]
     Ledger {
         /// The error of the store, for logs: it may name hosts and files.
+        #[from]
         source: StoreError,
     },
     /// The database with the facts could not be read or written.
@@ -273,15 +285,9 @@ pub enum MemoryError {
 }
 
 impl MemoryError {
-    /// Returns the error of a store of facts; that of a ledger is made by `From`.
-    pub(crate) fn from_fact_store(source: StoreError) -> Self {
-        Self::Store { source }
-    }
-}
-
-impl From<StoreError> for MemoryError {
-    fn from(source: StoreError) -> Self {
-        Self::Ledger { source }
+    pub(crate) fn fact(reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self::Fact { reason }
     }
 }
 
@@ -381,7 +387,9 @@ mod tests {
         let store = StoreError::unavailable(message);
         for error in [
             MemoryError::from(store.clone()),
-            MemoryError::from_fact_store(store.clone()),
+            MemoryError::Store {
+                source: store.clone(),
+            },
         ] {
             let source = error.source().and_then(|source| source.downcast_ref());
             assert_eq!(source, Some(&store));

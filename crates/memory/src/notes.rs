@@ -51,7 +51,7 @@ pub const WRITE_CHARS_MAX: usize = 100_000;
 pub struct Notes(pub(crate) Arc<VaultMemory>);
 
 /// The result of a write into a note or a daily note.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoteChange {
     /// The path of the note, relative to the vault.
     pub file_path: String,
@@ -213,16 +213,13 @@ impl Notes {
         let content = without_controls(content);
         let content = content.trim_matches('\n');
         if content.trim().is_empty() {
-            return Err(MemoryError::Fact {
-                reason: "a note needs text".to_owned(),
-            });
+            return Err(MemoryError::fact("a note needs text"));
         }
         let chars = content.chars().count();
         if chars > WRITE_CHARS_MAX {
-            let reason = format!(
+            return Err(MemoryError::fact(format!(
                 "at most {WRITE_CHARS_MAX} characters are written at once, these are {chars}"
-            );
-            return Err(MemoryError::Fact { reason });
+            )));
         }
         let (vault, name) = (memory.vault.clone(), name.to_owned());
         let path = blocking(move || match append {
@@ -239,9 +236,7 @@ impl Notes {
                 let change = NoteChange {
                     file_path: path.to_string(),
                     created: text.is_none(),
-                    already: false,
-                    entry: None,
-                    notices: Vec::new(),
+                    ..NoteChange::default()
                 };
                 let Some(old) = text else {
                     let new = format!("{content}\n");
@@ -255,9 +250,8 @@ impl Notes {
                 }
                 // What follows an open code block or comment would be a part of it.
                 if ends_open(old) {
-                    let reason =
-                        "it ends in a code block or a comment that is not closed".to_owned();
-                    return Err(VaultError::Shape { name, reason }.into());
+                    let reason = "it ends in a code block or a comment that is not closed";
+                    return Err(VaultError::shape(name, reason).into());
                 }
                 let block = content.replace('\n', line_ending(old));
                 let inserted = insertion(old, old.len(), &block);
@@ -283,10 +277,7 @@ impl Notes {
         let (path, stored) = blocking(move || {
             let path = vault.resolve(&name)?;
             let stored = vault.read_stored(&path)?;
-            let missing = VaultError::NoSuchNote {
-                name: path.to_string(),
-                nearest: Vec::new(),
-            };
+            let missing = VaultError::no_such_note(path.as_str());
             Ok((path, stored.ok_or(missing)?))
         })
         .await?;
@@ -428,10 +419,7 @@ fn read_section(
             |block| matches!(&block.kind, BlockKind::Heading { title, .. } if case_folded(title) == case_folded(heading)),
         );
         let Some(at) = at else {
-            return Err(VaultError::NoSuchNote {
-                name: format!("{path}#{heading}"),
-                nearest: Vec::new(),
-            });
+            return Err(VaultError::no_such_note(format!("{path}#{heading}")));
         };
         let line_of = |byte: usize| text.get(..byte).unwrap_or_default().matches('\n').count() + 1;
         first = outline

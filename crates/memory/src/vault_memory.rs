@@ -148,8 +148,7 @@ impl VaultMemory {
             _ => false,
         };
         if is_same_name || is_same_file() {
-            let name = path.to_string();
-            return Err(VaultError::Name { name, reason });
+            return Err(path.refused(reason));
         }
         Ok(())
     }

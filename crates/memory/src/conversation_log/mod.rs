@@ -161,9 +161,6 @@ fn verify_structure(path: &NotePath, old: &str, new: &str) -> Result<(), VaultEr
     if after.front.is_some() && !ends_open(new) && structure(&after) == structure(&before) + own {
         return Ok(());
     }
-    let reason = "what was said would not stand in it as a quotation".to_owned();
-    Err(VaultError::Shape {
-        name: path.to_string(),
-        reason,
-    })
+    let reason = "what was said would not stand in it as a quotation";
+    Err(VaultError::shape(path.as_str(), reason))
 }

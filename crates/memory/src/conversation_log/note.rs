@@ -14,8 +14,8 @@ use super::ConversationLog;
 use super::quotation::{escaped, quoted, visible_line};
 use crate::VaultError;
 use crate::text::{front_matter_value, insertion, splice, timestamp};
-use crate::vault::markdown::{front_matter, line_ending};
-use crate::vault::walk::{below, read_heads};
+use crate::vault::markdown::line_ending;
+use crate::vault::walk::{list_notes, read_heads};
 use crate::vault::{NotePath, StoredText, Vault, path};
 
 /// Characters of a title in a file name.
@@ -310,13 +310,11 @@ pub(super) fn find(
     let Some(folder) = real.parent() else {
         return Ok(None);
     };
-    let notes = below(
-        folder,
-        inside
-            .as_str()
-            .rsplit_once('/')
-            .map_or("", |(folder, _)| folder),
-    );
+    let name = inside
+        .as_str()
+        .rsplit_once('/')
+        .map_or("", |(name, _)| name);
+    let notes = list_notes(folder, name).notes;
     let mut furthest: Option<(NotePath, usize)> = None;
     for (path, position) in read_heads(&notes, |note, head| {
         Some((note.path.clone(), position_in(head, log.id)?))
@@ -336,12 +334,9 @@ pub(super) fn find(
 
 /// Returns the position up to which a note is written, if it is one of this conversation.
 fn position_in(text: &str, id: ConversationId) -> Option<LogPosition> {
-    let front = text.get(front_matter(text).0?)?;
-    let value = |wanted: &str| {
-        front.lines().find_map(|line| {
-            let (key, value) = line.split_once(':')?;
-            (key == wanted).then(|| value.trim().trim_matches(['"', '\'']))
-        })
+    let value = |key: &str| {
+        let value = text.get(front_matter_value(text, key)?)?;
+        Some(value.trim().trim_matches(['"', '\'']))
     };
     if value("conversation")?.parse() != Ok(id) {
         return None;

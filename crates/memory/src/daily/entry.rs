@@ -5,7 +5,7 @@ use std::ops::Range;
 use jiff::Zoned;
 
 use crate::text::{insertion, line_below, splice};
-use crate::vault::markdown::{BlockKind, Outline, line_ending};
+use crate::vault::markdown::{Block, BlockKind, Item, Outline, line_ending};
 use crate::{MemoryError, VaultError};
 
 /// Bound of an entry, in Unicode characters.
@@ -30,16 +30,13 @@ impl Entry {
         let activity = crate::notes::without_controls(activity);
         let activity = activity.trim();
         if activity.is_empty() {
-            return Err(MemoryError::Fact {
-                reason: "an entry needs words".to_owned(),
-            });
+            return Err(MemoryError::fact("an entry needs words"));
         }
         let chars = activity.chars().count();
         if chars > ENTRY_CHARS_MAX {
-            let reason = format!(
+            return Err(MemoryError::fact(format!(
                 "an entry has at most {ENTRY_CHARS_MAX} characters, this one has {chars}; write a note instead"
-            );
-            return Err(MemoryError::Fact { reason });
+            )));
         }
         let title = title.map(|title| {
             title
@@ -53,9 +50,9 @@ impl Entry {
             .as_ref()
             .is_some_and(|title| title.chars().count() > TITLE_CHARS_MAX)
         {
-            return Err(MemoryError::Fact {
-                reason: format!("a title has at most {TITLE_CHARS_MAX} characters"),
-            });
+            return Err(MemoryError::fact(format!(
+                "a title has at most {TITLE_CHARS_MAX} characters"
+            )));
         }
         let words = match title {
             Some(title) => format!("**{title}**: {activity}"),
@@ -141,40 +138,31 @@ pub(crate) fn place_entry(
         return Ok(EntryPlace::At(at, inserted));
     }
     let reason =
-        "the entry would disappear in a code block, a comment or a quote that is not closed"
-            .to_owned();
-    Err(VaultError::Shape {
-        name: name.to_owned(),
-        reason,
-    })
+        "the entry would disappear in a code block, a comment or a quote that is not closed";
+    Err(VaultError::shape(name, reason))
 }
 
 fn contains_entry(outline: &Outline, text: &str, section: Range<usize>, entry: &str) -> bool {
-    outline
-        .blocks
-        .get(section)
-        .unwrap_or_default()
-        .iter()
-        .any(|block| match &block.kind {
-            BlockKind::Bullets(items) => items.iter().any(|item| {
-                text.get(item.range.clone())
-                    .is_some_and(|item| item.trim_end() == entry.trim_end())
-            }),
-            _ => false,
-        })
+    let has_text = |item: &Item| {
+        text.get(item.range.clone())
+            .is_some_and(|item| item.trim_end() == entry.trim_end())
+    };
+    bullets(outline.blocks.get(section).unwrap_or_default()).any(has_text)
 }
 
-/// Returns true if the entry is an item of a list at the top level of the changed note.
+fn bullets(blocks: &[Block]) -> impl Iterator<Item = &Item> {
+    let items = blocks.iter().map(|block| match &block.kind {
+        BlockKind::Bullets(items) => items.as_slice(),
+        _ => &[],
+    });
+    items.flatten()
+}
+
 fn is_visible(new: &str, at: usize, inserted: &str, entry: &str) -> bool {
     let Some(begin) = inserted.find(entry) else {
         return false;
     };
     let begin = at + begin;
-    Outline::parse(new)
-        .blocks
-        .iter()
-        .any(|block| match &block.kind {
-            BlockKind::Bullets(items) => items.iter().any(|item| item.range.start == begin),
-            _ => false,
-        })
+    let outline = Outline::parse(new);
+    bullets(&outline.blocks).any(|item| item.range.start == begin)
 }

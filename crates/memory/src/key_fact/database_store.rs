@@ -32,7 +32,7 @@ impl DatabaseFacts {
 
     async fn find(&self) -> Result<FactsFound, MemoryError> {
         let found = self.store.facts(&self.context.scope.user).await;
-        found.map_err(MemoryError::from_fact_store)
+        found.map_err(|source| MemoryError::Store { source })
     }
 
     fn records(&self, facts: &[StoredFact]) -> Vec<FactRecord> {
@@ -192,7 +192,7 @@ impl DatabaseFacts {
 
     async fn change(&self, change: FactsChange<'_>) -> Result<bool, MemoryError> {
         let changed = self.store.change_facts(&self.context.scope, change).await;
-        changed.map_err(MemoryError::from_fact_store)
+        changed.map_err(|source| MemoryError::Store { source })
     }
 }
 

@@ -436,8 +436,5 @@ pub(crate) fn verify(
     } else {
         "the fact would not stand as a line of its own under # Key Facts"
     };
-    Err(VaultError::Shape {
-        name: name.to_owned(),
-        reason: reason.to_owned(),
-    })
+    Err(VaultError::shape(name, reason))
 }

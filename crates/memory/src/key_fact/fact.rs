@@ -98,7 +98,7 @@ pub(crate) fn parse_fact(words: &str) -> Result<(String, bool), MemoryError> {
             "a fact has at most {FACT_CHARS_MAX} characters, this one has {chars}; say it in fewer words, or as several facts"
         ),
     };
-    Err(MemoryError::Fact { reason })
+    Err(MemoryError::fact(reason))
 }
 
 /// Returns a text without the tag, and true if the tag was there.

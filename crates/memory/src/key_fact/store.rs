@@ -279,9 +279,9 @@ impl KeyFactStore {
                 return Ok(PlannedChange::Nothing { at });
             }
             if content != known.content && facts.iter().any(|other| other.content == content) {
-                return Err(MemoryError::Fact {
-                    reason: format!("another fact already reads “{content}”"),
-                });
+                return Err(MemoryError::fact(format!(
+                    "another fact already reads “{content}”"
+                )));
             }
             Ok(PlannedChange::Reword {
                 at,

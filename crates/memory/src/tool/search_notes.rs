@@ -5,7 +5,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::operation::{Operation, definition, reads};
-use super::{NOTES_SHOWN, folder_property, limit_property, tag_property, text_property, with_remark};
+use super::{
+    NOTES_SHOWN, folder_property, limit_property, tag_property, text_property, with_remark,
+};
 use crate::{NoteFilter, Notes};
 
 /// Searches the notes of the vault.

@@ -35,20 +35,15 @@ pub(super) struct StagingArea<'a> {
 /// Reads a file, at most [`NOTE_BYTES_MAX`].
 pub(super) fn read_text(path: &Path, name: &str) -> Result<StoredText, VaultError> {
     let failed = |error: io::Error| VaultError::from_file(name, "read", error);
-    let too_large = |bytes| VaultError::TooLarge {
-        name: name.to_owned(),
-        bytes,
-        max: NOTE_BYTES_MAX,
-    };
     // A file that is too large by its size is not opened; one that has no size is checked after
     // reading.
     let size = fs::metadata(path).map_err(failed)?.len();
     if size > NOTE_BYTES_MAX {
-        return Err(too_large(size));
+        return Err(too_large(name, size));
     }
     let bytes = read_bytes(path).map_err(failed)?;
     if bytes.len() as u64 > NOTE_BYTES_MAX {
-        return Err(too_large(bytes.len() as u64));
+        return Err(too_large(name, bytes.len() as u64));
     }
     String::from_utf8(bytes)
         .map(StoredText)
@@ -57,6 +52,14 @@ pub(super) fn read_text(path: &Path, name: &str) -> Result<StoredText, VaultErro
             at: error.utf8_error().valid_up_to(),
             source: error.utf8_error(),
         })
+}
+
+pub(super) fn too_large(name: &str, bytes: u64) -> VaultError {
+    VaultError::TooLarge {
+        name: name.to_owned(),
+        bytes,
+        max: NOTE_BYTES_MAX,
+    }
 }
 
 fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
@@ -99,18 +102,22 @@ pub(super) fn replace(
     }
     // A watcher of the vault, such as a synchronisation, sees no half-written file in the work
     // folder.
-    if let Some(work) = staging.work.filter(|work| may_be_same_device(work, folder)) {
-        match write_and_move(
-            target,
-            before,
-            after,
-            &path_in_work_folder(work, staging.tag),
-        ) {
-            Err(error) if is_unusable(&error) => {}
-            done => return done.map_err(failed),
+    if let Some(work) = staging.work {
+        // If this fails, the folder cannot be used, and the file is written beside the target.
+        let _ = fs::create_dir_all(work);
+        let temporary = new_temporary(work, &format!("{}-", staging.tag));
+        if may_be_same_device(work, folder)
+            && let Ok(file) = create(&temporary)
+        {
+            match write_and_move(file, &temporary, target, before, after) {
+                Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {}
+                done => return done.map_err(failed),
+            }
         }
     }
-    write_and_move(target, before, after, &path_beside(folder)).map_err(failed)
+    let temporary = new_temporary(folder, ".adjutant-");
+    let file = create(&temporary).map_err(failed)?;
+    write_and_move(file, &temporary, target, before, after).map_err(failed)
 }
 
 /// Returns true if a rename from `work` to `folder` may work. It may still fail: one device can be
@@ -118,7 +125,6 @@ pub(super) fn replace(
 #[cfg(unix)]
 fn may_be_same_device(work: &Path, folder: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    let _ = fs::create_dir_all(work);
     match (fs::metadata(work), fs::metadata(folder)) {
         (Ok(work), Ok(folder)) => work.dev() == folder.dev(),
         _ => false,
@@ -130,64 +136,35 @@ fn may_be_same_device(_work: &Path, _folder: &Path) -> bool {
     true
 }
 
-/// Returns a new name in the work folder. Other files with this vault's tag there were left by a
+/// Returns a new name in a folder. Other temporary files there with the prefix were left by a
 /// process that died: the vault's lock is held, so no other process is writing.
-fn path_in_work_folder(work: &Path, tag: &str) -> PathBuf {
-    let _ = fs::create_dir_all(work);
-    remove_leftovers(work, &format!("{tag}-"));
-    work.join(format!("{tag}-{}.tmp", Uuid::now_v7().simple()))
-}
-
-/// Returns a new hidden name in the folder of the target.
-fn path_beside(folder: &Path) -> PathBuf {
-    remove_leftovers(folder, ".adjutant-");
-    folder.join(format!(".adjutant-{}.tmp", Uuid::now_v7().simple()))
-}
-
-fn remove_leftovers(folder: &Path, prefix: &str) {
+fn new_temporary(folder: &Path, prefix: &str) -> PathBuf {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let left = name
+        let is_leftover = name
             .to_str()
             .is_some_and(|name| name.starts_with(prefix) && name.ends_with(".tmp"));
-        if left {
+        if is_leftover {
             let _ = fs::remove_file(entry.path());
         }
     }
+    folder.join(format!("{prefix}{}.tmp", Uuid::now_v7().simple()))
 }
 
-/// Returns true if the work folder is of no use for this vault: it is on another file system, or
-/// cannot be written.
-fn is_unusable(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::CrossesDevices)
-        || error
-            .get_ref()
-            .is_some_and(|inner| inner.is::<WorkFolderUnusable>())
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("the work folder cannot be used")]
-struct WorkFolderUnusable;
-
-fn write_and_move(
-    target: &Path,
-    before: Option<&StoredText>,
-    after: &[u8],
-    temporary: &Path,
-) -> io::Result<bool> {
-    let mut file = OpenOptions::new()
+fn create(temporary: &Path) -> io::Result<File> {
+    OpenOptions::new()
         .write(true)
         .create_new(true)
         .open(temporary)
-        .map_err(|error| {
-            // In the folder of the target this is the error; in the work folder it is a reason to
-            // write beside the target instead.
-            if temporary.parent() == target.parent() {
-                error
-            } else {
-                io::Error::other(WorkFolderUnusable)
-            }
-        })?;
+}
+
+fn write_and_move(
+    mut file: File,
+    temporary: &Path,
+    target: &Path,
+    before: Option<&StoredText>,
+    after: &[u8],
+) -> io::Result<bool> {
     let done = fill_temporary(&mut file, target, before, after).and_then(|()| {
         drop(file);
         if !is_unchanged(target, before)? {
@@ -234,12 +211,10 @@ fn keep_owner(file: &File, metadata: &fs::Metadata) {
 fn keep_owner(_file: &File, _about: &fs::Metadata) {}
 
 fn is_unchanged(target: &Path, before: Option<&StoredText>) -> io::Result<bool> {
-    match (before, read_bytes(target)) {
-        (Some(before), Ok(now)) => Ok(before.0.as_bytes() == now),
-        (None, Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(true),
-        (Some(_), Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        (None, Ok(_)) => Ok(false),
-        (_, Err(error)) => Err(error),
+    match read_bytes(target) {
+        Ok(now) => Ok(before.is_some_and(|before| before.0.as_bytes() == now)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(before.is_none()),
+        Err(error) => Err(error),
     }
 }
 

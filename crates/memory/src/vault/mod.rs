@@ -14,7 +14,7 @@ mod search; // search and lists
 pub(crate) mod walk; // all notes of a folder
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use unicode_normalization::{UnicodeNormalization, is_nfc};
@@ -76,12 +76,7 @@ impl Vault {
         // Resolved once: later checks compare with it, and a link to the vault may be changed
         // meanwhile.
         let root = fs::canonicalize(path).map_err(|error| VaultError::from_root(path, error))?;
-        let metadata = fs::metadata(&root).map_err(|error| VaultError::from_root(path, error))?;
-        if !metadata.is_dir() {
-            return Err(VaultError::NotAFolder {
-                path: path.to_owned(),
-            });
-        }
+        check_folder(&root, path)?;
         // A folder that may be entered and not listed would look like a vault without notes.
         fs::read_dir(&root).map_err(|error| VaultError::from_root(path, error))?;
         let tag = sha256_hex(root.as_os_str().as_encoded_bytes(), 8);
@@ -116,12 +111,7 @@ impl Vault {
     /// Returns the name of the vault: that of its folder.
     #[must_use]
     pub fn name(&self) -> String {
-        self.0
-            .root
-            .file_name()
-            .unwrap_or(self.0.root.as_os_str())
-            .to_string_lossy()
-            .into_owned()
+        folder_name(&self.0.root)
     }
 
     /// Waits until no other process writes to this vault, at most 10 seconds.
@@ -132,15 +122,7 @@ impl Vault {
     /// Fails with [`VaultError::Missing`] if the folder itself is gone, instead of reporting every
     /// note as missing.
     fn check_root(&self) -> Result<(), VaultError> {
-        let metadata = fs::metadata(&self.0.root)
-            .map_err(|error| VaultError::from_root(&self.0.root, error))?;
-        if metadata.is_dir() {
-            Ok(())
-        } else {
-            Err(VaultError::NotAFolder {
-                path: self.0.root.clone(),
-            })
-        }
+        check_folder(&self.0.root, &self.0.root)
     }
 
     /// Returns the place where the note is, or would be. Every symbolic link on the way has to stay
@@ -170,10 +152,7 @@ impl Vault {
             let metadata = fs::metadata(&at)
                 .map_err(|error| VaultError::from_file(path.as_str(), "open", error))?;
             if !metadata.is_file() {
-                return Err(VaultError::Name {
-                    name: path.to_string(),
-                    reason: "it is not a file",
-                });
+                return Err(path.refused("it is not a file"));
             }
         }
         Ok(Located {
@@ -224,20 +203,12 @@ impl Vault {
     }
 
     fn check_inside(&self, real: &Path, path: &NotePath) -> Result<(), VaultError> {
-        let inside = real
-            .strip_prefix(&self.0.root)
-            .map_err(|_| VaultError::Name {
-                name: path.to_string(),
-                reason: "a symbolic link leads it out of the vault",
-            })?;
-        let hidden = inside
-            .components()
-            .any(|part| part.as_os_str().as_encoded_bytes().first() == Some(&b'.'));
-        if hidden {
-            return Err(VaultError::Name {
-                name: path.to_string(),
-                reason: "a symbolic link leads it to something hidden",
-            });
+        let Ok(inside) = real.strip_prefix(&self.0.root) else {
+            return Err(path.refused("a symbolic link leads it out of the vault"));
+        };
+        let is_hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
+        if inside.components().any(is_hidden) {
+            return Err(path.refused("a symbolic link leads it to something hidden"));
         }
         Ok(())
     }
@@ -268,12 +239,8 @@ impl Vault {
             return Ok(false);
         }
         if after.len() as u64 > NOTE_BYTES_MAX {
-            return Err(VaultError::TooLarge {
-                name: path.to_string(),
-                bytes: after.len() as u64,
-                // It could be written, and never be read again.
-                max: NOTE_BYTES_MAX,
-            });
+            // It could be written, and never be read again.
+            return Err(file::too_large(path.as_str(), after.len() as u64));
         }
         let staging = file::StagingArea {
             work: self.0.work.as_deref(),
@@ -327,4 +294,20 @@ impl Vault {
         }
         fs::read_to_string(path).ok()
     }
+}
+
+/// Checks that the vault's folder is there. `path`: its name in errors.
+fn check_folder(root: &Path, path: &Path) -> Result<(), VaultError> {
+    let metadata = fs::metadata(root).map_err(|error| VaultError::from_root(path, error))?;
+    match metadata.is_dir() {
+        true => Ok(()),
+        false => Err(VaultError::NotAFolder {
+            path: path.to_owned(),
+        }),
+    }
+}
+
+fn folder_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
 }

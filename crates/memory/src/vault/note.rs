@@ -81,23 +81,15 @@ pub(crate) fn is_below(tag: &str, wanted: &str) -> bool {
 /// code and comments.
 pub(crate) fn tags(text: &str) -> Vec<String> {
     let outline = Outline::parse(text);
-    let mut tags = outline
-        .front
-        .clone()
-        .and_then(|front| text.get(front))
-        .map_or_else(Vec::new, |front| {
-            front_list(front, &["tags", "tag"])
-                .into_iter()
-                .flat_map(|entry| {
-                    entry
-                        .split([',', ' '])
-                        .map(str::to_owned)
-                        .collect::<Vec<_>>()
-                })
-                .map(|tag| tag.trim().trim_start_matches('#').to_owned())
-                .filter(|tag| !tag.is_empty())
-                .collect()
-        });
+    let front = outline.front.clone().and_then(|front| text.get(front));
+    let listed = front.and_then(|front| front_list(front, &["tags", "tag"]));
+    let mut tags: Vec<String> = listed
+        .iter()
+        .flatten()
+        .flat_map(|entry| entry.split([',', ' ']))
+        .map(|tag| tag.trim().trim_start_matches('#').to_owned())
+        .filter(|tag| !tag.is_empty())
+        .collect();
     let mut before = ' ';
     for (at, char) in text.char_indices().skip_while(|(at, _)| *at < outline.body) {
         // A tag begins after white space; `a#b` and `[[Note#Part]]` hold none.
@@ -121,14 +113,13 @@ pub(crate) fn aliases(text: &str) -> Vec<String> {
     {
         return Vec::new();
     }
-    let Some(front) = super::markdown::front_matter(text)
+    let front = super::markdown::front_matter(text)
         .0
-        .and_then(|front| text.get(front))
-    else {
-        return Vec::new();
-    };
-    front_list(front, &["aliases", "alias"])
-        .into_iter()
+        .and_then(|front| text.get(front));
+    let listed = front.and_then(|front| front_list(front, &["aliases", "alias"]));
+    listed
+        .iter()
+        .flatten()
         .map(|alias| alias.trim().to_owned())
         .filter(|alias| !alias.is_empty())
         .collect()
@@ -146,19 +137,13 @@ pub(crate) fn links(text: &str) -> impl Iterator<Item = &str> {
 
 /// Returns the texts of the first of these keys, a text or a list of them; none if the front matter
 /// is not YAML.
-fn front_list(front: &str, keys: &[&str]) -> Vec<String> {
+fn front_list(front: &str, keys: &[&str]) -> Option<Vec<String>> {
     if front.len() > FRONT_BYTES_MAX || is_too_deep(front) {
-        return Vec::new();
+        return None;
     }
-    let Ok(documents) = Yaml::load_from_str(front) else {
-        return Vec::new();
-    };
-    let Some(document) = documents.first() else {
-        return Vec::new();
-    };
-    let Some(value) = keys.iter().find_map(|key| document.as_mapping_get(key)) else {
-        return Vec::new();
-    };
+    let documents = Yaml::load_from_str(front).ok()?;
+    let document = documents.first()?;
+    let value = keys.iter().find_map(|key| document.as_mapping_get(key))?;
     let text = |value: &Yaml<'_>| {
         value
             .as_str()
@@ -166,11 +151,9 @@ fn front_list(front: &str, keys: &[&str]) -> Vec<String> {
             .or_else(|| value.as_integer().map(|number| number.to_string()))
     };
     match value.as_sequence() {
-        Some(list) => list.iter().filter_map(text).collect(),
+        Some(list) => Some(list.iter().filter_map(text).collect()),
         // Obsidian also accepts several in one text, divided by commas.
-        None => text(value)
-            .map(|text| text.split(',').map(str::to_owned).collect())
-            .unwrap_or_default(),
+        None => Some(text(value)?.split(',').map(str::to_owned).collect()),
     }
 }
 

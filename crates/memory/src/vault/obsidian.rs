@@ -8,7 +8,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use super::note::aliases;
 use super::path::{case_folded, path_suffixes, without_md};
 use super::walk::{NoteFile, read_heads};
-use super::{NotePath, Vault};
+use super::{NotePath, Vault, folder_name};
 use crate::VaultError;
 
 /// The characters that are percent-encoded: Obsidian wants slashes and spaces encoded too.
@@ -38,10 +38,10 @@ impl Vault {
         let mut notes = self.walk(None)?.notes;
         // Of notes with the same name the first in this order is taken.
         notes.sort_by_cached_key(|note| (note.path.matches('/').count(), note.path.clone()));
-        let by_path = NotesByPath::new(&notes);
+        let by_path = notes_by_path(&notes);
         let found: Vec<Option<&NoteFile>> = wanted
             .iter()
-            .map(|wanted| by_path.find(&wanted.as_ref()?.0))
+            .map(|wanted| by_path.get(&wanted.as_ref()?.0).copied())
             .collect();
         let is_left = wanted
             .iter()
@@ -82,13 +82,7 @@ impl Vault {
             .iter()
             .map(|part| part.to_string_lossy() + "/")
             .collect();
-        (
-            root.file_name()
-                .unwrap_or(root.as_os_str())
-                .to_string_lossy()
-                .into_owned(),
-            below,
-        )
+        (folder_name(root), below)
     }
 }
 
@@ -105,24 +99,16 @@ fn parse_link(link: &str) -> Option<(String, &str)> {
     Some((case_folded(path.as_str()), heading.trim_end()))
 }
 
-/// Notes by their paths and the ends of their paths.
-struct NotesByPath<'a>(HashMap<String, &'a NoteFile>);
-
-impl<'a> NotesByPath<'a> {
-    /// Returns the notes by path; of several with the same end the first is taken.
-    fn new(notes: &'a [NoteFile]) -> Self {
-        let mut names = HashMap::new();
-        for note in notes {
-            for suffix in path_suffixes(&case_folded(&note.path)) {
-                names.entry(suffix.to_owned()).or_insert(note);
-            }
+/// Returns the notes by their paths and the ends of their paths; of several with the same end the
+/// first is taken.
+fn notes_by_path(notes: &[NoteFile]) -> HashMap<String, &NoteFile> {
+    let mut names = HashMap::new();
+    for note in notes {
+        for suffix in path_suffixes(&case_folded(&note.path)) {
+            names.entry(suffix.to_owned()).or_insert(note);
         }
-        Self(names)
     }
-
-    fn find(&self, path: &str) -> Option<&'a NoteFile> {
-        self.0.get(path).copied()
-    }
+    names
 }
 
 /// Returns the paths of notes by their aliases, case-folded.

@@ -109,30 +109,28 @@ impl NotePath {
             last.push_str(".md");
         }
         let stem = without_md(last);
-        if stem.is_empty() {
-            return Err(refused(name, "it is empty"));
-        }
-        if ends_badly(stem) {
-            return Err(refused(name, "a name cannot end in a dot or a space"));
-        }
-        if parts.len() > DEPTH_MAX {
-            return Err(refused(name, "it has too many folders (32 at most)"));
-        }
-        for part in &parts {
+        let part_error = |part: &String| {
             if part.starts_with('.') {
-                return Err(refused(name, "hidden folders and files are not notes"));
+                Some("hidden folders and files are not notes")
+            } else if ends_badly(part) || part.starts_with(' ') {
+                Some("a name cannot begin with a space or end in a dot or a space")
+            } else {
+                let is_long = part.len() > COMPONENT_BYTES_MAX;
+                is_long.then_some("a part of it is longer than 243 bytes")
             }
-            if ends_badly(part) || part.starts_with(' ') {
-                return Err(refused(
-                    name,
-                    "a name cannot begin with a space or end in a dot or a space",
-                ));
-            }
-            if part.len() > COMPONENT_BYTES_MAX {
-                return Err(refused(name, "a part of it is longer than 243 bytes"));
-            }
-        }
-        Ok(Self(parts.join("/").nfc().collect()))
+        };
+        let reason = if stem.is_empty() {
+            "it is empty"
+        } else if ends_badly(stem) {
+            "a name cannot end in a dot or a space"
+        } else if parts.len() > DEPTH_MAX {
+            "it has too many folders (32 at most)"
+        } else if let Some(reason) = parts.iter().find_map(part_error) {
+            reason
+        } else {
+            return Ok(Self(parts.join("/").nfc().collect()));
+        };
+        Err(refused(name, reason))
     }
 
     /// Returns the path, with `/` and `.md`.
@@ -145,6 +143,13 @@ impl NotePath {
     #[must_use]
     pub fn title(&self) -> &str {
         without_md(self.0.rsplit('/').next().unwrap_or(&self.0))
+    }
+
+    pub(crate) fn refused(&self, reason: &'static str) -> VaultError {
+        VaultError::Name {
+            name: self.to_string(),
+            reason,
+        }
     }
 }
 
@@ -203,11 +208,7 @@ pub(crate) fn path_suffixes(path: &str) -> impl Iterator<Item = &str> {
 
 /// Returns a path without `.md`, in any case.
 pub(crate) fn without_md(path: &str) -> &str {
-    match path
-        .len()
-        .checked_sub(3)
-        .and_then(|end| path.split_at_checked(end))
-    {
+    match path.split_at_checked(path.len().saturating_sub(3)) {
         Some((stem, end)) if end.eq_ignore_ascii_case(".md") => stem,
         _ => path,
     }
@@ -220,48 +221,35 @@ pub(crate) fn case_folded(name: &str) -> String {
 }
 
 fn check_characters(text: &str, name: &str) -> Result<(), VaultError> {
-    if text.is_empty() {
-        return Err(refused(name, "it is empty"));
-    }
-    if text.chars().any(char::is_control) {
-        return Err(refused(name, "it has control characters"));
-    }
     // Invisible and reversing characters make one name look like another.
-    if text.chars().any(|char| matches!(char, '\u{200B}' | '\u{200E}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}')) {
-        return Err(refused(name, "it has invisible characters"));
-    }
-    if text.contains('\\') {
-        return Err(refused(
-            name,
-            "folders are divided by /, and \\ cannot be part of a name",
-        ));
-    }
-    if text.starts_with('/') {
-        return Err(refused(
-            name,
-            "it is an absolute path; give it relative to the vault",
-        ));
-    }
-    if text.starts_with('~') {
-        return Err(refused(
-            name,
-            "~ is not looked up; give the path relative to the vault",
-        ));
-    }
+    let is_invisible = |char| matches!(char, '\u{200B}' | '\u{200E}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}');
+    let reason = if text.is_empty() {
+        "it is empty"
+    } else if text.chars().any(char::is_control) {
+        "it has control characters"
+    } else if text.chars().any(is_invisible) {
+        "it has invisible characters"
+    } else if text.contains('\\') {
+        "folders are divided by /, and \\ cannot be part of a name"
+    } else if text.starts_with('/') {
+        "it is an absolute path; give it relative to the vault"
+    } else if text.starts_with('~') {
+        "~ is not looked up; give the path relative to the vault"
+    } else if names_drive(text) {
+        "it names a drive; give it relative to the vault"
+    } else if text.split('/').any(|part| part.trim() == "..") {
+        "it leads out of the vault"
+    } else {
+        return Ok(());
+    };
+    Err(refused(name, reason))
+}
+
+fn names_drive(text: &str) -> bool {
     let mut chars = text.chars();
-    if chars.next().is_some_and(|char| char.is_ascii_alphabetic())
+    chars.next().is_some_and(|char| char.is_ascii_alphabetic())
         && chars.next() == Some(':')
         && chars.next().is_none_or(|char| char == '/')
-    {
-        return Err(refused(
-            name,
-            "it names a drive; give it relative to the vault",
-        ));
-    }
-    if text.split('/').any(|part| part.trim() == "..") {
-        return Err(refused(name, "it leads out of the vault"));
-    }
-    Ok(())
 }
 
 fn has_md(name: &str) -> bool {

@@ -150,7 +150,7 @@ impl Vault {
         let by_alias: Vec<String>;
         if found.is_empty() {
             let alias = case_folded(link_target(name));
-            by_alias = read_all(&notes, |note, text| {
+            by_alias = read_all(&notes, |_, note, text| {
                 aliases(text)
                     .iter()
                     .any(|known| case_folded(known) == alias)
@@ -198,7 +198,7 @@ impl Vault {
             None => walk.notes,
             Some(tag) => {
                 let tag = tag.trim().trim_start_matches('#').to_owned();
-                read_all(&walk.notes, |note, text| {
+                read_all(&walk.notes, |_, note, text| {
                     has_tag(text, &tag).then(|| note.clone())
                 })
             }
@@ -287,7 +287,7 @@ impl Vault {
         let (mut notes, mut all_counts) = (Vec::new(), Vec::new());
         // Every note is read for each query: an index would be a second copy of the owner's text,
         // and out of date after each edit.
-        for (note, counts) in read_all(&walk.notes, |note, text| {
+        for (note, counts) in read_all(&walk.notes, |_, note, text| {
             let counts = ranking::count_note(title(&note.path), text, &ranked, &totals);
             let matches = (ranked.is_empty() || counts.is_some())
                 && conditions.iter().all(|condition| condition.is_met(text));
@@ -334,32 +334,20 @@ fn score_notes(
         .iter()
         .filter_map(|at| notes.get(*at).cloned())
         .collect();
-    let passages = read_all(&best, |note, text| {
+    // A note that vanished since it was counted is missing here, and keeps its score as a whole.
+    let candidates = read_all(&best, |rank, note, text| {
+        let at = *order.get(rank)?;
         let signals = Signals {
             path: note.path.clone(),
             modified: modified(note),
             is_attached: attached.contains(&note.path),
         };
-        Some(ranking::count_passages(text, query, signals))
-    });
-    // A note that vanished since it was counted is missing here, and keeps its score as a whole.
-    let indexes: HashMap<&str, usize> = best
-        .iter()
-        .zip(&order)
-        .map(|(note, at)| (note.path.as_str(), *at))
-        .collect();
-    let candidates: Vec<Candidate> = passages
-        .into_iter()
-        .filter_map(|passages| {
-            let at = *indexes.get(passages.signals.path.as_str())?;
-            let score = score(at);
-            Some(Candidate {
-                at,
-                score,
-                passages,
-            })
+        Some(Candidate {
+            at,
+            score: score(at),
+            passages: ranking::count_passages(text, query, signals),
         })
-        .collect();
+    });
     let scored = ranking::score_candidates(counts, &candidates, query, totals);
     let indexes = candidates.iter().map(|candidate| candidate.at);
     let mut scored: HashMap<usize, NoteScore> = indexes.zip(scored).collect();
@@ -380,14 +368,9 @@ fn read_again<T: Send>(
     visit: impl Fn(&NoteFile, &NoteScore, &str) -> T + Sync,
 ) -> Vec<T> {
     let notes: Vec<NoteFile> = found.iter().map(|(note, _)| note.clone()).collect();
-    let scores: HashMap<&str, &NoteScore> = found
-        .iter()
-        .map(|(note, score)| (note.path.as_str(), score))
-        .collect();
-    read_all(&notes, |note, text| {
-        scores
-            .get(note.path.as_str())
-            .map(|score| visit(note, score, text))
+    read_all(&notes, |at, note, text| {
+        let (_, score) = found.get(at)?;
+        Some(visit(note, score, text))
     })
 }
 

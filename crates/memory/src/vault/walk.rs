@@ -3,8 +3,8 @@
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -43,39 +43,29 @@ impl Vault {
     /// not followed, so no note is found twice and none outside the vault.
     pub(crate) fn walk(&self, folder: Option<&str>) -> Result<Walk, VaultError> {
         self.check_root()?;
-        let mut walk = Walk::default();
         let mut start = self.root().to_owned();
         let is_dir =
             |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
         for part in folder.into_iter().flat_map(|folder| folder.split('/')) {
-            start =
-                self.entry(&start, part)
-                    .filter(is_dir)
-                    .ok_or_else(|| VaultError::NoSuchNote {
-                        name: format!("{}/", folder.unwrap_or_default()),
-                        nearest: Vec::new(),
-                    })?;
+            start = self.entry(&start, part).filter(is_dir).ok_or_else(|| {
+                VaultError::no_such_note(format!("{}/", folder.unwrap_or_default()))
+            })?;
         }
-        let prefix = folder
-            .map(|folder| format!("{folder}/"))
-            .unwrap_or_default();
-        visit_folder(&start, &prefix, 0, &mut walk);
-        walk.notes.sort_by(|one, other| one.path.cmp(&other.path));
-        Ok(walk)
+        Ok(list_notes(&start, folder.unwrap_or_default()))
     }
 }
 
-/// Returns all notes below a folder that is known to be inside the vault.
-pub(crate) fn below(folder: &Path, name: &str) -> Vec<NoteFile> {
+/// Returns all notes below a folder that is known to be inside the vault. `name`: its path there,
+/// empty for the vault itself.
+pub(crate) fn list_notes(folder: &Path, name: &str) -> Walk {
     let mut walk = Walk::default();
-    let prefix = if name.is_empty() {
-        String::new()
-    } else {
-        format!("{name}/")
+    let prefix = match name {
+        "" => String::new(),
+        name => format!("{name}/"),
     };
     visit_folder(folder, &prefix, 0, &mut walk);
     walk.notes.sort_by(|one, other| one.path.cmp(&other.path));
-    walk.notes
+    walk
 }
 
 fn visit_folder(folder: &Path, prefix: &str, depth: usize, walk: &mut Walk) {
@@ -123,15 +113,13 @@ fn composed(name: &str) -> String {
 /// with its invalid bytes replaced.
 pub(crate) fn read_all<T: Send>(
     notes: &[NoteFile],
-    visit: impl Fn(&NoteFile, &str) -> Option<T> + Sync,
+    visit: impl Fn(usize, &NoteFile, &str) -> Option<T> + Sync,
 ) -> Vec<T> {
-    let part = Part {
+    let whole = Part {
         bytes_max: NOTE_BYTES_MAX,
         is_whole: true,
     };
-    read_with(notes, part, |note, bytes| {
-        visit(note, &String::from_utf8_lossy(bytes))
-    })
+    read_with(notes, whole, visit)
 }
 
 /// Does the same for the beginnings of the notes, where their front matter is: 16 KiB of each.
@@ -139,13 +127,11 @@ pub(crate) fn read_heads<T: Send>(
     notes: &[NoteFile],
     visit: impl Fn(&NoteFile, &str) -> Option<T> + Sync,
 ) -> Vec<T> {
-    let part = Part {
+    let head = Part {
         bytes_max: HEAD_BYTES,
         is_whole: false,
     };
-    read_with(notes, part, |note, bytes| {
-        visit(note, &String::from_utf8_lossy(bytes))
-    })
+    read_with(notes, head, |_, note, text| visit(note, text))
 }
 
 /// The part of a file that is read.
@@ -165,13 +151,9 @@ fn read_part(path: &Path, part: Part, bytes: &mut Vec<u8>) -> io::Result<bool> {
         return Ok(false);
     }
     // The file may grow in between, and some files (pipes, `/proc`) report no size.
-    let room = if part.is_whole {
-        part.bytes_max + 1
-    } else {
-        part.bytes_max
-    };
+    let bytes_read_max = part.bytes_max + u64::from(part.is_whole);
     bytes.reserve(usize::try_from(size.min(part.bytes_max)).unwrap_or_default());
-    file.take(room).read_to_end(bytes)?;
+    file.take(bytes_read_max).read_to_end(bytes)?;
     Ok(bytes.len() as u64 <= part.bytes_max)
 }
 
@@ -179,7 +161,7 @@ fn read_part(path: &Path, part: Part, bytes: &mut Vec<u8>) -> io::Result<bool> {
 fn read_with<T: Send>(
     notes: &[NoteFile],
     part: Part,
-    visit: impl Fn(&NoteFile, &[u8]) -> Option<T> + Sync,
+    visit: impl Fn(usize, &NoteFile, &str) -> Option<T> + Sync,
 ) -> Vec<T> {
     let threads =
         std::thread::available_parallelism().map_or(1, |count| count.get().min(THREADS_MAX));
@@ -195,21 +177,17 @@ fn read_with<T: Send>(
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(note) = notes.get(at) else { break };
                     if read_part(&note.real, part, &mut bytes).is_ok_and(|is_read| is_read)
-                        && let Some(result) = visit(note, &bytes)
+                        && let Some(result) = visit(at, note, &String::from_utf8_lossy(&bytes))
                     {
                         own.push((at, result));
                     }
                 }
-                found
-                    .lock()
-                    .unwrap_or_else(std::sync::PoisonError::into_inner)
-                    .append(&mut own);
+                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                found.append(&mut own);
             });
         }
     });
-    let mut found = found
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     // The threads finish in any order.
     found.sort_by_key(|(at, _)| *at);
     found.into_iter().map(|(_, result)| result).collect()

@@ -140,7 +140,7 @@ impl VaultTasks {
             let mut walk = vault.walk(None)?;
             walk.notes
                 .retain(|note| case_folded(&note.path) != case_folded(facts.as_str()));
-            let found = read_all(&walk.notes, |note, text| {
+            let found = read_all(&walk.notes, |_, note, text| {
                 let tasks = NoteTasks::parse(&note.path, text, &settings).tasks();
                 (!tasks.is_empty()).then_some(tasks)
             });

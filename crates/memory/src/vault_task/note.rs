@@ -248,11 +248,7 @@ impl<'a> NoteTasks<'a> {
         {
             return Ok(());
         }
-        Err(VaultError::Shape {
-            name: self.path.to_owned(),
-            reason: hint.to_owned(),
-        }
-        .into())
+        Err(VaultError::shape(self.path, hint).into())
     }
 }
 

@@ -470,9 +470,5 @@ fn last_task(
 }
 
 fn gone(path: &NotePath) -> MemoryError {
-    VaultError::NoSuchNote {
-        name: path.to_string(),
-        nearest: Vec::new(),
-    }
-    .into()
+    VaultError::no_such_note(path.as_str()).into()
 }
