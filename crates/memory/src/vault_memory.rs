@@ -163,21 +163,17 @@ impl VaultMemory {
         blocking(move || vault.read_stored(&path)).await
     }
 
-    /// Replaces a file, as [`Vault::replace`] does. Returns the lock with the outcome, because the
-    /// work needs to own it on another thread.
+    /// Replaces a file, as [`Vault::replace`] does.
     pub(crate) async fn replace(
         &self,
-        lock: VaultLock,
+        lock: &VaultLock,
         path: &NotePath,
         before: Option<StoredText>,
         after: String,
-    ) -> Result<(VaultLock, bool), MemoryError> {
-        let (vault, path) = (self.vault.clone(), path.clone());
-        blocking(move || {
-            let done = vault.replace(&lock, &path, before.as_ref(), &after)?;
-            Ok((lock, done))
-        })
-        .await
+    ) -> Result<bool, MemoryError> {
+        // If this future is dropped, the work goes on on its thread, and still has to hold the lock.
+        let (vault, path, lock) = (self.vault.clone(), path.clone(), lock.clone());
+        blocking(move || vault.replace(&lock, &path, before.as_ref(), &after)).await
     }
 
     /// Changes one file: locks the vault, reads the file, plans, records the change, replaces the
@@ -195,7 +191,7 @@ impl VaultMemory {
     ) -> Result<T, MemoryError> {
         // Held over all attempts: only programs that do not know the lock can change the file
         // meanwhile.
-        let mut lock = self.lock().await?;
+        let lock = self.lock().await?;
         let mut begun = unfinished.cloned();
         for _ in 0..ATTEMPTS_MAX {
             let stored = self.read(path).await?;
@@ -222,15 +218,12 @@ impl VaultMemory {
                 ..self.context.begin_change(cause, begun.take(), effect)
             };
             self.context.record(&change).await?;
-            match self.replace(lock, path, stored, text).await {
-                Ok((_, true)) => {
+            match self.replace(&lock, path, stored, text).await {
+                Ok(true) => {
                     self.context.settle(Some(change), MemoryState::Done).await;
                     return Ok(answer);
                 }
-                Ok((held, false)) => {
-                    lock = held;
-                    begun = Some(change);
-                }
+                Ok(false) => begun = Some(change),
                 Err(error) => {
                     self.context.settle(Some(change), MemoryState::Void).await;
                     return Err(error);
@@ -250,27 +243,22 @@ impl VaultMemory {
         removes_blank: bool,
         work: impl Fn(Option<&str>) -> Result<Option<String>, VaultError>,
     ) -> Result<bool, MemoryError> {
-        let mut lock = self.lock().await?;
+        let lock = self.lock().await?;
         for _ in 0..ATTEMPTS_MAX {
             let stored = self.read(path).await?;
             let Some(new) = work(stored.as_ref().map(StoredText::as_str))? else {
                 return Ok(false);
             };
-            let (vault, target) = (self.vault.clone(), path.clone());
-            let (held, done) = blocking(move || {
-                let done = match &stored {
-                    Some(stored) if removes_blank && new.trim().is_empty() => {
-                        vault.remove(&lock, &target, stored)?
-                    }
-                    stored => vault.replace(&lock, &target, stored.as_ref(), &new)?,
-                };
-                Ok((lock, done))
-            })
-            .await?;
+            let done = match stored {
+                Some(stored) if removes_blank && new.trim().is_empty() => {
+                    let (vault, path, lock) = (self.vault.clone(), path.clone(), lock.clone());
+                    blocking(move || vault.remove(&lock, &path, &stored)).await?
+                }
+                stored => self.replace(&lock, path, stored, new).await?,
+            };
             if done {
                 return Ok(true);
             }
-            lock = held;
         }
         Err(busy(path))
     }

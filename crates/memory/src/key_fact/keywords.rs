@@ -3,6 +3,7 @@
 //! Two facts are compared in one language, the one whose stop words their words hold most of
 //! (English if there are none).
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use crate::language::{Language, each_token, without_accents};
@@ -92,9 +93,9 @@ impl Overlap {
         self.all > 0 && self.shared * MATCH_OVER.1 > self.all * MATCH_OVER.0
     }
 
-    /// Returns true if a larger share is shared than in `other`, computed in integers.
-    pub(crate) fn exceeds(self, other: Self) -> bool {
-        self.shared * other.all > other.shared * self.all
+    /// Orders overlaps by their shares. Multiplied crosswise, so that equal shares are equal.
+    pub(crate) fn compare(self, other: Self) -> Ordering {
+        (self.shared * other.all).cmp(&(other.shared * self.all))
     }
 }
 

@@ -19,28 +19,21 @@ pub(crate) fn best_match(
     wanted: Relation,
 ) -> Option<usize> {
     let new = FactTokens::new(content);
-    let mut best: Option<(bool, Overlap, usize)> = None;
-    for at in Chronology::new(facts).oldest_first {
-        let Some(fact) = facts.get(at) else {
-            continue;
-        };
-        if relation(&fact.content, content, said) != wanted {
-            continue;
-        }
-        let overlap = Overlap::between(&new, &FactTokens::new(&fact.content));
-        let is_named = names_replaced_part(&fact.content, content, said);
-        // The facts come oldest first, so an equal one is newer and takes the place.
-        let is_better = |(was_named, most, _): (bool, Overlap, usize)| {
-            if was_named == is_named {
-                !most.exceeds(overlap)
-            } else {
-                is_named
-            }
-        };
-        if best.is_none_or(is_better) {
-            best = Some((is_named, overlap, at));
-        }
-    }
+    let matches = Chronology::new(facts)
+        .oldest_first
+        .into_iter()
+        .filter_map(|at| Some((at, facts.get(at)?)))
+        .filter(|(_, fact)| relation(&fact.content, content, said) == wanted)
+        .map(|(at, fact)| {
+            let is_named = names_replaced_part(&fact.content, content, said);
+            let overlap = Overlap::between(&new, &FactTokens::new(&fact.content));
+            (is_named, overlap, at)
+        });
+    // The facts come oldest first and the last of equals counts, so that is the newest.
+    let best = matches.max_by(|(is_named, overlap, _), (other_is_named, other, _)| {
+        let by_name = is_named.cmp(other_is_named);
+        by_name.then_with(|| overlap.compare(*other))
+    });
     best.map(|(_, _, at)| at)
 }
 
@@ -53,10 +46,8 @@ pub(crate) fn find_fact<'a>(
     which: &str,
 ) -> Result<(usize, &'a FactRecord), MemoryError> {
     let at = find_index(facts.iter().map(|fact| fact.content.as_str()), which)?;
-    facts
-        .get(at)
-        .map(|fact| (at, fact))
-        .ok_or_else(|| no_such_fact(which))
+    let fact = facts.get(at).ok_or_else(|| no_such_fact(which))?;
+    Ok((at, fact))
 }
 
 /// Returns the index of the text that an id or a text means: by its whole text, its id, a part of

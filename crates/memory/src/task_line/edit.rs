@@ -243,7 +243,7 @@ pub(crate) fn edit(
         .map(|words| format!("- [ ] {}", words.trim_matches(is_space)));
     let fields;
     if let Some(said) = &said {
-        let new = NewText::parse(said)?;
+        let new = parse_new_text(said)?;
         fields = new
             .fields
             .iter()
@@ -278,70 +278,52 @@ pub(crate) fn edit(
     Ok(draft.finish())
 }
 
-/// A new text of a task, with the fields at its end.
-struct NewText<'a> {
-    line: &'a str,
-    words: Range<usize>,
-    tags: Vec<Range<usize>>,
-    fields: Vec<Field>,
-    block_link: Option<Range<usize>>,
+/// Parses the new text of a task, as an open task's line. Fields alone, such as a date, are no task,
+/// but they are a change of one: then the line has no words.
+///
+/// # Errors
+/// A message for the user, if the text is empty, or contains a completion date.
+fn parse_new_text(text: &str) -> Result<TaskLine<'_>, String> {
+    let line = match TaskLine::parse(text) {
+        Some(line) => line,
+        None => {
+            // The parser takes no line without words, so it gets one, and the ranges move back.
+            let (head, tail) = text.split_at("- [ ] ".len().min(text.len()));
+            let with_word = format!("{head}x {tail}");
+            let line = TaskLine::parse(&with_word).filter(|line| !line.fields.is_empty());
+            let line = line.ok_or_else(no_words)?;
+            let moved = |range: Range<usize>| range.start - 2..range.end - 2;
+            let fields = line.fields.into_iter().map(|field| Field {
+                range: moved(field.range),
+                value: moved(field.value),
+                ..field
+            });
+            TaskLine {
+                text,
+                mark: line.mark,
+                status: line.status,
+                status_at: line.status_at,
+                words: 0..0,
+                tags: Vec::new(),
+                fields: fields.collect(),
+                end: line.end - 2,
+                block_link: line.block_link.map(moved),
+            }
+        }
+    };
+    let closing = |field: &Field| matches!(field.kind, Kind::Done | Kind::Cancelled);
+    if line.fields.iter().any(closing) {
+        return Err("when it was done is not part of its words; complete it instead".to_owned());
+    }
+    Ok(line)
 }
 
-impl<'a> NewText<'a> {
-    /// # Errors
-    /// A message for the user, if the text is empty, or contains a completion date.
-    fn parse(line: &'a str) -> Result<Self, String> {
-        // Fields alone, such as a date, are no task, but they are a change of one.
-        let with_words;
-        let read = match TaskLine::parse(line) {
-            Some(read) => Self {
-                line,
-                words: read.words,
-                tags: read.tags,
-                fields: read.fields,
-                block_link: read.block_link,
-            },
-            None => {
-                let (head, tail) = line.split_at("- [ ] ".len().min(line.len()));
-                with_words = format!("{head}x {tail}");
-                let read = TaskLine::parse(&with_words).filter(|read| !read.fields.is_empty());
-                let read = read.ok_or_else(|| "a task needs words".to_owned())?;
-                let moved = |range: Range<usize>| range.start - 2..range.end - 2;
-                let fields = read.fields.into_iter().map(|field| Field {
-                    range: moved(field.range),
-                    value: moved(field.value),
-                    ..field
-                });
-                let block_link = read.block_link.map(moved);
-                Self {
-                    line,
-                    words: 0..0,
-                    tags: Vec::new(),
-                    fields: fields.collect(),
-                    block_link,
-                }
-            }
-        };
-        let closing = |field: &Field| matches!(field.kind, Kind::Done | Kind::Cancelled);
-        if read.fields.iter().any(closing) {
-            return Err(
-                "when it was done is not part of its words; complete it instead".to_owned(),
-            );
-        }
-        Ok(read)
-    }
-
-    fn slice(&self, range: &Range<usize>) -> &'a str {
-        self.line.get(range.clone()).unwrap_or_default()
-    }
-
-    fn has_words(&self) -> bool {
-        !self.words.is_empty() || !self.tags.is_empty()
-    }
+fn no_words() -> String {
+    "a task needs words".to_owned()
 }
 
 /// Replaces text and tags. A tag that the new text repeats stays in its position.
-fn reword(draft: &mut Draft<'_>, new: &NewText<'_>, style: &Style) {
+fn reword(draft: &mut Draft<'_>, new: &TaskLine<'_>, style: &Style) {
     let line = draft.line;
     let mut tags: Vec<&str> = new.tags.iter().map(|tag| new.slice(tag)).collect();
     let mut begins_with_removed = false;
@@ -375,7 +357,7 @@ fn reword(draft: &mut Draft<'_>, new: &NewText<'_>, style: &Style) {
 pub(crate) fn new_line(description: &str, today: Date, style: &Style) -> Result<String, String> {
     let description = description.trim_matches(is_space);
     if description.is_empty() {
-        return Err("a task needs words".to_owned());
+        return Err(no_words());
     }
     let filter = style.global_filter.as_str();
     let words = if filter.is_empty() || description.contains(filter) {
@@ -383,10 +365,10 @@ pub(crate) fn new_line(description: &str, today: Date, style: &Style) -> Result<
     } else {
         format!("- [ ] {filter} {description}")
     };
-    if !NewText::parse(&words)?.has_words() {
-        return Err("a task needs words".to_owned());
+    let line = parse_new_text(&words)?;
+    if !line.has_words() {
+        return Err(no_words());
     }
-    let line = TaskLine::parse(&words).ok_or_else(|| "a task needs words".to_owned())?;
     let mut draft = Draft::new(&line);
     if style.created_date && line.field(Kind::Created).is_none() {
         draft.set(Kind::Created, &today.to_string(), style);

@@ -52,88 +52,22 @@ const PRIORITIES: [(&str, char); 5] = [
 const VARIATION_SELECTOR: char = '\u{FE0F}';
 
 impl Kind {
-    /// Returns the emoji that a field of this kind may begin with; the first is the one that is
-    /// written. Empty for priorities, which have one each.
-    fn symbols(self) -> &'static [char] {
+    /// Returns the key in Dataview's format, the emoji that a field of this kind may begin with, and
+    /// the form of its value. The first emoji is the one that is written; priorities have one for
+    /// each value.
+    fn notation(self) -> (&'static str, &'static [char], ValueForm) {
         match self {
-            Self::Priority => &[],
-            Self::Done => &['✅'],
-            Self::Cancelled => &['❌'],
-            Self::Due => &['📅', '📆', '🗓'],
-            Self::Scheduled => &['⏳', '⌛'],
-            Self::Start => &['🛫'],
-            Self::Created => &['➕'],
-            Self::Recurrence => &['🔁'],
-            Self::OnCompletion => &['🏁'],
-            Self::Id => &['🆔'],
-            Self::DependsOn => &['⛔'],
-        }
-    }
-
-    /// Returns the key in Dataview's format.
-    fn key(self) -> &'static str {
-        match self {
-            Self::Priority => "priority",
-            Self::Done => "completion",
-            Self::Cancelled => "cancelled",
-            Self::Due => "due",
-            Self::Scheduled => "scheduled",
-            Self::Start => "start",
-            Self::Created => "created",
-            Self::Recurrence => "repeat",
-            Self::OnCompletion => "onCompletion",
-            Self::Id => "id",
-            Self::DependsOn => "dependsOn",
-        }
-    }
-
-    /// Returns true if a character can stand in a value or before it.
-    fn may_hold(self, char: char) -> bool {
-        let other = match self {
-            Self::Priority => return false,
-            Self::Done
-            | Self::Cancelled
-            | Self::Due
-            | Self::Scheduled
-            | Self::Start
-            | Self::Created => {
-                return matches!(char, '0'..='9' | '-' | ' ');
-            }
-            Self::Recurrence => ", !",
-            Self::OnCompletion => " ",
-            Self::Id => " -_",
-            Self::DependsOn => " -_,",
-        };
-        char.is_ascii_alphanumeric() || other.contains(char)
-    }
-
-    /// Returns true if a text can be a value.
-    fn accepts(self, value: &str) -> bool {
-        let id = |text: &str| {
-            !text.is_empty()
-                && text
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
-        };
-        match self {
-            Self::Priority => PRIORITIES.iter().any(|(name, _)| *name == value),
-            Self::Done
-            | Self::Cancelled
-            | Self::Due
-            | Self::Scheduled
-            | Self::Start
-            | Self::Created => is_date(value),
-            Self::Recurrence => {
-                !value.is_empty()
-                    && value.bytes().all(|byte| {
-                        byte.is_ascii_alphanumeric() || matches!(byte, b',' | b' ' | b'!')
-                    })
-            }
-            Self::OnCompletion => {
-                !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_alphabetic())
-            }
-            Self::Id => id(value),
-            Self::DependsOn => value.split(',').all(|part| id(part.trim_matches(' '))),
+            Self::Priority => ("priority", &[], ValueForm::Priority),
+            Self::Done => ("completion", &['✅'], ValueForm::Date),
+            Self::Cancelled => ("cancelled", &['❌'], ValueForm::Date),
+            Self::Due => ("due", &['📅', '📆', '🗓'], ValueForm::Date),
+            Self::Scheduled => ("scheduled", &['⏳', '⌛'], ValueForm::Date),
+            Self::Start => ("start", &['🛫'], ValueForm::Date),
+            Self::Created => ("created", &['➕'], ValueForm::Date),
+            Self::Recurrence => ("repeat", &['🔁'], ValueForm::Rule),
+            Self::OnCompletion => ("onCompletion", &['🏁'], ValueForm::Word),
+            Self::Id => ("id", &['🆔'], ValueForm::Id),
+            Self::DependsOn => ("dependsOn", &['⛔'], ValueForm::Ids),
         }
     }
 
@@ -164,20 +98,22 @@ impl Kind {
             let at = before.len() - symbol.len_utf8();
             return Some((at..text.len(), at..before.len()));
         }
+        let (_, symbols, form) = self.notation();
         // The symbol stands directly before the longest text that a value can be made of.
-        let before = text.trim_end_matches(|char: char| self.may_hold(char));
+        let before = text.trim_end_matches(|char: char| form.may_hold(char));
         let value = text.get(before.len()..)?.trim_start_matches(' ');
         let before = before.strip_suffix(VARIATION_SELECTOR).unwrap_or(before);
         let symbol = before
             .chars()
             .next_back()
-            .filter(|char| self.symbols().contains(char))?;
+            .filter(|char| symbols.contains(char))?;
         let at = before.len() - symbol.len_utf8();
-        self.accepts(value)
+        form.accepts(value)
             .then(|| (at..text.len(), text.len() - value.len()..text.len()))
     }
 
     fn dataview_at_end(self, text: &str) -> Option<(Range<usize>, Range<usize>)> {
+        let (key, _, form) = self.notation();
         // A comma may follow, which keeps some themes from hiding the field.
         let closed = text
             .strip_suffix(',')
@@ -190,22 +126,23 @@ impl Kind {
         let pair = inside.get(at + 1..)?.trim_end_matches(' ');
         let value = pair
             .trim_start_matches(' ')
-            .strip_prefix(self.key())?
+            .strip_prefix(key)?
             .strip_prefix("::")?;
         let value = value.trim_start_matches(' ');
         let end = at + 1 + pair.len();
-        self.accepts(value)
+        form.accepts(value)
             .then(|| (at..text.len(), end - value.len()..end))
     }
 
     /// Returns the field as it is written, with the space before it.
     pub(crate) fn to_text(self, format: TaskFormat, value: &str) -> String {
-        match (format, self.symbols().first()) {
+        let (key, symbols, _) = self.notation();
+        match (format, symbols.first()) {
             (TaskFormat::Emoji, Some(symbol)) => format!(" {symbol} {value}"),
             (TaskFormat::Emoji, None) => format!(" {}", self.value_in(format, value)),
             // Two spaces: with one, Obsidian hides every other field.
             (TaskFormat::Dataview, _) => {
-                format!("  [{}:: {}]", self.key(), self.value_in(format, value))
+                format!("  [{key}:: {}]", self.value_in(format, value))
             }
         }
     }
@@ -226,6 +163,51 @@ impl Kind {
 }
 
 /// Returns true if a text has the form `2026-11-30`; the day need not exist.
+/// The form of a field's value, as the plugin's patterns have it.
+#[derive(Clone, Copy)]
+enum ValueForm {
+    Priority,
+    Date,
+    Rule,
+    Word,
+    Id,
+    Ids,
+}
+
+impl ValueForm {
+    /// Returns true if a character can stand in a value or before it.
+    fn may_hold(self, char: char) -> bool {
+        let other = match self {
+            Self::Priority => return false,
+            Self::Date => return matches!(char, '0'..='9' | '-' | ' '),
+            Self::Rule => ", !",
+            Self::Word => " ",
+            Self::Id => " -_",
+            Self::Ids => " -_,",
+        };
+        char.is_ascii_alphanumeric() || other.contains(char)
+    }
+
+    /// Returns true if a text can be a value.
+    fn accepts(self, value: &str) -> bool {
+        let is_made_of = |text: &str, other: &str| {
+            let is_part = |char: char| char.is_ascii_alphanumeric() || other.contains(char);
+            !text.is_empty() && text.chars().all(is_part)
+        };
+        match self {
+            Self::Priority => PRIORITIES.iter().any(|(name, _)| *name == value),
+            Self::Date => is_date(value),
+            Self::Rule => is_made_of(value, ", !"),
+            Self::Word => !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_alphabetic()),
+            Self::Id => is_made_of(value, "-_"),
+            Self::Ids => {
+                let mut ids = value.split(',');
+                ids.all(|id| is_made_of(id.trim_matches(' '), "-_"))
+            }
+        }
+    }
+}
+
 fn is_date(text: &str) -> bool {
     text.len() == 10
         && text.bytes().enumerate().all(|(at, byte)| match at {

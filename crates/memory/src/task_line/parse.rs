@@ -109,7 +109,7 @@ impl<'a> TaskLine<'a> {
             block_link,
         };
         line.parse_fields();
-        (!line.words.is_empty() || !line.tags.is_empty()).then_some(line)
+        line.has_words().then_some(line)
     }
 
     /// Takes fields and tags from the end of the text until there are none.
@@ -149,6 +149,10 @@ impl<'a> TaskLine<'a> {
     }
 
     /// Returns a part of the line.
+    pub(crate) fn has_words(&self) -> bool {
+        !self.words.is_empty() || !self.tags.is_empty()
+    }
+
     pub(crate) fn slice(&self, range: &Range<usize>) -> &'a str {
         self.text.get(range.clone()).unwrap_or_default()
     }

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Inner;
@@ -11,10 +12,10 @@ use crate::VaultError;
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// The exclusive right to write in a vault, held while a file is read, changed and replaced.
-/// Released when dropped, and by the system when the process dies.
-#[derive(Debug)]
+/// Released when the last clone is dropped, and by the system when the process dies.
+#[derive(Debug, Clone)]
 pub(crate) struct VaultLock {
-    _file: File,
+    _file: Arc<File>,
 }
 
 /// Locks the vault's own folder, which leaves no file anywhere and is the same for every process
@@ -56,7 +57,10 @@ fn wait(file: File, name: &dyn Fn() -> String) -> Result<Option<VaultLock>, Vaul
     let mut pause = Duration::from_millis(1);
     loop {
         match file.try_lock() {
-            Ok(()) => return Ok(Some(VaultLock { _file: file })),
+            Ok(()) => {
+                let _file = Arc::new(file);
+                return Ok(Some(VaultLock { _file }));
+            }
             Err(TryLockError::WouldBlock) if begun.elapsed() >= WAIT_MAX => {
                 return Err(VaultError::Busy { name: name() });
             }

@@ -48,6 +48,8 @@ pub(crate) struct Outline {
     /// The range between the lines `---`, if there is front matter.
     pub(crate) front: Option<Range<usize>>,
     pub(crate) blocks: Vec<Block>,
+    /// The starts of the lines on which list items begin, at any depth, also in quotes.
+    pub(crate) item_lines: Vec<usize>,
     /// Code and comments, in which no tag, link or heading is read. In order, without overlap.
     pub(crate) opaque: Vec<Range<usize>>,
     /// True if a `%%` comment is not closed: Obsidian does not show what follows it.
@@ -68,6 +70,7 @@ impl Outline {
             body,
             front,
             blocks: Vec::new(),
+            item_lines: Vec::new(),
             opaque: Vec::new(),
             open_comment: false,
         };
@@ -91,6 +94,13 @@ impl Outline {
                 Event::Start(Tag::CodeBlock(kind)) => {
                     fenced = matches!(kind, CodeBlockKind::Fenced(_));
                     self.opaque.push(range.clone());
+                }
+                Event::Start(Tag::Item) => {
+                    // The range of an item that is indented by a tab begins at the end of the line
+                    // above.
+                    let item = text.get(range.clone()).unwrap_or_default();
+                    let ends = item.len() - item.trim_start_matches(['\r', '\n']).len();
+                    self.item_lines.push(line_start(text, range.start + ends));
                 }
                 Event::Start(Tag::Heading { .. }) if depth == 0 => {
                     heading_words = Some(String::new())

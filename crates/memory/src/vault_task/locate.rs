@@ -2,12 +2,11 @@
 
 use std::ops::Range;
 
-use pulldown_cmark::{Event, Options, Parser, Tag};
 use serde::{Deserialize, Serialize};
 
 use crate::task_line::TaskLine;
 use crate::text::{lines_with_ranges, sha256_hex};
-use crate::vault::markdown::{Outline, line_start};
+use crate::vault::markdown::Outline;
 
 /// A task and its location in a note.
 #[derive(Debug, Clone)]
@@ -56,10 +55,9 @@ pub(crate) fn find_tasks<'a>(text: &'a str, global_filter: &str) -> Vec<LocatedT
     // Most notes have no task, and need not be parsed as Markdown.
     if !found.is_empty() {
         let outline = Outline::parse(text);
-        let items = list_items(text, outline.body);
         found.retain(|task| {
             let mark = task.range.start + task.line.mark;
-            items.binary_search(&task.range.start).is_ok() && !outline.is_opaque(mark)
+            outline.item_lines.binary_search(&task.range.start).is_ok() && !outline.is_opaque(mark)
         });
     }
     found
@@ -71,25 +69,6 @@ fn has_filter(line: &TaskLine<'_>, global_filter: &str) -> bool {
             .text
             .get(line.words.start..line.end)
             .is_some_and(|body| body.contains(global_filter))
-}
-
-/// Returns the starts of the lines on which list items begin, at any depth, also in quotes.
-fn list_items(text: &str, body: usize) -> Vec<usize> {
-    let source = text.get(body..).unwrap_or_default();
-    let options = Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES | Options::ENABLE_MATH;
-    let mut starts: Vec<usize> = Parser::new_ext(source, options)
-        .into_offset_iter()
-        .filter(|(event, _)| matches!(event, Event::Start(Tag::Item)))
-        .map(|(_, range)| {
-            // The range of an item that is indented by a tab begins at the end of the line above.
-            let item = source.get(range.clone()).unwrap_or_default();
-            let ends = item.len() - item.trim_start_matches(['\r', '\n']).len();
-            line_start(text, body + range.start + ends)
-        })
-        .collect();
-    starts.sort_unstable();
-    starts.dedup();
-    starts
 }
 
 /// The reason for which a task is not found again.

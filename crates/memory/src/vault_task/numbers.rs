@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use adjutant_tools::TaskId;
+use jiff::civil::Date;
 use jiff::{Timestamp, Zoned};
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ use super::locate::TaskAddress;
 use super::note::VaultTask;
 
 /// The line that a number stands for, and its times. Stored as JSON by the index.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TaskRecord {
     pub(super) path: String,
     pub(super) line: String,
@@ -37,20 +38,10 @@ pub(super) struct NumberedTask {
 impl TaskRecord {
     /// Returns the record of a task that gets a number now.
     pub(super) fn new(task: &VaultTask, now: &Zoned) -> Self {
-        let created_at = task
-            .created
-            .and_then(|date| date.to_zoned(now.time_zone().clone()).ok());
-        let created_at = created_at.map_or_else(|| now.timestamp(), |at| at.timestamp());
         let record = Self {
-            path: String::new(),
-            line: String::new(),
-            words: String::new(),
-            nth: 0,
-            around: String::new(),
-            created_at,
+            created_at: start_or_now(task.created, now),
             updated_at: now.timestamp(),
-            completed_at: None,
-            gone_at: None,
+            ..Self::default()
         };
         record.updated_from(task, now)
     }
@@ -58,17 +49,11 @@ impl TaskRecord {
     /// Returns the record with the current state of its task.
     pub(super) fn updated_from(&self, task: &VaultTask, now: &Zoned) -> Self {
         let is_other = self.line != task.address.line;
-        let done_at = || {
-            let day = task
-                .done
-                .and_then(|date| date.to_zoned(now.time_zone().clone()).ok());
-            day.map_or_else(|| now.timestamp(), |at| at.timestamp())
-        };
         Self {
-            completed_at: task
-                .status
-                .is_closed()
-                .then(|| self.completed_at.unwrap_or_else(done_at)),
+            completed_at: task.status.is_closed().then(|| {
+                self.completed_at
+                    .unwrap_or_else(|| start_or_now(task.done, now))
+            }),
             updated_at: if is_other {
                 now.timestamp()
             } else {
@@ -118,6 +103,21 @@ impl TaskRecord {
     }
 }
 
+impl NumberedTask {
+    pub(super) fn with_record(&self, record: TaskRecord) -> Self {
+        Self {
+            id: self.id,
+            record,
+        }
+    }
+}
+
+/// Returns the start of a day in the user's time zone, or now if no day is known.
+fn start_or_now(day: Option<Date>, now: &Zoned) -> Timestamp {
+    let start = day.and_then(|day| day.to_zoned(now.time_zone().clone()).ok());
+    start.as_ref().unwrap_or(now).timestamp()
+}
+
 /// Returns, for each task, the index of the number that stands for it, if that is certain. The
 /// number of a line that was gone stands for it again if it comes back.
 ///
@@ -160,26 +160,15 @@ impl<'a> Matching<'a> {
         of_record: impl Fn(&'a TaskRecord) -> K,
     ) -> Groups<K> {
         let mut groups: Groups<K> = HashMap::new();
-        for (at, task) in self
-            .tasks
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| self.found.get(*at) == Some(&None))
-        {
-            groups.entry(of_task(task)).or_default().0.push(at);
+        for (at, (task, found)) in self.tasks.iter().zip(&self.found).enumerate() {
+            if found.is_none() {
+                groups.entry(of_task(task)).or_default().0.push(at);
+            }
         }
-        for (at, number) in self
-            .numbers
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| self.taken.get(*at) == Some(&false))
-        {
-            if number.record.gone_at.is_some() == gone {
-                groups
-                    .entry(of_record(&number.record))
-                    .or_default()
-                    .1
-                    .push(at);
+        for (at, (number, is_taken)) in self.numbers.iter().zip(&self.taken).enumerate() {
+            if !is_taken && number.record.gone_at.is_some() == gone {
+                let group = groups.entry(of_record(&number.record)).or_default();
+                group.1.push(at);
             }
         }
         groups

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use adjutant_core::port::StoreError;
-use adjutant_core::{BoxFuture, IdempotencyKey, UserId};
+use adjutant_core::{BoxFuture, IdempotencyKey, MemoryScope, UserId};
 use adjutant_tools::{
     DELETED_TASK_DAYS, DESCRIPTION_CHARS_MAX, NumbersChange, Task, TaskChange, TaskChanged,
     TaskDescription, TaskFilter, TaskId, TaskIndex, TaskNumber, TaskStore,
@@ -29,8 +29,7 @@ pub struct VaultTaskStore {
 
 /// A task in a note, with its number.
 struct Row {
-    id: TaskId,
-    record: TaskRecord,
+    number: NumberedTask,
     task: VaultTask,
 }
 
@@ -52,8 +51,12 @@ impl VaultTaskStore {
         }
     }
 
+    fn scope(&self) -> &MemoryScope {
+        &self.tasks.0.context.scope
+    }
+
     fn owner(&self) -> &UserId {
-        &self.tasks.0.context.scope.user
+        &self.scope().user
     }
 
     fn is_owner(&self, user: &UserId) -> bool {
@@ -76,11 +79,9 @@ impl VaultTaskStore {
             .await?;
         let mut put = change.put;
         for (id, (record, task)) in ids.into_iter().zip(change.new) {
-            put.push(NumberedTask {
-                id,
-                record: record.clone(),
-            });
-            rows.push(Row { id, record, task });
+            let number = NumberedTask { id, record };
+            put.push(number.clone());
+            rows.push(Row { number, task });
         }
         let at = (self.tasks.0.context.clock)().timestamp();
         let put: Vec<TaskNumber> = put
@@ -94,18 +95,13 @@ impl VaultTaskStore {
                 })
             })
             .collect::<Result<_, StoreError>>()?;
-        let scope = &self.tasks.0.context.scope;
-        self.index
-            .put_numbers(
-                scope,
-                NumbersChange {
-                    put: &put,
-                    removed: &change.removed,
-                    applied: None,
-                },
-            )
-            .await?;
-        rows.sort_by_key(|row| row.id);
+        let change = NumbersChange {
+            put: &put,
+            removed: &change.removed,
+            applied: None,
+        };
+        self.index.put_numbers(self.scope(), change).await?;
+        rows.sort_by_key(|row| row.number.id);
         Ok(rows)
     }
 
@@ -139,39 +135,41 @@ impl VaultTaskStore {
         for (task, number) in tasks.into_iter().zip(found) {
             match number.and_then(|at| numbers.get(at)) {
                 Some(number) => {
-                    let record = number.record.updated_from(&task, &now);
+                    let new = number.with_record(number.record.updated_from(&task, &now));
                     // Compared with what is written, which does not know yet where it moved to.
-                    if record != number.record || moved.is_some_and(|(id, _)| id == number.id) {
-                        change.put.push(NumberedTask {
-                            id: number.id,
-                            record: record.clone(),
-                        });
+                    if new != *number || moved.is_some_and(|(id, _)| id == number.id) {
+                        change.put.push(new.clone());
                     }
-                    rows.push(Row {
-                        id: number.id,
-                        record,
-                        task,
-                    });
+                    rows.push(Row { number: new, task });
                 }
                 None => change.new.push((TaskRecord::new(&task, &now), task)),
             }
         }
-        rows.sort_by_key(|row| row.id);
+        rows.sort_by_key(|row| row.number.id);
         Ok((rows, change))
     }
 
     async fn numbers(&self) -> Result<Vec<NumberedTask>, StoreError> {
-        let numbers = self.index.numbers(&self.tasks.0.context.scope).await?;
+        let numbers = self.index.numbers(self.scope()).await?;
         numbers
             .into_iter()
             .map(|number| {
                 let record = serde_json::from_str(&number.body).map_err(unreadable)?;
-                Ok(NumberedTask {
-                    id: number.id,
-                    record,
-                })
+                let id = number.id;
+                Ok(NumberedTask { id, record })
             })
             .collect()
+    }
+
+    async fn number(&self, id: TaskId) -> Result<Option<TaskRecord>, StoreError> {
+        let mut numbers = self.numbers().await?.into_iter();
+        let found = numbers.find(|number| number.id == id);
+        Ok(found.map(|number| number.record))
+    }
+
+    async fn row(&self, id: TaskId) -> Result<Option<Row>, StoreError> {
+        let mut rows = self.rows(None).await?.into_iter();
+        Ok(rows.find(|row| row.number.id == id))
     }
 
     /// Carries out a change that was not carried out under its key before.
@@ -247,13 +245,14 @@ impl VaultTaskStore {
         let moved = (!written.gone).then_some((id, &written.task));
         let rows = self.rows(moved).await?;
         let now = (self.tasks.0.context.clock)();
-        let task = match rows.iter().find(|row| row.id == id) {
+        let task = match rows.iter().find(|row| row.number.id == id) {
             Some(row) => self.task(row)?,
-            None => self.task(&Row {
-                id,
-                record: record.updated_from(&written.task, &now),
-                task: written.task.clone(),
-            })?,
+            None => {
+                let record = record.updated_from(&written.task, &now);
+                let number = NumberedTask { id, record };
+                let task = written.task.clone();
+                self.task(&Row { number, task })?
+            }
         };
         Ok(match change {
             TaskChange::Update { .. } => {
@@ -292,61 +291,50 @@ impl VaultTaskStore {
         if let Some(key) = &cause.key
             && context.ledger.by_key(&context.scope, key).await?.is_some()
         {
-            let record = self
-                .numbers()
-                .await?
-                .into_iter()
-                .find(|number| number.id == id);
-            return Ok(record.map(|number| (number.record.address(), number.record)));
+            let record = self.number(id).await?;
+            return Ok(record.map(|record| (record.address(), record)));
         }
-        let row = self.rows(None).await?.into_iter().find(|row| row.id == id);
-        Ok(row.map(|row| (row.task.address, row.record)))
+        let row = self.row(id).await?;
+        Ok(row.map(|row| (row.task.address, row.number.record)))
     }
 
     async fn restore(&self, id: TaskId) -> Result<TaskChanged, StoreError> {
-        if let Some(row) = self.rows(None).await?.iter().find(|row| row.id == id) {
+        if let Some(row) = self.row(id).await? {
             return Ok(TaskChanged::Restored {
-                task: self.task(row)?,
+                task: self.task(&row)?,
                 already: true,
             });
         }
-        let none = TaskChanged::NoSuchTask { id };
-        let number = self
-            .numbers()
-            .await?
-            .into_iter()
-            .find(|number| number.id == id);
-        let deleted = self.tasks.deleted().await.map_err(store_error)?;
-        let is_it = |record: &TaskRecord| {
-            deleted
-                .iter()
-                .find(|deleted| deleted.path == record.path && deleted.line == record.line)
-        };
-        let Some(deleted) = number.as_ref().and_then(|number| is_it(&number.record)) else {
-            return Ok(none);
+        let record = self.number(id).await?;
+        let mut deleted = self.tasks.deleted().await.map_err(store_error)?.into_iter();
+        let deleted = record.and_then(|record| {
+            deleted.find(|deleted| deleted.path == record.path && deleted.line == record.line)
+        });
+        let Some(deleted) = deleted else {
+            return Ok(TaskChanged::NoSuchTask { id });
         };
         self.tasks
             .restore(deleted.change)
             .await
             .map_err(store_error)?;
-        match self.rows(None).await?.iter().find(|row| row.id == id) {
-            Some(row) => Ok(TaskChanged::Restored {
-                task: self.task(row)?,
+        Ok(match self.row(id).await? {
+            Some(row) => TaskChanged::Restored {
+                task: self.task(&row)?,
                 already: false,
-            }),
-            None => Ok(none),
-        }
+            },
+            None => TaskChanged::NoSuchTask { id },
+        })
     }
 
-    fn task(&self, Row { id, record, task }: &Row) -> Result<Task, StoreError> {
+    fn task(&self, Row { number, task }: &Row) -> Result<Task, StoreError> {
         Ok(Task {
-            id: *id,
+            id: number.id,
             user_id: self.owner().clone(),
             description: description(task)?,
             completed: task.status.is_closed(),
-            created_at: record.created_at,
-            updated_at: record.updated_at,
-            completed_at: record.completed_at,
+            created_at: number.record.created_at,
+            updated_at: number.record.updated_at,
+            completed_at: number.record.completed_at,
         })
     }
 }
@@ -368,18 +356,14 @@ impl NumberChanges {
     /// restored.
     fn track_missing(&mut self, numbers: &[NumberedTask], found: &[Option<usize>], now: &Zoned) {
         let live: HashSet<usize> = found.iter().flatten().copied().collect();
-        for (_, number) in numbers
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| !live.contains(at))
-        {
+        for (at, number) in numbers.iter().enumerate() {
+            if live.contains(&at) {
+                continue;
+            }
             match number.record.gone_at {
-                None => {
-                    self.put.push(NumberedTask {
-                        id: number.id,
-                        record: number.record.marked_gone(now),
-                    });
-                }
+                None => self
+                    .put
+                    .push(number.with_record(number.record.marked_gone(now))),
                 Some(gone)
                     if now.timestamp().duration_since(gone).as_hours() > DELETED_TASK_DAYS * 24 =>
                 {
@@ -444,9 +428,7 @@ impl TaskStore for VaultTaskStore {
                 applied: Some((key, &changed)),
                 ..NumbersChange::default()
             };
-            self.index
-                .put_numbers(&self.tasks.0.context.scope, applied)
-                .await?;
+            self.index.put_numbers(self.scope(), applied).await?;
             Ok(changed)
         })
     }
@@ -461,14 +443,10 @@ impl TaskStore for VaultTaskStore {
         }
         Box::pin(async move {
             let rows = self.rows(None).await?;
-            let tasks: Vec<Task> = rows
-                .iter()
-                .map(|row| self.task(row))
-                .collect::<Result<_, _>>()?;
-            Ok(tasks
-                .into_iter()
-                .filter(|task| filter.takes(task))
-                .collect())
+            let tasks = rows.iter().map(|row| self.task(row));
+            let mut tasks = tasks.collect::<Result<Vec<_>, _>>()?;
+            tasks.retain(|task| filter.takes(task));
+            Ok(tasks)
         })
     }
 

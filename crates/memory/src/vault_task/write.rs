@@ -223,7 +223,7 @@ impl VaultTasks {
         let memory = &self.0;
         // One lock over both notes, so that no other process of ours changes the task between the
         // two writes.
-        let mut lock = memory.lock().await?;
+        let lock = memory.lock().await?;
         let mut begun = call.unfinished.clone();
         for _ in 0..ATTEMPTS_MAX {
             let (source, target) = (memory.read(&from).await?, memory.read(&to).await?);
@@ -270,26 +270,20 @@ impl VaultTasks {
                     .begin_change(call.cause, begun.take(), effect);
                 memory.context.record(&change).await?;
                 begun = Some(change.clone());
-                match memory.replace(lock, &to, target, put.text).await {
-                    Ok((held, true)) => lock = held,
-                    Ok((held, false)) => {
-                        lock = held;
-                        continue;
-                    }
+                match memory.replace(&lock, &to, target, put.text).await {
+                    Ok(true) => {}
+                    Ok(false) => continue,
                     Err(error) => {
                         memory.context.settle(Some(change), MemoryState::Void).await;
                         return Err(error);
                     }
                 }
             }
-            match memory.replace(lock, &from, source, taken.text).await? {
-                (_, true) => {
-                    let answer = begun.as_ref().and_then(recorded_task);
-                    memory.context.settle(begun, MemoryState::Done).await;
-                    return answer
-                        .ok_or_else(|| task_error("its new line could not be told".to_owned()));
-                }
-                (held, false) => lock = held,
+            if memory.replace(&lock, &from, source, taken.text).await? {
+                let answer = begun.as_ref().and_then(recorded_task);
+                memory.context.settle(begun, MemoryState::Done).await;
+                return answer
+                    .ok_or_else(|| task_error("its new line could not be told".to_owned()));
             }
         }
         Err(busy(&from))
