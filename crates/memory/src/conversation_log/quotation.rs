@@ -62,30 +62,14 @@ pub(super) fn quoted(words: &str) -> String {
     quoted.collect::<Vec<_>>().join("\n")
 }
 
+/// Characters that have a meaning in Markdown, or in a dialect of it.
+const ACTIVE: &str = "\\`*_{}[]<>#|~^$=!%";
+
 /// Returns a text on one line with all of its Markdown escaped: a name, a title.
 pub(super) fn escaped(words: &str) -> String {
     let mut text = String::new();
     for char in visible_line(words).chars() {
-        if matches!(
-            char,
-            '\\' | '`'
-                | '*'
-                | '_'
-                | '{'
-                | '}'
-                | '['
-                | ']'
-                | '<'
-                | '>'
-                | '#'
-                | '|'
-                | '~'
-                | '^'
-                | '$'
-                | '='
-                | '!'
-                | '%'
-        ) {
+        if ACTIVE.contains(char) {
             text.push('\\');
         }
         text.push(char);
@@ -260,11 +244,7 @@ fn begins_query(rest: &str, before: &str) -> bool {
 
 /// Returns true if a tag may begin after a character.
 fn begins_word(before: char) -> bool {
-    before.is_whitespace()
-        || matches!(
-            before,
-            '(' | '*' | '_' | '"' | '\'' | '>' | '~' | ',' | ';' | '|' | '='
-        )
+    before.is_whitespace() || "(*_\"'>~,;|=".contains(before)
 }
 
 #[cfg(test)]

@@ -126,10 +126,7 @@ pub(super) fn rank(
 
 impl Documents<'_> {
     fn count(&self, passage: &Passage) -> TermCounts {
-        let mut counts = TermCounts {
-            length: passage.length.into(),
-            counts: Vec::new(),
-        };
+        let mut counts = TermCounts::with_length(passage.length.into());
         for word in passage.words.split(' ') {
             if let Some(term) = self.terms.get(word) {
                 counts.add(*term, 1.0, self.query.len());
@@ -151,10 +148,7 @@ impl Documents<'_> {
         let next = self.all.len();
         let at = *self.by_id.entry(conversation).or_insert(next);
         if at == next {
-            let mut counts = TermCounts {
-                length,
-                counts: Vec::new(),
-            };
+            let mut counts = TermCounts::with_length(length);
             self.query
                 .each_match(title, |_, term| counts.add(term, TITLE, self.query.len()));
             self.all.push(Document {

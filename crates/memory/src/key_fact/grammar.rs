@@ -205,12 +205,13 @@ const ELISIONS: &[&str] = &[
     "quest", "dov", "com",
 ];
 
+fn words(list: &'static str) -> impl Iterator<Item = &'static str> {
+    list.split(',')
+        .map(str::trim)
+        .filter(|word| !word.is_empty())
+}
+
 static GRAMMARS: LazyLock<Vec<Grammar>> = LazyLock::new(|| {
-    let words = |list: &'static str| {
-        list.split(',')
-            .map(str::trim)
-            .filter(|word| !word.is_empty())
-    };
     let build = |table: &'static Table| {
         let mut uses: HashMap<&'static str, WordUses> = HashMap::new();
         words(table.verbs).for_each(|word| uses.entry(word).or_default().is_verb = true);
@@ -286,13 +287,8 @@ pub(crate) fn parse_pair(one: &str, other: &str) -> Option<(Sentence, Sentence)>
 impl Grammar {
     /// Detects a cue. `text`: words between single spaces.
     fn cue(&self, text: &str) -> Cue {
-        let has = |list: &str| {
-            let mut phrases = list
-                .split(',')
-                .map(str::trim)
-                .filter(|phrase| !phrase.is_empty());
-            phrases.any(|phrase| text.contains(&format!(" {phrase} ")))
-        };
+        let has =
+            |list: &'static str| words(list).any(|phrase| text.contains(&format!(" {phrase} ")));
         let contrasts = self.table.contrasts.iter().any(|(first, second)| {
             let rest = text.split_once(&format!(" {first} ")).map(|(_, rest)| rest);
             rest.is_some_and(|rest| format!(" {rest}").contains(&format!(" {second} ")))
@@ -311,11 +307,9 @@ impl Grammar {
 
     fn parse(&self, tokens: &[String], language: &Language) -> Sentence {
         let mut sentence = Sentence::default();
-        let fillers = |word: &str| {
-            let lists = [self.table.corrects, self.table.changes];
-            lists
-                .iter()
-                .any(|list| list.split(',').any(|filler| filler.trim() == word))
+        let is_filler = |word: &str| {
+            let mut fillers = words(self.table.corrects).chain(words(self.table.changes));
+            fillers.any(|filler| filler == word)
         };
         let mut text = format!(" {} ", tokens.join(" "));
         for phrase in &self.phrases {
@@ -335,7 +329,7 @@ impl Grammar {
                 }
             } else if !uses.is_verb
                 && !uses.is_speaker
-                && !fillers(word)
+                && !is_filler(word)
                 && !is_function_word(word, language)
             {
                 let stem = language.stem(word);

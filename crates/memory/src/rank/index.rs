@@ -48,11 +48,8 @@ impl Query {
     /// Counts the terms in the texts of an index; the result is that of [`Query::count`] for each
     /// text.
     pub(crate) fn count_in_index(&self, index: &Index) -> Vec<TermCounts> {
-        let length = |length: &f64| TermCounts {
-            length: *length,
-            counts: Vec::new(),
-        };
-        let mut counts: Vec<TermCounts> = index.lengths.iter().map(length).collect();
+        let lengths = index.lengths.iter().copied();
+        let mut counts: Vec<TermCounts> = lengths.map(TermCounts::with_length).collect();
         for (language, postings) in index.postings.values() {
             let Some(stems) = self.stems_in(language) else {
                 continue;

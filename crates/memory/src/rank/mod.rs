@@ -72,6 +72,13 @@ pub(crate) struct TermCounts {
 }
 
 impl TermCounts {
+    pub(crate) fn with_length(length: f64) -> Self {
+        Self {
+            length,
+            counts: Vec::new(),
+        }
+    }
+
     /// Returns true if the text holds no term of the query.
     pub(crate) fn is_empty(&self) -> bool {
         self.counts.is_empty()
@@ -324,14 +331,9 @@ impl StemTable {
             prefixes: Vec::new(),
             first_bytes: 0,
         };
-        for (
-            at,
-            QueryTerm {
-                text, is_bigram, ..
-            },
-        ) in terms.iter().enumerate()
-        {
-            let stem = stem_of(text, *is_bigram, language);
+        for (at, term) in terms.iter().enumerate() {
+            let text = &term.text;
+            let stem = stem_of(text, term.is_bigram, language);
             let forms = language.forms(text).iter().copied();
             for form in forms.chain([text.as_str(), stem.as_str()]) {
                 table.add_prefix(form);
