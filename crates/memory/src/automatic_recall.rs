@@ -85,6 +85,7 @@ impl Memory {
             .map(|text| recall_block::strip(text))
             .collect();
         let facts = self.facts();
+        // No fact can have been withdrawn since it was attached to an empty history.
         let snapshot = facts.snapshot(!history.is_empty()).await?;
         let relevant = facts.relevant_in(&snapshot.facts, message, &earlier, limits, count);
         let relevant = relevant.into_iter().map(|fact| RecalledText {

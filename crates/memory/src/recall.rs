@@ -151,6 +151,7 @@ impl Memory {
             }));
         }
         hits.sort_by(|one, other| other.score.total_cmp(&one.score));
+        // A hit that is too long is left out, and a shorter one behind it may still fit.
         let mut tokens_left = TOKENS_MAX;
         hits.retain(
             |hit| match tokens_left.checked_sub(estimate_tokens(&hit.text)) {

@@ -45,6 +45,7 @@ pub(crate) fn insertion(text: &str, at: usize, block: &str) -> String {
         if !after.starts_with(['\r', '\n']) {
             new.push_str(ending);
         }
+    // A note without a last line ending keeps none.
     } else if had_final {
         new.push_str(ending);
     }

@@ -176,6 +176,7 @@ impl Memory {
         let context = MemoryContext {
             scope: MemoryScope {
                 user: owner,
+                // Two vaults of one user have two histories.
                 vault: vault.root().to_string_lossy().into_owned(),
             },
             max_facts: options.max_facts,

@@ -225,6 +225,7 @@ impl VaultMemory {
                 }
                 Ok(false) => begun = Some(change),
                 Err(error) => {
+                    // Nothing was written, so there is nothing that an undo could take back.
                     self.context.settle(Some(change), MemoryState::Void).await;
                     return Err(error);
                 }

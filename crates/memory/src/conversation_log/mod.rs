@@ -12,13 +12,13 @@ use serde::Serialize;
 
 use crate::text::timestamp;
 use crate::vault::markdown::{Outline, ends_open};
-use crate::vault::{NOTE_BYTES_MAX, NotePath, Vault, VaultLock};
+use crate::vault::{NOTE_BYTES_MAX, NotePath, StoredText, Vault, VaultLock};
 use crate::vault_memory::blocking;
 use crate::{Memory, MemoryError, VaultError};
 use note::{ExistingNote, NoteLocation};
 
 /// Size from which a note is full, in bytes, and another one continues: below the bound of a note
-/// there is room for one more long message.
+/// one more long message fits.
 const NOTE_FULL_BYTES: usize = (NOTE_BYTES_MAX / 4) as usize;
 /// Number of attempts if another program writes in between.
 const ATTEMPTS_MAX: usize = 8;
@@ -57,7 +57,7 @@ impl Memory {
     /// [`MemoryOptions::conversations`](crate::MemoryOptions::conversations), or adds its new
     /// messages to that note. Writing the same conversation again changes nothing.
     ///
-    /// Existing text of the note stays, byte for byte, whoever wrote it; only `modified` and
+    /// Existing text of the note stays, byte for byte; only `modified` and
     /// `logged` in its front matter are updated. Where nothing can be added (the note ends in an
     /// open code block, or is full), a second note continues. The log is not recorded in the
     /// ledger: `undo` does not remove it. Without a vault nothing is written.
@@ -110,28 +110,22 @@ fn write_one(
         if !rest.iter().any(note::is_logged) {
             return Ok(0);
         }
-        let (path, done, added, left) = match known.filter(can_append) {
-            Some(known) => {
-                let room = NOTE_FULL_BYTES.saturating_sub(known.stored.as_str().len());
-                let part = location.render(log, from, room);
-                let new = note::add(known.stored.as_str(), &part, stamp);
-                verify_structure(&known.path, known.stored.as_str(), &new)?;
-                let done = vault.replace(lock, &known.path, Some(&known.stored), &new)?;
-                (known.path, done, part.messages, part.left)
-            }
-            None => {
-                let path = location.free_path(vault)?;
-                let part = location.render(log, from, NOTE_FULL_BYTES);
-                let new = note::create(log, location, &part, stamp);
-                verify_structure(&path, "", &new)?;
-                let done = vault.replace(lock, &path, None, &new)?;
-                (path, done, part.messages, part.left)
-            }
+        let (path, old) = match known.filter(can_append) {
+            Some(known) => (known.path, Some(known.stored)),
+            None => (location.free_path(vault)?, None),
         };
-        if done {
+        let old_text = old.as_ref().map_or("", StoredText::as_str);
+        let capacity = NOTE_FULL_BYTES.saturating_sub(old_text.len());
+        let part = location.render(log, from, capacity);
+        let new = match &old {
+            Some(_) => note::add(old_text, &part, stamp),
+            None => note::create(log, location, &part, stamp),
+        };
+        verify_structure(&path, old_text, &new)?;
+        if vault.replace(lock, &path, old.as_ref(), &new)? {
             logged.file_path = Some(path.to_string());
-            logged.added += added;
-            return Ok(left);
+            logged.added += part.messages;
+            return Ok(part.left);
         }
     }
     Err(VaultError::Busy {

@@ -51,7 +51,7 @@ pub(super) struct RenderedPart {
     position: String,
     /// Number of messages in it.
     pub(super) messages: usize,
-    /// Number of messages that had no room.
+    /// Number of messages that did not fit.
     pub(super) left: usize,
 }
 
@@ -173,8 +173,13 @@ impl NoteLocation {
         })
     }
 
-    /// Renders the messages from one on, as many as fit into `room` bytes; at least one.
-    pub(super) fn render(&self, log: &ConversationLog, from: usize, room: usize) -> RenderedPart {
+    /// Renders the messages from one on, as many as fit into `capacity` bytes; at least one.
+    pub(super) fn render(
+        &self,
+        log: &ConversationLog,
+        from: usize,
+        capacity: usize,
+    ) -> RenderedPart {
         let local = |at: Timestamp| at.to_zoned(self.zone.clone());
         let before = from
             .checked_sub(1)
@@ -190,7 +195,7 @@ impl NoteLocation {
                 day = at.map_or(day, |at| at.date());
                 // A message that is longer than a whole note is written all the same: it is not
                 // divided.
-                if messages > 0 && text.len() + rendered.len() > room {
+                if messages > 0 && text.len() + rendered.len() > capacity {
                     break;
                 }
                 messages += 1;

@@ -98,6 +98,7 @@ fn readable(words: &str) -> String {
     for line in seen.split_inclusive('\n') {
         let inner = line.trim_start_matches([' ', '\t']);
         let mut column = 0;
+        // Tabs become spaces: after `> ` the tab stops are nearer, which would change what is code.
         for char in line.chars().take(line.len() - inner.len()) {
             column = if char == '\t' {
                 (column / 4 + 1) * 4

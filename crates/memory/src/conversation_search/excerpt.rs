@@ -47,13 +47,13 @@ fn cut(line: &str, at: usize, chars: usize) -> String {
         return line.to_owned();
     }
     // Two characters are left for the ellipses.
-    let room = chars.saturating_sub(2);
+    let shown = chars.saturating_sub(2);
     let offsets: Vec<usize> = line.char_indices().map(|(at, _)| at).collect();
     let at = offsets.partition_point(|offset| *offset < at);
     let from = at
         .saturating_sub(chars / 6)
-        .min(offsets.len().saturating_sub(room));
-    let until = (from + room).min(offsets.len());
+        .min(offsets.len().saturating_sub(shown));
+    let until = (from + shown).min(offsets.len());
     let byte = |char: usize| offsets.get(char).copied().unwrap_or(line.len());
     let (mut first, mut last) = (byte(from), byte(until));
     let piece = line.get(first..last).unwrap_or_default();

@@ -181,6 +181,7 @@ pub async fn search_conversations(
         .collect();
     let mut hits = Vec::new();
     for ranked in rank(&query, &index_terms, found) {
+        // Texts are loaded one by one until there are enough: each costs a statement.
         if hits.len() >= options.limit {
             break;
         }

@@ -171,6 +171,7 @@ impl Documents<'_> {
 
 /// Scores conversations, best first; of those with the same score the newest first.
 fn score(query: &Query, documents: Vec<Document>, totals: &Totals) -> Vec<RankedConversation> {
+    // At least one of each, because both are divided by.
     let (conversations, all) = (totals.conversations.max(1.0), totals.passages.max(1.0));
     let wholes: Vec<&TermCounts> = documents.iter().map(|document| &document.counts).collect();
     let whole_scores = query.score_in(
@@ -202,6 +203,7 @@ fn score(query: &Query, documents: Vec<Document>, totals: &Totals) -> Vec<Ranked
             .zip(&mut part_values)
             .map(|((turn, at, _), score)| (*score, *turn, *at))
             .collect();
+        // Of two passages with the same score the newer one is shown.
         turns.sort_by(|(one, _, one_at), (other, _, other_at)| {
             other.total_cmp(one).then(other_at.cmp(one_at))
         });

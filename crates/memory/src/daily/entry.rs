@@ -38,6 +38,7 @@ impl Entry {
                 "an entry has at most {ENTRY_CHARS_MAX} characters, this one has {chars}; write a note instead"
             )));
         }
+        // It stands in bold, on one line.
         let title = title.map(|title| {
             title
                 .split_whitespace()
@@ -70,6 +71,7 @@ impl Entry {
         for line in lines {
             text.push('\n');
             if !line.trim().is_empty() {
+                // Two spaces make the line a part of the item.
                 text.push_str("  ");
                 text.push_str(line.trim_end());
             }

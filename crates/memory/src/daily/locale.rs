@@ -244,6 +244,7 @@ impl Locale {
                 i64::from(date.year()) - i64::from(since.year()) + offset,
                 [short, name, narrow],
             ),
+            // There is no year 0: the year before 1 is 1 BC.
             None => (1 - i64::from(date.year()), ["BC", "Before Christ", "BC"]),
         }
     }

@@ -124,6 +124,7 @@ impl Listing<'_> {
             };
             let real = there.then(|| self.vault.folder(folder)).flatten();
             self.opened += usize::from(real.is_some());
+            // Listed once for each folder: to ask for each name in each language would be slow.
             let names = real
                 .and_then(|real| fs::read_dir(real).ok())
                 .into_iter()

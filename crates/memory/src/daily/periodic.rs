@@ -64,6 +64,7 @@ fn parse_settings(text: &str) -> PeriodicNotes {
         .iter()
         .find(|set| active.is_some() && set.get("id") == active)
         .or_else(|| sets.first());
+    // Version 1.0 has sets of calendars; 0.x has its settings at the top, under other names.
     let (daily, template) = match set {
         Some(set) => (set.get("day"), "templatePath"),
         None => (settings.get("daily"), "template"),

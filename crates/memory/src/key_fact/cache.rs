@@ -22,6 +22,7 @@ pub(crate) struct FactCache(Mutex<Option<(FileFingerprint, Arc<FactCorpus>)>>);
 impl FactCache {
     /// Returns the cached facts, if they were read from a file with this fingerprint.
     pub(crate) fn get(&self, fingerprint: &FileFingerprint) -> Option<Arc<FactCorpus>> {
+        // The entry is replaced as a whole, so a panic elsewhere cannot leave half of one.
         let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         cached
             .as_ref()

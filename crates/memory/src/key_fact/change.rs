@@ -52,6 +52,7 @@ impl FactChange {
         match self {
             Self::Added { fact } => format!("✎ remembered: {}  (undo: /undo)", fact.content),
             Self::Updated { fact, before } if *before == fact.content => {
+                // Only the importance was changed, so there is no other text to show.
                 let important = if fact.is_important() {
                     ", as important"
                 } else {

@@ -16,6 +16,7 @@ pub(crate) struct FactCorpus {
     /// reading the texts is cheaper than indexing them.
     index: Option<OnceLock<Index>>,
     chronology: OnceLock<Chronology>,
+    // Many changes are read for these texts, so they are kept until the ledger has a newer one.
     withdrawn: Mutex<Option<Withdrawn>>,
 }
 

@@ -39,7 +39,9 @@ pub(crate) fn relation(known: &str, new: &str, said: &str) -> Relation {
     if same_words(known, new) {
         return Relation::Corrects;
     }
+    // A message may correct one fact and state another: only the sentences about this one count.
     let said = &relevant_sentences(new, said);
+    // The text that a model makes of “no, actually …” often has no such words any more.
     let cue = detect_cue(said).max(detect_cue(new));
     let corrects_if = |is_correction: bool| match is_correction {
         true => Relation::Corrects,
@@ -47,8 +49,11 @@ pub(crate) fn relation(known: &str, new: &str, said: &str) -> Relation {
     };
     let parsed = parse_pair(known, new).filter(|(known, new)| known.has_verb && new.has_verb);
     let Some((known_sentence, new_sentence)) = parsed else {
+        // Without a grammar for the language only the likeness of the keywords can be compared.
         return corrects_if(cue > Cue::None && is_similar(known, new));
     };
+    // Likeness alone replaced true facts about other people: “Anna lives in Graz” is as like to
+    // “Ben lives in Graz” as to its correction.
     if !have_same_subject(&known_sentence, &new_sentence) {
         return Relation::Compatible;
     }
@@ -164,6 +169,7 @@ fn are_measures(known: &Sentence, new: &Sentence) -> bool {
 }
 
 fn is_measure(stem: &str) -> bool {
+    // Stems and not words, as the stemmers of the five languages make them.
     const DAYS: &str = " monday tuesday wednesday thursday friday saturday sunday januari februari march april may june juli august \
         septemb octob novemb decemb noon midnight montag dienstag mittwoch donnerstag freitag samstag sonntag januar februar marz mai \
         juni septemb oktob novemb dezemb lund mard mercred jeud vendred samed dimanch janvi fevri mar avril juin juillet aout septembr \

@@ -100,6 +100,7 @@ impl DatabaseFacts {
                 after: new.as_ref().map(|fact| ledger_line(fact, place)),
             };
             let record = MemoryChange {
+                // Never only begun: the store commits the facts and this record together.
                 state: MemoryState::Done,
                 ..self.context.begin_change(cause, None, effect)
             };
@@ -175,6 +176,7 @@ impl DatabaseFacts {
         let about = context.ledger.about(&context.scope, &before.text).await?;
         let made = about.into_iter().rev().find(|earlier| {
             let after = fact_sides(&earlier.effect).and_then(|(_, after)| after);
+            // Ids are UUIDs of version 7, so they are ordered by time.
             earlier.id < change.id
                 && earlier.state == MemoryState::Done
                 && after.is_some_and(|after| after.text == before.text)

@@ -88,6 +88,7 @@ impl FactsFile {
 
     fn read_items(&self) -> Vec<(FactItem, FactRecord)> {
         let mut found = Vec::new();
+        // Lists outside that heading belong to the owner.
         let Some(key_facts) = self.key_facts else {
             return found;
         };
@@ -129,6 +130,7 @@ impl FactsFile {
     ) -> Option<(FactItem, FactRecord)> {
         let text = self.text.get(item.text.clone())?;
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        // Tasks in the section are the owner's.
         if text.is_empty() || is_task(&text) {
             return None;
         }
@@ -202,6 +204,7 @@ impl FactsFile {
             .text
             .get(item.range.start..item.text.start)
             .unwrap_or("- ");
+        // What is nested below the item moves with it.
         let below = self
             .text
             .get(item.text.end..item.range.end)
@@ -218,9 +221,11 @@ impl FactsFile {
                 format!("{mark}[{created}] {content}{below}"),
             )
         };
+        // It stands in the right section already: only its tag had made it important.
         if item.section == section {
             return self.replace_item(item, &moved);
         }
+        // Parsed again, because all ranges behind the removed item have moved.
         Self::parse(&self.remove(item)).insert(section, usize::MAX, &moved)
     }
 
@@ -297,6 +302,7 @@ impl FactsFile {
             );
         };
         let mut here = self.items.iter().filter(|known| known.section == section);
+        // An undo gives the index at which the fact stood; a new fact goes to the end.
         if let Some(before) = here.clone().find(|known| known.index == index) {
             let at = before.range.start;
             return self.splice(at..at, &format!("{item}{ending}"));
@@ -387,6 +393,7 @@ pub(crate) fn touch_modified(text: &str, now: &Zoned) -> String {
 
 /// Returns a plain value of front matter, without quotes and comment.
 fn scalar(value: &str) -> &str {
+    // In YAML a space and `#` begin a comment.
     let value = value.split(" #").next().unwrap_or(value).trim();
     let unquoted = |mark: char| {
         value
@@ -420,6 +427,7 @@ pub(crate) fn verify(
         .iter()
         .map(|fact| (fact.important, fact.content.clone()))
         .collect();
+    // Without regard to their order: a change may move a fact to the other section.
     found.sort();
     expected.sort();
     if found == expected {

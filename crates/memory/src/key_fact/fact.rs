@@ -149,6 +149,7 @@ pub(crate) fn date_mark(words: &str) -> Option<(Date, &str)> {
         Some(linked) => linked.split_once("]]")?,
         None => words.strip_prefix('[')?.split_once(']')?,
     };
+    // `parse` takes other forms of a date too, such as `20251210`.
     if inner.len() != 10 || !rest.starts_with([' ', '\t']) {
         return None;
     }

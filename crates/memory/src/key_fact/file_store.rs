@@ -181,6 +181,7 @@ impl VaultMemory {
                     created,
                 };
             let before = old.map(|(fact, item)| ledger_line(fact, item, created_at(fact)));
+            // Other words for the same statement keep its date, a new statement gets that of today.
             let created = match &before {
                 Some(before) if keeps_date => before.created,
                 Some(_) | None => Some(now.timestamp()),

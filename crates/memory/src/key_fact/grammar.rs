@@ -312,6 +312,7 @@ impl Grammar {
             fillers.any(|filler| filler == word)
         };
         let mut text = format!(" {} ", tokens.join(" "));
+        // Before the text is divided into words, or “used to” would leave words of content behind.
         for phrase in &self.phrases {
             text = text.replace(&format!(" {phrase} "), " ");
         }

@@ -187,6 +187,7 @@ impl VaultMemory {
         let without = |text: &str| match created {
             true => (text == inserted).then(String::new),
             false => text
+                // From the end: of two equal texts the newer one is undone.
                 .rfind(inserted)
                 .map(|at| splice(text, at..at + inserted.len(), "")),
         };

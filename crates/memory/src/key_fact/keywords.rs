@@ -44,6 +44,7 @@ impl FactTokens {
     /// Returns the keywords of both in the language that is detected from both together.
     fn keywords_with(&self, other: &Self) -> (Keywords, Keywords) {
         let both = self.words.iter().chain(&other.words).map(String::as_str);
+        // One language for both texts: stems of two languages cannot be compared.
         let language = Language::detect(both).or_else(Language::fallback);
         (self.keywords(language), other.keywords(language))
     }

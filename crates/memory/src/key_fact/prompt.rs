@@ -85,7 +85,7 @@ pub(crate) fn withdrawn_line(content: &str) -> String {
     )
 }
 
-/// Cuts a long fact, which would leave no room for the others.
+/// Cuts a long fact, which would leave no space for the others.
 fn shortened(content: &str) -> Cow<'_, str> {
     match content.char_indices().nth(FACT_CHARS_MAX) {
         None => Cow::Borrowed(content),

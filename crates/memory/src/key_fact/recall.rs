@@ -88,6 +88,7 @@ impl KeyFactStore {
             .chain(before.iter().map(|text| (*text, EARLIER_MESSAGE)))
             .collect();
         let included = self.important_in(facts, count).included;
+        // The model has these in its instruction, so they are not attached to the message too.
         let is_in_instruction = |fact: &FactRecord| {
             fact.important && included.contains(&FactId::from_text(&fact.content))
         };
@@ -145,6 +146,7 @@ fn within_limits<'a>(
         }
         let fact = record.to_fact();
         let line = prompt::line(&fact);
+        // A fact that is too long is left out, and a shorter one behind it may still fit.
         if let Some(left) = tokens_left.checked_sub(count(&line)) {
             tokens_left = left;
             recalled.push(RecalledFact { fact, score, line });

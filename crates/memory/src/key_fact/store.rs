@@ -227,6 +227,7 @@ impl KeyFactStore {
                 let says_the_same = Overlap::between(&tokens.0, &tokens.1).is_match();
                 return Ok(reword(at, important || known.important, !says_the_same));
             }
+            // Checked after the corrections, which a full memory still takes.
             let count = facts.len();
             if count >= max {
                 return Err(MemoryError::Limit { count, max });

@@ -115,6 +115,7 @@ impl Language {
         } else {
             word
         };
+        // With and without accents it is one word, such as `café` and `cafe`.
         without_accents(&self.stemmer.stem(base)).into_owned()
     }
 
@@ -226,6 +227,7 @@ fn word_end(text: &str, from: usize) -> usize {
             }
             ascii if ascii.is_ascii() => at,
             _ => match char_at(text, at) {
+                // The typographic apostrophe has three bytes.
                 Some('\u{2019}') if goes_on(at + 3) => at + 3,
                 Some(char)
                     if !is_unspaced(char)

@@ -319,6 +319,7 @@ impl Query {
         };
         Scores {
             values: texts.iter().map(|text| score(text.borrow())).collect(),
+            // The limit that a text approaches which holds every term very often.
             upper_bound: weights.iter().sum::<f64>() * (K1 + 1.0),
         }
     }
@@ -411,6 +412,7 @@ fn index_term(stem: &str, language: &Language, is_bigram: bool) -> String {
     if is_bigram {
         stem.to_owned()
     } else {
+        // Equal stems of two languages are different words.
         format!("{}:{stem}", language.code())
     }
 }

@@ -17,6 +17,7 @@ impl Prefilter {
         prefixes.dedup();
         Self(
             AhoCorasick::builder()
+                // Prefixes are in lower case, and the text is not.
                 .ascii_case_insensitive(true)
                 .build(prefixes)
                 .ok(),

@@ -166,6 +166,7 @@ fn next_occurrence(
         [Kind::Due, Kind::Scheduled, Kind::Start]
     };
     let reference = match dates.iter().find_map(|kind| line.value(*kind)) {
+        // The parser's error would say no more than that the day does not exist.
         Some(text) => Some(text.parse::<Date>().map_err(|_| no_such_day(text))?),
         None => None,
     };
@@ -238,12 +239,12 @@ pub(crate) fn edit(
     style: &Style,
 ) -> Result<String, String> {
     let mut draft = Draft::new(line);
-    let said = change
+    let new_text = change
         .words
         .map(|words| format!("- [ ] {}", words.trim_matches(is_space)));
     let fields;
-    if let Some(said) = &said {
-        let new = parse_new_text(said)?;
+    if let Some(new_text) = &new_text {
+        let new = parse_new_text(new_text)?;
         fields = new
             .fields
             .iter()

@@ -209,6 +209,8 @@ impl ValueForm {
 }
 
 fn is_date(text: &str) -> bool {
+    // As loose as the plugin's pattern: a day that does not exist is refused where a date is
+    // computed.
     text.len() == 10
         && text.bytes().enumerate().all(|(at, byte)| match at {
             4 | 7 => byte == b'-',

@@ -58,6 +58,7 @@ impl Recurrence {
             Unit::Month => Span::new().try_months(count).ok(),
             Unit::Year => Span::new().try_years(count).ok(),
         };
+        // In a shorter month the last day counts: a month after 31 January is 28 February.
         day.checked_add(span?).ok()
     }
 }

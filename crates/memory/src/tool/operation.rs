@@ -29,6 +29,7 @@ pub(super) trait Operation: Send + Sync + 'static {
         arguments: Arguments,
     ) -> impl Future<Output = Result<Prepared, ToolError>> + Send {
         let preview = match Self::PREVIEW {
+            // Checked here, so that no user is asked about arguments that will be refused.
             Some(preview) => parse(arguments.clone()).map(|args| Some(preview(&args))),
             None => Ok(None),
         };

@@ -62,6 +62,7 @@ impl Operation for Remember {
             corrects,
             said,
         };
+        // Before the change: a text that is stored contradicts nothing any more.
         let contradicted = match corrects {
             Some(_) => None,
             None => facts.contradicted_by(&args.fact, said).await?,

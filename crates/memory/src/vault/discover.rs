@@ -72,6 +72,7 @@ impl UserFolders {
         match self.system {
             System::Linux => vec![
                 config(".config").join("obsidian/obsidian.json"),
+                // Obsidian as Flatpak and Snap install it, which give it a home folder of its own.
                 below(".var/app/md.obsidian.Obsidian/config/obsidian/obsidian.json"),
                 below("snap/obsidian/current/.config/obsidian/obsidian.json"),
             ],
@@ -178,6 +179,7 @@ fn listed_vaults(list: &Path) -> Vec<PathBuf> {
 
 fn search_below_home(home: &Path) -> Vec<PathBuf> {
     let mut vaults = Vec::new();
+    // Breadth first: if a bound ends the search, all folders near the home were searched.
     let mut queue = VecDeque::from([(home.to_owned(), 0)]);
     let mut opened = 0;
     while let Some((folder, depth)) = queue.pop_front() {

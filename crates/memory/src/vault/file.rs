@@ -65,6 +65,7 @@ pub(super) fn too_large(name: &str, bytes: u64) -> VaultError {
 fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?
+        // One byte more than allowed, so that the caller sees that the file is too large.
         .take(NOTE_BYTES_MAX + 1)
         .read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -145,6 +146,7 @@ fn new_temporary(folder: &Path, prefix: &str) -> PathBuf {
             .to_str()
             .is_some_and(|name| name.starts_with(prefix) && name.ends_with(".tmp"));
         if is_leftover {
+            // If that fails, the next write tries it again.
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -154,6 +156,7 @@ fn new_temporary(folder: &Path, prefix: &str) -> PathBuf {
 fn create(temporary: &Path) -> io::Result<File> {
     OpenOptions::new()
         .write(true)
+        // Fails if the name exists, so a link that was put there is not followed.
         .create_new(true)
         .open(temporary)
 }

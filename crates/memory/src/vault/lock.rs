@@ -69,6 +69,7 @@ fn wait(file: File, name: &dyn Fn() -> String) -> Result<Option<VaultLock>, Vaul
                 std::thread::sleep(pause);
                 pause = (pause * 2).min(Duration::from_millis(20));
             }
+            // The file system has no locks: the caller locks another file.
             Err(TryLockError::Error(_)) => return Ok(None),
         }
     }

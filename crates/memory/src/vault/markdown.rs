@@ -174,6 +174,7 @@ impl Outline {
     /// Finds Obsidian's comments, which `%%` opens and closes, over any number of blocks, but not
     /// inside code.
     fn mark_comments(&mut self, text: &str) {
+        // Obsidian's own syntax, which the parser of CommonMark does not know.
         let mut marks = Vec::new();
         let mut at = self.body;
         while let Some(found) = text.get(at..).and_then(|rest| rest.find("%%")) {

@@ -138,6 +138,7 @@ impl Vault {
             if !missing {
                 match self.entry(&at, part) {
                     Some(found) => {
+                        // Part by part, so that no link leads out of the vault and back in.
                         at = fs::canonicalize(found)
                             .map_err(|error| VaultError::from_file(path.as_str(), "open", error))?;
                         self.check_inside(&at, path)?;
@@ -206,6 +207,7 @@ impl Vault {
         let Ok(inside) = real.strip_prefix(&self.0.root) else {
             return Err(path.refused("a symbolic link leads it out of the vault"));
         };
+        // Else a link could lead a write into `.obsidian` or `.git`.
         let is_hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
         if inside.components().any(is_hidden) {
             return Err(path.refused("a symbolic link leads it to something hidden"));
@@ -260,6 +262,7 @@ impl Vault {
         before: &StoredText,
     ) -> Result<bool, VaultError> {
         let located = self.locate(path)?;
+        // An editor may have written since the text was read.
         if !located.exists || file::read_text(&located.real, path.as_str())? != *before {
             return Ok(false);
         }
@@ -289,6 +292,7 @@ impl Vault {
     pub(crate) fn obsidian_setting(&self, name: &str) -> Option<String> {
         let path = self.0.root.join(".obsidian").join(name);
         let metadata = fs::metadata(&path).ok()?;
+        // Reading a pipe would not end.
         if !metadata.is_file() || metadata.len() > NOTE_BYTES_MAX {
             return None;
         }

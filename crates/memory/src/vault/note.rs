@@ -56,6 +56,7 @@ pub(crate) fn tag_at_start(word: &str) -> Option<&str> {
         })
         .unwrap_or(rest.len());
     let tag = rest.get(..end)?;
+    // Obsidian takes no number for a tag: `#1` is text.
     let valid = tag
         .chars()
         .any(|char| !char.is_ascii_digit() && char != '/');

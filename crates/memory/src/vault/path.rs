@@ -182,6 +182,7 @@ pub(crate) fn folder(name: &str) -> Result<Option<String>, VaultError> {
 /// Returns the target of `[[target#heading|text]]`; other text as it is.
 pub(crate) fn link_target(name: &str) -> &str {
     let name = name.trim();
+    // `![[Note]]` embeds the note.
     let name = name.strip_prefix('!').unwrap_or(name);
     let Some(inner) = name
         .strip_prefix("[[")

@@ -98,6 +98,7 @@ pub(crate) fn count_note(
     let mut counts = TermCounts::default();
     let terms = query.len();
     counts.length = query.each_match_prefiltered(text, |_, term| counts.add(term, 1.0, terms));
+    // Relaxed: the sums are read after the threads were joined, which orders them.
     let add = |total: &AtomicU64, number: u64| total.fetch_add(number, Ordering::Relaxed);
     add(&totals.notes, 1);
     add(&totals.tokens, counts.length as u64);
@@ -254,6 +255,7 @@ fn boosts(notes: &[&PassageCounts], scores: &[f64]) -> Vec<f64> {
         // A link may name a note by its whole path, or by the end of it.
         let path = link_name(&note.signals.path);
         for name in path_suffixes(&path) {
+            // The notes come best first, so of two with one name the better one is linked.
             names.entry(name.to_owned()).or_insert(at);
         }
     }

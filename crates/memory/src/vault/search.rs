@@ -129,6 +129,7 @@ impl Vault {
     /// ```
     pub fn resolve(&self, name: &str) -> Result<NotePath, VaultError> {
         let path = NotePath::from_owner(name)?;
+        // The whole path first, which needs no walk through the vault.
         match self.locate(&path) {
             Ok(located) if located.exists => return Ok(path),
             Ok(_) | Err(VaultError::NoSuchNote { .. }) => {}
@@ -137,7 +138,7 @@ impl Vault {
         let notes = self.walk(None)?.notes;
         let paths = || notes.iter().map(|note| note.path.as_str());
         let wanted = path.as_str();
-        // An exact name wins, so that `Note` and `note` can be told apart where both exist.
+        // An exact name wins, so that `Note` and `note` can be distinguished where both exist.
         let mut found: Vec<&str> = paths()
             .filter(|path| is_path_suffix(path, wanted))
             .collect();
@@ -471,6 +472,7 @@ impl Condition {
 /// Returns true if a note has a tag or one below it. Searches the text for it first, because
 /// parsing the note for tags is slower.
 fn has_tag(text: &str, tag: &str) -> bool {
+    // Without the text there is nothing to parse, which is slow.
     let holds = lowercase(text).contains(&lowercase(tag));
     holds && tags(text).iter().any(|known| is_below(known, tag))
 }

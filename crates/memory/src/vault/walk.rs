@@ -172,11 +172,13 @@ fn read_with<T: Send>(
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
+                // Each thread keeps its results, and takes the shared lock once.
                 let (mut own, mut bytes) = (Vec::new(), Vec::new());
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(note) = notes.get(at) else { break };
                     if read_part(&note.real, part, &mut bytes).is_ok_and(|is_read| is_read)
+                        // A note that is not UTF-8 is still found by the words in it that are.
                         && let Some(result) = visit(at, note, &String::from_utf8_lossy(&bytes))
                     {
                         own.push((at, result));

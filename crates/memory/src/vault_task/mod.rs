@@ -139,6 +139,8 @@ impl VaultTasks {
             let settings = PluginSettings::load(&vault);
             let mut walk = vault.walk(None)?;
             walk.notes
+                // Checkboxes in the file of the facts are no tasks: no tool could change them
+                // there.
                 .retain(|note| case_folded(&note.path) != case_folded(facts.as_str()));
             let found = read_all(&walk.notes, |_, note, text| {
                 let tasks = NoteTasks::parse(&note.path, text, &settings).tasks();
@@ -182,6 +184,7 @@ impl VaultTasks {
                 "there is no such deleted task; they are kept for 30 days".to_owned(),
             ));
         };
+        // A removed line can always be put back, at worst at the end of its note.
         undo_task_change(&self.0, &change).await?;
         let undone = MemoryChange {
             state: MemoryState::Undone,

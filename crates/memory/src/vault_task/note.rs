@@ -239,6 +239,7 @@ impl<'a> NoteTasks<'a> {
     /// was visible.
     fn verify(&self, text: &str, expected: &[&str], hint: &str) -> Result<(), MemoryError> {
         let now = find_tasks(text, &self.settings.style.global_filter);
+        // Compared with before: a comment that its owner left open is no fault of this change.
         let hides = |text: &str| text.contains("%%") && Outline::parse(text).open_comment;
         if now
             .iter()

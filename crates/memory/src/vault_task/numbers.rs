@@ -130,6 +130,7 @@ pub(super) fn match_tasks(tasks: &[VaultTask], numbers: &[NumberedTask]) -> Vec<
         found: vec![None; tasks.len()],
         taken: vec![false; numbers.len()],
     };
+    // From the most to the least certain: each step pairs only what is left by those before.
     matching.match_same_lines(false);
     matching.match_same_lines(true);
     matching.match_unique(
@@ -190,6 +191,7 @@ impl<'a> Matching<'a> {
             |record| (record.path.as_str(), record.line.as_str()),
         );
         for (tasks, mut numbers) in groups.into_values() {
+            // None was added or removed, so their order tells which is which.
             if tasks.len() == numbers.len() {
                 numbers.sort_by_key(|at| self.numbers.get(*at).map(|number| number.record.nth));
                 for (task, number) in tasks.into_iter().zip(numbers) {

@@ -65,6 +65,7 @@ impl PluginSettings {
             .filter_map(|status| {
                 let mut symbol = status.get("symbol")?.as_str()?.chars();
                 let meaning = meaning(status.get("type")?.as_str()?);
+                // The brackets hold one character, so other symbols cannot occur.
                 let only = symbol.next().filter(|_| symbol.next().is_none());
                 only.map(|symbol| (symbol, meaning))
             })
@@ -96,6 +97,7 @@ impl PluginSettings {
             'x' | 'X' => TaskStatus::Done,
             '/' => TaskStatus::InProgress,
             '-' => TaskStatus::Cancelled,
+            // The plugin too takes an unknown symbol for that of an open task.
             _ => TaskStatus::Todo,
         })
     }

@@ -66,6 +66,7 @@ impl VaultTaskStore {
     /// Reads the tasks and their numbers, and writes the numbers that changed. `moved`: the line
     /// that a number stands for from now on.
     async fn rows(&self, moved: Option<(TaskId, &VaultTask)>) -> Result<Vec<Row>, StoreError> {
+        // Most reads change no number, and need no lock.
         let (rows, change) = self.read_and_match(moved).await?;
         if change.is_empty() {
             return Ok(rows);
@@ -73,6 +74,7 @@ impl VaultTaskStore {
         // Without the lock two processes could give two numbers to one line.
         let _lock = self.tasks.0.lock().await.map_err(store_error)?;
         let (mut rows, change) = self.read_and_match(moved).await?;
+        // A crash before they are stored leaves numbers unused, and none is given twice.
         let ids = self
             .index
             .new_numbers(self.owner(), change.new.len())
@@ -196,6 +198,7 @@ impl VaultTaskStore {
                 };
                 let row = rows
                     .iter()
+                    // An older line with the same text has a smaller number.
                     .rev()
                     .find(is_it)
                     .ok_or_else(|| StoreError::Refused {
@@ -378,6 +381,7 @@ impl NumberChanges {
 /// Returns the text of a task with its dates: tasks of a store have their dates in their
 /// descriptions.
 fn description(task: &VaultTask) -> Result<TaskDescription, StoreError> {
+    // A line of a note may be longer than the text of a task.
     TaskDescription::new(&task.text).or_else(|_| {
         let short: String = task
             .text
@@ -385,7 +389,8 @@ fn description(task: &VaultTask) -> Result<TaskDescription, StoreError> {
             .take(DESCRIPTION_CHARS_MAX - 1)
             .chain(['…'])
             .collect();
-        TaskDescription::new(&short).map_err(|error| StoreError::unreadable(error.to_string()))
+        TaskDescription::new(&short)
+            .map_err(|error| StoreError::unreadable(error.to_string()).with_source(error))
     })
 }
 
@@ -395,8 +400,12 @@ fn unreadable(error: serde_json::Error) -> StoreError {
 
 fn store_error(error: MemoryError) -> StoreError {
     match error {
-        MemoryError::Ledger { source } => StoreError::unavailable(source.to_string()),
-        MemoryError::Vault(VaultError::Busy { .. }) => StoreError::unavailable(error.to_string()),
+        MemoryError::Ledger { source } => {
+            StoreError::unavailable(source.to_string()).with_source(source)
+        }
+        MemoryError::Vault(VaultError::Busy { .. }) => {
+            StoreError::unavailable(error.to_string()).with_source(error)
+        }
         // A model must not learn where on the disk the vault is.
         MemoryError::Vault(VaultError::Missing { .. } | VaultError::NotAFolder { .. }) => StoreError::Refused {
             reason: "The vault's folder is not there at the moment, and the tasks are in its notes; nothing was changed."

@@ -56,6 +56,7 @@ pub(crate) async fn undo_task_change(
             rewrite(memory, &after.path, *created, out).await?
         }
         (Some(before), Some(after)) => {
+            // Checked before anything is put back: else the task would stand in both notes.
             let there = memory.read(&NotePath::from_owner(&after.path)?).await?;
             if there.is_none_or(|stored| find_unique(stored.as_str(), after).is_none()) {
                 return Ok(None);
@@ -120,6 +121,7 @@ fn reinsert(text: Option<&str>, lines: &TaskLines, patch: Option<&FilePatch>) ->
     let above = places(lines.above.as_deref());
     let below = places(lines.below.as_deref());
     let start_of_next = |end: usize| end + line_ending_at(text, end).len();
+    // The place between the two old neighbours, else beside the only one that is left.
     let between = above
         .iter()
         .find(|line| line_below(text, line.end) == lines.below.as_deref());

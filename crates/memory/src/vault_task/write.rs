@@ -69,6 +69,7 @@ impl VaultTasks {
         let (vault, name) = (self.0.vault.clone(), note.to_owned());
         let path = blocking(move || {
             let path = vault.settle(&NotePath::from_owner(&name)?)?;
+            // A note that has to be created gets a name that every system can have.
             if vault.locate(&path)?.exists {
                 Ok(path)
             } else {
@@ -115,6 +116,7 @@ impl VaultTasks {
             }
             let style = &found.call.settings.style;
             let made = complete(found.line, found.call.today, style).map_err(task_error)?;
+            // The plugin too writes the next occurrence above the completed line.
             let mut lines: Vec<String> = made.next.iter().chain(&made.done).cloned().collect();
             // The offsets of the next occurrence and of the completed line.
             let mut offsets = (
@@ -152,6 +154,7 @@ impl VaultTasks {
         cause: &Cause,
     ) -> Result<TaskWritten, MemoryError> {
         let words = change.words.as_deref();
+        // JavaScript, in which the plugin is written, ends a line at the last two as well.
         let ends_line = |char: char| char.is_control() || matches!(char, '\u{2028}' | '\u{2029}');
         self.change_task(task, cause, |found| {
             if words.is_some_and(|words| words.contains(ends_line)) {
@@ -270,6 +273,8 @@ impl VaultTasks {
                     .begin_change(call.cause, begun.take(), effect);
                 memory.context.record(&change).await?;
                 begun = Some(change.clone());
+                // First in, then out: after a crash in between the task is in both notes, not in
+                // none.
                 match memory.replace(&lock, &to, target, put.text).await {
                     Ok(true) => {}
                     Ok(false) => continue,
@@ -283,7 +288,7 @@ impl VaultTasks {
                 let answer = begun.as_ref().and_then(recorded_task);
                 memory.context.settle(begun, MemoryState::Done).await;
                 return answer
-                    .ok_or_else(|| task_error("its new line could not be told".to_owned()));
+                    .ok_or_else(|| task_error("its new line could not be found".to_owned()));
             }
         }
         Err(busy(&from))
@@ -299,6 +304,8 @@ impl VaultTasks {
         let vault = self.0.vault.clone();
         let settings = blocking(move || Ok(PluginSettings::load(&vault))).await?;
         let now = (self.0.context.clock)();
+        // A repeat after a crash writes the dates of the first attempt, else it could not find its
+        // line.
         let at = unfinished
             .as_ref()
             .map(|change| change.at.to_zoned(now.time_zone().clone()));
