@@ -33,6 +33,8 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod automatic_recall; // facts for a message and for the instruction
+mod backend; // facts in a vault or in a database
+mod context; // options, causes and records of changes
 mod conversation_log; // conversations written as notes
 mod conversation_search; // index and search of past conversations
 mod daily; // daily notes: path, template, entry
@@ -53,6 +55,7 @@ mod vault_memory; // changing a file of the vault
 mod vault_task; // the tasks in the notes
 
 pub use automatic_recall::TurnRecall;
+pub use context::{Cause, Clock, MemoryOptions};
 pub use conversation_log::{ConversationLog, LoggedConversation};
 pub use conversation_search::{
     ConversationHit, ConversationSearchOptions, ConversationSearchResults, index_conversations,
@@ -71,7 +74,7 @@ pub use multi_user::{DatabaseMemory, Memories};
 pub use notes::{NoteChange, Notes, READ_CHARS_MAX, WRITE_CHARS_MAX};
 pub use recall::{RecallHit, RecallSource};
 pub use tool::{brief_tools, fact_tools, memory_tools, reading_tools};
-pub use user_memory::{Cause, Clock, Memory, MemoryOptions};
+pub use user_memory::Memory;
 pub use vault::{
     NOTE_BYTES_MAX, Note, NoteFilter, NoteHit, NoteList, NotePath, NoteSearchResults, NoteText,
     System, UserFolders, Vault, find_vaults,

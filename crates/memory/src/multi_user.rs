@@ -6,7 +6,9 @@ use std::sync::Arc;
 use adjutant_core::port::{ConversationIndex, FactStore, MemoryLedger};
 use adjutant_core::{AgentName, MemoryScope, UserId};
 
-use crate::user_memory::{Clock, ConversationSource, DatabaseFacts, MemoryContext};
+use crate::backend::DatabaseFacts;
+use crate::context::{Clock, MemoryContext};
+use crate::user_memory::ConversationSource;
 use crate::{Memory, MemoryError};
 
 /// The facts of all users in one database. No user sees another user's facts. Cheap to clone.

@@ -6,9 +6,9 @@ use adjutant_core::{ConversationId, MemoryChange, MemoryEffect, UserId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::context::Cause;
 use crate::daily::{self, Entry, EntryPlace, place_entry};
-use crate::text::{insertion, splice};
-use crate::user_memory::Cause;
+use crate::text::{insertion, splice, without_controls};
 use crate::vault::markdown::{BlockKind, Outline, ends_open, line_ending};
 use crate::vault::path::case_folded;
 use crate::vault::{NoteFilter, NoteList, NotePath, NoteSearchResults, NoteText, StoredText};
@@ -92,15 +92,6 @@ impl NoteChange {
         }
         message
     }
-}
-
-/// Returns a text without control characters, its lines divided by `\n`.
-pub(crate) fn without_controls(text: &str) -> String {
-    text.replace("\r\n", "\n")
-        .chars()
-        .map(|char| if char == '\r' { '\n' } else { char })
-        .filter(|char| !char.is_control() || matches!(char, '\n' | '\t'))
-        .collect()
 }
 
 impl Notes {

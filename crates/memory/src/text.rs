@@ -5,7 +5,7 @@ use std::ops::Range;
 use jiff::Zoned;
 use sha2::{Digest, Sha256};
 
-use crate::vault::markdown::{front_matter, line_ending};
+use crate::vault::markdown::{bom_len, front_matter, line_ending};
 
 /// Returns a text with a range replaced.
 pub(crate) fn splice(text: &str, range: Range<usize>, with: &str) -> String {
@@ -63,11 +63,6 @@ pub(crate) fn line_below(text: &str, at: usize, line: &str) -> String {
     }
 }
 
-/// Returns the number of bytes of the byte order mark at the beginning of a text, if it has one.
-pub(crate) fn bom_len(text: &str) -> usize {
-    if text.starts_with('\u{FEFF}') { 3 } else { 0 }
-}
-
 /// Returns the lines of a text with their ranges, from a byte order mark on, without what ends
 /// them.
 pub(crate) fn lines_with_ranges(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
@@ -94,6 +89,15 @@ pub(crate) fn front_matter_value(text: &str, wanted: &str) -> Option<Range<usize
         at += line.len();
     }
     None
+}
+
+/// Returns a text without control characters, its lines divided by `\n`.
+pub(crate) fn without_controls(text: &str) -> String {
+    text.replace("\r\n", "\n")
+        .chars()
+        .map(|char| if char == '\r' { '\n' } else { char })
+        .filter(|char| !char.is_control() || matches!(char, '\n' | '\t'))
+        .collect()
 }
 
 /// Returns the first `bytes` bytes of the SHA-256 of a text, in hexadecimal digits.

@@ -12,9 +12,9 @@ use adjutant_core::{ConversationId, MemoryChange, MemoryEffect, MemoryState};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::context::{Cause, MemoryContext, MemoryOptions};
 use crate::key_fact::FactCache;
 use crate::patch;
-use crate::user_memory::{Cause, MemoryContext, MemoryOptions};
 use crate::vault::path::case_folded;
 use crate::vault::{NotePath, StoredText, Vault, VaultLock};
 use crate::{MemoryError, VaultError};

@@ -3,11 +3,10 @@
 //! A note is found again by its front matter, so its owner may rename it, move it to a subfolder,
 //! tag it and write into it; existing text is never changed.
 
+mod conversation; // a conversation to be written
 mod note; // name, front matter and content of the note
 mod quotation; // messages as quotations
 
-use adjutant_core::{ConversationId, TranscriptMessage};
-use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::text::timestamp;
@@ -15,6 +14,7 @@ use crate::vault::markdown::{Outline, ends_open};
 use crate::vault::{NOTE_BYTES_MAX, NotePath, StoredText, Vault, VaultLock};
 use crate::vault_memory::blocking;
 use crate::{Memory, MemoryError, VaultError};
+pub use conversation::ConversationLog;
 use note::{ExistingNote, NoteLocation};
 
 /// Size from which a note is full, in bytes, and another one continues: below the bound of a note
@@ -22,25 +22,6 @@ use note::{ExistingNote, NoteLocation};
 const NOTE_FULL_BYTES: usize = (NOTE_BYTES_MAX / 4) as usize;
 /// Number of attempts if another program writes in between.
 const ATTEMPTS_MAX: usize = 8;
-
-/// A conversation to be written as a note.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ConversationLog {
-    /// The id by which its note is found again.
-    pub id: ConversationId,
-    /// The title. The note is named after it when it is created, and keeps that name.
-    pub title: String,
-    /// The time at which the conversation began; the date is a part of the name.
-    pub started: Timestamp,
-    /// The user's name in the note, such as `You`.
-    pub person: String,
-    /// The assistant's name in the note, such as `Diana`.
-    pub assistant: String,
-    /// All messages from the beginning, as [`adjutant_core::transcript`] returns them. Messages of
-    /// the user and of the assistant and the names of called tools are written; instructions,
-    /// arguments and results are not.
-    pub messages: Vec<TranscriptMessage>,
-}
 
 /// The result of [`Memory::log_conversation`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

@@ -10,7 +10,7 @@ use jiff::{Timestamp, Zoned};
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-use super::ConversationLog;
+use super::conversation::ConversationLog;
 use super::quotation::{escaped, quoted, visible_line};
 use crate::VaultError;
 use crate::text::{front_matter_value, insertion, splice, timestamp};

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 
-use crate::notes::without_controls;
+use crate::text::without_controls;
 use crate::vault::markdown::contains_offset;
 use crate::vault::note::tag_at_start;
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use jiff::Zoned;
 
-use crate::text::{insertion, line_below, splice};
+use crate::text::{insertion, line_below, splice, without_controls};
 use crate::vault::markdown::{Block, BlockKind, Item, Outline, line_ending};
 use crate::{MemoryError, VaultError};
 
@@ -27,7 +27,7 @@ impl Entry {
         title: Option<&str>,
         time: &Zoned,
     ) -> Result<Self, MemoryError> {
-        let activity = crate::notes::without_controls(activity);
+        let activity = without_controls(activity);
         let activity = activity.trim();
         if activity.is_empty() {
             return Err(MemoryError::fact("an entry needs words"));

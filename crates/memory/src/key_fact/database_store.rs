@@ -12,7 +12,8 @@ use super::planned_change::{PlannedChange, fact_sides, recorded_answer};
 use super::record::FactRecord;
 use super::snapshot::Snapshot;
 use crate::MemoryError;
-use crate::user_memory::{Cause, DatabaseFacts};
+use crate::backend::DatabaseFacts;
+use crate::context::Cause;
 
 /// Number of times that a change is planned again because other processes changed the facts in
 /// between. Of those that try at the same moment one succeeds, so that many attempts in a row can

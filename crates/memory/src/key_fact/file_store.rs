@@ -15,7 +15,7 @@ use super::planned_change::{PlannedChange, answer_from_sides, fact_sides, record
 use super::record::FactRecord;
 use super::snapshot::CHANGES_READ;
 use crate::MemoryError;
-use crate::user_memory::Cause;
+use crate::context::Cause;
 use crate::vault::StoredText;
 use crate::vault_memory::{PlannedWrite, VaultMemory, blocking};
 

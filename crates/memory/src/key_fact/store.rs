@@ -14,7 +14,8 @@ use super::prompt::{self, ImportantFacts, Storage};
 use super::record::FactRecord;
 use super::snapshot::Snapshot;
 use crate::MemoryError;
-use crate::user_memory::{Backend, Cause};
+use crate::backend::Backend;
+use crate::context::Cause;
 
 /// Added to the score of a fact that holds a whole query, so that it comes before all that hold
 /// only keywords of it.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::operation::{Operation, definition, deletes, parse, with_message};
-use super::text_property;
+use super::property::text_property;
 use crate::{Cause, Memories, MemoryError};
 
 /// Forgets a fact, after confirmation.

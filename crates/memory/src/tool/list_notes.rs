@@ -4,8 +4,8 @@ use adjutant_core::{ToolContext, ToolDefinition, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::operation::{Operation, definition, reads};
-use super::{NOTES_SHOWN, folder_property, limit_property, tag_property, with_remark};
+use super::operation::{Operation, definition, reads, with_remark};
+use super::property::{NOTES_SHOWN, folder_property, limit_property, tag_property};
 use crate::{NoteFilter, Notes};
 
 /// Lists the notes of a folder or with a tag.

@@ -7,6 +7,7 @@ mod brief; // fewer and shorter tools, for weak models
 mod forget;
 mod list_notes;
 mod operation; // the parts of `Tool` that all of them share
+mod property; // arguments that several tools have
 mod read_note;
 mod recall;
 mod remember;
@@ -17,16 +18,12 @@ mod write_note;
 use std::sync::Arc;
 
 use adjutant_core::Tool;
-use serde_json::{Value, json};
 
 use self::operation::tool;
 use self::recall::Sources;
 use crate::{DatabaseMemory, Memories, Memory};
 
 pub use brief::brief_tools;
-
-/// Number of notes that are shown by default.
-const NOTES_SHOWN: usize = 20;
 
 /// Returns all tools over one memory, in the order models see them; those over notes only if it has
 /// a vault. They refuse every user but the memory's owner.
@@ -97,31 +94,4 @@ pub fn reading_tools(memory: &Memory) -> Vec<Arc<dyn Tool>> {
     let mut tools = memory_tools(memory);
     tools.retain(|tool| tool.definition().annotations.read_only);
     tools
-}
-
-fn text_property(description: &str) -> Value {
-    json!({ "type": "string", "minLength": 1, "description": description })
-}
-
-fn flag_property(description: &str) -> Value {
-    json!({ "type": "boolean", "description": description })
-}
-
-fn limit_property() -> Value {
-    json!({ "type": "integer", "minimum": 1, "maximum": 100, "description": "How many at most (default 20)" })
-}
-
-fn folder_property() -> Value {
-    json!({ "type": "string", "description": "Only notes below this folder" })
-}
-
-fn tag_property() -> Value {
-    json!({ "type": "string", "description": "Only notes with this tag or one below it, such as project or project/x" })
-}
-
-/// Adds the remark on what a list leaves out, if it leaves out anything.
-fn with_remark(mut lines: Vec<String>, data: &Value) -> String {
-    let remark = data.get("cut").and_then(Value::as_str);
-    lines.extend(remark.map(|remark| format!("({remark})")));
-    lines.join("\n")
 }

@@ -193,3 +193,10 @@ pub(super) fn with_message(data: &impl serde::Serialize, message: &str) -> Value
     data["message"] = json!(message);
     data
 }
+
+/// Adds the remark on what a list leaves out, if it leaves out anything.
+pub(super) fn with_remark(mut lines: Vec<String>, data: &Value) -> String {
+    let remark = data.get("cut").and_then(Value::as_str);
+    lines.extend(remark.map(|remark| format!("({remark})")));
+    lines.join("\n")
+}

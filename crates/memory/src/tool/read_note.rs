@@ -4,8 +4,8 @@ use adjutant_core::{ToolContext, ToolDefinition, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::operation::{Operation, definition, reads};
-use super::{text_property, with_remark};
+use super::operation::{Operation, definition, reads, with_remark};
+use super::property::text_property;
 use crate::Notes;
 
 /// Reads a note, or a section of it.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::operation::{Operation, definition, reads};
-use super::text_property;
+use super::property::text_property;
 use crate::{Memories, RecallSource};
 
 /// Searches facts, notes and past conversations, as far as the memory has them.

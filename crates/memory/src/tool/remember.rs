@@ -4,8 +4,8 @@ use adjutant_core::{ToolContext, ToolDefinition, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::flag_property;
 use super::operation::{Operation, definition, with_message, writes};
+use super::property::flag_property;
 use crate::{Cause, FACT_CHARS_MAX, Memories, NewFact};
 
 /// Remembers a fact about the user, or corrects one.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::operation::{Operation, definition, with_message, writes};
-use super::text_property;
+use super::property::text_property;
 use crate::{Cause, Notes};
 
 /// Adds an entry to today's daily note.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::operation::{Operation, definition, with_message, writes};
-use super::{flag_property, text_property};
+use super::property::{flag_property, text_property};
 use crate::{Cause, Notes, WRITE_CHARS_MAX};
 
 /// Writes a new note, or adds to the end of one.

@@ -2,10 +2,10 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Inner;
 use crate::VaultError;
 
 /// Time that another writer is waited for.
@@ -21,21 +21,21 @@ pub(crate) struct VaultLock {
 /// Locks the vault's own folder, which leaves no file anywhere and is the same for every process
 /// whatever its settings. Where a folder cannot be locked (Windows, some network file systems),
 /// locks a file in the system's temporary folder.
-pub(super) fn acquire(vault: &Inner) -> Result<VaultLock, VaultError> {
-    let name = || vault.root.display().to_string();
-    match File::open(&vault.root) {
+pub(super) fn acquire(root: &Path, tag: &str) -> Result<VaultLock, VaultError> {
+    let name = || root.display().to_string();
+    match File::open(root) {
         Ok(file) => {
             if let Some(lock) = wait(file, &name)? {
                 return Ok(lock);
             }
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(VaultError::from_root(&vault.root, error));
+            return Err(VaultError::from_root(root, error));
         }
         // Windows cannot open a folder as a file.
         Err(_) => {}
     }
-    let path = std::env::temp_dir().join(format!("adjutant-vault-{}.lock", vault.tag));
+    let path = std::env::temp_dir().join(format!("adjutant-vault-{}.lock", tag));
     let file = fs::OpenOptions::new()
         .create(true)
         .truncate(false)

@@ -8,8 +8,6 @@ use std::ops::Range;
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
-use crate::text::bom_len;
-
 /// A block at the top level of a note. Ranges are bytes of the whole text and end after the last
 /// line that belongs to the block, its line ending included; blank lines between blocks belong to
 /// none.
@@ -292,6 +290,11 @@ fn whole_lines(text: &str, range: Range<usize>) -> Range<usize> {
     let inside = text.get(range.start..range.end).unwrap_or_default();
     let last = range.start + inside.trim_end().len();
     start..line_end(text, last.max(range.start))
+}
+
+/// Returns the number of bytes of the byte order mark at the beginning of a text, if it has one.
+pub(crate) fn bom_len(text: &str) -> usize {
+    if text.starts_with('\u{FEFF}') { 3 } else { 0 }
 }
 
 /// Returns the start of the line that `at` is in, after a byte order mark.

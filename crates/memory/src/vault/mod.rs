@@ -116,7 +116,7 @@ impl Vault {
 
     /// Waits until no other process writes to this vault, at most 10 seconds.
     pub(crate) fn lock(&self) -> Result<VaultLock, VaultError> {
-        lock::acquire(&self.0)
+        lock::acquire(&self.0.root, &self.0.tag)
     }
 
     /// Fails with [`VaultError::Missing`] if the folder itself is gone, instead of reporting every

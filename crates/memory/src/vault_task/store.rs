@@ -14,7 +14,7 @@ use jiff::Zoned;
 use super::note::VaultTask;
 use super::numbers::{NumberedTask, TaskRecord, match_tasks};
 use super::{TaskAddress, TaskEdit, TaskStatus, TaskWritten, VaultTasks};
-use crate::user_memory::Cause;
+use crate::context::Cause;
 use crate::{MemoryError, VaultError};
 
 /// A [`TaskStore`] over the notes of a vault. The lines hold the tasks; a database has the numbers

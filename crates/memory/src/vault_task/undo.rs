@@ -8,9 +8,9 @@ use super::locate::{line_above, line_below, occurrences};
 use super::note::{line_divider, line_ending_at};
 use crate::MemoryError;
 use crate::patch::revert;
-use crate::text::{bom_len, insertion, splice};
+use crate::text::{insertion, splice};
 use crate::vault::NotePath;
-use crate::vault::markdown::line_ending;
+use crate::vault::markdown::{bom_len, line_ending};
 use crate::vault_memory::VaultMemory;
 
 /// Undoes a change of a task. Returns the message for the user; `None` if the lines are not as the
