@@ -25,7 +25,7 @@ pub(crate) struct AnswerRating {
     rating: Rating,
     /// The reason; control characters except line breaks become spaces. Operators read it with the
     /// turn.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 2000)]
     comment: Option<String>,
 }

@@ -62,7 +62,6 @@ pub(crate) struct InputTool {
     #[serde(default)]
     description: String,
     /// JSON Schema of the arguments, an object. Without it the tool takes no arguments.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
     parameters: Option<Map<String, Value>>,
 }
@@ -89,11 +88,9 @@ pub(crate) struct InputMessage {
     #[serde(default)]
     pub(crate) content: Value,
     /// For the role `tool`: id of the call.
-    #[serde(default)]
     #[serde(rename = "toolCallId")]
     pub(crate) tool_call_id: Option<String>,
     /// For the role `tool`: error message, if the call failed.
-    #[serde(default)]
     pub(crate) error: Option<String>,
 }
 
@@ -106,7 +103,6 @@ pub(crate) struct ResumeEntry {
     /// True answer or cancellation.
     pub(crate) status: ResumeStatus,
     /// The answer, in the form of the interrupt's `responseSchema`. Only with `resolved`.
-    #[serde(default)]
     pub(crate) payload: Option<Value>,
 }
 

@@ -83,19 +83,14 @@ pub(super) struct ChatMessage {
     /// Role of the author.
     pub(super) role: Role,
     /// Text or parts of the message.
-    #[serde(default)]
     pub(super) content: Option<MessageContent>,
     /// For the role `function`: name of the function.
-    #[serde(default)]
     pub(super) name: Option<String>,
     /// Tool calls of an assistant's message.
-    #[serde(default)]
     pub(super) tool_calls: Option<Vec<CallMade>>,
     /// Function call of an assistant's message, in older clients.
-    #[serde(default)]
     pub(super) function_call: Option<FunctionCalled>,
     /// For the role `tool`: id of the call.
-    #[serde(default)]
     pub(super) tool_call_id: Option<String>,
 }
 
@@ -117,10 +112,8 @@ pub(super) struct ContentPart {
     #[serde(rename = "type")]
     kind: String,
     /// The text, for the type `text`.
-    #[serde(default)]
     text: Option<String>,
     /// The text, for the type `refusal`.
-    #[serde(default)]
     refusal: Option<String>,
 }
 
@@ -139,10 +132,8 @@ impl ContentPart {
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 pub(super) struct CallMade {
     /// Id, which the result names.
-    #[serde(default)]
     pub(super) id: Option<String>,
     /// Function that was called.
-    #[serde(default)]
     pub(super) function: Option<FunctionCalled>,
 }
 
@@ -152,7 +143,6 @@ pub(super) struct FunctionCalled {
     /// Name of the function.
     pub(super) name: String,
     /// Arguments as JSON text.
-    #[serde(default)]
     pub(super) arguments: Option<String>,
 }
 

@@ -34,11 +34,9 @@ pub(super) struct FunctionOffered {
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_-]+$")]
     pub(super) name: String,
     /// Description that the model reads.
-    #[serde(default)]
     pub(super) description: Option<String>,
     /// JSON Schema of the arguments, an object. Calls are always validated against it, with
     /// `strict` or without. Without a schema the tool takes no arguments.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub(super) parameters: Option<Value>,
 }

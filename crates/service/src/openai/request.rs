@@ -29,13 +29,10 @@ pub(super) struct CompletionRequest {
     #[schema(min_items = 1)]
     pub(super) messages: Vec<ChatMessage>,
     /// True if the answer should be streamed.
-    #[serde(default)]
     pub(super) stream: Option<bool>,
     /// Options of the stream.
-    #[serde(default)]
     pub(super) stream_options: Option<StreamOptions>,
     /// Form of the answer.
-    #[serde(default)]
     pub(super) response_format: Option<ResponseFormat>,
     /// Number of answers; only 1 is supported.
     #[serde(default, deserialize_with = "deserialize_whole")]
@@ -50,38 +47,28 @@ pub(super) struct CompletionRequest {
     #[schema(minimum = 1)]
     max_tokens: Option<u64>,
     /// Validated and otherwise ignored: the service's setting applies.
-    #[serde(default)]
     #[schema(minimum = 0, maximum = 2)]
     temperature: Option<f64>,
     /// Validated and otherwise ignored: the service's setting applies.
-    #[serde(default)]
     #[schema(minimum = 0, maximum = 1)]
     top_p: Option<f64>,
     /// Validated and otherwise ignored.
-    #[serde(default)]
     stop: Option<Stop>,
     /// Only `false` is supported.
-    #[serde(default)]
     logprobs: Option<bool>,
     /// Tools that the client executes, in addition to those of the agent.
-    #[serde(default)]
     tools: Option<Vec<ToolOffered>>,
     /// Tools that may or must be called: `auto` (the default), `none`, `required`, or one of
     /// `tools` by its name. With `none` the agent does not call its own tools either.
-    #[serde(default)]
     tool_choice: Option<ChoiceAsked>,
     /// True if several of `tools` may be called in one answer. Default: true.
-    #[serde(default)]
     parallel_tool_calls: Option<bool>,
     /// Older form of `tools`. Ignored.
-    #[serde(default)]
     #[schema(value_type = Option<Vec<Object>>)]
     functions: Option<Vec<Map<String, Value>>>,
     /// Only `text` is supported.
-    #[serde(default)]
     modalities: Option<Vec<String>>,
     /// Ignored: the user is the authenticated caller.
-    #[serde(default)]
     #[expect(
         dead_code,
         reason = "it is part of what clients send, and must have no effect"
@@ -93,7 +80,6 @@ pub(super) struct CompletionRequest {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 pub(super) struct StreamOptions {
     /// True to end the stream with a chunk that has the token counts.
-    #[serde(default)]
     pub(super) include_usage: Option<bool>,
 }
 
@@ -104,7 +90,6 @@ struct ToolOffered {
     #[serde(rename = "type")]
     kind: String,
     /// The function.
-    #[serde(default)]
     function: Option<FunctionOffered>,
 }
 
@@ -120,7 +105,6 @@ enum ChoiceAsked {
         #[serde(rename = "type")]
         kind: String,
         /// The function.
-        #[serde(default)]
         function: Option<FunctionNamed>,
     },
 }
@@ -161,7 +145,6 @@ pub(super) enum ResponseFormat {
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct NamedSchema {
     /// The JSON Schema.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
     schema: Option<Value>,
 }

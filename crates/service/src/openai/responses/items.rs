@@ -18,8 +18,7 @@ use crate::problem::Problem;
 pub(super) const INPUT: &str = "input";
 
 /// An item, as clients send it. The used members depend on the type.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Deserialize)]
 struct Item {
     #[serde(rename = "type")]
     kind: Option<String>,

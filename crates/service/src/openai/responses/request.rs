@@ -29,68 +29,51 @@ pub(super) struct ResponseRequest {
     /// results. The last one must be the user's message or a result.
     pub(super) input: ResponseInput,
     /// Instructions of the client for this response only. They have the authority of the user.
-    #[serde(default)]
     pub(super) instructions: Option<String>,
     /// Id of the response to continue. Its history need not be sent again.
-    #[serde(default)]
     pub(super) previous_response_id: Option<String>,
     /// True if the response should be streamed.
-    #[serde(default)]
     pub(super) stream: Option<bool>,
     /// Ignored: each response is in the decision log, for as long as the service keeps the log.
-    #[serde(default)]
     store: Option<bool>,
     /// Form of the answer.
-    #[serde(default)]
     text: Option<ResponseText>,
     /// Tools that the client executes, in addition to those of the agent. Only `function` is
     /// supported.
-    #[serde(default)]
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Vec<Map<String, Value>>>,
     /// Tools that may or must be called: `auto` (the default), `none`, `required`, or one of
     /// `tools` by its name. With `none` the agent does not call its own tools either.
-    #[serde(default)]
     tool_choice: Option<ResponseChoice>,
     /// True if several of `tools` may be called in one answer. Default: true.
-    #[serde(default)]
     parallel_tool_calls: Option<bool>,
     /// Largest length of the answer in tokens. The service has a limit of its own.
     #[serde(default, deserialize_with = "deserialize_whole")]
     #[schema(minimum = 1)]
     max_output_tokens: Option<u64>,
     /// Returned with the response.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
     metadata: Option<Map<String, Value>>,
     /// Validated and otherwise ignored: the service's setting applies.
-    #[serde(default)]
     #[schema(minimum = 0, maximum = 2)]
     temperature: Option<f64>,
     /// Validated and otherwise ignored: the service's setting applies.
-    #[serde(default)]
     #[schema(minimum = 0, maximum = 1)]
     top_p: Option<f64>,
     /// Ignored: a setting of the service determines how much the model thinks.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
     reasoning: Option<Map<String, Value>>,
     /// Ignored: the service limits the calls of a turn.
-    #[serde(default)]
     max_tool_calls: Option<u64>,
     /// Only `false` is supported.
-    #[serde(default)]
     background: Option<bool>,
     /// Only `null` is supported: use `previous_response_id`.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
     conversation: Option<Value>,
     /// Only `null` is supported: there are no stored prompts.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
     prompt: Option<Value>,
     /// Only 0 is supported: log probabilities are not available.
-    #[serde(default)]
     top_logprobs: Option<u64>,
 }
 
@@ -112,7 +95,6 @@ pub(super) enum ResponseInput {
 #[derive(Debug, Deserialize, ToSchema)]
 struct ResponseText {
     /// Form of the text.
-    #[serde(default)]
     format: Option<TextFormat>,
 }
 
@@ -127,7 +109,6 @@ enum TextFormat {
     /// JSON that matches a schema.
     JsonSchema {
         /// The JSON Schema.
-        #[serde(default)]
         #[schema(value_type = Option<Object>)]
         schema: Option<Value>,
     },
