@@ -7,10 +7,8 @@ use axum::extract::rejection::JsonRejection;
 use axum::http::HeaderMap;
 use axum::response::sse::Event;
 use axum::response::{IntoResponse as _, Response};
-use futures::StreamExt as _;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tracing::Span;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
@@ -20,7 +18,7 @@ use super::error::ErrorBody;
 use super::message::Messages;
 use super::options;
 use super::request::CompletionRequest;
-use super::stream::{self, error_response};
+use super::stream;
 use super::turn::{self, AnswerEvent, Sender, TurnRequest};
 use super::wire::{Completion, Delta, Envelope};
 use crate::problem::Problem;
@@ -62,13 +60,10 @@ pub(super) async fn completions(
         .stream_options
         .as_ref()
         .and_then(|options| options.include_usage);
-    let options = request.options()?;
-    let model = request.model.clone();
-    let messages = Messages::from_chat(request.messages);
     let turn_request = TurnRequest {
-        model: request.model,
-        messages,
-        options,
+        options: request.options()?,
+        model: request.model.clone(),
+        messages: Messages::from_chat(request.messages),
         instructions: None,
         previous: None,
     };
@@ -83,40 +78,28 @@ pub(super) async fn completions(
     let envelope = Envelope {
         id: format!("chatcmpl-{}", Uuid::now_v7().simple()),
         created: app.agent.now().as_second(),
-        model,
+        model: request.model,
         with_usage: stream && stream_options.unwrap_or_default(),
         notices: started.notices,
     };
-    if stream {
-        Ok(streamed(app, started.events, envelope).await)
+    Ok(if stream {
+        streamed(app, started.events, envelope).await
     } else {
         complete(started.events, envelope).await
-    }
+    })
 }
 
 /// Waits for the complete answer.
-async fn complete(
-    mut events: UnboundedReceiver<AnswerEvent>,
-    envelope: Envelope,
-) -> Result<Response, Problem> {
+async fn complete(events: UnboundedReceiver<AnswerEvent>, envelope: Envelope) -> Response {
     let (mut content, mut reasoning) = (String::new(), String::new());
-    while let Some(next) = events.recv().await {
-        match next {
-            AnswerEvent::Part(AnswerPart::Content(text)) => content.push_str(&text),
-            AnswerEvent::Part(AnswerPart::Reasoning(text) | AnswerPart::Note(text)) => {
-                reasoning.push_str(&text)
-            }
-            AnswerEvent::End(end, ran) => {
-                return match *end {
-                    Ok(response) => Ok(
-                        Json(envelope.completion(content, reasoning, &response)).into_response()
-                    ),
-                    Err(problem) => Ok(error_response(problem, ran)),
-                };
-            }
-        }
+    let add = |part| match part {
+        AnswerPart::Content(text) => content.push_str(&text),
+        AnswerPart::Reasoning(text) | AnswerPart::Note(text) => reasoning.push_str(&text),
+    };
+    match stream::wait_for_end(events, add).await {
+        Ok(response) => Json(envelope.completion(content, reasoning, &response)).into_response(),
+        Err(response) => response,
     }
-    Err(Problem::internal())
 }
 
 /// Streams the answer as chunks.
@@ -125,21 +108,13 @@ async fn streamed(
     events: UnboundedReceiver<AnswerEvent>,
     envelope: Envelope,
 ) -> Response {
-    let rest = match stream::wait_for_first(events).await {
-        Ok(rest) => rest,
-        Err(response) => return response,
-    };
     let first = envelope.chunk(Delta {
         role: Some("assistant"),
         content: Some(String::new()),
         ..Delta::default()
     });
-    // The body is streamed after the handler has returned, outside of its span.
-    let span = Span::current();
-    let events = futures::stream::iter([event(&first)]).chain(rest.flat_map(move |events| {
-        futures::stream::iter(span.in_scope(|| encode(&app, &envelope, events)))
-    }));
-    stream::send(events)
+    let encode = move |event| encode(&app, &envelope, event);
+    stream::respond(events, [event(&first)], encode).await
 }
 
 /// Converts an event of the answer to server-sent events.

@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::state::Shared;
 use crate::user::User;
 
-/// Creation time of the models: the day on kind this route was introduced, in seconds since 1970.
+/// Creation time of the models: the day on which this route was introduced, in seconds since 1970.
 const CREATED: i64 = 1_795_305_600;
 
 /// The two models of this API.
@@ -24,6 +24,10 @@ pub(super) enum ModelKind {
     Agent,
     /// The language model without tools and without the agent's instruction.
     Plain,
+}
+
+impl ModelKind {
+    const ALL: [Self; 2] = [Self::Agent, Self::Plain];
 }
 
 /// The list of models.
@@ -73,26 +77,19 @@ fn model_name(agent: &str, kind: ModelKind) -> String {
 
 /// Returns the model with this name.
 pub(super) fn find(agent: &Agent, wanted: &str) -> Result<ModelKind, Problem> {
-    let known = [ModelKind::Agent, ModelKind::Plain];
     let is_meant = |kind: &ModelKind| {
         // The internal name is accepted too: it is the same for all users, whatever they call their
         // agent.
         name(agent, *kind) == wanted || model_name(agent.name().as_str(), *kind) == wanted
     };
-    known.into_iter().find(is_meant).ok_or_else(|| {
-        let names = known
-            .map(|kind| format!("`{}`", name(agent, kind)))
-            .join(" and ");
-        let detail = format!("the model `{wanted}` does not exist; there are {names}");
-        about(
-            "model",
-            Problem::new(
-                StatusCode::NOT_FOUND,
-                "model_not_found",
-                "Not found",
-                detail,
-            ),
-        )
+    ModelKind::ALL.into_iter().find(is_meant).ok_or_else(|| {
+        let names = ModelKind::ALL.map(|kind| format!("`{}`", name(agent, kind)));
+        let detail = format!(
+            "the model `{wanted}` does not exist; there are {}",
+            names.join(" and ")
+        );
+        let (status, code) = (StatusCode::NOT_FOUND, "model_not_found");
+        about("model", Problem::new(status, code, "Not found", detail))
     })
 }
 
@@ -111,7 +108,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
 ))]
 async fn list(State(app): State<Shared>, User(user): User) -> Json<ModelList> {
     let agent = app.agent.for_user(&user);
-    let data = [ModelKind::Agent, ModelKind::Plain].map(|kind| Model::new(&agent, kind));
+    let data = ModelKind::ALL.map(|kind| Model::new(&agent, kind));
     Json(ModelList {
         object: "list",
         data: data.into(),

@@ -107,15 +107,21 @@ pub(super) fn client_side(
 }
 
 /// Validates the JSON Schema of an answer. `param`: its path in the request.
-pub(super) fn check_output_schema(param: &'static str, schema: Value) -> Result<Value, Problem> {
-    OutputSchema::new(schema.clone()).map_err(|error| invalid(param, error.to_string()))?;
-    Ok(schema)
+pub(super) fn check_output_schema(param: &str, schema: &Value) -> Result<(), Problem> {
+    let checked = OutputSchema::new(schema.clone());
+    checked
+        .map(|_| ())
+        .map_err(|error| invalid(param, error.to_string()))
 }
 
 /// Parses the largest length of an answer, in tokens.
-pub(super) fn parse_max_tokens(param: &'static str, max: u64) -> Result<MaxTokens, Problem> {
-    let max = u32::try_from(max).unwrap_or(u32::MAX);
-    MaxTokens::new(max).map_err(|error| invalid(param, error.to_string()))
+pub(super) fn parse_max_tokens(
+    param: &str,
+    max: Option<u64>,
+) -> Result<Option<MaxTokens>, Problem> {
+    let max = max.map(|max| u32::try_from(max).unwrap_or(u32::MAX));
+    let max = max.map(MaxTokens::new).transpose();
+    max.map_err(|error| invalid(param, error.to_string()))
 }
 
 /// Refuses sampling parameters that are out of range; valid ones are ignored.

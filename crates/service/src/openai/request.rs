@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::error::invalid;
 use super::message::ChatMessage;
-use super::options::{self, FunctionOffered, RequestOptions, deserialize_whole};
+use super::options::{self, FunctionOffered, RequestOptions, SERVICE_SETTING, deserialize_whole};
 use crate::problem::Problem;
 
 /// Member with the form of the answer.
@@ -136,7 +136,7 @@ pub(super) enum ResponseFormat {
     JsonObject,
     /// JSON that matches a schema.
     JsonSchema {
-        /// The schema with its name. The schema, and its name.
+        /// The schema, and its name.
         json_schema: NamedSchema,
     },
 }
@@ -153,24 +153,19 @@ impl CompletionRequest {
     /// Returns the options besides the messages. Refuses unsupported ones.
     pub(super) fn options(&self) -> Result<RequestOptions, Problem> {
         self.check()?;
-        let max = match (self.max_completion_tokens, self.max_tokens) {
-            (Some(max), _) => Some(("max_completion_tokens", max)),
-            (None, Some(max)) => Some(("max_tokens", max)),
-            (None, None) => None,
+        let (max_param, max) = match self.max_completion_tokens {
+            None => ("max_tokens", self.max_tokens),
+            max => ("max_completion_tokens", max),
         };
-        let format = self
-            .response_format
-            .as_ref()
-            .and_then(ResponseFormat::schema);
-        let output = format
-            .map(|schema| options::check_output_schema(OUTPUT_PARAM, schema))
-            .transpose()?;
+        let format = self.response_format.as_ref();
+        let output = format.and_then(ResponseFormat::schema);
+        if let Some(schema) = &output {
+            options::check_output_schema(OUTPUT_PARAM, schema)?;
+        }
         Ok(RequestOptions {
             output,
             output_param: OUTPUT_PARAM,
-            max_tokens: max
-                .map(|(param, max)| options::parse_max_tokens(param, max))
-                .transpose()?,
+            max_tokens: options::parse_max_tokens(max_param, max)?,
             client: self.client()?,
             notices: self.ignored_options(),
         })
@@ -232,12 +227,8 @@ impl CompletionRequest {
     fn ignored_options(&self) -> Vec<Notice> {
         let some = |tools: &Option<Vec<_>>| tools.as_ref().is_some_and(|tools| !tools.is_empty());
         options::ignored_notices([
-            (
-                self.temperature.is_some(),
-                "temperature",
-                options::SERVICE_SETTING,
-            ),
-            (self.top_p.is_some(), "top_p", options::SERVICE_SETTING),
+            (self.temperature.is_some(), "temperature", SERVICE_SETTING),
+            (self.top_p.is_some(), "top_p", SERVICE_SETTING),
             (
                 self.stop.is_some(),
                 "stop",
@@ -255,15 +246,11 @@ impl CompletionRequest {
 impl ResponseFormat {
     /// Returns the JSON Schema of the answer; `None` for text.
     fn schema(&self) -> Option<Value> {
-        match self {
-            Self::Text => None,
-            Self::JsonObject => Some(json!({"type": "object"})),
-            Self::JsonSchema { json_schema } => Some(
-                json_schema
-                    .schema
-                    .clone()
-                    .unwrap_or_else(|| json!({"type": "object"})),
-            ),
-        }
+        let schema = match self {
+            Self::Text => return None,
+            Self::JsonObject => None,
+            Self::JsonSchema { json_schema } => json_schema.schema.clone(),
+        };
+        Some(schema.unwrap_or_else(|| json!({"type": "object"})))
     }
 }

@@ -6,8 +6,8 @@
 //! with the history as sent.
 
 use adjutant_core::{
-    AgentResponse, Answer, ConversationKey, DecisionFilter, Event, PendingCall, Recorded,
-    ToolChoice, ToolResult, UserId, Verdict, conversation,
+    AgentResponse, Answer, ConversationKey, Event, PendingCall, Recorded, ToolChoice, ToolResult,
+    UserId, Verdict, conversation,
 };
 use adjutant_runtime::Agent;
 use axum::http::StatusCode;
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::error::about;
 use super::message::{CallMade, ChatMessage, Messages, Role};
-use super::stateless::{Candidates, SETTLED_AGE_MAX, SETTLED_DECISIONS_MAX};
+use super::stateless::{Candidates, SETTLED_DECISIONS_MAX, recent};
 use crate::problem::Problem;
 
 /// The results at the end of a request.
@@ -134,12 +134,7 @@ async fn find_repeated(
     candidates: &Candidates,
     results: &Results<'_>,
 ) -> Result<ResultsTarget, Problem> {
-    let filter = DecisionFilter {
-        agent: Some(agent.name().clone()),
-        since: agent.now().checked_sub(SETTLED_AGE_MAX).ok(),
-        limit: Some(SETTLED_DECISIONS_MAX),
-        ..DecisionFilter::default()
-    };
+    let filter = recent(agent, SETTLED_DECISIONS_MAX);
     for decision in agent.logs().decisions(user, &filter).await? {
         if !candidates.contain(decision.conversation) {
             continue;

@@ -29,7 +29,7 @@ const HASH_BYTES: usize = 6;
 /// gives unclear answers is asked again several times.
 const POSITIONS_MAX: usize = 20;
 /// Age up to which a repeated or late answer to a confirmation is recognised.
-pub(super) const SETTLED_AGE_MAX: SignedDuration = SignedDuration::from_hours(24);
+const SETTLED_AGE_MAX: SignedDuration = SignedDuration::from_hours(24);
 /// Number of the user's last decisions among which a settled confirmation is looked for.
 pub(super) const SETTLED_DECISIONS_MAX: u32 = 500;
 
@@ -141,16 +141,21 @@ pub(super) fn new_id(
     ConversationId::of_request(bytes)
 }
 
+/// Returns the filter for the agent's last `limit` decisions that may settle a repeated request.
+pub(super) fn recent(agent: &Agent, limit: u32) -> DecisionFilter {
+    DecisionFilter {
+        agent: Some(agent.name().clone()),
+        since: agent.now().checked_sub(SETTLED_AGE_MAX).ok(),
+        limit: Some(limit),
+        ..DecisionFilter::default()
+    }
+}
+
 /// Refuses a conversation whose idempotency key was used for a request with another dialogue. Looks
 /// among the user's last requests.
 pub(super) async fn check_key_is_new(agent: &Agent, key: &ConversationKey) -> Result<(), Problem> {
     let key_bytes = |id: ConversationId| id.0.as_bytes().first_chunk::<KEY_BYTES>().copied();
-    let filter = DecisionFilter {
-        agent: Some(agent.name().clone()),
-        since: agent.now().checked_sub(SETTLED_AGE_MAX).ok(),
-        limit: Some(SAME_KEY_DECISIONS_MAX),
-        ..DecisionFilter::default()
-    };
+    let filter = recent(agent, SAME_KEY_DECISIONS_MAX);
     let decisions = agent.logs().decisions(&key.user, &filter).await;
     let is_reused = decisions?.iter().any(|decision| {
         let id = decision.conversation;
@@ -216,13 +221,7 @@ async fn find_settled(
     candidates: &Candidates,
     dialogue: &[Utterance],
 ) -> Result<Option<AgentResponse>, Problem> {
-    let since = agent.now().checked_sub(SETTLED_AGE_MAX).ok();
-    let filter = DecisionFilter {
-        agent: Some(agent.name().clone()),
-        since,
-        limit: Some(SETTLED_DECISIONS_MAX),
-        ..DecisionFilter::default()
-    };
+    let filter = recent(agent, SETTLED_DECISIONS_MAX);
     for decision in agent.logs().decisions(user, &filter).await? {
         // A turn that had a confirmation; a pending one would have been found before.
         let was_asked = matches!(

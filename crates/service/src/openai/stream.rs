@@ -3,13 +3,14 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::http::header::CACHE_CONTROL;
+use adjutant_core::AgentResponse;
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures::{Stream, StreamExt as _};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_stream::wrappers::UnboundedReceiverStream;
+use tracing::Span;
 
 use super::answer::AnswerPart;
 use super::turn::AnswerEvent;
@@ -25,7 +26,7 @@ const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// Returns the response of a failed turn. `ran`: a tool was executed, so repeating the request
 /// would repeat its effects.
-pub(super) fn error_response(problem: Problem, ran: bool) -> Response {
+fn error_response(problem: Problem, ran: bool) -> Response {
     let mut response = problem.into_response();
     if ran {
         response
@@ -35,11 +36,52 @@ pub(super) fn error_response(problem: Problem, ran: bool) -> Response {
     response
 }
 
+/// Waits for the end of the turn. Passes each part of the answer to `add`.
+///
+/// # Errors
+/// The error response, if the turn failed.
+pub(super) async fn wait_for_end(
+    mut events: UnboundedReceiver<AnswerEvent>,
+    mut add: impl FnMut(AnswerPart),
+) -> Result<AgentResponse, Response> {
+    while let Some(event) = events.recv().await {
+        match event {
+            AnswerEvent::Part(part) => add(part),
+            AnswerEvent::End(end, ran) => {
+                return end.map_err(|problem| error_response(problem, ran));
+            }
+        }
+    }
+    Err(Problem::internal().into_response())
+}
+
+/// Streams the answer: the `first` events, then those into which `encode` converts its parts. A
+/// turn that fails before the first part is answered with an error status.
+pub(super) async fn respond(
+    events: UnboundedReceiver<AnswerEvent>,
+    first: impl IntoIterator<Item = Event, IntoIter: Send + 'static>,
+    mut encode: impl FnMut(AnswerEvent) -> Vec<Event> + Send + 'static,
+) -> Response {
+    let rest = match wait_for_first(events).await {
+        Ok(rest) => rest,
+        Err(response) => return response,
+    };
+    // The body is streamed after the handler has returned, outside of its span.
+    let span = Span::current();
+    let rest = rest.flat_map(move |event| futures::stream::iter(span.in_scope(|| encode(event))));
+    let events = futures::stream::iter(first)
+        .chain(rest)
+        .map(Ok::<_, Infallible>);
+    let sse = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
+    // nginx would buffer the response until it is complete.
+    ([("x-accel-buffering", "no")], sse).into_response()
+}
+
 /// Waits for the first part of the answer, and returns the stream of all events.
 ///
 /// # Errors
 /// The error response, if the turn fails before its first part.
-pub(super) async fn wait_for_first(
+async fn wait_for_first(
     mut events: UnboundedReceiver<AnswerEvent>,
 ) -> Result<impl Stream<Item = AnswerEvent> + Send + 'static, Response> {
     let mut first = Vec::new();
@@ -62,21 +104,6 @@ pub(super) async fn wait_for_first(
         return Err(error_response(problem, ran));
     }
     Ok(futures::stream::iter(first).chain(UnboundedReceiverStream::new(events)))
-}
-
-/// Returns the response that streams these events.
-pub(super) fn send(events: impl Stream<Item = Event> + Send + 'static) -> Response {
-    let events = events.map(Ok::<Event, Infallible>);
-    let mut response = Sse::new(events)
-        .keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
-        .into_response();
-    let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    headers.insert(
-        HeaderName::from_static("x-accel-buffering"),
-        HeaderValue::from_static("no"),
-    );
-    response
 }
 
 /// Adds data as JSON to an event, which may have a name.

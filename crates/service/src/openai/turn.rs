@@ -79,29 +79,21 @@ pub(super) async fn start(
     sender: Sender,
     request: TurnRequest,
 ) -> Result<StartedTurn, Problem> {
-    let Sender {
-        user,
-        request_id,
-        trace,
-        headers,
-        fingerprint,
-    } = sender;
+    let Sender { user, headers, .. } = sender;
     let TurnRequest {
-        model,
         messages,
-        options,
         instructions,
-        previous,
+        ..
     } = request;
     let agent = app.agent.for_user(&user);
-    let kind = models::find(&agent, &model)?;
+    let kind = models::find(&agent, &request.model)?;
     let RequestOptions {
         output,
         output_param,
         max_tokens,
         client,
         mut notices,
-    } = options;
+    } = request.options;
     let results = Results::from_messages(&messages);
     let background = app.background_prompts == BackgroundPrompts::Plain
         && results.is_none()
@@ -127,16 +119,15 @@ pub(super) async fn start(
         messages_max: limits.history_messages_max,
         with_tools: !words_only,
     };
-    let transcript = match &results {
-        Some(_) => history::parse_with_results(&messages, history_limits)?,
-        None => history::parse(&messages, background, history_limits)?,
-    };
     let Transcript {
         message,
         dialogue,
         history,
         notices: left_out,
-    } = transcript;
+    } = match &results {
+        Some(_) => history::parse_with_results(&messages, history_limits)?,
+        None => history::parse(&messages, background, history_limits)?,
+    };
     notices.extend(left_out);
     // Only validated here: the turn gets the schema with its input.
     if let Some(schema) = output.as_ref().filter(|_| !words_only) {
@@ -145,17 +136,11 @@ pub(super) async fn start(
             .map_err(|error| invalid(output_param, error.to_string()))?;
     }
     let key = idempotency_key(&headers).map_err(|problem| about("idempotency-key", problem))?;
-    let candidates = match (previous, &results) {
-        (
-            Some(Previous {
-                conversation,
-                waits: true,
-            }),
-            _,
-        ) => Candidates::Named(conversation),
-        (Some(Previous { waits: false, .. }), _) => Candidates::StartedAt(Vec::new()),
-        (None, Some(_)) => Candidates::for_results(&user, &dialogue),
-        (None, None) => Candidates::for_answer(&user, &dialogue),
+    let candidates = match request.previous {
+        Some(previous) if previous.waits => Candidates::Named(previous.conversation),
+        Some(_) => Candidates::StartedAt(Vec::new()),
+        None if results.is_some() => Candidates::for_results(&user, &dialogue),
+        None => Candidates::for_answer(&user, &dialogue),
     };
     let continuation = match &results {
         _ if words_only => Continuation::New,
@@ -174,20 +159,21 @@ pub(super) async fn start(
     };
 
     let mut context = RunContext {
-        request_id,
-        trace,
+        request_id: sender.request_id,
+        trace: sender.trace,
+        // A request without a key is never a repetition of another.
+        fingerprint: key.is_some().then_some(sender.fingerprint),
         ..RunContext::new(user)
     };
-    // A request without a key is never a repetition of another.
-    context.fingerprint = key.is_some().then_some(fingerprint);
     let fresh = context.conversation.0;
     let input = key.clone().unwrap_or_else(|| InputId::from(Uuid::now_v7()));
+    let whole = output.is_some();
+    let limits = Some(Box::new(limits));
     let (body, encoder) = match continuation {
         Continuation::Settled(response) => {
-            let conversation = response.conversation;
             return Ok(StartedTurn {
+                conversation: response.conversation,
                 events: known_answer(*response),
-                conversation,
                 input: None,
                 notices,
             });
@@ -195,28 +181,26 @@ pub(super) async fn start(
         Continuation::Waiting(key, pending) => {
             context.conversation = key.conversation;
             let answers = read_message(&pending, &message);
-            let body = match answers.is_empty() {
-                true => InputBody::Message {
+            let body = if answers.is_empty() {
+                InputBody::Message {
                     text: message,
                     output_schema: None,
-                    limits: Some(Box::new(limits)),
+                    limits,
                     client: None,
-                },
-                false => InputBody::Answers {
+                }
+            } else {
+                let answers = answers.into_iter();
+                InputBody::Answers {
                     answers: answers
-                        .into_iter()
                         .map(|(call, verdict)| call.answer(verdict))
                         .collect(),
-                },
+                }
             };
             (body, Encoder::default())
         }
         Continuation::Awaiting(key, answers) => {
             context.conversation = key.conversation;
-            (
-                InputBody::Answers { answers },
-                Encoder::new(output.is_some()),
-            )
+            (InputBody::Answers { answers }, Encoder::new(whole))
         }
         Continuation::New => {
             context.conversation = stateless::new_id(&context.user, &dialogue, fresh, key.as_ref());
@@ -224,17 +208,13 @@ pub(super) async fn start(
                 stateless::check_key_is_new(&app.agent, &app.agent.key(&context)).await?;
             }
             context.history = history;
-            let encoder = Encoder::new(output.is_some());
-            let limits = Some(Box::new(limits));
-            (
-                InputBody::Message {
-                    text: message,
-                    output_schema: output,
-                    limits,
-                    client,
-                },
-                encoder,
-            )
+            let body = InputBody::Message {
+                text: message,
+                output_schema: output,
+                limits,
+                client,
+            };
+            (body, Encoder::new(whole))
         }
     };
     let running = app.begin_turn(&context.user)?;
@@ -267,11 +247,11 @@ fn with_instructions(
     client: Option<Box<ClientSide>>,
     instructions: Option<String>,
 ) -> Result<Option<Box<ClientSide>>, Problem> {
-    let Some(words) = instructions.filter(|words| !words.trim().is_empty()) else {
+    let Some(text) = instructions.filter(|text| !text.trim().is_empty()) else {
         return Ok(client);
     };
     let mut client = client.unwrap_or_default();
-    client.context = format!("{}\n\n{words}", FROM_THE_APPLICATION.trim_end());
+    client.context = format!("{}\n\n{text}", FROM_THE_APPLICATION.trim_end());
     let context = ClientSide {
         context: client.context.clone(),
         ..ClientSide::default()
@@ -332,7 +312,7 @@ fn follow(
     running: RunningTurn,
 ) -> UnboundedReceiver<AnswerEvent> {
     let (sender, events) = unbounded_channel();
-    // Sending fails when the client has disconnected, kind does not concern the turn.
+    // Sending fails when the client has disconnected, which does not concern the turn.
     let send = |sender: &UnboundedSender<AnswerEvent>, event| drop(sender.send(event));
     let agent = app.agent.clone();
     app.turns.spawn(async move {

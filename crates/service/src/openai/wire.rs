@@ -98,7 +98,7 @@ fn client_calls(response: &AgentResponse) -> impl Iterator<Item = CallAsked> + '
 }
 
 /// A part of a call.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct CallPiece {
     /// Index of the call in the answer, from 0.
     index: usize,
@@ -110,7 +110,7 @@ pub(super) struct CallPiece {
 }
 
 /// A part of a call's name or arguments.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize)]
 struct FunctionPiece {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
@@ -118,7 +118,7 @@ struct FunctionPiece {
 }
 
 /// A chunk of a streamed answer.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
 pub(super) struct Chunk {
     /// Id of the completion, the same in all chunks.
     id: String,
@@ -132,7 +132,6 @@ pub(super) struct Chunk {
     choices: Vec<ChunkChoice>,
     /// Only with `include_usage`: `null`, and in the last chunk the token counts.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<TokenUsage>)]
     usage: Option<Option<TokenUsage>>,
     /// Details of the turn, in the last chunk of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,7 +139,7 @@ pub(super) struct Chunk {
 }
 
 /// A part of the single answer.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
 struct ChunkChoice {
     index: u32,
     delta: Delta,
@@ -148,8 +147,19 @@ struct ChunkChoice {
     finish_reason: Option<FinishReason>,
 }
 
+impl ChunkChoice {
+    fn new(delta: Delta, finish_reason: Option<FinishReason>) -> Self {
+        Self {
+            index: 0,
+            delta,
+            logprobs: None,
+            finish_reason,
+        }
+    }
+}
+
 /// The new part of the message.
-#[derive(Debug, Default, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct Delta {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) role: Option<&'static str>,
@@ -322,15 +332,7 @@ impl Envelope {
 
     /// Builds a chunk with a part of the answer.
     pub(super) fn chunk(&self, delta: Delta) -> Chunk {
-        self.chunk_with(
-            vec![ChunkChoice {
-                index: 0,
-                delta,
-                logprobs: None,
-                finish_reason: None,
-            }],
-            None,
-        )
+        self.chunk_with(vec![ChunkChoice::new(delta, None)], None)
     }
 
     /// Builds the chunks of the client's calls, two for each: id and name, then the arguments.
@@ -338,53 +340,34 @@ impl Envelope {
         let pieces = client_calls(response)
             .enumerate()
             .flat_map(|(index, call)| {
-                let CallAsked {
-                    id,
-                    kind,
-                    function: FunctionAsked { name, arguments },
-                } = call;
-                let start = FunctionPiece {
-                    name: Some(name),
-                    arguments: String::new(),
+                let (name, arguments) = (Some(call.function.name), String::new());
+                let head = CallPiece {
+                    index,
+                    id: Some(call.id),
+                    kind: Some(call.kind),
+                    function: FunctionPiece { name, arguments },
                 };
-                let whole = FunctionPiece {
-                    name: None,
-                    arguments,
+                let (name, arguments) = (None, call.function.arguments);
+                let rest = CallPiece {
+                    index,
+                    function: FunctionPiece { name, arguments },
+                    ..CallPiece::default()
                 };
-                [
-                    CallPiece {
-                        index,
-                        id: Some(id),
-                        kind: Some(kind),
-                        function: start,
-                    },
-                    CallPiece {
-                        index,
-                        id: None,
-                        kind: None,
-                        function: whole,
-                    },
-                ]
+                [head, rest]
             });
-        pieces
-            .map(|piece| {
-                self.chunk(Delta {
-                    tool_calls: Some([piece]),
-                    ..Delta::default()
-                })
+        let chunk = |piece| {
+            self.chunk(Delta {
+                tool_calls: Some([piece]),
+                ..Delta::default()
             })
-            .collect()
+        };
+        pieces.map(chunk).collect()
     }
 
     /// Builds the chunk that ends the answer.
     pub(super) fn last_chunk(&self, response: &AgentResponse) -> Chunk {
-        let finish_reason = Some(FinishReason::from_response(response));
-        let choice = ChunkChoice {
-            index: 0,
-            delta: Delta::default(),
-            logprobs: None,
-            finish_reason,
-        };
+        let reason = FinishReason::from_response(response);
+        let choice = ChunkChoice::new(Delta::default(), Some(reason));
         Chunk {
             adjutant: Some(TurnInfo::from_response(response, &self.notices)),
             ..self.chunk_with(vec![choice], None)

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::CancellationToken;
+use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, CACHE_CONTROL};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::sse::{KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures::stream;
@@ -42,13 +42,11 @@ pub(crate) fn response(run: Arc<Run>, from: usize, reading: Option<CancellationT
         Some((Ok::<_, Infallible>(event), (run, at + 1, guard)))
     });
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE).text("keep-alive");
-    let mut response = Sse::new(frames).keep_alive(keep_alive).into_response();
-    let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // axum's default is `no-cache`, with which a cache may store what the user was answered.
     // nginx would buffer the response until it is complete.
-    headers.insert(
-        HeaderName::from_static("x-accel-buffering"),
-        HeaderValue::from_static("no"),
-    );
-    response
+    let headers = [
+        (CACHE_CONTROL.as_str(), "no-store"),
+        ("x-accel-buffering", "no"),
+    ];
+    (headers, Sse::new(frames).keep_alive(keep_alive)).into_response()
 }

@@ -16,11 +16,9 @@ use axum::extract::rejection::JsonRejection;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::Event;
 use axum::response::{IntoResponse as _, Response};
-use futures::StreamExt as _;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
-use tracing::Span;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -29,13 +27,13 @@ use self::id::ResponseId;
 use self::output::Output;
 use self::request::ResponseRequest;
 use self::stored::StoredResponse;
-use self::wire::{ResponseEcho, ResponseObject, ResponseStatus};
+use self::wire::{ResponseEcho, ResponseObject};
 use super::answer::AnswerPart;
 use super::error::{ErrorBody, about, invalid};
 use super::message::{Messages, Role};
 use super::models::{self, ModelKind};
 use super::options;
-use super::stream::{self, error_response};
+use super::stream;
 use super::turn::{self, AnswerEvent, Previous, Sender, TurnRequest};
 use crate::extract::PathParam;
 use crate::problem::Problem;
@@ -96,34 +94,28 @@ async fn create(
     let (mut messages, left_out) =
         items::parse(&agent, &user, request.input, previous.as_ref()).await?;
     options.notices.extend(left_out);
-    let continued = previous.as_ref().map(|previous| Previous {
-        conversation: previous.key.conversation,
-        waits: previous.waits(),
-    });
     if let Some(previous) = &previous {
         messages.earlier = history(&agent, previous, &messages).await?;
     }
     let stream = request.stream.unwrap_or_default();
-    let model = echo.model.clone();
     let turn_request = TurnRequest {
-        model,
+        model: echo.model.clone(),
         messages,
         options,
         instructions: request.instructions,
-        previous: continued,
+        previous: previous.map(|previous| Previous {
+            conversation: previous.key.conversation,
+            waits: previous.waits(),
+        }),
     };
-    let started = turn::start(
-        &app,
-        Sender {
-            user,
-            request_id,
-            trace,
-            headers,
-            fingerprint,
-        },
-        turn_request,
-    )
-    .await?;
+    let sender = Sender {
+        user,
+        request_id,
+        trace,
+        headers,
+        fingerprint,
+    };
+    let started = turn::start(&app, sender, turn_request).await?;
     let id = ResponseId::new(started.conversation, started.input.as_ref());
     let progress = ResponseInProgress {
         object: ResponseObject::new(id.to_string(), app.agent.now().as_second(), echo),
@@ -131,39 +123,37 @@ async fn create(
         notices: started.notices,
         number: 0,
     };
-    if stream {
-        Ok(streamed(app, started.events, progress).await)
+    Ok(if stream {
+        streamed(app, started.events, progress).await
     } else {
         complete(started.events, progress).await
-    }
+    })
 }
 
 /// Finds the response that a request continues.
 async fn find_previous(app: &Shared, user: &UserId, id: &str) -> Result<StoredResponse, Problem> {
     const PARAM: &str = "previous_response_id";
-    let unknown = || {
-        let detail = format!("there is no response {id}");
-        about(
-            PARAM,
-            Problem::new(
-                StatusCode::BAD_REQUEST,
-                "previous_response_not_found",
-                "Not found",
-                detail,
-            ),
-        )
-    };
-    let response = ResponseId::parse(id).ok_or_else(unknown)?;
-    let stored = stored::find(&app.agent, user, response)
-        .await?
-        .ok_or_else(unknown)?;
-    match stored.answer {
-        Some(_) => Ok(stored),
-        None => Err(invalid(
-            PARAM,
-            "this response is not complete yet: wait for its end",
-        )),
+    let (status, code) = (StatusCode::BAD_REQUEST, "previous_response_not_found");
+    let stored = lookup(app, user, id).await?;
+    let stored = stored.ok_or_else(|| not_found(PARAM, status, code, id))?;
+    if stored.answer.is_none() {
+        let detail = "this response is not complete yet: wait for its end";
+        return Err(invalid(PARAM, detail));
     }
+    Ok(stored)
+}
+
+/// Finds a response by its id; `None` if it does not exist, or belongs to another user.
+async fn lookup(app: &Shared, user: &UserId, id: &str) -> Result<Option<StoredResponse>, Problem> {
+    match ResponseId::parse(id) {
+        Some(id) => stored::find(&app.agent, user, id).await,
+        None => Ok(None),
+    }
+}
+
+fn not_found(param: &str, status: StatusCode, code: &'static str, id: &str) -> Problem {
+    let detail = format!("there is no response {id}");
+    about(param, Problem::new(status, code, "Not found", detail))
 }
 
 /// Returns the history up to a response, including the result of its confirmation or calls.
@@ -207,36 +197,21 @@ async fn history(
 
 /// Waits for the complete response.
 async fn complete(
-    mut events: UnboundedReceiver<AnswerEvent>,
+    events: UnboundedReceiver<AnswerEvent>,
     mut progress: ResponseInProgress,
-) -> Result<Response, Problem> {
-    while let Some(next) = events.recv().await {
-        match next {
-            AnswerEvent::Part(piece) => drop(progress.output.add(piece)),
-            AnswerEvent::End(end, ran) => {
-                return match *end {
-                    Ok(response) => {
-                        let ResponseInProgress {
-                            object,
-                            mut output,
-                            notices,
-                            ..
-                        } = progress;
-                        output.finish(
-                            &response,
-                            ResponseStatus::from_response(&response).text_status(),
-                        );
-                        Ok(
-                            Json(object.finished(output.into_items(), &response, &notices))
-                                .into_response(),
-                        )
-                    }
-                    Err(problem) => Ok(error_response(problem, ran)),
-                };
-            }
+) -> Response {
+    let add = |part| drop(progress.output.add(part));
+    match stream::wait_for_end(events, add).await {
+        Ok(response) => {
+            progress.output.finish(&response);
+            let items = progress.output.into_items();
+            let object = progress
+                .object
+                .finished(items, &response, &progress.notices);
+            Json(object).into_response()
         }
+        Err(response) => response,
     }
-    Err(Problem::internal())
 }
 
 /// Streams the response as events.
@@ -245,20 +220,9 @@ async fn streamed(
     events: UnboundedReceiver<AnswerEvent>,
     mut progress: ResponseInProgress,
 ) -> Response {
-    let rest = match stream::wait_for_first(events).await {
-        Ok(rest) => rest,
-        Err(response) => return response,
-    };
-    let first = [
-        progress.object_event("response.created"),
-        progress.object_event("response.in_progress"),
-    ];
-    // The body is streamed after the handler has returned, outside of its span.
-    let span = Span::current();
-    let events = futures::stream::iter(first).chain(rest.flat_map(move |event| {
-        futures::stream::iter(span.in_scope(|| progress.encode(&app, event)))
-    }));
-    stream::send(events)
+    let first = ["response.created", "response.in_progress"];
+    let first = first.map(|name| progress.object_event(name));
+    stream::respond(events, first, move |event| progress.encode(&app, event)).await
 }
 
 impl ResponseInProgress {
@@ -267,29 +231,25 @@ impl ResponseInProgress {
         match event {
             AnswerEvent::Part(piece) => {
                 let events = self.output.add(piece);
-                self.number_all(events)
+                events
+                    .into_iter()
+                    .map(|event| self.number_event(event))
+                    .collect()
             }
             AnswerEvent::End(end, _) => match *end {
                 Ok(response) => {
-                    let events = self.output.finish(
-                        &response,
-                        ResponseStatus::from_response(&response).text_status(),
-                    );
-                    let mut events = self.number_all(events);
+                    let events = self.output.finish(&response);
                     let items = self.output.items().to_vec();
-                    self.object = self
-                        .object
-                        .clone()
-                        .finished(items, &response, &self.notices);
-                    events.push(self.object_event(self.object.last_event()));
-                    events
+                    let object = self.object.clone();
+                    self.object = object.finished(items, &response, &self.notices);
+                    self.last_events(events)
                 }
                 Err(problem) => self.failure_events(app, problem),
             },
         }
     }
 
-    /// Returns the events of a turn that failed after the stream has started: the error, kind
+    /// Returns the events of a turn that failed after the stream has started: the error, which
     /// client libraries throw, and the incomplete response.
     fn failure_events(&mut self, app: &Shared, mut problem: Problem) -> Vec<Event> {
         if let Some(cause) = problem.take_cause() {
@@ -297,11 +257,17 @@ impl ResponseInProgress {
         }
         let mut events = self.output.close("incomplete");
         events.push(ErrorBody::from_problem(&problem).event());
-        let mut events = self.number_all(events);
-        self.object = self
-            .object
-            .clone()
-            .failed(self.output.items().to_vec(), &problem);
+        let items = self.output.items().to_vec();
+        self.object = self.object.clone().failed(items, &problem);
+        self.last_events(events)
+    }
+
+    /// Numbers the last events of the items, and adds the one with the complete response.
+    fn last_events(&mut self, items: Vec<Value>) -> Vec<Event> {
+        let mut events: Vec<Event> = items
+            .into_iter()
+            .map(|event| self.number_event(event))
+            .collect();
         events.push(self.object_event(self.object.last_event()));
         events
     }
@@ -310,13 +276,6 @@ impl ResponseInProgress {
     fn object_event(&mut self, name: &str) -> Event {
         let event = json!({"type": name, "response": self.object});
         self.number_event(event)
-    }
-
-    fn number_all(&mut self, events: Vec<Value>) -> Vec<Event> {
-        events
-            .into_iter()
-            .map(|event| self.number_event(event))
-            .collect()
     }
 
     fn number_event(&mut self, mut event: Value) -> Event {
@@ -364,7 +323,7 @@ fn to_object(app: &Shared, stored: &StoredResponse) -> ResponseObject {
     if !stored.text.is_empty() {
         output.add(AnswerPart::Content(stored.text.clone()));
     }
-    output.finish(answer, ResponseStatus::from_response(answer).text_status());
+    output.finish(answer);
     match Problem::for_turn(answer, app.agent.now()) {
         Some(problem) => object.failed(Vec::new(), &problem),
         None => object.finished(output.into_items(), answer, &[]),
@@ -372,17 +331,8 @@ fn to_object(app: &Shared, stored: &StoredResponse) -> ResponseObject {
 }
 
 async fn find(app: &Shared, user: &UserId, id: &str) -> Result<StoredResponse, Problem> {
-    let unknown = || {
-        let detail = format!("there is no response {id}");
-        about(
-            "response_id",
-            Problem::new(StatusCode::NOT_FOUND, "unknown", "Not found", detail),
-        )
-    };
-    let response = ResponseId::parse(id).ok_or_else(unknown)?;
-    stored::find(&app.agent, user, response)
-        .await?
-        .ok_or_else(unknown)
+    let stored = lookup(app, user, id).await?;
+    stored.ok_or_else(|| not_found("response_id", StatusCode::NOT_FOUND, "unknown", id))
 }
 
 /// Confirmation of a deletion.

@@ -5,6 +5,7 @@ use adjutant_core::{AgentResponse, PendingCall};
 use serde_json::{Value, json};
 
 use super::id::ResponseId;
+use super::wire::ResponseStatus;
 use crate::openai::answer::AnswerPart;
 
 /// The items of a response while its turn runs.
@@ -18,42 +19,82 @@ pub(super) struct Output {
 /// An item to which text is appended.
 #[derive(Debug)]
 struct OpenItem {
-    kind: ItemKind,
+    kind: &'static ItemKind,
     id: String,
     text: String,
 }
 
-/// Type of an open item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ItemKind {
-    Reasoning,
-    Message,
+/// Names that items and events of one type have.
+#[derive(Debug, PartialEq, Eq)]
+struct ItemKind {
+    id_prefix: &'static str,
+    /// Member of an event with the index of the item's single part.
+    index: &'static str,
+    /// Prefix of the events about the part.
+    part: &'static str,
+    /// Prefix of the events about the part's text.
+    text: &'static str,
+}
+
+static REASONING: ItemKind = ItemKind {
+    id_prefix: "rs",
+    index: "summary_index",
+    part: "response.reasoning_summary_part",
+    text: "response.reasoning_summary_text",
+};
+
+static MESSAGE: ItemKind = ItemKind {
+    id_prefix: "msg",
+    index: "content_index",
+    part: "response.content_part",
+    text: "response.output_text",
+};
+
+impl ItemKind {
+    /// Returns the item's part with this text.
+    fn part(&self, text: &str) -> Value {
+        if *self == MESSAGE {
+            json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
+        } else {
+            json!({"type": "summary_text", "text": text})
+        }
+    }
 }
 
 impl OpenItem {
     /// Returns the item in its present state.
     fn to_item(&self, status: &str) -> Value {
         let Self { kind, id, text } = self;
-        let has_text = !text.is_empty();
-        match kind {
-            ItemKind::Reasoning => {
-                let summary = has_text.then(|| summary_part(text));
-                json!({"id": id, "type": "reasoning", "summary": summary.as_slice(), "status": status})
-            }
-            ItemKind::Message => {
-                let content = has_text.then(|| text_part(text));
-                json!({"id": id, "type": "message", "status": status, "role": "assistant", "content": content.as_slice()})
-            }
+        let part = (!text.is_empty()).then(|| kind.part(text));
+        let parts = part.as_slice();
+        if **kind == MESSAGE {
+            json!({"id": id, "type": "message", "status": status, "role": "assistant", "content": parts})
+        } else {
+            json!({"id": id, "type": "reasoning", "summary": parts, "status": status})
         }
     }
-}
 
-fn summary_part(text: &str) -> Value {
-    json!({"type": "summary_text", "text": text})
-}
+    /// Returns an event about the part.
+    fn part_event(&self, at: usize, change: &str, text: &str) -> Value {
+        let mut event = self.event(at, self.kind.part, change);
+        event["part"] = self.kind.part(text);
+        event
+    }
 
-fn text_part(text: &str) -> Value {
-    json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
+    /// Returns an event about the part's text, with the member `change`.
+    fn text_event(&self, at: usize, change: &str, member: &str, text: &str) -> Value {
+        let mut event = self.event(at, self.kind.text, change);
+        if *self.kind == MESSAGE {
+            event["logprobs"] = json!([]);
+        }
+        event[member] = json!(text);
+        event
+    }
+
+    fn event(&self, at: usize, subject: &str, change: &str) -> Value {
+        let name = format!("{subject}.{change}");
+        json!({"type": name, "item_id": self.id, "output_index": at, self.kind.index: 0})
+    }
 }
 
 impl Output {
@@ -78,63 +119,34 @@ impl Output {
     /// Appends a part of the answer, and returns its events.
     pub(super) fn add(&mut self, piece: AnswerPart) -> Vec<Value> {
         let (kind, text) = match piece {
-            AnswerPart::Content(text) => (ItemKind::Message, text),
-            AnswerPart::Reasoning(text) | AnswerPart::Note(text) => (ItemKind::Reasoning, text),
+            AnswerPart::Content(text) => (&MESSAGE, text),
+            AnswerPart::Reasoning(text) | AnswerPart::Note(text) => (&REASONING, text),
         };
         let mut events = Vec::new();
         if self.open.as_ref().is_some_and(|open| open.kind != kind) {
             events.extend(self.close("completed"));
         }
         let (at, is_new) = (self.items.len(), self.open.is_none());
-        let new = || {
-            let id = self.id.item_id(
-                if kind == ItemKind::Message {
-                    "msg"
-                } else {
-                    "rs"
-                },
-                &at,
-            );
-            OpenItem {
-                kind,
-                id,
-                text: String::new(),
-            }
-        };
-        let open = self.open.get_or_insert_with(new);
+        let open = self.open.get_or_insert_with(|| OpenItem {
+            kind,
+            id: self.id.item_id(kind.id_prefix, &at),
+            text: String::new(),
+        });
         if is_new {
-            events.push(json!({"type": "response.output_item.added", "output_index": at, "item": open.to_item("in_progress")}));
-            events.push(match kind {
-                ItemKind::Message => {
-                    part_event(open, at, "response.content_part.added", text_part(""))
-                }
-                ItemKind::Reasoning => part_event(
-                    open,
-                    at,
-                    "response.reasoning_summary_part.added",
-                    summary_part(""),
-                ),
-            });
+            let item = open.to_item("in_progress");
+            events.push(
+                json!({"type": "response.output_item.added", "output_index": at, "item": item}),
+            );
+            events.push(open.part_event(at, "added", ""));
         }
         open.text.push_str(&text);
-        let mut delta = new_part_event(
-            open,
-            at,
-            if kind == ItemKind::Message {
-                "response.output_text.delta"
-            } else {
-                "response.reasoning_summary_text.delta"
-            },
-        );
-        delta["delta"] = json!(text);
-        events.push(delta);
+        events.push(open.text_event(at, "delta", "delta", &text));
         events
     }
 
-    /// Completes the open item and adds the client's calls. Returns their events. `status`: that of
-    /// the completed text.
-    pub(super) fn finish(&mut self, response: &AgentResponse, status: &str) -> Vec<Value> {
-        let mut events = self.close(status);
+    /// Completes the open item and adds the client's calls. Returns their events.
+    pub(super) fn finish(&mut self, response: &AgentResponse) -> Vec<Value> {
+        let mut events = self.close(ResponseStatus::from_response(response).text_status());
         for call in response
             .decision
             .pending
@@ -172,48 +184,10 @@ impl Output {
         let at = self.items.len();
         let item = open.to_item(status);
         self.items.push(item.clone());
-        let (text, part) = match open.kind {
-            ItemKind::Message => (
-                new_part_event(&open, at, "response.output_text.done"),
-                part_event(
-                    &open,
-                    at,
-                    "response.content_part.done",
-                    text_part(&open.text),
-                ),
-            ),
-            ItemKind::Reasoning => (
-                new_part_event(&open, at, "response.reasoning_summary_text.done"),
-                part_event(
-                    &open,
-                    at,
-                    "response.reasoning_summary_part.done",
-                    summary_part(&open.text),
-                ),
-            ),
-        };
-        let mut text = text;
-        text["text"] = json!(open.text);
-        let done = json!({"type": "response.output_item.done", "output_index": at, "item": item});
-        vec![text, part, done]
+        vec![
+            open.text_event(at, "done", "text", &open.text),
+            open.part_event(at, "done", &open.text),
+            json!({"type": "response.output_item.done", "output_index": at, "item": item}),
+        ]
     }
-}
-
-/// Returns an event about the single part of an item.
-fn new_part_event(open: &OpenItem, at: usize, name: &str) -> Value {
-    let mut event = json!({"type": name, "item_id": open.id, "output_index": at});
-    match open.kind {
-        ItemKind::Reasoning => event["summary_index"] = json!(0),
-        ItemKind::Message => event["content_index"] = json!(0),
-    }
-    if name.contains("output_text") {
-        event["logprobs"] = json!([]);
-    }
-    event
-}
-
-fn part_event(open: &OpenItem, at: usize, name: &str, part: Value) -> Value {
-    let mut event = new_part_event(open, at, name);
-    event["part"] = part;
-    event
 }

@@ -8,7 +8,9 @@ use utoipa::ToSchema;
 
 use super::wire::{ResponseChoice, ResponseEcho};
 use crate::openai::error::invalid;
-use crate::openai::options::{self, FunctionOffered, RequestOptions, deserialize_whole};
+use crate::openai::options::{
+    self, FunctionOffered, RequestOptions, SERVICE_SETTING, deserialize_whole,
+};
 use crate::problem::Problem;
 
 /// Path of the option with the form of the answer.
@@ -114,27 +116,31 @@ enum TextFormat {
     },
 }
 
+impl TextFormat {
+    /// Returns the JSON Schema of the answer; `None` for text.
+    fn schema(&self) -> Option<Value> {
+        let schema = match self {
+            Self::Text => return None,
+            Self::JsonObject => None,
+            Self::JsonSchema { schema } => schema.clone(),
+        };
+        Some(schema.unwrap_or_else(|| json!({"type": "object"})))
+    }
+}
+
 impl ResponseRequest {
     /// Returns the options besides the input. Refuses unsupported ones.
     pub(super) fn options(&self) -> Result<RequestOptions, Problem> {
         self.check()?;
         let format = self.text.as_ref().and_then(|text| text.format.as_ref());
-        let schema = format.and_then(|format| match format {
-            TextFormat::Text => None,
-            TextFormat::JsonObject => Some(json!({"type": "object"})),
-            TextFormat::JsonSchema { schema } => {
-                Some(schema.clone().unwrap_or_else(|| json!({"type": "object"})))
-            }
-        });
-        let max = self
-            .max_output_tokens
-            .map(|max| options::parse_max_tokens("max_output_tokens", max));
+        let output = format.and_then(TextFormat::schema);
+        if let Some(schema) = &output {
+            options::check_output_schema(OUTPUT_PARAM, schema)?;
+        }
         Ok(RequestOptions {
-            output: schema
-                .map(|schema| options::check_output_schema(OUTPUT_PARAM, schema))
-                .transpose()?,
+            output,
             output_param: OUTPUT_PARAM,
-            max_tokens: max.transpose()?,
+            max_tokens: options::parse_max_tokens("max_output_tokens", self.max_output_tokens)?,
             client: self.client()?,
             notices: self.ignored_options(),
         })
@@ -203,12 +209,9 @@ impl ResponseRequest {
             tools.push(function.tool(place)?);
         }
         let named = |choice: &Map<String, Value>| {
-            let is_function = choice.get("type").and_then(Value::as_str) == Some("function");
-            choice
-                .get("name")
-                .and_then(Value::as_str)
-                .filter(|_| is_function)
-                .map(str::to_owned)
+            let text = |member| choice.get(member).and_then(Value::as_str);
+            let name = text("name").filter(|_| text("type") == Some("function"));
+            name.map(str::to_owned)
         };
         let choice = match &self.tool_choice {
             None => ToolChoice::Auto,
@@ -233,21 +236,13 @@ impl ResponseRequest {
                 .any(|value| !value.is_null())
         };
         options::ignored_notices([
-            (
-                self.temperature.is_some(),
-                "temperature",
-                options::SERVICE_SETTING,
-            ),
-            (self.top_p.is_some(), "top_p", options::SERVICE_SETTING),
-            (
-                has_value(&self.reasoning),
-                "reasoning",
-                options::SERVICE_SETTING,
-            ),
+            (self.temperature.is_some(), "temperature", SERVICE_SETTING),
+            (self.top_p.is_some(), "top_p", SERVICE_SETTING),
+            (has_value(&self.reasoning), "reasoning", SERVICE_SETTING),
             (
                 self.max_tool_calls.is_some(),
                 "max_tool_calls",
-                options::SERVICE_SETTING,
+                SERVICE_SETTING,
             ),
             (
                 self.store == Some(false),
