@@ -9,7 +9,6 @@ use adjutant_runtime::read_trace;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use futures::TryStreamExt as _;
@@ -185,9 +184,7 @@ struct DecisionWithCalls {
 #[derive(Debug, Serialize, ToSchema)]
 struct DecisionDetail {
     #[serde(flatten)]
-    decision: Decision,
-    /// The calls, in the order in which they ended.
-    tool_invocations: Vec<ToolInvocation>,
+    decision: DecisionWithCalls,
     /// The steps, in the order in which they started: `kind` (`queue`, `load`, `model`, `tool`,
     /// `wait`, `engine`), `name`, `started_at`, `offset_ms`, `ms` (`null`: not ended), and where it
     /// applies `attempt`, `usage`, `finish_reason`, `cost_usd`, `request`, `response`, `error`.
@@ -200,6 +197,24 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(list))
         .routes(routes!(export))
         .routes(routes!(get_decision))
+}
+
+impl ExportQuery {
+    /// Returns the filter for the first page, without a limit.
+    fn parse(self) -> Result<DecisionFilter, Problem> {
+        let conversation = self.thread_id.as_deref().map(parse_thread_id);
+        Ok(DecisionFilter {
+            agent: self.agent.map(parse_agent).transpose()?,
+            outcome: self.outcome.as_deref().map(parse_outcome).transpose()?,
+            conversation: conversation.transpose()?,
+            feedback: self.feedback,
+            tool: self.tool,
+            since: self.since,
+            until: self.until,
+            after: None,
+            limit: None,
+        })
+    }
 }
 
 impl Decision {
@@ -231,6 +246,15 @@ impl Decision {
             raw_response: record.raw_response,
             notices: record.notices,
             feedback: record.feedback.map(AnswerRating::from_feedback),
+        }
+    }
+}
+
+impl DecisionWithCalls {
+    fn new(record: DecisionRecord, calls: Vec<ToolInvocationRecord>, now: Timestamp) -> Self {
+        Self {
+            decision: Decision::from_record(record, now),
+            tool_invocations: calls.into_iter().map(ToolInvocation::from_record).collect(),
         }
     }
 }
@@ -270,21 +294,20 @@ async fn list(
     QueryParams(query): QueryParams<ListQuery>,
 ) -> Result<Json<DecisionList>, Problem> {
     let limit = query.limit.unwrap_or_default();
-    let filter = DecisionFilter {
-        agent: query.agent.map(parse_agent).transpose()?,
-        outcome: query.outcome.as_deref().map(parse_outcome).transpose()?,
-        conversation: query
-            .thread_id
-            .as_deref()
-            .map(parse_thread_id)
-            .transpose()?,
-        feedback: query.feedback,
-        tool: query.tool,
+    let filter = ExportQuery {
+        outcome: query.outcome,
         since: query.since,
         until: query.until,
+        thread_id: query.thread_id,
+        tool: query.tool,
+        agent: query.agent,
+        feedback: query.feedback,
+    };
+    let filter = DecisionFilter {
         after: parse_cursor(query.cursor.as_deref())?,
         // One more shows if there is another page.
         limit: Some(limit.get() + 1),
+        ..filter.parse()?
     };
     let found = app.agent.logs().decisions(&user, &filter).await?;
     let (found, next_cursor) = split_page(found, limit, DecisionRecord::cursor);
@@ -318,8 +341,7 @@ async fn get_decision(
     let journal = &**app.agent.journal();
     let steps = read_trace(journal, &record.key(), id, logs.content()).await?;
     Ok(Json(DecisionDetail {
-        decision: Decision::from_record(record, app.agent.now()),
-        tool_invocations: calls.into_iter().map(ToolInvocation::from_record).collect(),
+        decision: DecisionWithCalls::new(record, calls, app.agent.now()),
         steps,
     }))
 }
@@ -337,19 +359,8 @@ async fn export(
     QueryParams(query): QueryParams<ExportQuery>,
 ) -> Result<Response, Problem> {
     let filter = DecisionFilter {
-        agent: query.agent.map(parse_agent).transpose()?,
-        outcome: query.outcome.as_deref().map(parse_outcome).transpose()?,
-        conversation: query
-            .thread_id
-            .as_deref()
-            .map(parse_thread_id)
-            .transpose()?,
-        feedback: query.feedback,
-        tool: query.tool,
-        since: query.since,
-        until: query.until,
-        after: None,
         limit: Some(EXPORT_PAGE),
+        ..query.parse()?
     };
     // The first page is read before the response starts, so that a failing store is reported as a
     // problem.
@@ -369,17 +380,13 @@ async fn export(
         },
     );
     // An error aborts the transfer, because the status has been sent already.
-    let mut response = Body::from_stream(pages.map_err(std::io::Error::other)).into_response();
-    let headers = response.headers_mut();
-    headers.insert(
-        CONTENT_TYPE,
-        HeaderValue::from_static("application/x-ndjson"),
-    );
-    headers.insert(
-        CONTENT_DISPOSITION,
-        HeaderValue::from_static("attachment; filename=\"decisions.ndjson\""),
-    );
-    Ok(response)
+    let body = Body::from_stream(pages.map_err(std::io::Error::other));
+    let file = "attachment; filename=\"decisions.ndjson\"";
+    let headers = [
+        (CONTENT_TYPE, "application/x-ndjson"),
+        (CONTENT_DISPOSITION, file),
+    ];
+    Ok((headers, body).into_response())
 }
 
 /// Lines of an export, and the cursor after the last one; `None` if there are no lines.
@@ -397,10 +404,7 @@ async fn page(app: &Shared, user: &UserId, filter: &DecisionFilter) -> Result<Li
     };
     for record in records {
         let calls = logs.tool_invocations(user, record.id).await?;
-        let line = DecisionWithCalls {
-            decision: Decision::from_record(record, app.agent.now()),
-            tool_invocations: calls.into_iter().map(ToolInvocation::from_record).collect(),
-        };
+        let line = DecisionWithCalls::new(record, calls, app.agent.now());
         let unusable = |error: serde_json::Error| StoreError::unusable(error.to_string());
         lines.text += &serde_json::to_string(&line).map_err(unusable)?;
         lines.text.push('\n');

@@ -69,7 +69,8 @@ async fn healthz() -> Json<Health> {
 ))]
 async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Readiness>) {
     if app.draining.is_cancelled() {
-        return not_ready("stopping", vec!["it is about to end: send nothing new"]);
+        let reasons = vec!["it is about to end: send nothing new"];
+        return answer("stopping", reasons, Vec::new());
     }
     // The reasons are public, so the error itself, which may name paths and hosts, is only logged.
     let mut reasons = Vec::new();
@@ -102,31 +103,23 @@ async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Readiness>) {
         reasons.push("the issuer's keys cannot be had");
     }
     reasons.extend(app.readiness.get().and_then(|readiness| readiness()));
-    // Notes are for a service that works; one that does not has its reasons.
-    if reasons.is_empty() {
-        let left_alone = app.agent.is_dispatch_suspended().unwrap_or_default();
-        let mut notes = Vec::new();
-        if left_alone {
-            notes.push("turns are not dispatched for now: this process does the work itself");
-        }
-        if let Auth::Oidc(oidc) = &app.auth {
-            refresh_provider(&app, oidc);
-            if !oidc.is_usable() {
-                notes.push(
-                    "nobody can sign in: the provider does not answer as it should; who is signed in goes on",
-                );
-            }
-        }
-        return (
-            StatusCode::OK,
-            Json(Readiness {
-                status: "ready",
-                reasons,
-                notes,
-            }),
-        );
+    if !reasons.is_empty() {
+        // Notes are for a service that works.
+        return answer("not ready", reasons, Vec::new());
     }
-    not_ready("not ready", reasons)
+    let mut notes = Vec::new();
+    if app.agent.is_dispatch_suspended().unwrap_or_default() {
+        notes.push("turns are not dispatched for now: this process does the work itself");
+    }
+    if let Auth::Oidc(oidc) = &app.auth {
+        refresh_provider(&app, oidc);
+        if !oidc.is_usable() {
+            notes.push(
+                "nobody can sign in: the provider does not answer as it should; who is signed in goes on",
+            );
+        }
+    }
+    answer("ready", reasons, notes)
 }
 
 /// Fetches the OpenID Connect provider's document in the background, if that is due. The next probe
@@ -143,13 +136,20 @@ fn refresh_provider(app: &Shared, oidc: &Oidc) {
     }
 }
 
-fn not_ready(status: &'static str, reasons: Vec<&'static str>) -> (StatusCode, Json<Readiness>) {
-    (
-        StatusCode::SERVICE_UNAVAILABLE,
-        Json(Readiness {
-            status,
-            reasons,
-            notes: Vec::new(),
-        }),
-    )
+fn answer(
+    status: &'static str,
+    reasons: Vec<&'static str>,
+    notes: Vec<&'static str>,
+) -> (StatusCode, Json<Readiness>) {
+    let code = if reasons.is_empty() {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    let readiness = Readiness {
+        status,
+        reasons,
+        notes,
+    };
+    (code, Json(readiness))
 }

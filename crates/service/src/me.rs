@@ -10,6 +10,8 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+#[cfg(feature = "memory")]
+use crate::memory::MemoryState;
 use crate::state::Shared;
 use crate::user::SignedIn;
 
@@ -104,18 +106,15 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 ))]
 async fn me(State(app): State<Shared>, SignedIn(caller): SignedIn) -> Json<Me> {
     #[cfg(feature = "memory")]
-    let memory_absent = crate::memory::absent(&app, &caller.user);
-    #[cfg(feature = "memory")]
-    let memory_in = crate::memory::place(&app, &caller.user);
+    let MemoryState {
+        stored_in: memory_in,
+        vault,
+        absent: memory_absent,
+    } = MemoryState::for_user(&app, &caller.user);
     #[cfg(not(feature = "memory"))]
-    let memory_in = None;
+    let (memory_in, vault) = (None, None);
     #[cfg(not(feature = "memory"))]
     let memory_absent = Some(("not_built", "This service was built without a memory."));
-    #[cfg(feature = "memory")]
-    let vault = crate::memory::memory_of(&app, &caller.user)
-        .and_then(|memory| Some(memory.vault()?.name()));
-    #[cfg(not(feature = "memory"))]
-    let vault = None;
     let agent = app.agent.for_user(&caller.user);
     let registry = agent.tools();
     let tools = registry

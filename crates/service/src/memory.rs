@@ -14,7 +14,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::extract::{JsonBody, PathParam, QueryParams};
-use crate::problem::Problem;
+use crate::problem::{NOT_AVAILABLE, Problem};
 use crate::state::{App, Shared};
 use crate::text_length::{at_most, search_query};
 use crate::user::User;
@@ -145,34 +145,49 @@ pub(crate) fn memory_of(app: &App, user: &UserId) -> Option<Memory> {
     app.memories.get()?.for_user(user)
 }
 
-/// Returns where the facts about a user are stored: `vault` or `database`.
-pub(crate) fn place(app: &App, user: &UserId) -> Option<&'static str> {
-    let memory = memory_of(app, user)?;
-    Some(if memory.vault().is_some() {
-        "vault"
-    } else {
-        "database"
-    })
+/// State of a user's memory, for `/v1/me`.
+#[derive(Default)]
+pub(crate) struct MemoryState {
+    /// Storage of the facts: `vault` or `database`.
+    pub(crate) stored_in: Option<&'static str>,
+    /// Name of the vault.
+    pub(crate) vault: Option<String>,
+    /// Reason for which nothing is remembered, as a code and a description.
+    pub(crate) absent: Option<(&'static str, &'static str)>,
 }
 
-/// Returns the reason for which nothing is remembered about a user, as a code and a description, or
-/// `None` if they have a memory.
-pub(crate) fn absent(app: &App, user: &UserId) -> Option<(&'static str, &'static str)> {
+impl MemoryState {
+    pub(crate) fn for_user(app: &App, user: &UserId) -> Self {
+        let Some(memory) = memory_of(app, user) else {
+            return Self {
+                absent: Some(reason_for_none(app, user)),
+                ..Self::default()
+            };
+        };
+        let vault = memory.vault().map(|vault| vault.name());
+        Self {
+            stored_in: Some(vault.as_ref().map_or("database", |_| "vault")),
+            vault,
+            absent: None,
+        }
+    }
+}
+
+fn reason_for_none(app: &App, user: &UserId) -> (&'static str, &'static str) {
     match app.memories.get() {
-        Some(_) if memory_of(app, user).is_some() => None,
-        Some(memories) if memories.is_out_of_reach(user) => Some((
+        Some(memories) if memories.is_out_of_reach(user) => (
             "out_of_reach",
             "Your notes could not be opened when this service began, so nothing is remembered until it begins again with them.",
-        )),
-        Some(memories) if !memories.is_empty() => Some((
+        ),
+        Some(memories) if !memories.is_empty() => (
             "not_yours",
             "Nothing is remembered of you here: the notes and the memory of this service are somebody else's, and nobody but them \
              sees or changes them. You have your tasks and your conversations.",
-        )),
-        Some(_) | None => Some((
+        ),
+        Some(_) | None => (
             "no_vault",
             "This service has no folder of notes, so nothing is remembered.",
-        )),
+        ),
     }
 }
 
@@ -200,13 +215,8 @@ async fn list(
         Some(words) => facts.search(words).await,
         None => facts.list().await,
     };
-    Ok(Json(Facts {
-        facts: found
-            .map_err(problem)?
-            .into_iter()
-            .map(Fact::from_key_fact)
-            .collect(),
-    }))
+    let facts = found?.into_iter().map(Fact::from_key_fact).collect();
+    Ok(Json(Facts { facts }))
 }
 
 /// Remembers a fact, or corrects a similar one.
@@ -224,11 +234,8 @@ async fn remember(
 ) -> Result<Json<ChangedFact>, Problem> {
     at_most("content", &content, FACT_CHARS_MAX)?;
     let facts = caller_memory(&app, &user)?.facts();
-    facts
-        .add(&content, important, &Cause::person())
-        .await
-        .map(|change| Json(ChangedFact::from_change(change)))
-        .map_err(problem)
+    let change = facts.add(&content, important, &Cause::person()).await?;
+    Ok(Json(ChangedFact::from_change(change)))
 }
 
 /// Returns a fact with its history.
@@ -247,15 +254,13 @@ async fn get_fact(
     PathParam(id): PathParam,
 ) -> Result<Json<FactDetail>, Problem> {
     let (facts, id) = find_fact(&app, &user, id).await?;
-    let why = facts.provenance(&id).await.map_err(problem)?;
-    let history = why
-        .history
-        .into_iter()
-        .filter_map(FactHistoryEntry::from_memory_change)
-        .collect();
+    let why = facts.provenance(&id).await?;
+    let history = why.history.into_iter();
     Ok(Json(FactDetail {
         fact: Fact::from_key_fact(why.fact),
-        history,
+        history: history
+            .filter_map(FactHistoryEntry::from_memory_change)
+            .collect(),
     }))
 }
 
@@ -275,18 +280,13 @@ async fn edit(
     PathParam(id): PathParam,
     JsonBody(FactEdit { content, important }): JsonBody<FactEdit>,
 ) -> Result<Json<ChangedFact>, Problem> {
-    at_most(
-        "content",
-        content.as_deref().unwrap_or_default(),
-        FACT_CHARS_MAX,
-    )?;
+    let text = content.as_deref().unwrap_or_default();
+    at_most("content", text, FACT_CHARS_MAX)?;
     let (facts, id) = find_fact(&app, &user, id).await?;
     let change = facts
         .edit(&id, content.as_deref(), important, &Cause::person())
-        .await;
-    change
-        .map(|change| Json(ChangedFact::from_change(change)))
-        .map_err(problem)
+        .await?;
+    Ok(Json(ChangedFact::from_change(change)))
 }
 
 /// Forgets a fact.
@@ -305,11 +305,8 @@ async fn forget(
     PathParam(id): PathParam,
 ) -> Result<Json<ChangedFact>, Problem> {
     let (facts, id) = find_fact(&app, &user, id).await?;
-    facts
-        .forget(&id, &Cause::person())
-        .await
-        .map(|change| Json(ChangedFact::from_change(change)))
-        .map_err(problem)
+    let change = facts.forget(&id, &Cause::person()).await?;
+    Ok(Json(ChangedFact::from_change(change)))
 }
 
 /// Undoes the latest change of the memory.
@@ -321,23 +318,16 @@ async fn forget(
     (status = 409, description = "The text was edited by hand since the change; nothing was undone."),
 ))]
 async fn undo(State(app): State<Shared>, user: User) -> Result<Json<Undone>, Problem> {
-    let undone = caller_memory(&app, &user)?.undo().await.map_err(problem)?;
-    Ok(Json(Undone {
-        message: undone.message,
-    }))
+    let message = caller_memory(&app, &user)?.undo().await?.message;
+    Ok(Json(Undone { message }))
 }
 
 /// Returns the user's facts and the id, if a fact has it. Other than the agent's tools, routes do
-/// not accept words in place of an id: there is nobody to ask which of several facts is meant.
+/// not accept a text in place of an id: they cannot ask which of several facts is meant.
 async fn find_fact(app: &App, user: &User, id: String) -> Result<(KeyFactStore, String), Problem> {
     let facts = caller_memory(app, user)?.facts();
-    let known = facts
-        .list()
-        .await
-        .map_err(problem)?
-        .into_iter()
-        .any(|fact| fact.id.as_str() == id);
-    if known {
+    let known = facts.list().await?;
+    if known.iter().any(|fact| fact.id.as_str() == id) {
         Ok((facts, id))
     } else {
         Err(Problem::unknown("fact"))
@@ -396,30 +386,26 @@ impl ChangedFact {
     }
 }
 
-/// Converts an error. Paths of the vault and messages of the database are not shown to clients.
-pub(crate) fn problem(error: MemoryError) -> Problem {
-    let conflict = |detail: String| {
-        Problem::new(
-            StatusCode::CONFLICT,
-            "memory_conflict",
-            "The memory was left as it is",
-            detail,
-        )
-    };
-    match error {
-        MemoryError::Fact { reason } => Problem::invalid(reason),
-        MemoryError::NoSuchFact { .. } | MemoryError::Ambiguous { .. } => Problem::unknown("fact"),
-        MemoryError::NothingToUndo => Problem::unknown("change to take back"),
-        MemoryError::Vault(VaultError::Missing { .. } | VaultError::NotAFolder { .. }) => conflict(
-            "the vault's folder is not there at the moment; nothing was changed".to_owned(),
-        ),
-        MemoryError::NotYours => Problem::unknown("memory"),
-        MemoryError::Store { .. } => Problem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "unavailable",
-            "Not available right now",
-            error.to_string(),
-        ),
-        error => conflict(error.to_string()),
+impl From<MemoryError> for Problem {
+    /// Paths of the vault and messages of the database are not shown to clients.
+    fn from(error: MemoryError) -> Self {
+        let detail = match error {
+            MemoryError::Fact { reason } => return Self::invalid(reason),
+            MemoryError::NoSuchFact { .. } | MemoryError::Ambiguous { .. } => {
+                return Self::unknown("fact");
+            }
+            MemoryError::NothingToUndo => return Self::unknown("change to take back"),
+            MemoryError::NotYours => return Self::unknown("memory"),
+            MemoryError::Store { .. } => {
+                let (status, code) = (StatusCode::SERVICE_UNAVAILABLE, "unavailable");
+                return Self::new(status, code, NOT_AVAILABLE, error.to_string());
+            }
+            MemoryError::Vault(VaultError::Missing { .. } | VaultError::NotAFolder { .. }) => {
+                "the vault's folder is not there at the moment; nothing was changed".to_owned()
+            }
+            error => error.to_string(),
+        };
+        let (status, title) = (StatusCode::CONFLICT, "The memory was left as it is");
+        Self::new(status, "memory_conflict", title, detail)
     }
 }

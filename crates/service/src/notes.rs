@@ -64,9 +64,6 @@ async fn links(
     for link in &links {
         at_most("a link", link, LINK_CHARS_MAX)?;
     }
-    let addresses = notes
-        .addresses(links)
-        .await
-        .map_err(crate::memory::problem)?;
+    let addresses = notes.addresses(links).await?;
     Ok(Json(Addresses { addresses }))
 }

@@ -16,6 +16,11 @@ impl Limit {
     pub(crate) fn get(self) -> u32 {
         self.0
     }
+
+    /// Returns the limit as a number of entries in memory.
+    pub(crate) fn entries(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
 }
 
 impl Default for Limit {
@@ -79,14 +84,13 @@ impl Before {
 }
 
 /// Splits entries of a query with limit `limit + 1` into a page and the cursor of the next page.
-pub(crate) fn split_page<T>(
+pub(crate) fn split_page<T, C: ToString>(
     mut entries: Vec<T>,
     limit: Limit,
-    cursor_of: impl Fn(&T) -> Cursor,
+    cursor_of: impl Fn(&T) -> C,
 ) -> (Vec<T>, Option<String>) {
-    let fits = usize::try_from(limit.get()).unwrap_or(usize::MAX);
-    let more = entries.len() > fits;
-    entries.truncate(fits);
+    let more = entries.len() > limit.entries();
+    entries.truncate(limit.entries());
     let next = entries
         .last()
         .filter(|_| more)

@@ -106,13 +106,11 @@ async fn search(
         .conversation_search
         .get()
         .ok_or_else(|| Problem::unknown("search"))?;
-    let limit = usize::try_from(limit.unwrap_or_default().get()).unwrap_or(usize::MAX);
     let options = ConversationSearchOptions {
-        limit,
+        limit: limit.unwrap_or_default().entries(),
         ..ConversationSearchOptions::default()
     };
-    let found = search_conversations(&**past, app.agent.name(), &user, words, options).await;
-    let found = found?;
+    let found = search_conversations(&**past, app.agent.name(), &user, words, options).await?;
     let threads = found.found.into_iter().map(FoundThread::from_hit).collect();
     Ok(Json(FoundThreads {
         threads,

@@ -1,7 +1,5 @@
 //! `GET /v1/tasks`: the caller's tasks.
 
-use adjutant_core::UserId;
-use adjutant_core::port::StoreError;
 use adjutant_tools::{TaskFilter, TaskId};
 use axum::Json;
 use axum::extract::State;
@@ -13,7 +11,7 @@ use utoipa_axum::routes;
 use crate::extract::QueryParams;
 use crate::paging::Limit;
 use crate::problem::Problem;
-use crate::state::{App, Shared};
+use crate::state::Shared;
 use crate::user::User;
 use crate::wire::TaskView;
 
@@ -60,25 +58,6 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(list))
 }
 
-/// Returns a user's tasks, or `None` if this service has no task store.
-pub(crate) async fn list_tasks(
-    app: &App,
-    user: &UserId,
-    filter: TaskFilter,
-) -> Result<Option<Vec<TaskView>>, StoreError> {
-    let Some(tasks) = app.tasks.get() else {
-        return Ok(None);
-    };
-    Ok(Some(
-        tasks
-            .list(user, filter)
-            .await?
-            .into_iter()
-            .map(TaskView::from)
-            .collect(),
-    ))
-}
-
 /// Lists the caller's tasks.
 ///
 /// Tasks are changed by tools only: with `POST /v1/tools/{name}/invoke`, or in a conversation.
@@ -91,34 +70,27 @@ async fn list(
     User(user): User,
     QueryParams(query): QueryParams<ListQuery>,
 ) -> Result<Json<TaskList>, Problem> {
-    let unknown = || Problem::unknown("list: this service keeps no tasks");
     let ListQuery {
         status,
         limit,
         cursor,
     } = query;
-    if limit.is_none() && cursor.is_none() {
-        let tasks = list_tasks(&app, &user, status).await?.ok_or_else(unknown)?;
-        return Ok(Json(TaskList {
-            tasks,
-            next_cursor: None,
-        }));
-    }
-    let limit = limit.unwrap_or_default().get();
-    let tasks = app.tasks.get().ok_or_else(unknown)?;
-    // One more shows if there is another page.
-    let mut found = tasks.list_last(&user, status, cursor, limit + 1).await?;
-    // The list ends with the last task, so the extra one is at its beginning.
-    let left_out = found
-        .len()
-        .saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
-    let page = found.split_off(left_out);
-    let next_cursor = page
-        .first()
-        .filter(|_| left_out > 0)
-        .map(|first| first.id.to_string());
+    let tasks = app.tasks.get();
+    let tasks = tasks.ok_or_else(|| Problem::unknown("list: this service keeps no tasks"))?;
+    let (page, left_out) = if limit.is_none() && cursor.is_none() {
+        (tasks.list(&user, status).await?, 0)
+    } else {
+        let limit = limit.unwrap_or_default();
+        // One more shows if there is another page.
+        let shown = limit.get() + 1;
+        let mut found = tasks.list_last(&user, status, cursor, shown).await?;
+        // The list ends with the last task, so the extra one is at its beginning.
+        let left_out = found.len().saturating_sub(limit.entries());
+        (found.split_off(left_out), left_out)
+    };
+    let first = page.first().filter(|_| left_out > 0);
     Ok(Json(TaskList {
+        next_cursor: first.map(|first| first.id.to_string()),
         tasks: page.into_iter().map(TaskView::from).collect(),
-        next_cursor,
     }))
 }

@@ -440,24 +440,14 @@ async fn messages(
     ThreadPath(key): ThreadPath,
     QueryParams(query): QueryParams<MessagesQuery>,
 ) -> Result<Json<ThreadMessages>, Problem> {
-    let before = query
-        .before
-        .as_deref()
-        .map(Before::parse)
-        .transpose()?
-        .map(Before::position);
-    let limit = query.limit.unwrap_or_default().get();
+    let before = query.before.as_deref().map(Before::parse).transpose()?;
+    let before = before.map(Before::position);
+    let limit = query.limit.unwrap_or_default();
     // A turn has at least two messages: the user's and the answer.
-    let turns = app
-        .agent
-        .journal()
-        .load_turns(&key, before, limit.div_ceil(2));
+    let turns_max = limit.get().div_ceil(2);
+    let turns = app.agent.journal().load_turns(&key, before, turns_max);
     let turns = turns.await?.ok_or_else(unknown)?;
-    let page = transcript_page(
-        &turns.events,
-        turns.after,
-        usize::try_from(limit).unwrap_or(usize::MAX),
-    );
+    let page = transcript_page(&turns.events, turns.after, limit.entries());
     let (pending, last_message_id) = match before {
         None => (
             conversation::pending(&turns.events)
@@ -495,19 +485,14 @@ fn add_memory(events: &[Recorded], messages: &mut [Message]) {
         };
         let is_asked =
             |message: &&mut Message| message.run_id == Some(*turn) && message.role == Role::User;
-        if let Some(asked) = messages
-            .iter_mut()
-            .find(is_asked)
-            .filter(|_| !facts.is_empty())
-        {
-            asked.memory = facts
-                .iter()
-                .map(|fact| FromMemory {
-                    id: fact.id.clone(),
-                    text: fact.text.clone(),
-                })
-                .collect();
-        }
+        let Some(asked) = messages.iter_mut().find(is_asked) else {
+            continue;
+        };
+        let from_memory = facts.iter().map(|fact| FromMemory {
+            id: fact.id.clone(),
+            text: fact.text.clone(),
+        });
+        asked.memory = from_memory.collect();
     }
 }
 
@@ -564,11 +549,8 @@ async fn export(
             export.json(&export.session(app.agent.now(), None)) + "\n",
         ),
     };
-    Ok((
-        [(CONTENT_TYPE, kind), (CONTENT_DISPOSITION, "attachment")],
-        text,
-    )
-        .into_response())
+    let headers = [(CONTENT_TYPE, kind), (CONTENT_DISPOSITION, "attachment")];
+    Ok((headers, text).into_response())
 }
 
 fn unknown() -> Problem {

@@ -202,32 +202,7 @@ fn to_response(key: &ConversationKey, outcome: CallOutcome) -> Result<Invoked, P
             args: invocation.arguments,
             summary,
         }),
-        CallOutcome::Confirm(pending) => {
-            let detail = format!(
-                "{}? Nothing was done; to do it, send the same again with the \"confirm\" of this answer",
-                pending.preview
-            );
-            Err(waiting(
-                key,
-                pending,
-                "pending_confirmation",
-                "It needs a yes",
-                detail,
-            ))
-        }
-        CallOutcome::InDoubt(pending) => {
-            let detail = format!(
-                "{}: it was begun, and nobody saw how it ended; say what became of it with the \"resume\" of /v1/chat",
-                pending.preview
-            );
-            Err(waiting(
-                key,
-                pending,
-                "in_doubt",
-                "It may have been done",
-                detail,
-            ))
-        }
+        CallOutcome::Confirm(pending) | CallOutcome::InDoubt(pending) => Err(waiting(key, pending)),
         CallOutcome::Ask(question) => Err(Problem::invalid(question)),
         CallOutcome::Refused(message) => Err(Problem::invalid(message)),
         CallOutcome::Declined(message) => Err(Problem::new(
@@ -240,22 +215,26 @@ fn to_response(key: &ConversationKey, outcome: CallOutcome) -> Result<Invoked, P
 }
 
 /// Returns the problem of a call that waits for an answer.
-fn waiting(
-    key: &ConversationKey,
-    pending: PendingCall,
-    code: &'static str,
-    title: &'static str,
-    detail: String,
-) -> Problem {
-    let asks = pending.doubt.is_none();
-    let problem = Problem::new(StatusCode::CONFLICT, code, title, detail)
+fn waiting(key: &ConversationKey, pending: PendingCall) -> Problem {
+    let (code, title, state) = match pending.doubt {
+        None => (
+            "pending_confirmation",
+            "It needs a yes",
+            "? Nothing was done; to do it, send the same again with the \"confirm\" of this answer",
+        ),
+        Some(_) => (
+            "in_doubt",
+            "It may have been done",
+            ": it was begun, and nobody saw how it ended; say what became of it with the \"resume\" of /v1/chat",
+        ),
+    };
+    let detail = format!("{}{state}", pending.preview);
+    let mut problem = Problem::new(StatusCode::CONFLICT, code, title, detail)
         .with("preview", pending.preview.clone())
         .with("args", pending.arguments.clone())
         .with("thread_id", key.conversation.to_string());
-    let problem = if asks {
-        problem.with("confirm", pending.digest.clone())
-    } else {
-        problem
-    };
+    if pending.doubt.is_none() {
+        problem = problem.with("confirm", pending.digest.clone());
+    }
     problem.with("pending", json!([Pending::from_call(pending)]))
 }

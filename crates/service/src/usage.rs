@@ -65,22 +65,22 @@ struct Budget {
 
 /// A limited quantity of the budget.
 #[derive(Serialize, ToSchema)]
-struct Bound {
+pub(crate) struct Bound {
     /// Kind of quantity, which is also its unit.
-    quantity: Quantity,
+    pub(crate) quantity: Quantity,
     /// Amount that may be used in the day.
-    limit: f64,
+    pub(crate) limit: f64,
     /// Amount used by completed steps. Reservations of running steps are not included.
-    used: f64,
+    pub(crate) used: f64,
     /// Amount left. A step starts only if its largest possible cost is within this and within what
     /// is left of the shared budget of all users.
     remaining: f64,
 }
 
 /// Quantities that a budget limits.
-#[derive(Clone, Copy, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum Quantity {
+pub(crate) enum Quantity {
     /// Cost in US dollars.
     Usd,
     /// Input and output tokens.
@@ -92,33 +92,27 @@ enum Quantity {
 }
 
 impl Bound {
-    fn all(allowance: &Allowance, spent: Spending) -> Vec<Self> {
-        let usd = |cost: Cost| cost.usd();
+    pub(crate) fn all(allowance: &Allowance, spent: Spending) -> Vec<Self> {
         let count = |number: u64| number as f64;
-        let bounds = [
-            (Quantity::Usd, allowance.cost.map(usd), usd(spent.cost)),
-            (
-                Quantity::Tokens,
-                allowance.tokens.map(count),
-                count(spent.tokens),
-            ),
-            (
-                Quantity::ModelCalls,
-                allowance.model_calls.map(count),
-                count(spent.model_calls),
-            ),
-            (
-                Quantity::ToolCalls,
-                allowance.tool_calls.map(count),
-                count(spent.tool_calls),
-            ),
+        let limits = [
+            (Quantity::Usd, allowance.cost.map(Cost::usd)),
+            (Quantity::Tokens, allowance.tokens.map(count)),
+            (Quantity::ModelCalls, allowance.model_calls.map(count)),
+            (Quantity::ToolCalls, allowance.tool_calls.map(count)),
             (
                 Quantity::Seconds,
                 allowance.time.map(|time| time.as_secs_f64()),
-                count(spent.ms) / 1000.0,
             ),
         ];
-        let bound = |(quantity, limit, used): (Quantity, Option<f64>, f64)| {
+        let used = [
+            spent.cost.usd(),
+            count(spent.tokens),
+            count(spent.model_calls),
+            count(spent.tool_calls),
+            count(spent.ms) / 1000.0,
+        ];
+        let bounds = limits.into_iter().zip(used);
+        let bound = |((quantity, limit), used): ((Quantity, Option<f64>), f64)| {
             limit.map(|limit| Self {
                 quantity,
                 limit,
@@ -126,7 +120,7 @@ impl Bound {
                 remaining: (limit - used).max(0.0),
             })
         };
-        bounds.into_iter().filter_map(bound).collect()
+        bounds.filter_map(bound).collect()
     }
 }
 

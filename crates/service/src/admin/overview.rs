@@ -1,9 +1,8 @@
 //! `GET /v1/admin/overview`: the state of the service.
 
 use adjutant_core::port::{
-    GroupBy, OperatorStore, StoreError, Totals, TotalsFilter, WaitingFilter, WorkState,
+    GroupBy, OperatorStore, StoreError, Totals, TotalsFilter, WaitingFilter,
 };
-use adjutant_core::{Allowance, Spending};
 use axum::Json;
 use axum::extract::State;
 use jiff::tz::TimeZone;
@@ -17,6 +16,7 @@ use super::span::Days;
 use crate::administration::{Administration, ServerState};
 use crate::problem::Problem;
 use crate::state::Shared;
+use crate::usage::{Bound, Quantity};
 
 /// Groups of each table.
 const LINES: u32 = 10;
@@ -79,7 +79,8 @@ pub(super) struct Overview {
 #[derive(Debug, Serialize, ToSchema)]
 struct SharedBudget {
     /// Unit: `tokens`, `model_calls`, `tool_calls`, `seconds` or `usd`.
-    quantity: &'static str,
+    #[schema(value_type = String)]
+    quantity: Quantity,
     /// Amount spent today.
     spent: f64,
     /// Amount that may be spent in a day.
@@ -109,51 +110,37 @@ pub(super) async fn overview(
 ) -> Result<Json<Overview>, Problem> {
     let now = app.agent.now();
     let store = &*administration.store;
-    let read = async {
-        let totals = async |by, days: Days| add_up(store, by, days.before(now)).await;
-        let (errors, models) = (
-            totals(GroupBy::Error, Days::DAY).await?,
-            totals(GroupBy::Model, Days::DAY).await?,
-        );
-        let days = totals(GroupBy::Day, Days::WEEK).await?;
-        let work = store.work().await?;
-        let long = now.checked_sub(LONG).unwrap_or(Timestamp::MIN);
-        let waiting = WaitingFilter {
-            before: long,
-            after: None,
-            limit: QUESTIONS_MAX,
-        };
-        let waiting_long = store.waiting(&waiting).await?.len();
-        let budgets = budgets(&administration, now).await?;
-        Ok::<_, StoreError>((errors, models, days, work, waiting_long, budgets))
+    let totals = async |by, days: Days| add_up(store, by, days.before(now)).await;
+    let errors = totals(GroupBy::Error, Days::DAY).await?;
+    let models = totals(GroupBy::Model, Days::DAY).await?;
+    let days = totals(GroupBy::Day, Days::WEEK).await?;
+    let work = store.work().await?;
+    let waiting = WaitingFilter {
+        before: now.checked_sub(LONG).unwrap_or(Timestamp::MIN),
+        after: None,
+        limit: QUESTIONS_MAX,
     };
-    let (errors, models, days, work, waiting_long, budgets) = read.await?;
-    let WorkState {
-        unsettled,
-        waiting,
-        workers,
-        schema_version,
-    } = work;
-    let is_cut = models.is_cut || days.is_cut;
-    let day = Sum::from_total(&models.all);
+    let waiting_long = store.waiting(&waiting).await?.len();
+    let budgets = budgets(&administration, now).await?;
     Ok(Json(Overview {
         version: administration.version.clone(),
         model: app.agent.model().id().to_string(),
         agent: app.agent.display_name().to_owned(),
         at: now,
-        schema_version,
+        schema_version: work.schema_version,
         sees_words: administration.sees_words,
-        day,
+        day: Sum::from_total(&models.all),
+        is_cut: models.is_cut || days.is_cut,
         errors: TotalsList::from_totals(errors).groups,
         models: TotalsList::from_totals(models).groups,
         days: TotalsList::from_totals(days).groups,
-        is_cut,
-        unsettled,
-        waiting,
+        unsettled: work.unsettled,
+        waiting: work.waiting,
         waiting_long,
         budgets,
         servers: (administration.servers)(),
-        workers: workers
+        workers: work
+            .workers
             .into_iter()
             .map(|worker| Worker {
                 id: worker.id,
@@ -183,47 +170,19 @@ async fn budgets(
     administration: &Administration,
     now: Timestamp,
 ) -> Result<Vec<SharedBudget>, StoreError> {
-    let Allowance {
-        tokens,
-        model_calls,
-        tool_calls,
-        time,
-        cost,
-    } = administration.budgets.everyone_per_day;
-    let numbers = |limit: Option<u64>| limit.map(|limit| limit as f64);
-    let limits = [
-        ("tokens", numbers(tokens)),
-        ("model_calls", numbers(model_calls)),
-        ("tool_calls", numbers(tool_calls)),
-        ("seconds", time.map(|time| time.as_secs_f64())),
-        ("usd", cost.map(|cost| cost.usd())),
-    ];
-    if limits.iter().all(|(_, limit)| limit.is_none()) {
+    let limits = &administration.budgets.everyone_per_day;
+    if limits.is_unlimited() {
         return Ok(Vec::new());
     }
     let day = now.to_zoned(TimeZone::UTC).date();
-    let Spending {
-        tokens,
-        model_calls,
-        tool_calls,
-        ms,
-        cost,
-    } = administration.spent.spent(None, day).await?;
-    let spent = [
-        tokens as f64,
-        model_calls as f64,
-        tool_calls as f64,
-        ms as f64 / 1_000.0,
-        cost.usd(),
-    ];
-    let bounded = limits.into_iter().zip(spent);
-    Ok(bounded
-        .filter_map(|((quantity, limit), spent)| {
-            Some(SharedBudget {
-                quantity,
-                spent,
-                limit: limit?,
-            })
-        })
-        .collect())
+    let spent = administration.spent.spent(None, day).await?;
+    let mut bounds = Bound::all(limits, spent);
+    // Here the cost is the last one, and not the first.
+    bounds.sort_by_key(|bound| bound.quantity == Quantity::Usd);
+    let budget = |bound: Bound| SharedBudget {
+        quantity: bound.quantity,
+        spent: bound.used,
+        limit: bound.limit,
+    };
+    Ok(bounds.into_iter().map(budget).collect())
 }

@@ -1,7 +1,7 @@
 //! Routes that list users and sum up their turns.
 
 use adjutant_core::UserId;
-use adjutant_core::port::{GroupBy, PeopleFilter, Person, Total, Totals, TotalsFilter};
+use adjutant_core::port::{GroupBy, PeopleFilter, Total, Totals, TotalsFilter};
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
@@ -11,7 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::access::Administrator;
 use super::span::Days;
 use crate::extract::QueryParams;
-use crate::paging::Limit;
+use crate::paging::{Limit, split_page};
 use crate::problem::Problem;
 use crate::state::Shared;
 use crate::text_length::at_most;
@@ -126,30 +126,16 @@ pub(super) async fn users(
         // One more shows if there is another page.
         limit: limit.get() + 1,
     };
-    let mut found = administration.store.people(&filter).await?;
-    let fit = usize::try_from(limit.get()).unwrap_or(usize::MAX);
-    let more = found.len() > fit;
-    found.truncate(fit);
-    let next_after = found.last().filter(|_| more).map(|last| last.user.clone());
-    let users = found.into_iter().map(|person| {
-        let Person {
-            user,
-            conversations,
-            waiting,
-            tasks,
-            access_tokens,
-            total,
-            last_seen,
-        } = person;
-        PersonState {
-            user,
-            conversations,
-            waiting,
-            tasks,
-            access_tokens,
-            sum: Sum::from_total(&total),
-            last_seen,
-        }
+    let found = administration.store.people(&filter).await?;
+    let (found, next_after) = split_page(found, limit, |person| person.user.clone());
+    let users = found.into_iter().map(|person| PersonState {
+        user: person.user,
+        conversations: person.conversations,
+        waiting: person.waiting,
+        tasks: person.tasks,
+        access_tokens: person.access_tokens,
+        sum: Sum::from_total(&person.total),
+        last_seen: person.last_seen,
     });
     Ok(Json(PeopleList {
         users: users.collect(),
@@ -186,21 +172,15 @@ pub(super) struct TotalsList {
 
 impl TotalsList {
     pub(super) fn from_totals(totals: Totals) -> Self {
-        let Totals {
-            all,
-            groups,
-            more_groups,
-            is_cut,
-        } = totals;
-        let groups = groups.into_iter().map(|group| Group {
+        let groups = totals.groups.into_iter().map(|group| Group {
             sum: Sum::from_total(&group.total),
             group: group.group,
         });
         Self {
-            all: Sum::from_total(&all),
+            all: Sum::from_total(&totals.all),
             groups: groups.collect(),
-            more_groups,
-            is_cut,
+            more_groups: totals.more_groups,
+            is_cut: totals.is_cut,
         }
     }
 }

@@ -158,6 +158,12 @@ pub(super) async fn turns(
     QueryParams(query): QueryParams<TurnQuery>,
 ) -> Result<Json<TurnList>, Problem> {
     let (store, now) = (&*administration.store, app.agent.now());
+    let states = |found: &[DecisionRecord]| -> Vec<TurnState> {
+        let states = found.iter();
+        states
+            .map(|record| TurnState::from_record(record, now))
+            .collect()
+    };
     let limit = query.limit.unwrap_or_default();
     if let Some(request_id) = &query.request_id {
         if request_id.is_empty() {
@@ -175,14 +181,8 @@ pub(super) async fn turns(
             return Err(Problem::invalid("request_id goes with nothing but limit"));
         }
         let found = store.decisions_of_request(request_id, limit.get()).await?;
-        let turns = found
-            .iter()
-            .map(|record| TurnState::from_record(record, now))
-            .collect();
-        return Ok(Json(TurnList {
-            turns,
-            next_cursor: None,
-        }));
+        let (turns, next_cursor) = (states(&found), None);
+        return Ok(Json(TurnList { turns, next_cursor }));
     }
     let filter = DecisionFilter {
         outcome: query.outcome.as_deref().map(parse_outcome).transpose()?,
@@ -200,20 +200,11 @@ pub(super) async fn turns(
             ));
         }
         Some(user) => app.agent.logs().decisions(&user, &filter).await?,
-        None => {
-            let which = if query.failed {
-                Which::Failed
-            } else {
-                Which::All
-            };
-            store.decisions_of_all(&filter, which).await?
-        }
+        None if query.failed => store.decisions_of_all(&filter, Which::Failed).await?,
+        None => store.decisions_of_all(&filter, Which::All).await?,
     };
     let (found, next_cursor) = split_page(found, limit, DecisionRecord::cursor);
-    let turns = found
-        .iter()
-        .map(|record| TurnState::from_record(record, now))
-        .collect();
+    let turns = states(&found);
     Ok(Json(TurnList { turns, next_cursor }))
 }
 
