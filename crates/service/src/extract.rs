@@ -2,11 +2,18 @@
 
 use axum::Json;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::HeaderMap;
+use axum::http::header::AsHeaderName;
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 
 use crate::json_object::Object;
 use crate::problem::Problem;
+
+/// Returns the text of a header; `None` if it is absent or not text. Of several, the first counts.
+pub(crate) fn header_text(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
 
 /// The request's body, a JSON object.
 pub(crate) struct JsonBody<T>(pub(crate) T);

@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, Method, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
+use crate::extract::header_text;
 use crate::origins::{Origin, is_allowed};
 use crate::problem::Problem;
 use crate::state::Shared;
@@ -76,21 +77,21 @@ fn check_headers(
     path: &str,
     headers: &HeaderMap,
 ) -> Result<Page, Problem> {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     // A proxy in front may have looked at either of them.
     if headers.get_all(HOST).iter().nth(1).is_some() {
         return Err(Problem::malformed(
             "the request has more than one header Host",
         ));
     }
-    let host = text(HOST).ok_or_else(|| Problem::forbidden("the request names no host"))?;
+    let host = header_text(headers, HOST)
+        .ok_or_else(|| Problem::forbidden("the request names no host"))?;
     if !is_own_host(trusted.hosts, host) {
         return Err(unknown_host(name_of(host)));
     }
     // An `Origin` that is not text cannot be an accepted one; `null` never is.
     let origin = headers
         .contains_key(ORIGIN)
-        .then(|| text(ORIGIN).unwrap_or("null"));
+        .then(|| header_text(headers, ORIGIN).unwrap_or("null"));
     let other = origin.filter(|origin| !is_own_page(trusted.hosts, host, origin));
     let page = if other.is_some() {
         Page::Other
@@ -103,9 +104,8 @@ fn check_headers(
         return Ok(page);
     }
     // Sent by browsers; older ones and other programs do not send it.
-    let from_elsewhere = headers
-        .get("sec-fetch-site")
-        .is_some_and(|site| site.as_bytes() == b"cross-site" || site.as_bytes() == b"same-site");
+    let site = header_text(headers, "sec-fetch-site");
+    let from_elsewhere = matches!(site, Some("cross-site" | "same-site"));
     match other {
         Some(origin) => Err(Problem::forbidden(format!(
             "pages of another origin may not ask here; if yours is one that may, have serve.origins name {}",

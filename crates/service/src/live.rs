@@ -39,7 +39,7 @@ pub(crate) struct Run {
     pub(crate) cancelled: CancellationToken,
     /// Fingerprints of the client and the request that started it.
     pub(crate) fingerprints: Fingerprints,
-    /// The turn, once it is runs.
+    /// The turn, once it runs.
     turn: OnceLock<TurnId>,
     /// Random prefix of event ids, by which an id of another run or process is recognised.
     id_prefix: String,
@@ -78,12 +78,8 @@ impl Runs {
     ) -> (Arc<Run>, bool) {
         let mut runs = self.runs();
         evict(&mut runs, &key.user);
-        if let Some(run) = runs
-            .iter()
-            .rev()
-            .find(|run| run.key == key && run.name == name)
-        {
-            return (run.clone(), false);
+        if let Some(run) = last(&runs, |run| run.key == key && run.name == name) {
+            return (run, false);
         }
         let run = Arc::new(Run {
             fingerprints,
@@ -95,17 +91,14 @@ impl Runs {
 
     /// Removes a run.
     pub(crate) fn remove(&self, run: &Arc<Run>) {
-        self.runs().retain(|runs| !Arc::ptr_eq(runs, run));
+        self.runs().retain(|known| !Arc::ptr_eq(known, run));
     }
 
     /// Returns the run with this name in the conversation.
     pub(crate) fn find_by_name(&self, key: &ConversationKey, name: &str) -> Option<Arc<Run>> {
         let mut runs = self.runs();
         evict(&mut runs, &key.user);
-        runs.iter()
-            .rev()
-            .find(|run| run.key == *key && run.name == name)
-            .cloned()
+        last(&runs, |run| run.key == *key && run.name == name)
     }
 
     /// Returns the user's last run with this name or turn id.
@@ -113,10 +106,9 @@ impl Runs {
         let mut runs = self.runs();
         evict(&mut runs, user);
         let turn: Option<TurnId> = id.parse().ok();
-        let is_it = |run: &&Arc<Run>| {
+        last(&runs, |run| {
             run.key.user == *user && (run.name == id || turn.is_some() && run.turn() == turn)
-        };
-        runs.iter().rev().find(is_it).cloned()
+        })
     }
 
     /// Returns the last run of a conversation with this name or turn id. A waiting run is not found
@@ -124,11 +116,10 @@ impl Runs {
     pub(crate) fn find_in_conversation(&self, key: &ConversationKey, id: &str) -> Option<Arc<Run>> {
         let runs = self.runs();
         let turn: Option<TurnId> = id.parse().ok();
-        let is_it = |run: &&Arc<Run>| {
+        last(&runs, |run| {
             run.key == *key
                 && (run.name == id || turn.is_some() && run.turn() == turn && !run.is_waiting())
-        };
-        runs.iter().rev().find(is_it).cloned()
+        })
     }
 
     /// Removes expired runs of all users.
@@ -139,6 +130,10 @@ impl Runs {
     fn runs(&self) -> MutexGuard<'_, VecDeque<Arc<Run>>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn last(runs: &VecDeque<Arc<Run>>, is_it: impl Fn(&Run) -> bool) -> Option<Arc<Run>> {
+    runs.iter().rev().find(|run| is_it(run)).cloned()
 }
 
 fn retain_recent(runs: &mut VecDeque<Arc<Run>>) {
@@ -247,7 +242,7 @@ impl Run {
         self.log().is_cut
     }
 
-    /// Sets the turn, once it is runs.
+    /// Sets the turn, once it runs.
     pub(crate) fn set_turn(&self, turn: TurnId) {
         let _ = self.turn.set(turn);
     }
@@ -269,7 +264,7 @@ impl Run {
     /// Waits until the input is in the journal. Returns the error if it was not accepted.
     pub(crate) async fn accepted(&self) -> Option<&RunError> {
         tokio::select! {
-            // An accepted input is certain, whatever the result, so it is looked at first.
+            // An accepted input is certain, whatever the result, so it is checked first.
             biased;
             () = self.accepted.cancelled() => None,
             result = self.result() => result.and_then(|result| result.as_ref().err()),
@@ -291,12 +286,9 @@ impl Run {
         let number = id
             .strip_prefix(&self.id_prefix)
             .and_then(|rest| rest.strip_prefix('-'));
-        let number = number.and_then(|number| number.parse().ok()).unwrap_or(0);
-        if number <= self.log().frames.len() {
-            number
-        } else {
-            0
-        }
+        let number = number.and_then(|number| number.parse().ok());
+        let count = self.log().frames.len();
+        number.filter(|number| *number <= count).unwrap_or(0)
     }
 
     /// Returns the event at a position, waiting for it if necessary; `None` after the last event.

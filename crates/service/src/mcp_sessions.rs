@@ -12,6 +12,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use tokio_util::task::TaskTracker;
 use tracing::error;
 
+use crate::extract::header_text;
 use crate::problem::BODY_MAX;
 
 /// Header with the session id.
@@ -86,9 +87,8 @@ impl Mcp {
 impl Sessions {
     /// Returns true if the session id in the headers is one of these, or there is none.
     pub(crate) async fn contain(&self, headers: &HeaderMap) -> bool {
-        let id = headers.get(SESSION_ID).and_then(|id| id.to_str().ok());
         let open = self.open.sessions.read().await;
-        id.is_none_or(|id| open.contains_key(id))
+        header_text(headers, SESSION_ID).is_none_or(|id| open.contains_key(id))
     }
 
     /// Returns true if a session is open, or a request or the library holds the list.

@@ -6,13 +6,14 @@
 use axum::Router;
 use axum::extract::Path;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rust_embed::Embed;
 
+use crate::extract::header_text;
 use crate::problem::Problem;
 use crate::state::Shared;
 
@@ -49,26 +50,13 @@ fn file(path: &str, headers: &HeaderMap) -> Response {
         "W/\"{}\"",
         URL_SAFE_NO_PAD.encode(found.metadata.sha256_hash())
     );
-    let etag = match HeaderValue::from_str(&tag) {
-        Ok(etag) => etag,
-        Err(error) => return Problem::internal_error(&error).into_response(),
-    };
     // Browsers may send several tags, separated by commas.
-    let known = headers
-        .get(IF_NONE_MATCH)
-        .and_then(|tags| tags.to_str().ok())
-        .unwrap_or_default();
-    let cache = [
-        (ETAG, etag),
-        (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-    ];
+    let known = header_text(headers, IF_NONE_MATCH).unwrap_or_default();
+    let cache = [(ETAG, tag.as_str()), (CACHE_CONTROL, "no-cache")];
     if known.split(',').any(|known| known.trim() == tag) {
         return (StatusCode::NOT_MODIFIED, cache).into_response();
     }
-    let kind = match HeaderValue::from_str(&content_type(found.metadata.mimetype())) {
-        Ok(kind) => kind,
-        Err(error) => return Problem::internal_error(&error).into_response(),
-    };
+    let kind = content_type(found.metadata.mimetype());
     (cache, [(CONTENT_TYPE, kind)], found.data).into_response()
 }
 
@@ -83,6 +71,8 @@ fn content_type(kind: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+
     use super::*;
 
     fn get_with(path: &str, known: Option<&HeaderValue>) -> Response {

@@ -33,7 +33,7 @@ struct PendingList {
     pending: Vec<PendingInThread>,
 }
 
-/// EditedArguments arguments for a pending call.
+/// Edited arguments for a pending call.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"thread_id": "t_1", "args": {"task_id": "4"}}))]

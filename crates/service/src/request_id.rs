@@ -8,6 +8,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use uuid::Uuid;
 
+use crate::extract::header_text;
+
 /// Name of the header, in requests and responses.
 pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -44,8 +46,7 @@ fn new_id() -> HeaderValue {
 
 impl RequestId {
     pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
-        let id = headers.get(HEADER).and_then(|id| id.to_str().ok());
-        Self(id.map(str::to_owned))
+        Self(header_text(headers, HEADER).map(str::to_owned))
     }
 }
 

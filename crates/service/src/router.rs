@@ -17,6 +17,7 @@ use tower_http::compression::CompressionLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 use utoipa_axum::router::OpenApiRouter;
 
+use crate::extract::header_text;
 use crate::problem::{BODY_MAX, Problem};
 use crate::state::Shared;
 use crate::{
@@ -31,26 +32,37 @@ const DISCARDED_MAX: usize = 16 * BODY_MAX;
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Content Security Policy of the web pages: they load from and connect to the service only.
-const PAGES: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; manifest-src 'self'; \
-     base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
-);
-
-/// Cross-origin policy: windows and pages of other origins get no access.
-const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
+const PAGES: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; manifest-src 'self'; \
+     base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 /// Permissions Policy of the web pages: everything is off except writing to the clipboard, for the
 /// copy button. Only names that all current browsers know are listed: others cause a warning in the
 /// console of each page.
-const PERMISSIONS: HeaderValue = HeaderValue::from_static(
-    "accelerometer=(), autoplay=(), camera=(), clipboard-read=(), clipboard-write=(self), display-capture=(), encrypted-media=(), \
+const PERMISSIONS: &str = "accelerometer=(), autoplay=(), camera=(), clipboard-read=(), clipboard-write=(self), display-capture=(), encrypted-media=(), \
      fullscreen=(), gamepad=(), geolocation=(), gyroscope=(), hid=(), magnetometer=(), microphone=(), midi=(), payment=(), \
-     picture-in-picture=(), publickey-credentials-get=(), screen-wake-lock=(), serial=(), usb=(), xr-spatial-tracking=()",
-);
+     picture-in-picture=(), publickey-credentials-get=(), screen-wake-lock=(), serial=(), usb=(), xr-spatial-tracking=()";
+
+/// Headers of every response that has no other value for them.
+const HEADERS: [(HeaderName, &str); 7] = [
+    (CONTENT_SECURITY_POLICY, PAGES),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (REFERRER_POLICY, "no-referrer"),
+    // Windows and pages of other origins get no access.
+    (
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    ),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    ),
+    (HeaderName::from_static("permissions-policy"), PERMISSIONS),
+    (CACHE_CONTROL, "no-store"),
+];
 
 /// Builds the router. Each module declares its routes with their OpenAPI description.
 pub(crate) fn router(state: Shared) -> Router {
-    let (router, description) = OpenApiRouter::with_openapi(openapi::beginning())
+    let mut router = OpenApiRouter::with_openapi(openapi::beginning())
         .merge(chat::routes())
         .merge(runs::routes())
         .merge(openai::routes())
@@ -68,24 +80,18 @@ pub(crate) fn router(state: Shared) -> Router {
         .merge(session::routes())
         .merge(sign_in::routes())
         .merge(access::routes())
-        .merge(health::routes())
-        .merge(if state.administration.get().is_some() {
-            admin::routes()
-        } else {
-            OpenApiRouter::new()
-        })
-        .merge(if state.has_metrics() {
-            metrics_route::routes()
-        } else {
-            OpenApiRouter::new()
-        })
-        .split_for_parts();
-    let router = router.merge(openapi::routes(&description));
-    let router = if state.page {
-        router.merge(page::routes())
-    } else {
-        router
-    };
+        .merge(health::routes());
+    if state.administration.get().is_some() {
+        router = router.merge(admin::routes());
+    }
+    if state.has_metrics() {
+        router = router.merge(metrics_route::routes());
+    }
+    let (router, description) = router.split_for_parts();
+    let mut router = router.merge(openapi::routes(&description));
+    if state.page {
+        router = router.merge(page::routes());
+    }
     guarded(router, &state).with_state(state)
 }
 
@@ -101,7 +107,6 @@ fn memory() -> OpenApiRouter<Shared> {
 
 /// Wraps the router in its middleware, from the innermost to the outermost layer.
 fn guarded(router: Router<Shared>, state: &Shared) -> Router<Shared> {
-    let header = SetResponseHeaderLayer::if_not_present;
     let router = router
         .fallback(async |uri: Uri| openai::unknown_address(uri.path()))
         .method_not_allowed_fallback(method_not_allowed)
@@ -122,36 +127,18 @@ fn guarded(router: Router<Shared>, state: &Shared) -> Router<Shared> {
             problem_response::complete,
         ))
         // Skips small bodies, and event streams, whose events would wait in the compressor.
-        .layer(CompressionLayer::new())
-        .layer(header(CONTENT_SECURITY_POLICY, PAGES))
-        .layer(header(
-            X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
-        ))
-        .layer(header(
-            REFERRER_POLICY,
-            HeaderValue::from_static("no-referrer"),
-        ))
-        .layer(header(
-            HeaderName::from_static("cross-origin-opener-policy"),
-            SAME_ORIGIN,
-        ))
-        .layer(header(
-            HeaderName::from_static("cross-origin-resource-policy"),
-            SAME_ORIGIN,
-        ))
-        .layer(header(
-            HeaderName::from_static("permissions-policy"),
-            PERMISSIONS,
-        ))
-        .layer(header(CACHE_CONTROL, HeaderValue::from_static("no-store")))
+        .layer(CompressionLayer::new());
+    let mut router = HEADERS
+        .into_iter()
+        .fold(router, |router, (name, value)| {
+            let value = HeaderValue::from_static(value);
+            router.layer(SetResponseHeaderLayer::if_not_present(name, value))
+        })
         .layer(from_fn(user::add_rate_headers));
     // Outside of everything that may refuse a request, so that pages can read the refusal.
-    let router = if state.origins.is_empty() {
-        router
-    } else {
-        router.layer(origins::layer(&state.origins))
-    };
+    if !state.origins.is_empty() {
+        router = router.layer(origins::layer(&state.origins));
+    }
     router.layer(from_fn_with_state(state.clone(), observe::observe))
 }
 
@@ -170,10 +157,7 @@ fn panic_response(panic: Box<dyn Any + Send>) -> Response {
 /// Middleware that refuses bodies whose `Content-Length` is too large. Part of the body is read and
 /// discarded: a client whose connection is closed while it sends never reads the response.
 async fn refuse_too_large(request: Request, next: Next) -> Response {
-    let length = request
-        .headers()
-        .get(CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok());
+    let length = header_text(request.headers(), CONTENT_LENGTH);
     match length.and_then(|length| length.parse::<usize>().ok()) {
         Some(length) if length > BODY_MAX => {
             let mut body = request.into_body().into_data_stream();

@@ -21,7 +21,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::auth::{Auth, Caller, PendingSignIn, Presented};
-use crate::extract::{JsonBody, QueryParams};
+use crate::extract::{JsonBody, QueryParams, header_text};
 use crate::guard::Page;
 use crate::problem::Problem;
 use crate::state::Shared;
@@ -172,14 +172,10 @@ async fn remove(
         }
         _ => None,
     };
-    Ok(match provider {
-        Some(url) => (
-            [cleared],
-            Json(SignedOut {
-                provider_sign_out: url.into(),
-            }),
-        )
-            .into_response(),
+    Ok(match provider.map(String::from) {
+        Some(provider_sign_out) => {
+            ([cleared], Json(SignedOut { provider_sign_out })).into_response()
+        }
         None => (StatusCode::NO_CONTENT, [cleared]).into_response(),
     })
 }
@@ -217,9 +213,9 @@ pub(crate) fn redirect_to_page(
     cookies: impl IntoIterator<Item = HeaderValue>,
 ) -> Response {
     let headers = [
-        (LOCATION, HeaderValue::from_static(place)),
-        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+        (LOCATION, place),
+        (CACHE_CONTROL, "no-store"),
+        (REFERRER_POLICY, "no-referrer"),
     ];
     let cookies = AppendHeaders(cookies.into_iter().map(|cookie| (SET_COOKIE, cookie)));
     (StatusCode::SEE_OTHER, headers, cookies).into_response()
@@ -227,7 +223,7 @@ pub(crate) fn redirect_to_page(
 
 /// Returns true if the client is a browser that loads a page.
 pub(crate) fn wants_html(headers: &HeaderMap) -> bool {
-    header_text(headers, ACCEPT.as_str()).is_some_and(|types| types.contains("text/html"))
+    header_text(headers, ACCEPT).is_some_and(|types| types.contains("text/html"))
 }
 
 /// Returns the cookie for a token: that of a new session, or the token itself if an external issuer
@@ -260,10 +256,10 @@ pub(crate) async fn create_session(
     let after = |time| now.saturating_add(time).unwrap_or(Timestamp::MAX);
     // A session must not outlive the token it was created with.
     let last = with.and_then(|token| token.grant.ends_at.or(token.grant.expires_at));
-    let ends_at = last.map_or(after(rules.session_max), |last| {
-        last.min(after(rules.session_max))
-    });
-    let browser = header_text(headers, USER_AGENT.as_str()).unwrap_or_default();
+    let ends_at = last
+        .into_iter()
+        .fold(after(rules.session_max), Timestamp::min);
+    let browser = header_text(headers, USER_AGENT).unwrap_or_default();
     let grant = TokenGrant {
         user: caller.user.clone(),
         name: browser.chars().take(BROWSER_MAX).collect(),
@@ -306,11 +302,18 @@ pub(crate) fn pending_sign_in(headers: &HeaderMap) -> Option<PendingSignIn> {
 
 /// Returns the origin that the browser uses: scheme and host.
 pub(crate) fn address(headers: &HeaderMap) -> String {
-    let scheme = if is_https(headers) { "https" } else { "http" };
-    format!(
-        "{scheme}://{}",
-        header_text(headers, HOST.as_str()).unwrap_or_default()
-    )
+    origin(is_https(headers), headers, "")
+}
+
+/// Returns the origin that a client uses. The guard has checked the host.
+pub(crate) fn own_address(headers: &HeaderMap) -> String {
+    origin(is_forwarded_https(headers), headers, "localhost")
+}
+
+fn origin(is_https: bool, headers: &HeaderMap, default_host: &str) -> String {
+    let scheme = if is_https { "https" } else { "http" };
+    let host = header_text(headers, HOST).unwrap_or(default_host);
+    format!("{scheme}://{host}")
 }
 
 /// Returns the secret in the session cookie. Browsers send the cookie by themselves, so requests
@@ -333,8 +336,7 @@ pub(crate) fn secret(parts: &Parts) -> Result<String, Problem> {
 /// Returns true if the service's own page sent the request. The guard has checked that an `Origin`,
 /// if there is one, is accepted.
 fn is_from_page(headers: &HeaderMap) -> bool {
-    headers.contains_key(ORIGIN)
-        || header_text(headers, "sec-fetch-site").is_some_and(|site| site == "same-origin")
+    headers.contains_key(ORIGIN) || header_text(headers, "sec-fetch-site") == Some("same-origin")
 }
 
 fn not_from_page() -> Problem {
@@ -342,12 +344,9 @@ fn not_from_page() -> Problem {
 }
 
 fn secret_in(headers: &HeaderMap) -> Option<String> {
-    Some(
-        CookieJar::from_headers(headers)
-            .get(&with_port(COOKIE, headers))?
-            .value()
-            .to_owned(),
-    )
+    let name = with_port(COOKIE, headers);
+    let cookies = CookieJar::from_headers(headers);
+    Some(cookies.get(&name)?.value().to_owned())
 }
 
 /// Returns the token in the query of `GET /`.
@@ -363,9 +362,7 @@ fn token_of(method: &Method, uri: &Uri) -> Option<String> {
 /// Adds the port to a cookie's name. Cookies are not separated by port, so without it two services
 /// on one host would overwrite each other's; replicas behind one address have the same port.
 fn with_port(name: &str, headers: &HeaderMap) -> String {
-    let port = header_text(headers, HOST.as_str())
-        .and_then(|host| host.rsplit_once(':'))
-        .map(|(_, port)| port);
+    let port = header_text(headers, HOST).and_then(|host| Some(host.rsplit_once(':')?.1));
     match port.filter(|port| port.bytes().all(|byte| byte.is_ascii_digit())) {
         Some(port) => format!("{name}-{port}"),
         None => name.to_owned(),
@@ -402,28 +399,10 @@ fn to_header(mut cookie: Cookie<'_>, seconds: u64, headers: &HeaderMap) -> Heade
 /// but it concerns only the client's own cookie.
 fn is_https(headers: &HeaderMap) -> bool {
     is_forwarded_https(headers)
-        || header_text(headers, ORIGIN.as_str())
-            .is_some_and(|origin| origin.starts_with("https://"))
-}
-
-/// Returns the origin that a client uses. The guard has checked the host.
-pub(crate) fn own_address(headers: &HeaderMap) -> String {
-    let scheme = if is_forwarded_https(headers) {
-        "https"
-    } else {
-        "http"
-    };
-    format!(
-        "{scheme}://{}",
-        header_text(headers, HOST.as_str()).unwrap_or("localhost")
-    )
+        || header_text(headers, ORIGIN).is_some_and(|origin| origin.starts_with("https://"))
 }
 
 fn is_forwarded_https(headers: &HeaderMap) -> bool {
     header_text(headers, "x-forwarded-proto")
         .is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https"))
-}
-
-fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
 }

@@ -8,6 +8,7 @@ use axum::response::Response;
 use futures::StreamExt as _;
 
 use crate::auth::{Caller, Presented};
+use crate::extract::header_text;
 use crate::state::Shared;
 use crate::user::RequestCaller;
 
@@ -20,10 +21,7 @@ pub(crate) async fn end_when_revoked(
 ) -> Response {
     let identified = request.extensions().get::<RequestCaller>().cloned();
     let response = next.run(request).await;
-    let kind = response
-        .headers()
-        .get(CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok());
+    let kind = header_text(response.headers(), CONTENT_TYPE);
     if !kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
         return response;
     }

@@ -15,6 +15,7 @@ use tracing::Span;
 
 use crate::admission::Rate;
 use crate::auth::{Auth, Caller};
+use crate::extract::header_text;
 use crate::metrics::MetricsAccess;
 use crate::problem::Problem;
 use crate::session;
@@ -162,14 +163,11 @@ async fn identify(app: &App, parts: &Parts) -> Result<Caller, Problem> {
 
 /// Returns the secret in the `Authorization` header, if there is one.
 fn bearer(parts: &Parts) -> Result<Option<&str>, Problem> {
-    let Some(header) = parts.headers.get(AUTHORIZATION) else {
+    if !parts.headers.contains_key(AUTHORIZATION) {
         return Ok(None);
-    };
-    match header
-        .to_str()
-        .ok()
-        .and_then(|header| header.split_once(' '))
-    {
+    }
+    let header = header_text(&parts.headers, AUTHORIZATION);
+    match header.and_then(|header| header.split_once(' ')) {
         Some((scheme, secret)) if scheme.eq_ignore_ascii_case("bearer") => Ok(Some(secret.trim())),
         _ => Err(Problem::unauthorized(
             "the header Authorization is not Bearer TOKEN",

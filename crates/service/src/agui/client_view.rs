@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use serde_json::json;
+
 use super::event::{Event, Message, ToolCall};
 
 /// The messages of one turn that a client has, assembled from the sent events as a client does it.
@@ -25,7 +27,7 @@ impl ClientView {
     pub(super) fn new(messages: impl IntoIterator<Item = Message>) -> Self {
         let messages: Vec<Message> = messages
             .into_iter()
-            .filter(|message| !message.is_from_user())
+            .filter(|message| !matches!(message, Message::User { .. }))
             .collect();
         Self {
             messages,
@@ -218,18 +220,7 @@ impl Group<'_> {
     fn events(&self) -> Vec<Event> {
         let mut events = Vec::new();
         if let Some(content) = self.content {
-            let message_id = self.id.to_owned();
-            events.extend([
-                Event::TextMessageStart {
-                    message_id: message_id.clone(),
-                    role: "assistant",
-                },
-                Event::TextMessageContent {
-                    message_id: message_id.clone(),
-                    delta: content.to_owned(),
-                },
-                Event::TextMessageEnd { message_id },
-            ]);
+            events.extend(Event::text_message(self.id.to_owned(), content.to_owned()));
         }
         events.extend(self.calls.iter().flat_map(|call| call.events(self.id)));
         events.extend(self.results.iter().copied().filter_map(result_event));
@@ -256,24 +247,18 @@ impl ToolCall {
     }
 }
 
+/// Returns true if two results are the same for a client, which is not sent errors separately.
 fn same_result(one: &Message, other: &Message) -> bool {
-    match (one, other) {
-        (
-            Message::Tool {
-                id,
-                content,
-                tool_call_id,
-                ..
-            },
-            Message::Tool {
-                id: other_id,
-                content: other_content,
-                tool_call_id: other_call,
-                ..
-            },
-        ) => (id, content, tool_call_id) == (other_id, other_content, other_call),
-        _ => false,
-    }
+    let sent = |message: &Message| match message {
+        Message::Tool {
+            id,
+            content,
+            tool_call_id,
+            ..
+        } => Some([id, content, tool_call_id].map(String::clone)),
+        Message::User { .. } | Message::Assistant { .. } => None,
+    };
+    sent(one) == sent(other)
 }
 
 fn result_event(message: &Message) -> Option<Event> {
@@ -288,7 +273,7 @@ fn result_event(message: &Message) -> Option<Event> {
             tool_call_id: tool_call_id.clone(),
             content: content.clone(),
             role: "tool",
-            metadata: serde_json::Map::from_iter([("success".to_owned(), error.is_none().into())]),
+            metadata: json!({ "success": error.is_none() }),
         }),
         Message::User { .. } | Message::Assistant { .. } => None,
     }

@@ -113,10 +113,7 @@ impl<'a> Encoder<'a> {
             RunEvent::TurnStarted { turn, memory, .. } => {
                 self.turn = Some(*turn);
                 if !memory.is_empty() {
-                    events.push(Event::Custom {
-                        name: "memory",
-                        value: json!({ "told": memory }),
-                    });
+                    events.push(Event::custom("memory", json!({ "told": memory })));
                 }
             }
             RunEvent::ModelStarted { number } => {
@@ -132,10 +129,7 @@ impl<'a> Encoder<'a> {
             RunEvent::Retrying { attempt, wait, .. } => {
                 let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
                 let value = json!({ "attempt": attempt, "wait_ms": wait_ms });
-                events.push(Event::Custom {
-                    name: "retrying",
-                    value,
-                });
+                events.push(Event::custom("retrying", value));
             }
             RunEvent::Reading(progress) => {
                 let left_ms = progress
@@ -143,10 +137,7 @@ impl<'a> Encoder<'a> {
                     .and_then(|left| u64::try_from(left.as_millis()).ok());
                 let value =
                     json!({ "done": progress.done, "total": progress.total, "left_ms": left_ms });
-                events.push(Event::Custom {
-                    name: "reading",
-                    value,
-                });
+                events.push(Event::custom("reading", value));
             }
             RunEvent::ModelFinished { usage, .. } => {
                 self.usage = Some(self.usage.map_or(*usage, |sum| sum.plus(*usage)));
@@ -157,10 +148,7 @@ impl<'a> Encoder<'a> {
                 let value = json!({
                     "tool_call_id": call, "done": progress.done, "total": progress.total, "text": progress.to_string(),
                 });
-                events.push(Event::Custom {
-                    name: "progress",
-                    value,
-                });
+                events.push(Event::custom("progress", value));
             }
             RunEvent::ToolFinished {
                 call,
@@ -210,24 +198,11 @@ impl<'a> Encoder<'a> {
     /// Returns the message with the text that the turn ended with, as far as the model did not
     /// write it.
     fn final_text(&self, response: &AgentResponse) -> Vec<Event> {
-        let mut events = Vec::new();
         let text = added_text(&self.model_text, &response.decision.text);
-        let waits = !response.decision.pending.is_empty();
-        if !waits && !text.is_empty() {
-            let message_id = end_id(response.turn);
-            events.extend([
-                Event::TextMessageStart {
-                    message_id: message_id.clone(),
-                    role: "assistant",
-                },
-                Event::TextMessageContent {
-                    message_id: message_id.clone(),
-                    delta: text,
-                },
-                Event::TextMessageEnd { message_id },
-            ]);
+        if text.is_empty() || !response.decision.pending.is_empty() {
+            return Vec::new();
         }
-        events
+        Event::text_message(end_id(response.turn), text).into()
     }
 
     /// Closes open messages and steps.
@@ -250,10 +225,7 @@ impl<'a> Encoder<'a> {
             "timing_ms": Timing::from_response(response),
             "notices": response.notices,
         });
-        Event::Custom {
-            name: "decision",
-            value,
-        }
+        Event::custom("decision", value)
     }
 
     /// Returns the last event of a turn that ended or waits.
@@ -338,18 +310,15 @@ impl<'a> Encoder<'a> {
     fn on_text(&mut self, delta: &str, events: &mut Vec<Event>) {
         self.close_thinking(events);
         self.model_text.push_str(delta);
-        let message_id = match &self.text {
-            Some(id) => id.clone(),
-            None => {
-                let id = self.answer_id();
-                self.text = Some(id.clone());
-                events.push(Event::TextMessageStart {
-                    message_id: id.clone(),
-                    role: "assistant",
-                });
-                id
-            }
-        };
+        let message_id = self.text.clone().unwrap_or_else(|| {
+            let message_id = self.answer_id();
+            events.push(Event::TextMessageStart {
+                message_id: message_id.clone(),
+                role: "assistant",
+            });
+            message_id
+        });
+        self.text = Some(message_id.clone());
         events.push(Event::TextMessageContent {
             message_id,
             delta: delta.to_owned(),
@@ -357,23 +326,18 @@ impl<'a> Encoder<'a> {
     }
 
     fn on_thinking(&mut self, delta: &str, events: &mut Vec<Event>) {
-        let message_id = match &self.thinking {
-            Some(id) => id.clone(),
-            None => {
-                let id = format!("{}-thinking", self.answer_id());
-                self.thinking = Some(id.clone());
-                events.extend([
-                    Event::ReasoningStart {
-                        message_id: id.clone(),
-                    },
-                    Event::ReasoningMessageStart {
-                        message_id: id.clone(),
-                        role: "reasoning",
-                    },
-                ]);
-                id
-            }
-        };
+        let message_id = self.thinking.clone().unwrap_or_else(|| {
+            let id = || format!("{}-thinking", self.answer_id());
+            events.extend([
+                Event::ReasoningStart { message_id: id() },
+                Event::ReasoningMessageStart {
+                    message_id: id(),
+                    role: "reasoning",
+                },
+            ]);
+            id()
+        });
+        self.thinking = Some(message_id.clone());
         events.push(Event::ReasoningMessageContent {
             message_id,
             delta: delta.to_owned(),
@@ -414,17 +378,15 @@ impl<'a> Encoder<'a> {
         summary: Option<&str>,
         ms: Option<u64>,
     ) -> Event {
-        let message_id = result_id(call);
-        let mut metadata = Map::new();
-        metadata.insert("success".to_owned(), json!(result.success));
+        let mut metadata = json!({ "success": result.success });
         if let Some(ms) = ms {
-            metadata.insert("ms".to_owned(), json!(ms));
+            metadata["ms"] = json!(ms);
         }
         if let Some(summary) = summary {
-            metadata.insert("summary".to_owned(), json!(summary));
+            metadata["summary"] = json!(summary);
         }
         Event::ToolCallResult {
-            message_id,
+            message_id: result_id(call),
             tool_call_id: call.to_string(),
             content: result_text(result),
             role: "tool",
@@ -492,12 +454,9 @@ fn interrupt(call: &PendingCall) -> Interrupt {
             }),
         ),
     };
-    let mut metadata = Map::new();
-    metadata.insert("tool".to_owned(), json!(call.tool));
-    metadata.insert("args".to_owned(), Value::Object(call.arguments.clone()));
-    metadata.insert("kind".to_owned(), json!(kind));
+    let mut metadata = json!({ "tool": call.tool, "args": call.arguments, "kind": kind });
     if let Some(doubt) = &call.doubt {
-        metadata.insert("since".to_owned(), json!(doubt.since));
+        metadata["since"] = json!(doubt.since);
     }
     Interrupt {
         id: call.digest.clone(),

@@ -72,7 +72,7 @@ pub(crate) enum Event {
         tool_call_id: String,
         content: String,
         role: &'static str,
-        metadata: Map<String, Value>,
+        metadata: Value,
     },
     StateSnapshot {
         snapshot: Value,
@@ -107,6 +107,26 @@ pub(crate) enum Event {
 }
 
 impl Event {
+    /// Returns an event that is not part of the protocol.
+    pub(crate) fn custom(name: &'static str, value: Value) -> Self {
+        Self::Custom { name, value }
+    }
+
+    /// Returns the events of a message of the assistant whose text is complete.
+    pub(crate) fn text_message(message_id: String, delta: String) -> [Self; 3] {
+        [
+            Self::TextMessageStart {
+                message_id: message_id.clone(),
+                role: "assistant",
+            },
+            Self::TextMessageContent {
+                message_id: message_id.clone(),
+                delta,
+            },
+            Self::TextMessageEnd { message_id },
+        ]
+    }
+
     /// Returns true if no event of the run follows it.
     pub(crate) fn is_last(&self) -> bool {
         matches!(self, Self::RunFinished { .. } | Self::RunError { .. })
@@ -161,7 +181,7 @@ pub(crate) struct Interrupt {
     /// JSON Schema of the answer's `payload`.
     pub(crate) response_schema: Value,
     pub(crate) expires_at: Timestamp,
-    pub(crate) metadata: Map<String, Value>,
+    pub(crate) metadata: Value,
 }
 
 /// Token counts of the model calls of one run. Unknown ones are omitted.
@@ -215,11 +235,6 @@ impl Message {
         match self {
             Self::User { id, .. } | Self::Assistant { id, .. } | Self::Tool { id, .. } => id,
         }
-    }
-
-    /// Returns true for a message of the user.
-    pub(crate) fn is_from_user(&self) -> bool {
-        matches!(self, Self::User { .. })
     }
 
     pub(crate) fn set_id(&mut self, new: String) {

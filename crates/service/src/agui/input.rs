@@ -100,7 +100,7 @@ pub(crate) struct InputMessage {
 pub(crate) struct ResumeEntry {
     /// Id of the interrupt.
     pub(crate) interrupt_id: String,
-    /// True answer or cancellation.
+    /// Answer or cancellation.
     pub(crate) status: ResumeStatus,
     /// The answer, in the form of the interrupt's `responseSchema`. Only with `resolved`.
     pub(crate) payload: Option<Value>,
@@ -393,7 +393,7 @@ mod tests {
                 vec![answer("1-1")],
                 true,
             ),
-            // Another message is_up_to_date, in the client or here.
+            // Another message is the last one, in the client or here.
             (json!([old, new]), vec![answer("2-1")], false),
             (
                 json!([old, theirs("2-1", "assistant"), new]),

@@ -23,18 +23,15 @@ impl OpenParts {
         let Ok(sent) = serde_json::from_str::<SentEvent>(data) else {
             return;
         };
-        let Some((kind, begins)) = sent
-            .r#type
-            .strip_suffix("_START")
-            .or_else(|| sent.r#type.strip_suffix("_STARTED"))
-            .map(|kind| (kind, true))
-            .or_else(|| sent.r#type.strip_suffix("_END").map(|kind| (kind, false)))
-            .or_else(|| {
-                sent.r#type
-                    .strip_suffix("_FINISHED")
-                    .map(|kind| (kind, false))
-            })
-        else {
+        let kind = sent.r#type.as_str();
+        let suffixes = [
+            ("_START", true),
+            ("_STARTED", true),
+            ("_END", false),
+            ("_FINISHED", false),
+        ];
+        let strip = |(suffix, begins)| Some((kind.strip_suffix(suffix)?, begins));
+        let Some((kind, begins)) = suffixes.into_iter().find_map(strip) else {
             return;
         };
         let end = match (kind, sent.message_id, sent.tool_call_id, sent.step_name) {

@@ -138,18 +138,7 @@ fn open_objects(value: &mut Value) {
 
 /// Returns the values of members whose Rust types do not describe them.
 fn known_values() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
-    let outcomes = || {
-        OutcomeCategory::ALL
-            .iter()
-            .map(|word| word.as_str())
-            .collect::<Vec<_>>()
-    };
-    let decisions = || {
-        DecisionKind::ALL
-            .iter()
-            .map(|word| word.as_str())
-            .collect::<Vec<_>>()
-    };
+    let decisions = || DecisionKind::ALL.iter().map(|kind| kind.as_str()).collect();
     let mut known = vec![
         ("Message", "role", vec!["user", "assistant", "tool"]),
         ("Me", "auth", vec!["token", "jwt", "oidc", "proxy", "none"]),
@@ -164,6 +153,11 @@ fn known_values() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         known.push((schema, "decision", decisions()));
     }
     known
+}
+
+fn outcomes() -> Vec<&'static str> {
+    let all = OutcomeCategory::ALL.iter();
+    all.map(|outcome| outcome.as_str()).collect()
 }
 
 fn set_enum(document: &mut Value, schema: &str, member: &str, known: &[&str]) {
@@ -217,11 +211,7 @@ fn describe_outcomes(operation: &mut Map<String, Value>) {
         .flatten()
         .filter(|parameter| parameter["name"] == "outcome")
     {
-        let known = OutcomeCategory::ALL
-            .iter()
-            .map(|outcome| outcome.as_str())
-            .collect::<Vec<_>>();
-        parameter["schema"] = json!({ "type": "string", "enum": known });
+        parameter["schema"] = json!({ "type": "string", "enum": outcomes() });
     }
 }
 

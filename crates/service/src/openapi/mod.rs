@@ -3,8 +3,8 @@
 mod complete; // what all routes have in common
 
 use axum::Router;
+use axum::http::HeaderMap;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use utoipa::OpenApi;
@@ -49,10 +49,8 @@ pub(crate) fn routes(description: &Document) -> Router<Shared> {
         .route(
             "/openapi.json",
             get(async move |headers: HeaderMap| {
-                file(
-                    "application/json",
-                    complete::served_at(&document, &own_address(&headers)).to_string(),
-                )
+                let document = complete::served_at(&document, &own_address(&headers));
+                file("application/json", document.to_string())
             }),
         )
         .route(
@@ -70,13 +68,6 @@ pub(crate) fn routes(description: &Document) -> Router<Shared> {
 }
 
 fn file(kind: &'static str, text: impl Into<String>) -> Response {
-    let kind = HeaderValue::from_static(kind);
-    (
-        [
-            (CONTENT_TYPE, kind),
-            (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-        ],
-        text.into(),
-    )
-        .into_response()
+    let headers = [(CONTENT_TYPE, kind), (CACHE_CONTROL, "no-cache")];
+    (headers, text.into()).into_response()
 }

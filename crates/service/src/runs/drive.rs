@@ -32,7 +32,7 @@ pub(crate) struct NewRun {
     pub(crate) request_id: Option<String>,
     /// Trace of the HTTP request.
     pub(crate) trace: Option<TraceContext>,
-    /// ClientPosition among the user's concurrent turns.
+    /// Entry among the user's concurrent turns.
     pub(crate) running: RunningTurn,
 }
 
@@ -263,10 +263,7 @@ pub(crate) async fn publish_messages(
 }
 
 fn notice(notice: &Notice) -> Event {
-    Event::Custom {
-        name: "notice",
-        value: serde_json::json!(notice),
-    }
+    Event::custom("notice", serde_json::json!(notice))
 }
 
 /// Publishes the open tasks, if there is a task store and the client's state differs.

@@ -73,15 +73,12 @@ pub(crate) fn parse(
                 notices,
             });
         }
-        let message = input.last_user_message().ok_or_else(|| {
-            Refused::Invalid(Problem::invalid(
-                "messages has no message of the user, and resume no answer",
-            ))
-        })?;
+        let invalid = |detail| Refused::Invalid(Problem::invalid(detail));
+        let message = input
+            .last_user_message()
+            .ok_or_else(|| invalid("messages has no message of the user, and resume no answer"))?;
         if message.text.trim().is_empty() {
-            return Err(Refused::Invalid(Problem::invalid(
-                "the user's last message has no text",
-            )));
+            return Err(invalid("the user's last message has no text"));
         }
         if message.left_out > 0 {
             notices.push(Notice::not_sent(
@@ -174,10 +171,8 @@ fn answer(call: &PendingCall, entry: &ResumeEntry) -> Result<Answer, Problem> {
         };
         return Ok(call.answer(verdict));
     }
-    let payload = entry
-        .payload
-        .clone()
-        .unwrap_or_else(|| serde_json::json!({}));
+    let payload = entry.payload.clone();
+    let payload = payload.unwrap_or_else(|| serde_json::json!({}));
     let payload: CallAnswer = serde_json::from_value(payload)
         .map_err(|error| Problem::invalid(format!("the payload of an answer: {error}")))?;
     payload.answer_to(call)
@@ -190,16 +185,10 @@ fn pending(open: &[PendingCall]) -> Problem {
         false => call.preview.clone(),
     };
     let descriptions: Vec<String> = open.iter().map(description).collect();
-    let ids: Vec<&str> = open
-        .iter()
-        .filter(|call| !call.awaits_result())
-        .map(|call| call.digest.as_str())
-        .collect();
-    let calls: Vec<&str> = open
-        .iter()
-        .filter(|call| call.awaits_result())
-        .map(|call| call.call_id.as_str())
-        .collect();
+    let (calls, asked): (Vec<&PendingCall>, Vec<&PendingCall>) =
+        open.iter().partition(|call| call.awaits_result());
+    let ids: Vec<&str> = asked.iter().map(|call| call.digest.as_str()).collect();
+    let calls: Vec<&str> = calls.iter().map(|call| call.call_id.as_str()).collect();
     let detail = format!(
         "This waits for an answer first: {}",
         descriptions.join("; ")

@@ -24,7 +24,7 @@ use super::request::{self, Refused};
 use super::sse;
 use crate::agui::{AgentInfo, Encoder, RunAgentInput};
 use crate::chat::{ChatResponse, FailedTurn, respond};
-use crate::extract::{JsonBody, QueryParams};
+use crate::extract::{JsonBody, QueryParams, header_text};
 use crate::live::Run;
 use crate::problem::Problem;
 use crate::request_id::RequestId;
@@ -82,13 +82,8 @@ pub(crate) async fn start(
         Some(run) if !streams || run.fingerprints == fingerprints => run,
         // The client's history has changed since, so it would receive some messages twice.
         Some(_) => {
-            return Ok(replay_input(
-                &app,
-                key,
-                ReplayTarget::Input(id, None),
-                input,
-                None,
-            ));
+            let target = ReplayTarget::Input(id, None);
+            return Ok(replay_input(&app, key, target, input, None));
         }
         None => {
             let last = app.agent.journal().load_turns(&key, None, 1).await?;
@@ -301,9 +296,7 @@ pub(crate) async fn events(
         .find(&user, &run_id)
         .filter(|run| run.name == run_id || !run.is_waiting());
     if let Some(run) = live {
-        let last = headers
-            .get(LAST_EVENT_ID)
-            .and_then(|value| value.to_str().ok());
+        let last = header_text(&headers, LAST_EVENT_ID);
         let from = last.map_or(0, |id| run.position_after(id));
         return Ok(if run.is_complete_at(from) {
             StatusCode::NO_CONTENT.into_response()
@@ -317,18 +310,12 @@ pub(crate) async fn events(
         .get(LAST_EVENT_ID)
         .map(|id| id.to_str().unwrap_or_default().to_owned());
     let client = ClientHistory::unknown(after.is_some());
-    let remote = RemoteRun {
+    let remote = Some(RemoteRun {
         after,
         client: None,
-    };
-    Ok(replay::response(
-        &app,
-        key,
-        target,
-        ClientNames { thread_id, run_id },
-        client,
-        Some(remote),
-    ))
+    });
+    let names = ClientNames { thread_id, run_id };
+    Ok(replay::response(&app, key, target, names, client, remote))
 }
 
 /// Result of cancelling a run.
@@ -366,17 +353,11 @@ pub(crate) async fn cancel(
     RequestId(request_id): RequestId,
     Path(run_id): Path<String>,
     QueryParams(query): QueryParams<RunQuery>,
-) -> Result<Response, Problem> {
+) -> Result<(StatusCode, Json<Cancelled>), Problem> {
     let thread_id = query.parse()?;
     let answer = |status| {
-        (
-            StatusCode::ACCEPTED,
-            Json(Cancelled {
-                run_id: run_id.clone(),
-                status,
-            }),
-        )
-            .into_response()
+        let run_id = run_id.clone();
+        (StatusCode::ACCEPTED, Json(Cancelled { run_id, status }))
     };
     let live = app.runs.find(&user, &run_id);
     if let Some(run) = live.as_ref().filter(|run| !run.has_ended()) {
@@ -402,14 +383,10 @@ pub(crate) async fn cancel(
     if conversation::pending(&last).is_empty() {
         // The worker that runs it, here or in another process, receives the cancellation as an
         // input.
-        let (id, at) = (InputId::from(Uuid::now_v7()), app.agent.now());
+        let id = InputId::from(Uuid::now_v7());
         let input = Input {
-            id,
-            at,
             request_id,
-            fingerprint: None,
-            after: 0,
-            body: InputBody::Cancel,
+            ..Input::new(id, app.agent.now(), InputBody::Cancel)
         };
         app.agent.journal().submit(&key, &input).await?;
         return Ok(answer(CancelStatus::Stopping));
