@@ -159,6 +159,7 @@ async fn make(
         ));
     }
     let max = app.access.token_max;
+    // A number of days beyond `u32` saturates: it is above the limit in any case.
     let wanted = days.map_or(max, |days| {
         DAY.saturating_mul(u32::try_from(days).unwrap_or(u32::MAX))
     });

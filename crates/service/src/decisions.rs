@@ -375,6 +375,7 @@ async fn export(
             let Some(after) = lines.after else {
                 return Ok::<_, StoreError>(None);
             };
+            // The cursor and not an offset: a decision that is added meanwhile shifts nothing.
             filter.after = Some(after);
             Ok(Some((lines.text, (app, user, filter, None))))
         },

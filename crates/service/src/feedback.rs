@@ -95,6 +95,7 @@ async fn remove(
 
 /// Parses the id of a turn. An invalid id names no turn.
 fn parse_turn(id: &str) -> Result<TurnId, Problem> {
+    // Which part of an id is wrong helps no client, so the cause is dropped.
     id.parse().map_err(|_| Problem::unknown("turn"))
 }
 

@@ -218,6 +218,7 @@ impl Run {
     /// Appends events that another process published.
     pub(crate) fn publish_frames(&self, frames: Vec<Frame>) {
         let mut log = self.log();
+        // The process that published them has bounded their size.
         log.bytes += frames.iter().map(|frame| frame.data.len()).sum::<usize>();
         log.frames.extend(frames);
         drop(log);
@@ -328,6 +329,7 @@ impl Run {
     /// Ends the run without a last event: subscribers have to reconnect, possibly to another
     /// process.
     pub(crate) fn close(&self) {
+        // A run that has ended keeps its time, from which its retention is counted.
         self.log().ended_at.get_or_insert_with(Instant::now);
         self.changed.send_replace(());
     }

@@ -124,6 +124,7 @@ async fn me(State(app): State<Shared>, SignedIn(caller): SignedIn) -> Json<Me> {
             title: registry
                 .get(tool.name.as_str())
                 .and_then(|tool| tool.title().map(str::to_owned)),
+            // Tools of MCP servers are named `server__tool`.
             server: tool
                 .name
                 .as_str()

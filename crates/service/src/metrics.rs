@@ -236,6 +236,7 @@ impl Metrics {
                 value,
             } in gauges
             {
+                // Described at each scrape, because only the caller knows these names.
                 describe_gauge!(name, help);
                 gauge!(name, &labels).set(value);
             }
@@ -251,6 +252,7 @@ impl Metrics {
                 ("late", figures.late),
                 ("skipped", figures.skipped),
             ] {
+                // The runtime counts since its start, so the counter is set and not increased.
                 counter!(DISPATCHES, "result" => result).absolute(count);
             }
             gauge!(DISPATCH_LEFT_ALONE).set(f64::from(u8::from(figures.suspended)));

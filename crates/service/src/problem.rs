@@ -489,6 +489,7 @@ impl Problem {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "The model is not available",
             ),
+            // A refusal is an answer of the model to the user, and not a failure.
             ModelError::Refused { .. } => return None,
             _ => (
                 StatusCode::BAD_GATEWAY,
@@ -558,6 +559,8 @@ impl From<JsonRejection> for Problem {
                 "Not JSON",
                 "send JSON with the header Content-Type: application/json",
             ),
+            // One status for every unusable body; axum has 400 for its syntax and 422 for its
+            // types.
             _ => Self::invalid(rejection.body_text()),
         }
     }

@@ -196,6 +196,8 @@ impl<'a> CallNotes<'a> {
                     call, summary, ms, ..
                 } => {
                     let notes = calls.entry(call).or_default();
+                    // A result that was provided has a duration of 0, which would be shown as a
+                    // time.
                     (notes.summary, notes.ms) =
                         (summary.as_deref(), Some(*ms).filter(|_| !notes.is_reported));
                 }
@@ -506,6 +508,7 @@ async fn add_feedback(
         .iter()
         .filter_map(|message| message.run_id)
         .collect();
+    // The messages of a turn are adjacent.
     turns.dedup();
     for (turn, feedback) in app.agent.logs().feedback(user, &turns).await? {
         let is_answer = |message: &&mut Message| {

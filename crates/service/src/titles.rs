@@ -8,6 +8,7 @@ use crate::state::Shared;
 /// failure is reported and has no other effect.
 pub(crate) fn generate(app: &Shared, key: &ConversationKey, response: &AgentResponse) {
     let is_answered = response.error.is_none() && response.decision.pending.is_empty();
+    // A shutdown waits for tasks like this one, so none is started then.
     if !app.model_titles || !is_answered || app.stopping.is_cancelled() {
         return;
     }

@@ -168,6 +168,8 @@ async fn confirmed(
         CallOutcome::Done { invocation, .. } => Some(&invocation.arguments),
         _ => None,
     };
+    // The client sends the arguments of its first request, or those of the answer, in which
+    // references are resolved to ids.
     if shown.tool != requested.tool
         || (shown.arguments != requested.arguments && arguments != Some(&requested.arguments))
     {

@@ -130,6 +130,7 @@ async fn caller(parts: &Parts, state: &Shared) -> Result<Caller, Problem> {
     }
     let caller = identify(state, parts).await?;
     let (rate, counted) = state.limits.count_request(&caller.user);
+    // Also if the rate is exceeded: the log line and the headers of the refusal need both.
     if let Some(identified) = identified {
         // Already set only if two extractors of one request raced; both found the same caller.
         let _ = identified.0.caller.set(caller.clone());

@@ -171,6 +171,7 @@ async fn budgets(
     now: Timestamp,
 ) -> Result<Vec<SharedBudget>, StoreError> {
     let limits = &administration.budgets.everyone_per_day;
+    // Without limits there is nothing to compare with, and nothing is read.
     if limits.is_unlimited() {
         return Ok(Vec::new());
     }

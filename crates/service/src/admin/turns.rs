@@ -316,6 +316,7 @@ pub(super) async fn turn(
         .await?
         .ok_or_else(unknown)?;
     let sees_words = administration.sees_words;
+    // Logged before the steps are read, so that a call that fails then is in the log too.
     info!(%operator, owner = user.as_str(), turn = %id, words = sees_words, "an operator looked at a turn");
     let content = if sees_words {
         app.agent.logs().content()
@@ -465,6 +466,7 @@ pub(super) async fn questions(
 fn cursor_from_position((at, key): (Timestamp, i64)) -> Cursor {
     Cursor {
         at,
+        // The row number takes the place of an id, so that cursors of all lists have one form.
         id: uuid::Uuid::from_u128(u128::from(key.unsigned_abs())),
     }
 }

@@ -288,6 +288,8 @@ impl Connection {
         match (at.stalled, takes) {
             (Some(_), true) => at.stalled = None,
             (None, false) => {
+                // The task that serves the connection sleeps until the old deadline; it is woken
+                // below.
                 at.stalled = Some(Instant::now());
                 self.changed.notify_one();
             }

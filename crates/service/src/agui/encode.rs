@@ -140,6 +140,8 @@ impl<'a> Encoder<'a> {
                 events.push(Event::custom("reading", value));
             }
             RunEvent::ModelFinished { usage, .. } => {
+                // Summed here and not taken from the turn: after a confirmation the turn's usage
+                // contains the calls of the run before, which has reported them.
                 self.usage = Some(self.usage.map_or(*usage, |sum| sum.plus(*usage)));
                 self.close(&mut events);
             }
@@ -347,6 +349,7 @@ impl<'a> Encoder<'a> {
     /// Encodes a call, unless it was sent before: a repeated or continued call is the same one.
     fn show_call(&self, call: &ToolCall, events: &mut Vec<Event>) {
         let id = call.id.to_string();
+        // Also among the events of this step, which are not applied to the view yet.
         let is_shown = |event: &Event| matches!(event, Event::ToolCallStart { tool_call_id, .. } if *tool_call_id == id);
         if !self.client.has_call(&id) && !events.iter().any(is_shown) {
             let arguments = serde_json::to_string(&call.arguments).unwrap_or_default();

@@ -158,6 +158,7 @@ impl RunAgentInput {
     }
 
     fn request_fingerprint(&self) -> String {
+        // With answers to interrupts, the last user message is that of an earlier run.
         let message = self
             .resume
             .is_empty()

@@ -32,6 +32,8 @@ pub(crate) fn end_id(turn: TurnId) -> String {
 pub(crate) fn added_text(said: &str, text: &str) -> String {
     let said = said.trim();
     let stands_alone = |at: usize| {
+        // Models end a text with blanks that the final text may lack. Compared exactly, the answer
+        // would be sent a second time.
         let blank = [' ', '\t', '\r'];
         let before = text[..at].trim_end_matches(blank);
         let behind = text[at + said.len()..].trim_start_matches(blank);
@@ -71,6 +73,8 @@ impl Transcript {
     pub(crate) fn from_events(events: &[Recorded], tools: &ToolRegistry) -> Self {
         let mut messages = Vec::new();
         let open = conversation::open_turn(events);
+        // Grouped once: searching the events of each turn in the whole conversation would be
+        // quadratic.
         let mut events_by_turn: HashMap<TurnId, Vec<&Event>> = HashMap::new();
         for event in events.iter().map(|recorded| &*recorded.event) {
             if let Some(turn) = event.turn() {

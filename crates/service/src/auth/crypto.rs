@@ -70,6 +70,7 @@ impl signature::Verifier<Vec<u8>> for Verifier {
                 message,
                 signature,
             ),
+            // Keys of fewer than 2,048 bits are refused.
             (Algorithm::RS256, DecodingKeyKind::RsaModulusExponent { n, e }) => {
                 RsaPublicKeyComponents { n, e }.verify(
                     &RSA_PKCS1_2048_8192_SHA256,
@@ -85,6 +86,7 @@ impl signature::Verifier<Vec<u8>> for Verifier {
             }
             _ => Err(ring::error::Unspecified),
         };
+        // `ring`'s error has no details.
         valid.map_err(|_| signature::Error::new())
     }
 }

@@ -21,6 +21,7 @@ pub(super) fn trusted_url(address: &str) -> Option<Url> {
         .unwrap_or_default()
         .trim_matches(['[', ']']);
     let here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    // Over http anyone on the way could replace keys or read codes.
     (parsed.scheme() == "https" || (parsed.scheme() == "http" && here)).then_some(parsed)
 }
 

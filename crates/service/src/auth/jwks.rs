@@ -130,11 +130,13 @@ impl KeySet {
         let cached = self.cached();
         if let Some(cached) = cached.filter(|cached| cached.since.elapsed() < FRESH) {
             let found = fitting(&cached.keys, id, algorithm);
+            // An unknown key id may be that of a key which the issuer has added since.
             if !found.is_empty() {
                 return Ok(found);
             }
         }
         let loaded = self.load().await;
+        // An issuer that does not answer locks no user out: its last keys are used meanwhile.
         match self.usable_keys() {
             Some(cached) => Ok(fitting(&cached.keys, id, algorithm)),
             None => Err(loaded.err().unwrap_or_else(|| {

@@ -230,6 +230,7 @@ impl Jwt {
         let checked = match &self.keys {
             Keys::Secret(key) if header.alg == Algorithm::HS256 => check(key),
             Keys::Secret(_) => Err(ErrorKind::InvalidAlgorithm),
+            // An attacker could use a public key as the secret of an HMAC (RFC 8725, 2.1).
             Keys::Set(_) if header.alg == Algorithm::HS256 => Err(ErrorKind::InvalidAlgorithm),
             Keys::Set(set) => {
                 let found = set.find(header.kid.as_deref(), header.alg).await;

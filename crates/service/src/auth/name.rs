@@ -42,6 +42,7 @@ pub(super) fn user_of(claims: &Claims, chosen: Option<&str>) -> Result<UserId, P
         return user_id(&claims.sub);
     };
     let verified = claims.others.get("email_verified");
+    // Some providers send the claim as a string.
     if claim == EMAIL && !verified.is_some_and(|said| *said == Value::Bool(true) || *said == "true")
     {
         return Err(Problem::unauthorized(

@@ -226,6 +226,7 @@ impl PendingSignIn {
         };
         let is_whole = [&pending.state, &pending.nonce, &pending.verifier]
             .iter()
+            // 43 characters of base64url are the 256 random bits of each part.
             .all(|part| part.len() >= 43);
         (is_whole && parts.next().is_none()).then_some(pending)
     }
@@ -274,6 +275,7 @@ impl Oidc {
     pub(crate) fn is_due(&self) -> bool {
         self.provider
             .try_lock()
+            // A locked mutex means that the document is being fetched.
             .is_ok_and(|last| last.as_ref().is_none_or(|last| !last.is_current()))
     }
 
@@ -439,6 +441,8 @@ impl Oidc {
                 "redirect_uri",
                 self.config.redirect.as_deref().unwrap_or(redirect),
             ),
+            // Together with the challenge it proves that this client started the sign-in (RFC
+            // 7636).
             ("code_verifier", verifier),
         ];
         let mut request = self.client.post(provider.token.clone());

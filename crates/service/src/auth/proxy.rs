@@ -91,6 +91,7 @@ impl TrustedProxy {
                 Problem::unauthorized("the proxy named its user twice").with_operator_note(SEVERAL)
             );
         }
+        // `HeaderValue::to_str` accepts ASCII only, and users have names with other letters.
         let name = std::str::from_utf8(name.as_bytes())
             .map_err(|_| Problem::unauthorized("the user's name is not UTF-8"))?;
         if name.contains(',') {

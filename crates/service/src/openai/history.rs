@@ -234,6 +234,7 @@ fn join(
     parts: Vec<Part>,
 ) -> Result<(), InvalidMessage> {
     let joins = |last: &Message| {
+        // Results have to follow their calls directly, so nothing is joined to either.
         last.role() == speaker && speaker != Speaker::Tool && last.tool_calls().next().is_none()
     };
     let mut all = match messages.pop_if(|last| joins(last)) {
@@ -379,6 +380,7 @@ fn parse_arguments(function: &FunctionCalled) -> Option<serde_json::Map<String, 
 /// Removes thinking from an answer. Interfaces send back what they displayed, which includes the
 /// thinking.
 pub(super) fn without_thinking(text: &str) -> String {
+    // The element in which Open WebUI displays thinking, and the tag that models write.
     const MARKS: [(&str, &str); 2] = [
         ("<details type=\"reasoning\"", "</details>"),
         ("<think>", "</think>"),

@@ -94,6 +94,7 @@ pub(super) async fn start(
         client,
         mut notices,
     } = request.options;
+    // A request that ends with results continues a turn of the agent: it is not an interface's own.
     let results = Results::from_messages(&messages);
     let background = app.background_prompts == BackgroundPrompts::Plain
         && results.is_none()
@@ -217,6 +218,7 @@ pub(super) async fn start(
             (body, Encoder::new(whole))
         }
     };
+    // After the look-ups, so that a repeated request gets its answer also at the limit of turns.
     let running = app.begin_turn(&context.user)?;
     let stream = app.agent.stream_input(&context, Some(input.clone()), body);
     let events = follow(app, stream, encoder, running);

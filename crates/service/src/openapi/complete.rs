@@ -165,6 +165,7 @@ fn set_enum(document: &mut Value, schema: &str, member: &str, known: &[&str]) {
     let Some(Value::Object(described)) = document.pointer_mut(&place) else {
         return;
     };
+    // A member that may be null has a list of types, and null among its values.
     let may_be_null = described.get("type").is_some_and(Value::is_array);
     let words = known
         .iter()

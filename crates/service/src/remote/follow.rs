@@ -145,6 +145,7 @@ impl Follower {
         if chunk.ends {
             return Some(Followed::Lost);
         }
+        // A sign of life of the publisher: its time has been noted.
         if chunk.text.is_empty() {
             return None;
         }
@@ -168,6 +169,7 @@ impl Follower {
             return Some(Followed::Lost);
         }
         self.has_events = true;
+        // A new subscription continues here if a later chunk is lost.
         self.subscription.after = frames.last().map(|last| last.id.clone());
         Some(Followed::Events(frames))
     }
@@ -182,6 +184,7 @@ impl Follower {
     }
 
     fn send_subscription(&mut self) {
+        // Until a process has answered it is not known which one has the run.
         let to = self
             .from
             .as_deref()

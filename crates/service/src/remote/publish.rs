@@ -199,10 +199,14 @@ impl Publication {
                         return;
                     }
                     self.until = Instant::now() + SUBSCRIPTION_TIMEOUT;
+                    // A sign of life, without which the subscriber would take this process for
+                    // lost.
                     self.try_send(String::new(), false);
                 }
                 () = sleep_until(self.until) => return,
                 frame = run.frame(at) => {
+                    // Sent too, so that the subscriber need not wait for the silence of this
+                    // process.
                     if frame.is_none() {
                         self.send_chunk(String::new(), true).await;
                         return;

@@ -224,11 +224,13 @@ async fn end(
     let (events, is_complete) =
         encoder.finish_messages(&response, is_up_to_date.then_some(ours.messages()));
     run.publish(events);
+    // A snapshot has the text of the deltas that were left out to bound the memory.
     if !is_complete || run.is_cut() {
         publish_messages(app, run, &input.messages, encoder).await;
     }
     run.publish([encoder.decision(&response)]);
     let last = encoder.finish(&response, app.agent.now());
+    // Before the last event, after which subscribers read the result.
     run.set_result(Ok(response));
     run.publish([last]);
 }

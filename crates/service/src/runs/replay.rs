@@ -110,6 +110,7 @@ pub(crate) fn response(
         tokio::select! {
             () = replay(&state, &replayed, target, names, client, remote) => {}
             () = disconnected.cancelled() => {}
+            // The client reconnects, and another replica continues.
             () = state.stopping.cancelled() => replayed.close(),
         }
     });
@@ -147,6 +148,7 @@ async fn replay(
     }
     let first_event_at = Instant::now() + FIRST_EVENT_TIMEOUT;
     let ended = loop {
+        // While another process publishes the run, its end arrives as an event.
         if !follower.as_ref().is_some_and(Follower::is_answered) {
             match find_end(app, &run.key, &target).await {
                 Ok(Some(ended)) => break ended,
@@ -182,6 +184,7 @@ async fn replay(
     drop(follower);
     forwarded.begin(&encoder);
     run.publish(forwarded.open_parts.close_all());
+    // A client with a part of the messages needs a snapshot; events would repeat that part.
     client.some |= forwarded.has_some;
     let Some((response, events)) = ended else {
         // The input had no effect, so there is no turn.
@@ -222,6 +225,7 @@ impl Forwarded<'_> {
 
     /// Publishes events. Returns true if the run has ended with them.
     fn publish(&mut self, mut frames: Vec<Frame>) -> bool {
+        // This process has published one already, because the other was slow to answer.
         if self.has_started && !self.has_some {
             frames.retain(|frame| kind(&frame.data) != Some("RUN_STARTED"));
         }

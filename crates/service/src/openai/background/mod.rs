@@ -71,12 +71,15 @@ fn is_of_interface(text: &str) -> bool {
         strict,
         length,
     } = OrderSigns::detect(&text.order);
+    // An order to change something is the user's, whatever it quotes.
     if change {
         return false;
     }
     match text.quotation {
         Quotation::Marked => about || (json && keys) || mood,
+        // People announce quotations too, so a second sign of a program is needed.
         Quotation::Announced => (about && (json || strict || length)) || (json && keys) || mood,
+        // Without a quotation, the order itself has to name the conversation.
         Quotation::None => of_conversation && (json || strict),
     }
 }

@@ -100,6 +100,7 @@ pub(super) async fn find(
         .as_ref()
         .map(|answer| answer_text(answer, events))
         .unwrap_or_default();
+    // The response is as old as the input it answers, and not as the turn, which may have waited.
     let created = first_event(events, id).unwrap_or(last).at;
     Ok(Some(StoredResponse {
         id,
