@@ -146,7 +146,7 @@ async fn make(
     let name = name.trim();
     if name.is_empty() || name.chars().any(char::is_control) {
         return Err(Problem::invalid(
-            "name says what the token is for, on one line",
+            "name has to state the purpose of the token, on one line",
         ));
     }
     let role = match role.as_deref().map(str::parse::<Role>) {
@@ -155,7 +155,7 @@ async fn make(
     };
     if !caller.role.includes(role) {
         return Err(Problem::forbidden(
-            "only an operator makes a token for operators, or one that reads the figures",
+            "only an operator can create a token with the role operator or metrics",
         ));
     }
     let max = app.access.token_max;
@@ -178,8 +178,8 @@ async fn make(
         return Err(Problem::new(
             StatusCode::CONFLICT,
             "too_many_tokens",
-            "There are as many tokens as may be",
-            format!("{TOKENS_MAX} tokens of one user hold at the same time; revoke one first"),
+            "Too many tokens",
+            format!("a user has at most {TOKENS_MAX} valid tokens; revoke one first"),
         ));
     }
     let expiry = now.saturating_add(wanted).unwrap_or(Timestamp::MAX);
@@ -250,16 +250,16 @@ async fn revoke_all(
     _: Operator,
     PathParam(user): PathParam,
 ) -> Result<Json<Revoked>, Problem> {
+    // A name that cannot be valid belongs to no user.
     let user = UserId::new(user).map_err(|_| Problem::unknown("user"))?;
     let revoked = tokens(&app)?.revoke_tokens_of(&user, None).await;
     Ok(Json(Revoked { revoked: revoked? }))
 }
 
 fn tokens(app: &App) -> Result<&dyn TokenStore, Problem> {
-    let tokens = app
-        .auth
-        .tokens()
-        .ok_or_else(|| Problem::unknown("list of tokens: users are known another way here"))?;
+    let tokens = app.auth.tokens().ok_or_else(|| {
+        Problem::unknown("list of tokens: this service does not authenticate users by tokens")
+    })?;
     Ok(&**tokens)
 }
 

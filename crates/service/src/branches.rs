@@ -165,7 +165,7 @@ fn problem(error: BranchError) -> Problem {
         BranchError::Store(StoreError::Reused) => Problem::new(
             StatusCode::CONFLICT,
             "thread_exists",
-            "There is such a conversation",
+            "The conversation exists already",
             "the thread_id of the branch is that of another conversation; nothing was done",
         ),
         BranchError::Store(error) => Problem::run(&error.into()),

@@ -310,8 +310,7 @@ fn answers(
             .cloned();
         let call =
             waits.or_else(|| find_confirmation(before, &resume.interrupt_id).map(|(_, call)| call));
-        let call = call
-            .ok_or_else(|| Problem::unknown("pending call: nothing of that name was asked here"))?;
+        let call = call.ok_or_else(|| Problem::unknown("pending call with this id"))?;
         resume.into_answer().answer_to(&call)
     };
     resume.into_iter().map(answer).collect()

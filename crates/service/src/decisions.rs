@@ -415,6 +415,7 @@ async fn page(app: &Shared, user: &UserId, filter: &DecisionFilter) -> Result<Li
 
 /// Parses an outcome; an error suggests the most similar one.
 pub(crate) fn parse_outcome(word: &str) -> Result<OutcomeCategory, Problem> {
+    // The error repeats the text; a suggestion helps more.
     word.parse().map_err(|_| {
         let known = OutcomeCategory::ALL.iter().map(|outcome| outcome.as_str());
         match nearest(word, known) {

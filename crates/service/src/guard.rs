@@ -77,7 +77,7 @@ fn check_headers(
     path: &str,
     headers: &HeaderMap,
 ) -> Result<Page, Problem> {
-    // A proxy in front may have looked at either of them.
+    // A proxy in front may have checked either of them.
     if headers.get_all(HOST).iter().nth(1).is_some() {
         return Err(Problem::malformed(
             "the request has more than one header Host",

@@ -69,7 +69,7 @@ async fn healthz() -> Json<Health> {
 ))]
 async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Readiness>) {
     if app.draining.is_cancelled() {
-        let reasons = vec!["it is about to end: send nothing new"];
+        let reasons = vec!["it is shutting down: send no new requests"];
         return answer("stopping", reasons, Vec::new());
     }
     // The reasons are public, so the error itself, which may name paths and hosts, is only logged.
@@ -100,7 +100,7 @@ async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Readiness>) {
     if let Auth::Jwt(jwt) = &app.auth
         && !jwt.is_usable()
     {
-        reasons.push("the issuer's keys cannot be had");
+        reasons.push("the issuer's keys are not available");
     }
     reasons.extend(app.readiness.get().and_then(|readiness| readiness()));
     if !reasons.is_empty() {
@@ -115,7 +115,7 @@ async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Readiness>) {
         refresh_provider(&app, oidc);
         if !oidc.is_usable() {
             notes.push(
-                "nobody can sign in: the provider does not answer as it should; who is signed in goes on",
+                "users cannot sign in: the provider does not answer correctly; users who are signed in are not affected",
             );
         }
     }

@@ -177,12 +177,12 @@ fn reason_for_none(app: &App, user: &UserId) -> (&'static str, &'static str) {
     match app.memories.get() {
         Some(memories) if memories.is_out_of_reach(user) => (
             "out_of_reach",
-            "Your notes could not be opened when this service began, so nothing is remembered until it begins again with them.",
+            "Your notes could not be opened when this service started, so nothing is remembered until it is restarted with them.",
         ),
         Some(memories) if !memories.is_empty() => (
             "not_yours",
-            "Nothing is remembered of you here: the notes and the memory of this service are somebody else's, and nobody but them \
-             sees or changes them. You have your tasks and your conversations.",
+            "Nothing is remembered about you here: the notes and the memory of this service belong to another user, and only they can \
+             see or change them. You have your tasks and your conversations.",
         ),
         Some(_) | None => (
             "no_vault",
@@ -394,7 +394,7 @@ impl From<MemoryError> for Problem {
             MemoryError::NoSuchFact { .. } | MemoryError::Ambiguous { .. } => {
                 return Self::unknown("fact");
             }
-            MemoryError::NothingToUndo => return Self::unknown("change to take back"),
+            MemoryError::NothingToUndo => return Self::unknown("change to undo"),
             MemoryError::NotYours => return Self::unknown("memory"),
             MemoryError::Store { .. } => {
                 let (status, code) = (StatusCode::SERVICE_UNAVAILABLE, "unavailable");
@@ -405,7 +405,7 @@ impl From<MemoryError> for Problem {
             }
             error => error.to_string(),
         };
-        let (status, title) = (StatusCode::CONFLICT, "The memory was left as it is");
+        let (status, title) = (StatusCode::CONFLICT, "The memory was not changed");
         Self::new(status, "memory_conflict", title, detail)
     }
 }

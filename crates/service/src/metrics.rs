@@ -302,12 +302,16 @@ fn describe() {
         REQUESTS,
         "HTTP requests answered, by method, route and status."
     );
-    describe_histogram!(REQUEST_TIME, Unit::Seconds, "Time until an answer began.");
-    describe_counter!(TURNS, "Turns that ended or wait for a human, by outcome.");
+    describe_histogram!(
+        REQUEST_TIME,
+        Unit::Seconds,
+        "Time until a response started."
+    );
+    describe_counter!(TURNS, "Turns that ended or wait for the user, by outcome.");
     describe_histogram!(
         TURN_TIME,
         Unit::Seconds,
-        "Time a turn took, without waiting for humans."
+        "Duration of a turn, without the time that it waited for the user."
     );
     describe_gauge!(TURNS_RUNNING, "Turns that clients have running right now.");
     describe_gauge!(
@@ -326,12 +330,12 @@ fn describe() {
     describe_histogram!(
         MODEL_CALL_TIME,
         Unit::Seconds,
-        "Time a model call took, its repeats included."
+        "Duration of a model call with its retries."
     );
     describe_histogram!(
         FIRST_TOKEN,
         Unit::Seconds,
-        "Time until the first piece of a model's answer came."
+        "Time until the first part of a model's answer."
     );
     describe_histogram!(
         MODEL_COST,
@@ -345,7 +349,7 @@ fn describe() {
         BUDGET_LEFT_USD,
         "US dollars left of what all users together may spend today (UTC), if that is bounded."
     );
-    describe_gauge!(BUILD_INFO, "Always 1; the labels say what runs.");
+    describe_gauge!(BUILD_INFO, "Always 1; the labels have the version.");
     describe_counter!(
         TOKENS,
         "Tokens of ended turns, by kind; input includes cached, output thinking."
@@ -353,29 +357,26 @@ fn describe() {
     describe_counter!(TOOL_CALLS, "Tool calls of ended turns, by tool and result.");
     describe_counter!(
         FEEDBACK,
-        "Ratings that people gave to answers, or changed, by rating: up or down."
+        "New and changed ratings of answers, by rating: up or down."
     );
     describe_gauge!(CONNECTIONS, "Connections that are open.");
     describe_counter!(
         CONNECTIONS_CLOSED,
-        "Connections that were closed for taking too long, or for want of room, by reason."
+        "Connections that were closed because of a timeout or a limit, by reason."
     );
-    describe_counter!(
-        DISPATCHES,
-        "Turns that somebody else was asked to go on with, by what came of it."
-    );
+    describe_counter!(DISPATCHES, "Dispatched turns, by result.");
     describe_histogram!(
         DISPATCH_TIME,
         Unit::Seconds,
-        "Time from accepting a message to the beginning of its turn."
+        "Time from accepting a message to the start of its turn."
     );
     describe_gauge!(
         DISPATCH_LEFT_ALONE,
-        "Whether nobody else is asked at the moment (1), because that failed."
+        "1 while turns are not dispatched, because dispatching failed."
     );
     describe_gauge!(
         DISPATCH_REGISTERED,
-        "Whether turns are dispatched to this process (1), when last looked."
+        "1 if this process was registered for dispatched turns at the last check."
     );
     // So that they exist before the first turn and connection.
     gauge!(TURNS_RUNNING).set(0);

@@ -55,7 +55,7 @@ pub enum InvalidOrigin {
     Every(String),
     /// The origin `null`, which all files and sandboxed pages have, also those of an attacker.
     #[error(
-        "\"null\" is the origin of every file and sandboxed page, whoever wrote it, so it cannot be allowed"
+        "\"null\" is the origin of every file and sandboxed page, also of an attacker, so it cannot be allowed"
     )]
     Null,
     /// Not a scheme, host and port.
@@ -75,6 +75,7 @@ impl FromStr for Origin {
         if text.eq_ignore_ascii_case("null") {
             return Err(InvalidOrigin::Null);
         }
+        // The message has the expected form, which helps more than the place of the error.
         let url = reqwest::Url::parse(text).map_err(|_| other())?;
         let bare = url.username().is_empty()
             && url.password().is_none()

@@ -101,7 +101,7 @@ async fn preview(
 ) -> Result<Json<Pending>, Problem> {
     let key = app.agent.key_for(user, parse_thread_id(&thread_id)?);
     let question = app.agent.preview_edited_call(&key, &id, args).await?;
-    let gone = "pending call: it was answered, its time has run out, or it was never asked";
+    let gone = "pending call: it was answered, has expired, or never existed";
     match question.ok_or_else(|| Problem::unknown(gone))? {
         Ok(question) => Ok(Json(Pending::from_call(question))),
         Err(reason) => Err(Problem::invalid(words::edited_unusable(&reason))),

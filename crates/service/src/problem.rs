@@ -260,26 +260,26 @@ impl Problem {
             ..Self::new(
                 StatusCode::UNAUTHORIZED,
                 "unauthorized",
-                "Who are you?",
+                "Authentication required",
                 detail,
             )
         }
     }
 
     pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::FORBIDDEN, "forbidden", "Not from there", detail)
+        Self::new(StatusCode::FORBIDDEN, "forbidden", "Not allowed", detail)
     }
 
     /// A limit of the user or of their conversation was reached, not one of a provider.
     pub(crate) fn limit_reached(detail: impl Into<String>, wait: Duration) -> Self {
-        let (status, title) = (StatusCode::TOO_MANY_REQUESTS, "That is too much at once");
+        let (status, title) = (StatusCode::TOO_MANY_REQUESTS, "Limit reached");
         Self::new(status, "limit_reached", title, detail)
             .retry_after_seconds(whole_seconds(wait).max(1))
     }
 
     /// The maximum of concurrent turns of all users is reached.
     pub(crate) fn busy() -> Self {
-        let detail = "as many turns run as the service takes (serve.turns_in_all), and nothing was done; ask again in a moment";
+        let detail = "as many turns run as the service allows (serve.turns_in_all), and nothing was done; send the request again in a moment";
         let status = StatusCode::SERVICE_UNAVAILABLE;
         Self::new(status, "busy", "The service is busy", detail).retry_after_seconds(1)
     }
@@ -308,13 +308,13 @@ impl Problem {
 
     /// The OpenID Connect provider does not answer, or answers with an error.
     pub(crate) fn no_provider() -> Self {
-        let detail = "the provider that people sign in at does not answer as it should; who is signed in goes on";
+        let detail = "the sign-in provider does not answer correctly; users who are signed in are not affected";
         Self::unavailable(NOT_AVAILABLE, detail, 30)
     }
 
     /// The service is shutting down and accepts no new work.
     pub(crate) fn stopping() -> Self {
-        let detail = "the service is about to end, and nothing was done; ask again, and its successor or another replica answers";
+        let detail = "the service is shutting down, and nothing was done; send the request again, and its successor or another replica answers";
         Self::unavailable("The service is stopping", detail, 1)
     }
 
@@ -392,7 +392,7 @@ impl Problem {
                 StatusCode::INSUFFICIENT_STORAGE,
                 "storage_full",
                 "Nothing can be stored",
-                "the service cannot store anything right now, because its storage is full; whoever runs it has been told",
+                "the service cannot store anything right now, because its storage is full; the operator has been notified",
             )
             .retry_after_seconds(whole_seconds(FULL_FOR)),
             // The client only has to wait, so no cause is attached.

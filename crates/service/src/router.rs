@@ -181,8 +181,8 @@ async fn method_not_allowed(method: Method) -> Response {
     Problem::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "invalid_request",
-        "Not with that method",
-        format!("{method} is not what this address takes"),
+        "Method not allowed",
+        format!("this address does not accept {method}"),
     )
     .into_response()
 }

@@ -100,7 +100,7 @@ async fn search(
     QueryParams(SearchQuery { q, limit }): QueryParams<SearchQuery>,
 ) -> Result<Json<FoundThreads>, Problem> {
     let Some(words) = search_query(Some(&q), SEARCH_CHARS_MAX)? else {
-        return Err(Problem::invalid("q has no words"));
+        return Err(Problem::invalid("q is empty"));
     };
     let past = app
         .conversation_search

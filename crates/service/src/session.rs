@@ -26,6 +26,7 @@ use crate::guard::Page;
 use crate::problem::Problem;
 use crate::state::Shared;
 use crate::token::new_token;
+use crate::user::METRICS_ONLY;
 
 /// Path at which a sign-in at the provider starts.
 pub(crate) const SIGN_IN: &str = "/signin";
@@ -147,7 +148,7 @@ async fn remove(
     }
     let caller = match &held {
         Some(secret) => app.caller(secret).await,
-        None => Err(Problem::unauthorized("nobody is signed in")),
+        None => Err(Problem::unauthorized("there is no session")),
     };
     if let (Ok(caller), Some(tokens)) = (&caller, app.auth.tokens()) {
         if everywhere {
@@ -196,7 +197,7 @@ pub(crate) async fn sign_in_by_link(
         header_text(headers, "sec-fetch-site"),
         Some("cross-site" | "same-site")
     ) {
-        return Problem::forbidden("other sites may not sign anybody in").into_response();
+        return Problem::forbidden("other sites cannot sign a user in").into_response();
     }
     let cookie = match exchange(&app, &token, headers).await {
         Ok(cookie) => cookie,
@@ -231,9 +232,7 @@ pub(crate) fn wants_html(headers: &HeaderMap) -> bool {
 async fn exchange(app: &Shared, token: &str, headers: &HeaderMap) -> Result<HeaderValue, Problem> {
     let caller = app.caller(token).await?;
     if !caller.role.includes(Role::User) {
-        return Err(Problem::forbidden(
-            "this token reads the figures (/metrics) and nothing else",
-        ));
+        return Err(Problem::forbidden(METRICS_ONLY));
     }
     match &caller.token {
         Some(presented) => create_session(app, &caller, Some(&presented.record), headers).await,

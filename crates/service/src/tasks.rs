@@ -76,7 +76,8 @@ async fn list(
         cursor,
     } = query;
     let tasks = app.tasks.get();
-    let tasks = tasks.ok_or_else(|| Problem::unknown("list: this service keeps no tasks"))?;
+    let tasks =
+        tasks.ok_or_else(|| Problem::unknown("task list: this service has no task store"))?;
     let (page, left_out) = if limit.is_none() && cursor.is_none() {
         (tasks.list(&user, status).await?, 0)
     } else {

@@ -421,7 +421,7 @@ async fn delete(
         Deleted::Running => Err(Problem::new(
             StatusCode::CONFLICT,
             "running",
-            "The conversation is at work",
+            "A turn is running",
             "a turn runs in it: stop it or wait for its end, then delete it; nothing was deleted",
         )),
     }

@@ -46,6 +46,7 @@ pub(crate) fn random_text() -> Result<String, NoRandomness> {
     let mut bytes = [0; 32];
     SystemRandom::new()
         .fill(&mut bytes)
+        // `ring`'s error has no details.
         .map_err(|_| NoRandomness)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }

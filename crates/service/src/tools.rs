@@ -221,13 +221,13 @@ fn waiting(key: &ConversationKey, pending: PendingCall) -> Problem {
     let (code, title, state) = match pending.doubt {
         None => (
             "pending_confirmation",
-            "It needs a yes",
-            "? Nothing was done; to do it, send the same again with the \"confirm\" of this answer",
+            "Confirmation required",
+            "? Nothing was done; to confirm it, send the same request with the \"confirm\" of this answer",
         ),
         Some(_) => (
             "in_doubt",
-            "It may have been done",
-            ": it was begun, and nobody saw how it ended; say what became of it with the \"resume\" of /v1/chat",
+            "The call is in doubt",
+            ": it was started, and its result is unknown; report what happened with the \"resume\" of /v1/chat",
         ),
     };
     let detail = format!("{}{state}", pending.preview);

@@ -21,6 +21,9 @@ use crate::problem::Problem;
 use crate::session;
 use crate::state::{App, Shared};
 
+/// Detail of the problem of a token that may only read the metrics.
+pub(crate) const METRICS_ONLY: &str = "this token can only read the metrics (/metrics)";
+
 /// The authenticated user a request runs for; requires [`Role::User`].
 pub(crate) struct User(pub(crate) UserId);
 
@@ -104,8 +107,8 @@ impl FromRequestParts<Shared> for MetricsReader {
             return Ok(Self);
         }
         Err(Problem::forbidden(
-            "the figures are for operators and for tokens of the role metrics; whoever runs the service can open them to all users \
-             (serve.metrics), or give them an address of their own (serve.metrics_bind)",
+            "the metrics are for operators and for tokens of the role metrics; an operator can open them to all users (serve.metrics), \
+             or serve them at a separate address (serve.metrics_bind)",
         ))
     }
 }
@@ -116,7 +119,7 @@ fn require_role(caller: &Caller, role: Role) -> Result<(), Problem> {
         return Ok(());
     }
     Err(Problem::forbidden(match caller.role {
-        Role::Metrics => "this token reads the figures (/metrics) and nothing else",
+        Role::Metrics => METRICS_ONLY,
         Role::User | Role::Operator => "that is for operators of this service",
     }))
 }

@@ -185,13 +185,13 @@ try {
   await says(/no one can sign in yet/);
   const ready = await ana.ask("/readyz");
   assert.equal(ready.status, 200);
-  assert.match(ready.text, /nobody can sign in/);
+  assert.match(ready.text, /users cannot sign in/);
   assert.equal((await new Browser().ask("/signin")).location, `${url}/?signin=provider`);
   const plain = await fetch(`${url}/signin`, { headers: { accept: "application/json" }, redirect: "manual" });
   assert.deepEqual([plain.status, plain.headers.get("content-type"), (await plain.json()).code], [503, "application/problem+json", "unavailable"]);
   running = await startProvider();
   // That it is back is seen though nobody tries to sign in.
-  const isAway = async () => (await ana.ask("/readyz")).text.includes("nobody can sign in");
+  const isAway = async () => (await ana.ask("/readyz")).text.includes("users cannot sign in");
   for (let left = 100; left > 0 && (await isAway()); left -= 1) await new Promise((done) => setTimeout(done, 200));
   assert.equal(await isAway(), false);
   const later = new Browser();

@@ -475,5 +475,6 @@ fn cursor_from_position((at, key): (Timestamp, i64)) -> Cursor {
 fn position_from_cursor(Cursor { at, id }: Cursor) -> Result<(Timestamp, i64), Problem> {
     let key = i64::try_from(id.as_u128());
     key.map(|key| (at, key))
+        // `TryFromIntError` has no details.
         .map_err(|_| Problem::malformed("cursor: use the one an answer gave, as it is"))
 }

@@ -137,12 +137,12 @@ impl Connections {
         let mut registry = lock(&self.registry);
         let of_address =
             |connection: &Connection| address.is_some() && connection.address == address;
-        let room = registry
+        let open = registry
             .connections
             .values()
             .filter(|connection| of_address(connection))
             .count();
-        if room >= bound(self.limits.per_address) && !registry.close_idlest(now, of_address) {
+        if open >= bound(self.limits.per_address) && !registry.close_idlest(now, of_address) {
             self.metrics.connection_closed("address");
             return Err(LimitReached::PerAddress);
         }

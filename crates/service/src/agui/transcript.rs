@@ -26,24 +26,24 @@ pub(crate) fn end_id(turn: TurnId) -> String {
     format!("{turn}-end")
 }
 
-/// Returns the part of `text`, the final text of a turn, that is not in `said`, the text of the
+/// Returns the part of `text`, the final text of a turn, that is not in `model_text`, the text of the
 /// last model call: the runtime may add lines before and after it. Returns the whole text if it
-/// does not contain `said` as whole lines.
-pub(crate) fn added_text(said: &str, text: &str) -> String {
-    let said = said.trim();
+/// does not contain `model_text` as whole lines.
+pub(crate) fn added_text(model_text: &str, text: &str) -> String {
+    let model_text = model_text.trim();
     let stands_alone = |at: usize| {
         // Models end a text with blanks that the final text may lack. Compared exactly, the answer
         // would be sent a second time.
         let blank = [' ', '\t', '\r'];
         let before = text[..at].trim_end_matches(blank);
-        let behind = text[at + said.len()..].trim_start_matches(blank);
+        let behind = text[at + model_text.len()..].trim_start_matches(blank);
         let is_whole = (before.is_empty() || before.ends_with('\n'))
             && (behind.is_empty() || behind.starts_with('\n'));
         is_whole.then(|| [before.trim(), behind.trim()])
     };
     let found = text
-        .match_indices(said)
-        .filter(|_| !said.is_empty())
+        .match_indices(model_text)
+        .filter(|_| !model_text.is_empty())
         .find_map(|(at, _)| stands_alone(at));
     found.map_or_else(
         || text.to_owned(),
@@ -250,7 +250,7 @@ impl<'a> Turn<'a> {
     /// messages that no model call of the turn produced.
     fn write(
         &self,
-        said: &[AgentMessage],
+        all: &[AgentMessage],
         fallback_id: impl Fn(usize) -> String,
         tools: &ToolRegistry,
         messages: &mut Vec<Message>,
@@ -258,7 +258,7 @@ impl<'a> Turn<'a> {
         let mut numbers = self.replies.iter().map(|(number, _, _)| *number);
         let mut hidden: HashSet<&CallId> = HashSet::new();
         let mut before = String::new();
-        for (at, message) in said.iter().enumerate() {
+        for (at, message) in all.iter().enumerate() {
             match message.role() {
                 Role::System => {}
                 Role::User => {

@@ -51,7 +51,7 @@ pub(super) async fn send(request: RequestBuilder) -> Result<(u16, String), Strin
     while let Some(piece) = answer.chunk().await.map_err(|error| error_chain(&error))? {
         body.extend_from_slice(&piece);
         if body.len() > SIZE_MAX {
-            return Err("its answer is longer than 1 MiB".to_owned());
+            return Err("its response is longer than 1 MiB".to_owned());
         }
     }
     let body = String::from_utf8(body).map_err(|error| error.to_string())?;

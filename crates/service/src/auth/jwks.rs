@@ -28,10 +28,10 @@ const FETCH_INTERVAL: Duration = Duration::from_secs(30);
 #[non_exhaustive]
 pub enum KeysError {
     /// The address of the keys is not https, and not on this machine.
-    #[error("{0} is no https:// address (http:// is for this machine only)")]
+    #[error("{0} is not an https:// address (http:// is for this machine only)")]
     Address(String),
     /// The keys cannot be read or fetched.
-    #[error("the keys at {place} cannot be had: {reason}")]
+    #[error("the keys at {place} are not available: {reason}")]
     Unavailable {
         /// Path or address of the keys.
         place: String,
@@ -239,7 +239,7 @@ fn usable(jwk: &Jwk) -> Option<Key> {
         AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => {
             Algorithm::EdDSA
         }
-        // A symmetric key that anybody can fetch is no secret.
+        // A symmetric key in a public key set is no secret.
         _ => return None,
     };
     let common = &jwk.common;

@@ -274,7 +274,7 @@ impl Jwt {
 fn refused(error: &ErrorKind) -> Problem {
     Problem::unauthorized(match error {
         ErrorKind::ExpiredSignature => "the token has expired",
-        ErrorKind::ImmatureSignature => "the token does not hold yet",
+        ErrorKind::ImmatureSignature => "the token is not valid yet",
         ErrorKind::InvalidIssuer => "the token is not from the issuer this service trusts",
         ErrorKind::InvalidAudience => "the token is not for this service",
         ErrorKind::MissingRequiredClaim(_) => {

@@ -125,7 +125,7 @@ impl Auth {
                 by_jwt(&jwt, secret, oidc.user_claim(), roles).await
             }
             Self::Proxy(_) | Self::None => Err(Problem::invalid(
-                "this service does not know its users by tokens",
+                "this service does not authenticate users by tokens",
             )),
         }
     }

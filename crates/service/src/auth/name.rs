@@ -43,7 +43,8 @@ pub(super) fn user_of(claims: &Claims, chosen: Option<&str>) -> Result<UserId, P
     };
     let verified = claims.others.get("email_verified");
     // Some providers send the claim as a string.
-    if claim == EMAIL && !verified.is_some_and(|said| *said == Value::Bool(true) || *said == "true")
+    if claim == EMAIL
+        && !verified.is_some_and(|claim| *claim == Value::Bool(true) || *claim == "true")
     {
         return Err(Problem::unauthorized(
             "the issuer does not say that the e-mail address was verified",

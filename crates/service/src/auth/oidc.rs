@@ -27,7 +27,7 @@ use crate::token::random_text;
 const FRESH: Duration = Duration::from_secs(60 * 60);
 /// Shortest time between two attempts if the provider does not answer.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
-/// Concurrent code exchanges. Anybody can cause one, so they are bounded.
+/// Concurrent code exchanges. Any client can cause one, so they are bounded.
 const EXCHANGES: usize = 16;
 
 /// Settings of an OpenID Connect provider.
@@ -81,7 +81,7 @@ impl OidcConfig {
 #[non_exhaustive]
 pub enum InvalidOidc {
     /// The issuer's address is not https, and not on this machine.
-    #[error("{0} is no https:// address (http:// is for this machine only)")]
+    #[error("{0} is not an https:// address (http:// is for this machine only)")]
     Address(String),
     /// The HTTP client cannot be created, for example because there are no root certificates.
     #[error("the provider cannot be asked: {0}")]
@@ -523,7 +523,7 @@ impl Oidc {
         let place = format!("{issuer}/.well-known/openid-configuration");
         let text = http::fetch(self.client.get(place.as_str())).await?;
         let document: Document = serde_json::from_str(&text)
-            .map_err(|error| format!("{place} says not what it has to: {error}"))?;
+            .map_err(|error| format!("{place} is not a valid discovery document: {error}"))?;
         match before {
             Some(known) if known.document == document => Ok(known.clone()),
             _ => Ok(Arc::new(Provider::from_document(document, &self.config)?)),
@@ -544,12 +544,12 @@ impl Provider {
         // Both have to be identical (OpenID Connect Discovery 1.0, 4.3).
         if document.issuer != config.issuer {
             return Err(format!(
-                "it calls itself {}: that has to be oidc_issuer, to the letter",
+                "it calls itself {}: oidc_issuer has to be exactly that",
                 document.issuer
             ));
         }
         let address = |text: &str| {
-            http::trusted_url(text).ok_or_else(|| format!("{text} is no https:// address"))
+            http::trusted_url(text).ok_or_else(|| format!("{text} is not an https:// address"))
         };
         let keys = |audience: Vec<String>| {
             Jwt::with_key_url(&document.jwks_uri, Some(document.issuer.clone()), audience)

@@ -36,13 +36,13 @@ pub struct TrustedProxy {
 #[non_exhaustive]
 pub enum InvalidProxy {
     /// The text is not a valid header name.
-    #[error("{0:?} is no name of a header")]
+    #[error("{0:?} is not the name of a header")]
     Header(String),
     /// The text is neither an address nor a network.
-    #[error("{0:?} is no address and no network, such as 10.0.0.7 or 10.0.0.0/24")]
+    #[error("{0:?} is neither an address nor a network, such as 10.0.0.7 or 10.0.0.0/24")]
     Peer(String),
     /// The list of proxy addresses is empty, so every request would be refused.
-    #[error("there is no address of a proxy, so nobody could ask")]
+    #[error("there is no address of a proxy, so every request would be refused")]
     NoPeers,
 }
 
@@ -56,6 +56,7 @@ impl TrustedProxy {
         let name = header
             .trim()
             .parse()
+            // The error only states that it is not a header name.
             .map_err(|_| InvalidProxy::Header(header.to_owned()))?;
         let peers = networks(peers)?;
         if peers.is_empty() {
@@ -115,6 +116,7 @@ fn network(peer: &str) -> Result<IpNet, InvalidProxy> {
     let text = peer.trim();
     let one = text.parse::<IpAddr>().map(IpNet::from);
     one.or_else(|_| text.parse())
+        // The error only states that the syntax is wrong.
         .map_err(|_| InvalidProxy::Peer(peer.to_owned()))
 }
 

@@ -58,10 +58,10 @@ pub(super) fn quoted(text: &str) -> String {
     let mut quote = String::with_capacity(text.len() + 64);
     for line in text.split('\n') {
         // After the quote mark a tab would be narrower, and indented code would no longer be code.
-        let words = line.trim_start_matches('\t');
+        let rest = line.trim_start_matches('\t');
         quote.push_str(if line.is_empty() { ">" } else { "> " });
-        quote.push_str(&"    ".repeat(line.len() - words.len()));
-        quote.push_str(words);
+        quote.push_str(&"    ".repeat(line.len() - rest.len()));
+        quote.push_str(rest);
         quote.push('\n');
     }
     quote

@@ -57,7 +57,7 @@ impl Export {
             }
         }
         let mut messages = transcript(&known.events);
-        // Instructions are the agent's configuration, and not part of what was said.
+        // Instructions are the agent's configuration, and not part of the conversation.
         messages.retain(|message| message.role != Role::System);
         let pending = conversation::pending(&known.events);
         Self {
@@ -142,7 +142,7 @@ impl Export {
                         .map_or_else(String::new, |tool| format!(" of {}", code(tool)));
                     text += &format!("\nResult{name} {end}{at}\n\n");
                     text += &match (result.data.as_deref(), &result.error) {
-                        (Some(serde_json::Value::String(words)), _) => fenced("text", words),
+                        (Some(serde_json::Value::String(data)), _) => fenced("text", data),
                         (Some(data), _) => fenced("json", &pretty(data)),
                         (None, Some(error)) => fenced("text", error),
                         (None, None) => fenced("text", &message.content),
@@ -167,11 +167,11 @@ impl Export {
             );
         }
         for input in &self.known.inbox {
-            if let adjutant_core::InputBody::Message { text: words, .. } = &input.body {
+            if let adjutant_core::InputBody::Message { text: message, .. } = &input.body {
                 text += &format!(
                     "\n## You · {} · not answered yet\n\n{}",
                     time(input.at),
-                    quoted(words.trim())
+                    quoted(message.trim())
                 );
             }
         }

@@ -30,9 +30,9 @@ pub(super) struct Encoder {
     /// structured output.
     whole: bool,
     /// Text of the current model call.
-    said: String,
+    text: String,
     /// True if an earlier model call wrote text.
-    said_before: bool,
+    has_earlier_text: bool,
     /// True if the last reasoning text did not end with a newline.
     in_line: bool,
 }
@@ -50,8 +50,8 @@ impl Encoder {
     pub(super) fn encode(&mut self, event: &RunEvent) -> Option<AnswerPart> {
         match event {
             RunEvent::ModelStarted { .. } => {
-                self.said_before |= !self.said.is_empty();
-                self.said.clear();
+                self.has_earlier_text |= !self.text.is_empty();
+                self.text.clear();
                 None
             }
             RunEvent::Text(text) if !self.whole && !text.is_empty() => {
@@ -98,20 +98,20 @@ impl Encoder {
             return None;
         }
         let content = response.content.trim_end();
-        let said = self.said.trim();
+        let sent = self.text.trim();
         // Streamed text cannot be taken back: the rest follows it, or the whole answer as a
         // paragraph of its own.
-        let rest = match content.strip_prefix(said) {
-            Some(rest) if !said.is_empty() => rest.to_owned(),
-            _ if self.said.is_empty() => return Some(AnswerPart::Content(self.push_text(content))),
+        let rest = match content.strip_prefix(sent) {
+            Some(rest) if !sent.is_empty() => rest.to_owned(),
+            _ if self.text.is_empty() => return Some(AnswerPart::Content(self.push_text(content))),
             _ => format!("\n\n{content}"),
         };
         (!rest.is_empty()).then_some(AnswerPart::Content(rest))
     }
 
     fn push_text(&mut self, text: &str) -> String {
-        let apart = self.said.is_empty() && self.said_before;
-        self.said.push_str(text);
+        let apart = self.text.is_empty() && self.has_earlier_text;
+        self.text.push_str(text);
         if apart {
             format!("\n\n{text}")
         } else {

@@ -96,16 +96,17 @@ pub(super) fn parse(
     limits: HistoryLimits,
 ) -> Result<Transcript, Problem> {
     let is_last = |message: &ChatMessage| background || !message.role.is_instruction();
-    let nobody = || invalid(messages.member, "nobody says anything");
-    let at = messages.list.iter().rposition(is_last).ok_or_else(nobody)?;
+    let missing = || invalid(messages.member, "there is no message to answer");
+    let at = messages
+        .list
+        .iter()
+        .rposition(is_last)
+        .ok_or_else(missing)?;
     let (before, rest) = messages.list.split_at(at);
-    let (last, after) = rest.split_first().ok_or_else(nobody)?;
+    let (last, after) = rest.split_first().ok_or_else(missing)?;
     if last.role != Role::User && !(background && last.role.is_instruction()) {
         let place = format!("{}.role", messages.place(at));
-        return Err(invalid(
-            place,
-            "the last message has to be the person's: user",
-        ));
+        return Err(invalid(place, "the last message must have the role user"));
     }
     if let Some((piece, kind)) = last.first_non_text() {
         let place = format!("{}[{piece}]", messages.content(at));
@@ -208,14 +209,14 @@ fn earlier(messages: &[Message], with_tools: bool) -> Result<Vec<Message>, Inval
     if with_tools {
         return Ok(messages.to_vec());
     }
-    let mut words = Vec::new();
+    let mut texts = Vec::new();
     for message in messages
         .iter()
         .filter(|message| !message.text().trim().is_empty())
     {
-        join(&mut words, message.role(), vec![text_part(message.text())])?;
+        join(&mut texts, message.role(), vec![text_part(message.text())])?;
     }
-    Ok(words)
+    Ok(texts)
 }
 
 /// Returns the highest number in the call ids that were generated for earlier requests.

@@ -183,7 +183,7 @@ impl CompletionRequest {
             (
                 self.logprobs == Some(true),
                 "logprobs",
-                "how likely a token was is not known here",
+                "log probabilities are not available",
             ),
             (
                 self.modalities

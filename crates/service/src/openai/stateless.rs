@@ -81,9 +81,13 @@ impl Candidates {
     fn contain_question(&self, id: ConversationId, question: &str, dialogue: &[Utterance]) -> bool {
         match self {
             Self::StartedAt(positions) => positions.iter().any(|(at, hash)| {
-                let mut since = dialogue.iter().skip(at + 1).filter(|said| !said.by_user);
+                let mut since = dialogue
+                    .iter()
+                    .skip(at + 1)
+                    .filter(|utterance| !utterance.by_user);
                 has_hash(id, hash)
-                    && since.all(|said| normalize(&said.text).ends_with(&normalize(question)))
+                    && since
+                        .all(|utterance| normalize(&utterance.text).ends_with(&normalize(question)))
             }),
             Self::Named(named) => *named == id,
         }
@@ -283,10 +287,10 @@ fn prefix_hashes(user: &UserId, dialogue: &[Utterance]) -> Vec<Position> {
     let mut hash = Sha256::new();
     hash.update(user.as_str());
     let mut positions = Vec::new();
-    for (at, said) in dialogue.iter().enumerate() {
-        hash.update(if said.by_user { [0, 0] } else { [0, 1] });
-        hash.update(normalize(&said.text));
-        if said.by_user {
+    for (at, utterance) in dialogue.iter().enumerate() {
+        hash.update(if utterance.by_user { [0, 0] } else { [0, 1] });
+        hash.update(normalize(&utterance.text));
+        if utterance.by_user {
             let digest: [u8; 32] = hash.clone().finalize().into();
             let mut prefix = PrefixHash::default();
             prefix

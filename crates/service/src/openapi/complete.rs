@@ -191,14 +191,14 @@ fn choices() -> [(&'static str, Value); 2] {
         })
     };
     let nothing = json!({ "type": "null" });
-    let said = given("message", "resume", json!({ "maxItems": 0 }));
-    let mut answered = given("resume", "message", nothing.clone());
-    answered["properties"]["resume"] = json!({ "minItems": 1 });
-    let yes_or_no = given("approved", "verdict", nothing.clone());
-    let became = given("verdict", "approved", nothing);
+    let with_message = given("message", "resume", json!({ "maxItems": 0 }));
+    let mut with_answers = given("resume", "message", nothing.clone());
+    with_answers["properties"]["resume"] = json!({ "minItems": 1 });
+    let confirmed = given("approved", "verdict", nothing.clone());
+    let resolved = given("verdict", "approved", nothing);
     [
-        ("ChatRequest", json!([said, answered])),
-        ("Resume", json!([yes_or_no, became])),
+        ("ChatRequest", json!([with_message, with_answers])),
+        ("Resume", json!([confirmed, resolved])),
     ]
 }
 

@@ -26,7 +26,7 @@ const EVENT_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Subscription to a run in another process. Unsubscribes when dropped.
 pub(crate) struct Follower {
     relay: Arc<dyn Relay>,
-    hearing: Box<dyn RelayReceiver>,
+    receiver: Box<dyn RelayReceiver>,
     subscription: Subscription,
     /// The process that publishes to this subscription.
     from: Option<Arc<str>>,
@@ -60,7 +60,7 @@ impl Follower {
         after: Option<String>,
         client: Option<String>,
     ) -> Option<Self> {
-        let hearing = relay.subscribe()?;
+        let receiver = relay.subscribe()?;
         let key = key.clone();
         let subscription = Subscription {
             session: session(),
@@ -74,7 +74,7 @@ impl Follower {
         let now = Instant::now();
         Some(Self {
             relay: relay.clone(),
-            hearing,
+            receiver,
             subscription,
             from: None,
             number: 0,
@@ -95,7 +95,7 @@ impl Follower {
         loop {
             let silent_at = self.last_message_at + SILENCE_MAX;
             let received = tokio::select! {
-                received = self.hearing.next() => received,
+                received = self.receiver.next() => received,
                 () = sleep_until(self.renew_at) => {
                     self.send_subscription();
                     continue;
@@ -103,8 +103,8 @@ impl Follower {
                 () = sleep_until(silent_at), if self.is_answered() => return Followed::Lost,
             };
             match received {
-                Some(RelayItem::Message { from, text: words }) => {
-                    if let Some(next) = self.receive(&from, &words) {
+                Some(RelayItem::Message { from, text }) => {
+                    if let Some(next) = self.receive(&from, &text) {
                         return next;
                     }
                 }

@@ -72,10 +72,10 @@ impl Publisher {
         state.guards += 1;
         // Under the lock, so that two runs cannot start two listeners.
         if !state.is_listening
-            && let Some(hearing) = self.relay.subscribe()
+            && let Some(receiver) = self.relay.subscribe()
         {
             state.is_listening = true;
-            tokio::spawn(handle_messages(self.clone(), hearing));
+            tokio::spawn(handle_messages(self.clone(), receiver));
         }
         PublisherGuard(self.clone())
     }
@@ -99,11 +99,11 @@ impl Publisher {
 type Renewal = watch::Sender<()>;
 
 /// Handles messages of other processes until there is nothing to publish.
-async fn handle_messages(publisher: Arc<Publisher>, mut hearing: Box<dyn RelayReceiver>) {
+async fn handle_messages(publisher: Arc<Publisher>, mut receiver: Box<dyn RelayReceiver>) {
     let mut renewals: HashMap<String, Renewal> = HashMap::new();
     loop {
         let received = tokio::select! {
-            received = hearing.next() => match received {
+            received = receiver.next() => match received {
                 Some(received) => Some(received),
                 None => {
                     publisher.state().is_listening = false;
@@ -112,9 +112,9 @@ async fn handle_messages(publisher: Arc<Publisher>, mut hearing: Box<dyn RelayRe
             },
             () = publisher.guard_dropped.notified() => None,
         };
-        renewals.retain(|_, renewals| !renewals.is_closed());
-        if let Some(RelayItem::Message { from, text: words }) = received {
-            match RelayMessage::parse(&words) {
+        renewals.retain(|_, renewal| !renewal.is_closed());
+        if let Some(RelayItem::Message { from, text }) = received {
+            match RelayMessage::parse(&text) {
                 Some(RelayMessage::Subscribe(subscription)) => {
                     start_or_renew(&publisher, &mut renewals, &from, subscription)
                 }
@@ -136,8 +136,8 @@ fn start_or_renew(
     from: &Arc<str>,
     subscription: Subscription,
 ) {
-    if let Some(renewals) = renewals.get(&subscription.session) {
-        renewals.send_replace(());
+    if let Some(renewal) = renewals.get(&subscription.session) {
+        renewal.send_replace(());
         return;
     }
     // Another process may have the run.

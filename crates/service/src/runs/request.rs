@@ -127,7 +127,7 @@ pub(crate) fn parse(
             .cloned()
             .or_else(|| asked.as_ref().map(|(_, call)| call.clone()))
         else {
-            let text = "An answer was left out: nothing of that name was asked here.".to_owned();
+            let text = "An answer was ignored: there is no such pending call.".to_owned();
             notices.push(Notice {
                 code: "unknown_interrupt".to_owned(),
                 text,
@@ -196,7 +196,7 @@ fn pending(open: &[PendingCall]) -> Problem {
     Problem::new(
         StatusCode::CONFLICT,
         "pending_confirmation",
-        "Something waits for an answer",
+        "A call is pending",
         detail,
     )
     .with("interrupt_ids", ids)

@@ -102,9 +102,7 @@ pub(crate) async fn start(
                 Err(Refused::Pending(problem)) => return Err(problem),
             };
             if request.body.is_none() && !streams {
-                return Err(Problem::unknown(
-                    "pending call: nothing of that name was asked here",
-                ));
+                return Err(Problem::unknown("pending call with this id"));
             }
             let running = app.begin_turn(&key.user)?;
             let name = id.as_str().to_owned();

@@ -400,7 +400,7 @@ fn a_token_changes_nothing_for_the_owner_and_gives_others_nothing_of_theirs() {
             theirs["memory_absent"]["detail"]
                 .as_str()
                 .unwrap()
-                .contains("somebody else's"),
+                .contains("belong to another user"),
             "{theirs}"
         );
         for (method, path, body) in [

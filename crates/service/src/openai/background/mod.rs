@@ -24,8 +24,8 @@ const ORDER_MAX: usize = 2_000;
 pub(super) fn notice() -> Notice {
     Notice {
         code: "background_prompt".to_owned(),
-        text: "This was taken for a request of the chat interface's own, so it was answered without tools \
-               (serve.background_prompts)."
+        text: "This was taken for an automatic request of the chat interface, so it was answered without \
+               tools (serve.background_prompts)."
             .to_owned(),
     }
 }

@@ -253,6 +253,7 @@ async fn add_reference(
 /// Parses a content: a string or a list of parts.
 fn parse_content(place: &str, content: Option<Value>) -> Result<MessageContent, Problem> {
     let content = content.unwrap_or_default();
+    // The error of an untagged enum only states that no variant matched.
     serde_json::from_value(content).map_err(|_| {
         invalid(
             place,

@@ -372,7 +372,7 @@ async fn delete(
         Deleted::Running => Err(Problem::new(
             StatusCode::CONFLICT,
             "running",
-            "The response is being made",
+            "The response is in progress",
             "its turn runs: cancel it or wait for its end, then delete it; nothing was deleted",
         )),
     }

@@ -175,22 +175,22 @@ impl ResponseRequest {
             (
                 self.background == Some(true),
                 "background",
-                "an answer is waited for: background has to be false",
+                "background mode is not supported: background has to be false",
             ),
             (
                 self.conversation.is_some(),
                 "conversation",
-                "a conversation has no id of its own here: go on with previous_response_id",
+                "conversations have no ids here: continue with previous_response_id",
             ),
             (
                 self.prompt.is_some(),
                 "prompt",
-                "prompts are not kept here: send the words as input",
+                "prompts are not stored here: send the text as input",
             ),
             (
                 self.top_logprobs.is_some_and(|top| top > 0),
                 "top_logprobs",
-                "how likely a token was is not known here",
+                "log probabilities are not available",
             ),
         ])
     }
