@@ -33,9 +33,9 @@ export async function awaited(browser) {
       await page.goto(`${service.url}/#/t/${thread_id}`);
       await page.reload();
       await card.waitFor();
-      assert.match(await card.innerText(), /Get weather: Oslo\s+Waits for the program that asked, which brings the result\./);
+      assert.match(await card.innerText(), /Get weather: Oslo\s+Waiting for the result from the program that sent the message\./);
       assert.equal(await card.getByRole("button").count(), 0);
-      assert.equal(await page.getByText("Waits for you").count(), 0);
+      assert.equal(await page.getByText("Waiting for you").count(), 0);
       assert.equal(await page.locator("#composer").getAttribute("placeholder"), "Write a message");
       assert.equal(await last(page).getByRole("button", { name: "Good answer" }).count(), 0);
       assert.deepEqual(await page.locator("h1").innerText(), "the weather in Oslo");

@@ -134,7 +134,7 @@ export async function flow(browser) {
       assert.equal(ends[0], ends[1]);
       await cards.nth(0).getByRole("button", { name: "Delete" }).click();
       assert.equal(await page.locator(".ask-all").count(), 0, "one question alone needs no answer for all");
-      await cards.nth(0).getByText("Delete – waits for your other answers").waitFor();
+      await cards.nth(0).getByText("Delete – waiting for your other answers").waitFor();
       assert.equal((await tasks(page)).length, 2);
       await cards.nth(0).getByRole("button", { name: "Change" }).click();
       await cards.nth(0).getByRole("button", { name: "Keep" }).click();
@@ -193,7 +193,7 @@ export async function flow(browser) {
       await page.getByLabel("task id").fill("two");
       // There is no yes before what the other arguments mean was shown, and a change takes it away.
       const yes = page.getByRole("button", { name: "Delete with these" });
-      const look = page.getByRole("button", { name: "Show what that does" });
+      const look = page.getByRole("button", { name: "Show the effect" });
       assert.equal(await yes.count(), 0);
       await look.click();
       await page.getByText("With these: Delete “two”?").waitFor();
@@ -275,7 +275,7 @@ export async function flow(browser) {
       await say(page, "never end");
       await shown(page, "This answer begins").waitFor();
       await page.getByRole("button", { name: "Stop" }).click();
-      await shown(page, "Stopped. What was done before stays done.").waitFor();
+      await shown(page, "Stopped. Completed actions are not undone.").waitFor();
       await settled(page, 2);
       assert.equal(await shown(page, "This answer begins and then it stands").count(), 1);
       assert.equal(await last(page).getByText("Stopped").count(), 1, "it is said once");
@@ -327,7 +327,7 @@ export async function flow(browser) {
       await page.waitForFunction((all) => document.querySelectorAll(".decisions li").length < all, all);
       assert.ok((await page.locator(".decisions .outcome").allInnerTexts()).every((text) => text === "confirmation denied"));
       await page.getByLabel("Outcome").selectOption("");
-      await page.getByLabel("Which conversations").selectOption("all");
+      await page.getByLabel("Conversations to show").selectOption("all");
       await page.waitForFunction((all) => document.querySelectorAll(".decisions li").length > all, all);
       await page.getByLabel("Tool", { exact: true }).selectOption("list_tasks");
       await page.waitForFunction(() => document.querySelectorAll(".decisions li").length === 2);
@@ -335,13 +335,13 @@ export async function flow(browser) {
     });
 
     await here("conversations: search, rename, delete with a question, back and forward", async () => {
-      await page.getByLabel("Search titles and what was said").fill("coffee");
+      await page.getByLabel("Search titles and messages").fill("coffee");
       await page.waitForFunction(() => document.querySelectorAll(".thread").length === 1);
-      await page.getByLabel("Search titles and what was said").fill("was noted");
+      await page.getByLabel("Search titles and messages").fill("was noted");
       const said = page.locator(".thread-said");
       await said.getByText("Coffee is noted.").first().waitFor();
-      assert.equal(await page.getByRole("heading", { name: "Said in conversations" }).count(), 1);
-      await page.getByLabel("Search titles and what was said").fill("");
+      assert.equal(await page.getByRole("heading", { name: "Found in messages" }).count(), 1);
+      await page.getByLabel("Search titles and messages").fill("");
       await page.waitForFunction(() => document.querySelectorAll(".thread").length === 3);
       await page.getByRole("button", { name: /^Menu of think about/ }).click();
       await page.getByRole("button", { name: "Rename", exact: true }).click();
@@ -382,7 +382,7 @@ export async function flow(browser) {
       await page.getByRole("heading", { name: "Sign in to Adjutant" }).waitFor();
       await page.getByLabel("Token").fill("adj_wrong");
       await page.getByRole("button", { name: "Sign in" }).click();
-      await page.getByText("That token opens nothing here").waitFor();
+      await page.getByText("This token is not valid here").waitFor();
       await page.getByLabel("Token").fill(service.token);
       await page.getByRole("button", { name: "Sign in" }).click();
       await page.locator("#composer").waitFor();

@@ -90,7 +90,7 @@ async function tour(browser, service, name, options) {
     await page.locator("main").getByText("This answer begins").waitFor();
     await look(page, "running");
     await page.fill("#composer", "and then this");
-    await page.getByRole("button", { name: "Send when this answer has ended" }).click();
+    await page.getByRole("button", { name: "Send when this answer is complete" }).click();
     await page.locator(".queued").waitFor();
     await look(page, "queued");
     await page.getByRole("button", { name: "Remove" }).click();
@@ -101,7 +101,7 @@ async function tour(browser, service, name, options) {
     await look(page, "confirmation");
     await page.locator(".confirm").getByRole("button", { name: "Edit", exact: true }).click();
     await look(page, "edit");
-    await page.getByRole("button", { name: "Show what that does" }).click();
+    await page.getByRole("button", { name: "Show the effect" }).click();
     await page.locator(".meaning").waitFor();
     await look(page, "edit with what it means");
     await page.getByRole("button", { name: "Back", exact: true }).click();
@@ -135,10 +135,10 @@ async function tour(browser, service, name, options) {
     await page.getByRole("button", { name: "Delete…" }).click();
     await look(page, "conversation to delete");
     await page.locator(".thread .ask").getByRole("button", { name: "Keep" }).click();
-    await page.getByLabel("Search titles and what was said").fill("milk");
+    await page.getByLabel("Search titles and messages").fill("milk");
     await page.locator(".thread-said").first().waitFor();
     await look(page, "search");
-    await page.getByLabel("Search titles and what was said").fill("");
+    await page.getByLabel("Search titles and messages").fill("");
     await page.waitForFunction(() => document.querySelector(".thread-said") === null);
     await page.getByRole("button", { name: "Keyboard shortcuts" }).click();
     await page.getByRole("dialog").waitFor();

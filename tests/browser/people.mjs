@@ -117,7 +117,7 @@ export async function people(browser) {
 
     await here("asked again after a failure: the seconds until then count down in the steps", async () => {
       await say(page, "trouble twice");
-      await page.locator(".step-line.is-late", { hasText: /asking again in [123] s/ }).waitFor();
+      await page.locator(".step-line.is-late", { hasText: /retrying in [123] s/ }).waitFor();
       await settled(page, 5);
     });
 
@@ -221,14 +221,14 @@ export async function people(browser) {
       }
       await say(guest, "number 5");
       await settled(guest, 5);
-      await guest.locator(".budget", { hasText: "17% of your budget for today is left. It is full again at 00:00." }).waitFor();
+      await guest.locator(".budget", { hasText: "17% of your budget for today is left. It resets at 00:00." }).waitFor();
       await say(guest, "number 6");
       await settled(guest, 6);
       await say(guest, "number 7");
       await settled(guest, 7);
       await guest.locator(".budget", { hasText: "used up" }).waitFor();
       const problem = last(guest).locator(".problem");
-      assert.match(await problem.innerText(), /^The budget is used up[\s\S]*It is full again at 00:00\./);
+      assert.match(await problem.innerText(), /^The budget is used up[\s\S]*It resets at 00:00\./);
       assert.equal(await problem.getByRole("button", { name: "Try again" }).count(), 0);
       await drawn(guest);
       assert.deepEqual(await violations(guest), []);

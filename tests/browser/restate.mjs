@@ -52,7 +52,7 @@ export async function restate(browser) {
       await say(front, "words 600");
       await until(front, 3);
       await front.getByRole("button", { name: "Stop" }).click();
-      await front.locator("main").getByText("Stopped. What was done before stays done.").waitFor();
+      await front.locator("main").getByText("Stopped. Completed actions are not undone.").waitFor();
       await settled(front, 3);
       assert.ok((await front.locator("main").innerText()).includes("word-3"));
     });

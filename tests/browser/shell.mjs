@@ -158,7 +158,7 @@ export async function shell(browser) {
       await settled(page, 3);
       await say(page, "delete all");
       await settled(page, 4);
-      await page.getByRole("heading", { name: "3 questions wait for you" }).waitFor();
+      await page.getByRole("heading", { name: "3 questions are waiting for you" }).waitFor();
       assert.deepEqual(await violations(page), []);
       await page.setViewportSize({ width: 320, height: 640 });
       assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
@@ -179,7 +179,7 @@ export async function shell(browser) {
       assert.deepEqual(await told(), [], "nobody is asked without a click");
       await settings(other);
       await other.getByLabel("Notify me").click();
-      await other.getByText("While you look at something else.", { exact: true }).waitFor();
+      await other.getByText("Only while you are not looking at this page.", { exact: true }).waitFor();
       assert.deepEqual(await told(), ["asked"]);
       await other.keyboard.press("Escape");
       await say(other, "add five");

@@ -75,7 +75,7 @@ export async function states(browser) {
       await say(page, "there is trouble");
       await settled(page, 2);
       assert.doesNotMatch(await last(page).innerText(), /code server/);
-      await last(page).getByText("For whoever helps you").click();
+      await last(page).getByText("Details for support").click();
       assert.match(await last(page).locator(".facts").innerText(), /code server · turn [0-9a-f-]{36}/);
       await last(page).getByRole("button", { name: "Try again" }).click();
       await settled(page, 3);
@@ -85,7 +85,7 @@ export async function states(browser) {
       await page.route("**/v1/runs", (route) => route.fulfill({ status: 500, contentType: "application/problem+json", headers: { "x-request-id": "req-7" }, body: JSON.stringify({ title: "Internal error", status: 500, detail: "something went wrong on our side", code: "internal" }) }));
       await say(page, "hello");
       await settled(page, 4);
-      await last(page).getByText("For whoever helps you").click();
+      await last(page).getByText("Details for support").click();
       assert.match(await last(page).locator(".facts").innerText(), /code internal · request req-7/);
       await page.unroute("**/v1/runs");
     });
@@ -93,7 +93,7 @@ export async function states(browser) {
     await here("a tool that failed says what failed, why, and what can be done", async () => {
       await say(page, "grumble");
       await settled(page, 5);
-      assert.match(await last(page).locator(".tool.is-failed").innerText(), /Grumble: please did not work[\s\S]*I will not do that[\s\S]*ask again/);
+      assert.match(await last(page).locator(".tool.is-failed").innerText(), /Grumble: please failed[\s\S]*I will not do that[\s\S]*try again/);
       assert.equal(await last(page).locator(".tool-server").innerText(), "other");
       assert.equal(await last(page).getByText("That did not work.").count(), 1, "the answer is said once");
     });
@@ -104,7 +104,7 @@ export async function states(browser) {
       await last(page).locator(".tool-at").getByText("3 of 10: counting sheep", { exact: true }).waitFor();
       const began = Date.now();
       await page.getByRole("button", { name: "Stop" }).click();
-      await last(page).getByText("Stopped. What was done before stays done.").waitFor();
+      await last(page).getByText("Stopped. Completed actions are not undone.").waitFor();
       // Half a second, on a machine that is not busy with other things.
       console.log(`      it took ${Date.now() - began} ms`);
       await settled(page, 6);
@@ -115,7 +115,7 @@ export async function states(browser) {
       await say(page, "launch");
       await settled(page, 7);
       const card = page.locator(".confirm");
-      assert.match(await card.innerText(), /Was this done\?[\s\S]*Nobody knows/);
+      assert.match(await card.innerText(), /Was this done\?[\s\S]*It is unknown/);
       await page.waitForFunction(() => document.activeElement?.textContent === "Not done: leave it");
       await card.getByRole("button", { name: "It was done" }).click();
       await page.waitForFunction(() => !document.querySelector(".confirm"));
@@ -171,7 +171,7 @@ export async function states(browser) {
 
     await here("a conversation that is not there", async () => {
       await page.goto(`${service.url}/#/t/01234567-89ab-7def-8123-456789abcdef`);
-      await page.getByText("There is no such conversation (any more).").waitFor();
+      await page.getByText("This conversation does not exist (any more).").waitFor();
     });
 
     await here("offline: said; and when the service does not answer at the start, that is said too", async () => {
@@ -181,7 +181,7 @@ export async function states(browser) {
       await page.getByText("You are offline.").waitFor({ state: "detached" });
       await page.route("**/v1/me", (route) => route.abort());
       await page.reload();
-      await page.getByRole("heading", { name: "Adjutant does not answer" }).waitFor();
+      await page.getByRole("heading", { name: "Adjutant is not responding" }).waitFor();
       await page.unroute("**/v1/me");
       await page.getByRole("button", { name: "Try again" }).click();
       await page.locator("#composer").waitFor();
