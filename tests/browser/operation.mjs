@@ -101,7 +101,7 @@ async function tour(browser, service, name, options) {
       await page.locator(".decisions li").nth(1).waitFor();
     });
     await here("people and questions", async () => {
-      await view(word("People", "Personen")).click();
+      await view(word("Users", "Personen")).click();
       await page.locator(".decisions li").first().waitFor();
       assert.match(await page.locator(".decisions").innerText(), /anna/);
       await look();
