@@ -119,6 +119,8 @@ async fn branches(
                 .journal()
                 .load(&key)
                 .await
+                // As an error of a run, which names a conversation that a newer version wrote as
+                // unreadable.
                 .map_err(|error| Problem::run(&error.into()))?
                 .events
         }

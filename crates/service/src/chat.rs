@@ -247,6 +247,7 @@ pub(crate) async fn chat(
         }
         _ => return Err(Problem::invalid("send either message or resume")),
     };
+    // After everything that can refuse the request, so that a refused one takes no turn.
     let running = app.begin_turn(&context.user)?;
     let here = app.clone();
     // In a task of its own: this future is dropped when the client disconnects.

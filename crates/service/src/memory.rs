@@ -164,6 +164,7 @@ impl MemoryState {
                 ..Self::default()
             };
         };
+        // The facts of a user with a vault are in its files.
         let vault = memory.vault().map(|vault| vault.name());
         Self {
             stored_in: Some(vault.as_ref().map_or("database", |_| "vault")),
@@ -210,6 +211,7 @@ async fn list(
     QueryParams(ListQuery { q }): QueryParams<ListQuery>,
 ) -> Result<Json<Facts>, Problem> {
     let words = search_query(q.as_deref(), FACT_CHARS_MAX)?;
+    // Read at each request: the user may have edited the file by hand.
     let facts = caller_memory(&app, &user)?.facts();
     let found = match words {
         Some(words) => facts.search(words).await,

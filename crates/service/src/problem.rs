@@ -399,6 +399,7 @@ impl Problem {
             StoreError::QueueFull { .. } => {
                 return Self::limit_reached(format!("{error} (serve.messages_queued)"), QUEUE_WAIT);
             }
+            // A mistake of the client, of which the operator need not know: no cause is attached.
             StoreError::Reused => {
                 return Self::new(
                     StatusCode::UNPROCESSABLE_ENTITY,

@@ -128,6 +128,7 @@ fn guarded(router: Router<Shared>, state: &Shared) -> Router<Shared> {
         ))
         // Skips small bodies, and event streams, whose events would wait in the compressor.
         .layer(CompressionLayer::new());
+    // Inside of CORS and observation only, so that refusals have these headers too.
     let mut router = HEADERS
         .into_iter()
         .fold(router, |router, (name, value)| {

@@ -61,6 +61,7 @@ async fn finish(
     returned: Result<Query<AuthorizationResponse>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let oidc = provider(&app)?;
+    // An unreadable query is a failed sign-in like any other, which the page explains.
     let returned = returned.map(|Query(returned)| returned).unwrap_or_default();
     let (pending, back) = (session::pending_sign_in(&headers), redirect(&headers));
     let (user, role) = match oidc
@@ -71,6 +72,7 @@ async fn finish(
         Err(failed) => return Ok(not_signed_in(failed, &headers)),
     };
     let cookie = session::create_session(&app, &Caller::new(user, role), None, &headers).await?;
+    // Always to the page: a target from the request would make this an open redirect.
     Ok(session::redirect_to_page(
         "/",
         [cookie, session::clear_pending_cookie(&headers)],
@@ -96,6 +98,7 @@ fn redirect(headers: &HeaderMap) -> String {
 fn not_signed_in(failed: SignInFailed, headers: &HeaderMap) -> Response {
     let (place, problem) = match failed {
         SignInFailed::Denied(message) => {
+            // The provider's message is for the operator only: a link could contain a forged one.
             tracing::warn!("somebody was not signed in: the provider said {message}");
             (
                 "/?signin=denied",

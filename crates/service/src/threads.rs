@@ -212,6 +212,7 @@ impl<'a> CallNotes<'a> {
                     calls.entry(call).or_default().is_reported = is_reported;
                 }
                 Event::TurnParked { pending, .. } => {
+                    // A call that awaits its result asks the user nothing.
                     for waiting in pending.iter().filter(|waiting| waiting.awaits.is_none()) {
                         calls.entry(&waiting.call_id).or_default().asked = Some(&waiting.preview);
                     }
@@ -367,6 +368,7 @@ async fn get_thread(
 ) -> Result<Json<ThreadDetail>, Problem> {
     let found = app.agent.conversations().summary(&key).await?;
     let summary = found.ok_or_else(unknown)?;
+    // Only the last turn can have pending calls.
     let last = app.agent.journal().load_turns(&key, None, 1).await?;
     let pending = conversation::pending(&last.map(|last| last.events).unwrap_or_default());
     Ok(Json(ThreadDetail {

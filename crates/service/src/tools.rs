@@ -106,6 +106,7 @@ async fn invoke(
         return Err(Problem::unknown("tool"));
     };
     if agent.permission(&user, found.definition()) == Permission::Deny {
+        // Refused before a conversation for the call is created.
         return Err(Problem::forbidden(
             "the policy of this service does not allow that tool",
         ));
@@ -127,6 +128,7 @@ async fn invoke(
                 confirmed(&agent, &mut context, id.is_some(), &requested, &digest).await
             }
             None => {
+                // Only a request with a key can be the repetition of another.
                 context.fingerprint = id.as_ref().map(|_| requested.fingerprint());
                 Ok(agent.call_tool(&mut context, id, requested).await?)
             }

@@ -142,6 +142,7 @@ async fn usage(
     let now = app.agent.now();
     let day = now.to_zoned(TimeZone::UTC).date();
     let per_day = app.agent.budgets().per_day;
+    // Without limits the spent amounts are of no use, and are not read.
     let budget = match per_day.is_unlimited() {
         true => None,
         false => app.agent.spent(&user, day).await?.map(|spent| Budget {
@@ -151,6 +152,7 @@ async fn usage(
         }),
     };
     let (running, limit) = app.limits.running_turns(&user);
+    // Set by the extractor of the user, which runs before this.
     let rate = identified.rate().ok_or_else(Problem::internal)?;
     Ok(Json(UserUsage {
         requests: Requests {

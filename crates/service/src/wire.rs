@@ -55,6 +55,7 @@ pub(crate) enum PendingKind {
 
 impl PendingKind {
     fn from_call(call: &PendingCall) -> Self {
+        // A copy of the domain's type, which has no OpenAPI schema.
         match call.kind() {
             Kind::Confirmation => Self::Confirmation,
             Kind::Doubt => Self::Doubt,

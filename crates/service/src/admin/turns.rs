@@ -318,6 +318,7 @@ pub(super) async fn turn(
     let sees_words = administration.sees_words;
     // Logged before the steps are read, so that a call that fails then is in the log too.
     info!(%operator, owner = user.as_str(), turn = %id, words = sees_words, "an operator looked at a turn");
+    // Without the right to see texts, the trace is built without them.
     let content = if sees_words {
         app.agent.logs().content()
     } else {

@@ -58,6 +58,7 @@ impl ConnectionLimits {
     /// allows.
     #[must_use]
     pub(crate) fn fit_open_files(self) -> Self {
+        // Each connection is an open file.
         let allowed = open_files_max().map_or(u64::MAX, connections_for);
         let connections = u32::try_from(allowed)
             .ok()

@@ -49,6 +49,7 @@ impl ClientView {
                 tool_call_name,
                 parent_message_id,
             } => {
+                // Clients name the message of a call without a parent after the call.
                 let parent = parent_message_id.as_deref().unwrap_or(tool_call_id);
                 if let Some((_, calls)) = self.assistant(parent) {
                     calls.push(ToolCall::new(

@@ -10,6 +10,7 @@ pub(crate) const PROTOCOL_VERSION: &str = "1.0";
 /// An AG-UI event. Absent fields are omitted, because the protocol does not allow `null`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(
+    // `runs::replay` reads the type of a serialized event, which has to be its first member.
     tag = "type",
     rename_all = "SCREAMING_SNAKE_CASE",
     rename_all_fields = "camelCase"

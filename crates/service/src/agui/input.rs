@@ -235,6 +235,7 @@ impl RunAgentInput {
     /// the new one of the user, is the last one of the conversation. `last` has the messages of the
     /// last turn, `results` those that the request brings.
     pub(crate) fn is_up_to_date(&self, last: &[Message], results: &[Answer]) -> bool {
+        // Others, such as `reasoning`, are no messages of the conversation here.
         let roles = ["user", "assistant", "tool"];
         let mut theirs: Vec<&InputMessage> = self
             .messages
@@ -247,6 +248,7 @@ impl RunAgentInput {
                 .any(|answer| message.is_result_of(answer.call_id.as_str()))
         });
         let goes_on = !self.resume.is_empty() || !results.is_empty();
+        // The last message of the user is the input, which the conversation does not have yet.
         if !goes_on && theirs.pop_if(|message| message.role == "user").is_none() {
             return false;
         }

@@ -38,6 +38,7 @@ impl State {
         let has =
             |tasks: &[Value], task: &Value| tasks.iter().any(|other| other["id"] == task["id"]);
         let mut patch = Vec::new();
+        // From the end, so that a removal does not shift the paths of the next ones.
         for at in (0..self.tasks.len()).rev() {
             if self.tasks.get(at).is_some_and(|task| !has(&next, task)) {
                 patch.push(json!({"op": "remove", "path": format!("/tasks/{at}")}));

@@ -117,6 +117,7 @@ impl Auth {
         match self {
             Self::Token(tokens) => by_token(tokens, secret, now).await,
             Self::Jwt(jwt) => by_jwt(jwt, secret, None, roles).await,
+            // Tokens of this service and of the provider come in the same header.
             Self::Oidc(oidc) if secret.starts_with(SECRET_PREFIX) => {
                 by_token(oidc.tokens(), secret, now).await
             }
@@ -170,6 +171,7 @@ async fn by_jwt(
     let user = name::user_of(&claims, user_claim)?;
     let named = claims.roles(roles);
     Ok(Caller {
+        // A stream that is open at the expiry is ended then.
         until: claims.expires_at(),
         ..Caller::new(user.clone(), roles.role(&user, &named))
     })

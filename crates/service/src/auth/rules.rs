@@ -58,6 +58,7 @@ impl RoleRules {
     /// Returns the role of a user with these roles or groups at the issuer or proxy.
     pub(crate) fn role(&self, user: &UserId, named: &[String]) -> Role {
         let any = |roles: &[String]| named.iter().any(|role| roles.contains(role));
+        // Names are compared byte for byte, as user ids are.
         if self.operators.iter().any(|name| name == user.as_str()) || any(&self.operator_roles) {
             Role::Operator
         } else if any(&self.metrics_roles) {

@@ -108,6 +108,7 @@ async fn streamed(
     events: UnboundedReceiver<AnswerEvent>,
     envelope: Envelope,
 ) -> Response {
+    // The role comes once, with an empty text, as in OpenAI's API.
     let first = envelope.chunk(Delta {
         role: Some("assistant"),
         content: Some(String::new()),
@@ -138,12 +139,14 @@ fn encode(app: &Shared, envelope: &Envelope, events: AnswerEvent) -> Vec<Event> 
                     events
                 }
                 Err(mut problem) => {
+                    // The middleware that logs causes has seen a successful response already.
                     if let Some(cause) = problem.take_cause() {
                         app.report(&cause);
                     }
                     vec![event(&ErrorBody::from_problem(&problem))]
                 }
             };
+            // Clients of this API read until this text, also after an error.
             events.push(Event::default().data("[DONE]"));
             return events;
         }

@@ -54,6 +54,7 @@ pub(crate) fn speaks_at(path: &str) -> bool {
 
 /// Returns the entry of [`ADDRESSES`] that a path belongs to.
 fn address(path: &str) -> Option<&'static str> {
+    // `/v1/models-x` is not below `/v1/models`.
     let is_below = |rest: &str| rest.is_empty() || rest.starts_with('/');
     ADDRESSES
         .iter()

@@ -97,6 +97,7 @@ pub(super) fn parse(
 ) -> Result<Transcript, Problem> {
     let is_last = |message: &ChatMessage| background || !message.role.is_instruction();
     let missing = || invalid(messages.member, "there is no message to answer");
+    // Interfaces may put instructions after the user's message.
     let at = messages
         .list
         .iter()
@@ -190,6 +191,7 @@ fn history(
             FROM_THE_APPLICATION.trim_end(),
             instructions.join("\n\n")
         )),
+        // Providers require that the user speaks first.
         Some(Speaker::Assistant) => Some(BEGINNING_IS_MISSING.to_owned()),
         _ => None,
     };
@@ -200,6 +202,7 @@ fn history(
     for message in kept {
         join(&mut history, message.role(), message.parts().to_vec()).map_err(unusable)?;
     }
+    // Checked at the end: the parts that were left out may have separated a call and its result.
     check_pairing(&history).map_err(|error| invalid(all.member, error.to_string()))?;
     Ok(history)
 }

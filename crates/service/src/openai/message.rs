@@ -121,6 +121,7 @@ impl ContentPart {
     /// Returns the text; `None` for other types.
     fn text(&self) -> Option<&str> {
         match self.kind.as_str() {
+            // The names of both APIs: clients send answers back as they received them.
             "text" | "input_text" | "output_text" => Some(self.text.as_deref().unwrap_or_default()),
             "refusal" => Some(self.refusal.as_deref().unwrap_or_default()),
             _ => None,

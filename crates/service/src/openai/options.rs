@@ -56,6 +56,7 @@ pub(super) fn parse_body<T: DeserializeOwned>(body: Value) -> Result<T, Problem>
     serde_path_to_error::deserialize(body).map_err(|error| {
         let path = error.path().to_string();
         let detail = error.inner().to_string();
+        // For a missing member serde names only its parent, which at the top is `.`.
         match missing_field(&detail).map(str::to_owned) {
             Some(field) if path == "." => invalid(field, detail),
             _ if path == "." => Problem::invalid(detail),
@@ -97,6 +98,7 @@ pub(super) fn client_side(
     choice: ToolChoice,
     parallel: Option<bool>,
 ) -> ClientSide {
+    // Without tools it has no effect, and must not make an empty client side differ from none.
     let one_at_a_time = parallel == Some(false) && !tools.is_empty();
     ClientSide {
         tools,
@@ -119,6 +121,7 @@ pub(super) fn parse_max_tokens(
     param: &str,
     max: Option<u64>,
 ) -> Result<Option<MaxTokens>, Problem> {
+    // The service has a limit of its own, so a larger number is no error.
     let max = max.map(|max| u32::try_from(max).unwrap_or(u32::MAX));
     let max = max.map(MaxTokens::new).transpose();
     max.map_err(|error| invalid(param, error.to_string()))

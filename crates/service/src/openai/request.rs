@@ -200,6 +200,7 @@ impl CompletionRequest {
     fn client(&self) -> Result<ClientSide, Problem> {
         let mut tools = Vec::new();
         for (at, tool) in self.tools.iter().flatten().enumerate() {
+            // First: tools of other types have no function, and this error explains that.
             options::check_kind(at, &tool.kind)?;
             let place = format!("tools[{at}].function");
             let Some(function) = &tool.function else {

@@ -132,6 +132,7 @@ pub(super) struct Chunk {
     choices: Vec<ChunkChoice>,
     /// Only with `include_usage`: `null`, and in the last chunk the token counts.
     #[serde(skip_serializing_if = "Option::is_none")]
+    // Two options: the member is absent, or `null` in the chunks before the one with the counts.
     usage: Option<Option<TokenUsage>>,
     /// Details of the turn, in the last chunk of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -187,6 +188,7 @@ pub(super) enum FinishReason {
 
 impl FinishReason {
     pub(super) fn from_response(response: &AgentResponse) -> Self {
+        // Before the outcome, which of a turn that waits for results would be mapped to `Stop`.
         if response
             .decision
             .pending
@@ -309,6 +311,7 @@ impl Envelope {
         let tool_calls: Vec<CallAsked> = client_calls(response).collect();
         let message = AnswerMessage {
             role: "assistant",
+            // Beside calls an empty text is `null`, as in OpenAI's API.
             content: Some(content).filter(|content| tool_calls.is_empty() || !content.is_empty()),
             refusal: None,
             reasoning_content: reasoning,
@@ -340,6 +343,8 @@ impl Envelope {
         let pieces = client_calls(response)
             .enumerate()
             .flat_map(|(index, call)| {
+                // OpenAI sends the name first and the arguments after it; client libraries join the
+                // pieces.
                 let (name, arguments) = (Some(call.function.name), String::new());
                 let head = CallPiece {
                     index,

@@ -84,6 +84,7 @@ impl RelayMessage {
     }
 
     pub(super) fn to_text(&self) -> String {
+        // The events follow the line: as a member of it, each of their quotes would be escaped.
         let line = serde_json::to_string(self).unwrap_or_default();
         match self {
             Self::Events(chunk) => format!("{line}\n{}", chunk.text),
@@ -102,6 +103,7 @@ pub(super) fn to_lines(frames: &[Frame]) -> String {
 
 /// Takes the complete lines from the beginning of a text. `None`: a line is not an event.
 pub(super) fn take_frames(text: &mut String) -> Option<Vec<Frame>> {
+    // The rest is the beginning of an event that continues in a later chunk.
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
     let read = |line: &str| {
         let (id, data) = line.split_once(' ')?;

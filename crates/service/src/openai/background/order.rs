@@ -135,6 +135,7 @@ pub(super) fn chooses_tools(text: &str) -> bool {
 /// Returns true if data is to be changed. Quotation words and negated ones do not count.
 fn is_change(order: &str) -> bool {
     let order = PATTERNS.in_quotes.replace_all(order, " ");
+    // "do not add tasks" is no order to change anything.
     PATTERNS.change.find_iter(&order).any(|found| {
         let before = order.get(..found.start()).unwrap_or_default().trim_end();
         !["not", "n't", "never", "without"]

@@ -82,6 +82,7 @@ async fn create(
     body: Result<Json<Value>, JsonRejection>,
 ) -> Result<Response, Problem> {
     let Json(body) = body?;
+    // Of the body as it was sent: two requests may differ in members that are not parsed.
     let fingerprint = fingerprint(&body);
     let request = options::parse_body::<ResponseRequest>(body.clone())?;
     let mut options = request.options()?;
@@ -94,6 +95,7 @@ async fn create(
     let (mut messages, left_out) =
         items::parse(&agent, &user, request.input, previous.as_ref()).await?;
     options.notices.extend(left_out);
+    // After the items, which decide if results for pending calls are among them.
     if let Some(previous) = &previous {
         messages.earlier = history(&agent, previous, &messages).await?;
     }
@@ -220,6 +222,7 @@ async fn streamed(
     events: UnboundedReceiver<AnswerEvent>,
     mut progress: ResponseInProgress,
 ) -> Response {
+    // The two events with which OpenAI's service starts every stream.
     let first = ["response.created", "response.in_progress"];
     let first = first.map(|name| progress.object_event(name));
     stream::respond(events, first, move |event| progress.encode(&app, event)).await
@@ -252,6 +255,7 @@ impl ResponseInProgress {
     /// Returns the events of a turn that failed after the stream has started: the error, which
     /// client libraries throw, and the incomplete response.
     fn failure_events(&mut self, app: &Shared, mut problem: Problem) -> Vec<Event> {
+        // The middleware that logs causes has seen a successful response already.
         if let Some(cause) = problem.take_cause() {
             app.report(&cause);
         }
@@ -279,6 +283,7 @@ impl ResponseInProgress {
     }
 
     fn number_event(&mut self, mut event: Value) -> Event {
+        // Counted over all events of the stream: clients order by it.
         event["sequence_number"] = json!(self.number);
         self.number += 1;
         let name = event["type"].as_str().unwrap_or_default();
@@ -405,6 +410,7 @@ async fn cancel(
         ..RunContext::new(user.clone())
     };
     let stopped = app.agent.cancel(&mut context).await?;
+    // What was read before is the response in progress; this is its end.
     let stored = StoredResponse {
         text: stopped.content.clone(),
         answer: Some(Box::new(stopped)),

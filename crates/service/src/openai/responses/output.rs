@@ -85,6 +85,7 @@ impl OpenItem {
     fn text_event(&self, at: usize, change: &str, member: &str, text: &str) -> Value {
         let mut event = self.event(at, self.kind.text, change);
         if *self.kind == MESSAGE {
+            // OpenAI's types demand the member in every event about output text.
             event["logprobs"] = json!([]);
         }
         event[member] = json!(text);
@@ -126,6 +127,7 @@ impl Output {
         if self.open.as_ref().is_some_and(|open| open.kind != kind) {
             events.extend(self.close("completed"));
         }
+        // At most one item is open, and it comes after the completed ones.
         let (at, is_new) = (self.items.len(), self.open.is_none());
         let open = self.open.get_or_insert_with(|| OpenItem {
             kind,

@@ -148,6 +148,7 @@ impl ResponseRequest {
 
     /// Returns the fields that the response repeats. `body`: the request as JSON.
     pub(super) fn echo(&self, body: &Value) -> ResponseEcho {
+        // From the body, so that the response repeats members of it that are not parsed.
         let format = body
             .pointer("/text/format")
             .filter(|format| !format.is_null());
@@ -204,6 +205,8 @@ impl ResponseRequest {
             let kind = kind
                 .ok_or_else(|| invalid(format!("{place}.type"), "the type of a tool is missing"))?;
             options::check_kind(at, kind)?;
+            // Parsed here and not by the type of the request: the response repeats tools as they
+            // were sent.
             let function: FunctionOffered = serde_json::from_value(Value::Object(tool.clone()))
                 .map_err(|error| invalid(place.clone(), error.to_string()))?;
             tools.push(function.tool(place)?);

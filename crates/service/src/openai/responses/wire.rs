@@ -255,6 +255,7 @@ impl ResponseObject {
         match self.status {
             ResponseStatus::Incomplete => "response.incomplete",
             ResponseStatus::Failed => "response.failed",
+            // There is no event for a cancelled response.
             ResponseStatus::InProgress | ResponseStatus::Completed | ResponseStatus::Cancelled => {
                 "response.completed"
             }
