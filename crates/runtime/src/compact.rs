@@ -11,6 +11,7 @@ use adjutant_core::{
 use futures::StreamExt as _;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use crate::clock::millis;
 use crate::event::RunEvent;
@@ -149,11 +150,14 @@ impl Inner {
         time: Option<Duration>,
         emitter: &Emitter,
     ) -> Result<GenerateResponse, ModelError> {
-        let mut metrics = CallMetrics::start();
+        let mut metrics = CallMetrics::start(self.model.id());
         // The adapter gets the limit too, so that it does not wait for a retry which would come too
         // late.
         request.time_left = time;
-        let answer = self.generate_streamed(&request, emitter, &mut metrics, Shown::Progress);
+        let span = metrics.span.clone();
+        let answer = self
+            .generate_streamed(&request, emitter, &mut metrics, Shown::Progress)
+            .instrument(span);
         let reply = match time {
             None => answer.await,
             Some(time) => tokio::time::timeout(time, answer)

@@ -1,10 +1,14 @@
-//! Metrics of model calls: a log line, and a callback for programs that count.
+//! Metrics of model calls: a span, a log line, and a callback for programs that count.
+//!
+//! The span has the attribute names of OpenTelemetry's semantic conventions for generative AI
+//! (`gen_ai.*`), and never a prompt or an answer.
 
 use std::time::Duration;
 
 use adjutant_core::{Cost, Delta, GenerateResponse, ModelError, ModelId, Usage};
 use tokio::time::Instant;
-use tracing::{debug, error};
+use tracing::field::Empty;
+use tracing::{Span, debug, debug_span, error};
 
 /// The figures of a model call that has ended, all its attempts included, for an answer or a
 /// summary. They contain no text of the conversation. See
@@ -37,15 +41,32 @@ pub(crate) struct CallMetrics {
     began: Instant,
     first_piece: Option<Duration>,
     pub(crate) attempts: u32,
+    /// The span of the call. Its caller runs the call in it.
+    pub(crate) span: Span,
 }
 
 impl CallMetrics {
     /// Starts to measure, with the first attempt.
-    pub(crate) fn start() -> Self {
+    pub(crate) fn start(model: &ModelId) -> Self {
+        // Fields that are recorded later have to be declared with the span.
+        let span = debug_span!(
+            "model",
+            %model,
+            number = Empty,
+            gen_ai.operation.name = "chat",
+            gen_ai.provider.name = convention_name(model.provider.as_str()),
+            gen_ai.request.model = model.name,
+            gen_ai.response.model = Empty,
+            gen_ai.response.finish_reasons = Empty,
+            gen_ai.usage.input_tokens = Empty,
+            gen_ai.usage.output_tokens = Empty,
+            error.type = Empty,
+        );
         Self {
             began: Instant::now(),
             first_piece: None,
             attempts: 1,
+            span,
         }
     }
 
@@ -74,6 +95,7 @@ impl CallMetrics {
             Some(Ok(reply)) => ("success", reply.usage, reply.cost),
             Some(Err(error)) => (error.code(), Usage::default(), None),
         };
+        self.record_outcome(reply);
         let attempts = self.attempts;
         let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         match reply {
@@ -96,5 +118,39 @@ impl CallMetrics {
                 cost,
             });
         }
+    }
+
+    /// Records the outcome of the call on its span.
+    fn record_outcome(&self, reply: Option<&Result<GenerateResponse, ModelError>>) {
+        match reply {
+            Some(Ok(reply)) => {
+                let reason = serde_json::to_value(reply.finish).unwrap_or_default();
+                self.span
+                    .record("gen_ai.response.model", reply.model.name.as_str())
+                    // A list with one reason per requested answer; `tracing` has no lists, so it is
+                    // recorded as JSON.
+                    .record("gen_ai.response.finish_reasons", format!("[{reason}]"))
+                    .record("gen_ai.usage.input_tokens", reply.usage.input_tokens)
+                    .record("gen_ai.usage.output_tokens", reply.usage.output_tokens);
+            }
+            Some(Err(error)) => {
+                self.span.record("error.type", error.code());
+            }
+            // A call that was stopped has no outcome, and is no error of the provider.
+            None => {}
+        }
+    }
+}
+
+/// Returns the name that the conventions require for a provider that has another name here.
+fn convention_name(provider: &str) -> &str {
+    match provider {
+        "azure" => "azure.ai.openai",
+        "gemini" => "gcp.gemini",
+        "mistral" => "mistral_ai",
+        "openai-chat" => "openai",
+        "vertex" => "gcp.vertex_ai",
+        "xai" => "x_ai",
+        other => other,
     }
 }

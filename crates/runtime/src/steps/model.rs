@@ -6,7 +6,7 @@ use adjutant_core::conversation::CurrentTurn;
 use adjutant_core::turn::{DoesNotFit, Fitted, StopReason, ToolStyle, Turn};
 use adjutant_core::{Event, GenerateRequest, GenerateResponse, GivenHistory, ModelError, Notice};
 use tokio::time::Instant;
-use tracing::{Instrument as _, debug_span};
+use tracing::Instrument as _;
 
 use super::prepare::Prepared;
 use super::{ModelReply, Step, Steps};
@@ -80,14 +80,16 @@ impl Steps<'_> {
         let began = Instant::now();
         request.time_left = self.early_end.time_left();
         request.trace = self.operation();
-        let mut metrics = CallMetrics::start();
+        let mut metrics = CallMetrics::start(self.inner.model.id());
         let weak = turn.style() == ToolStyle::OneRound;
         // The constrained output of a weak model is not text for a person.
         let shown = if weak { Shown::Nothing } else { Shown::Text };
-        let inner = self.inner;
-        let call = inner
+        let span = metrics.span.clone();
+        span.record("number", number);
+        let call = self
+            .inner
             .generate_streamed(&request, self.emitter, &mut metrics, shown)
-            .instrument(debug_span!("model", model = %inner.model.id(), number));
+            .instrument(span);
         let reply = tokio::select! {
             // In this order: an adapter whose timeout is the rest of the turn fails at the same
             // moment as the deadline, which must win.

@@ -22,6 +22,7 @@ mod lease;
 #[path = "../../../../tests/logged.rs"]
 mod logged;
 mod lost_workers;
+mod model_span;
 mod output;
 mod prefix;
 mod recall;
