@@ -1,7 +1,7 @@
 //! [`HttpModel`]: a vendor's translation as a [`LanguageModel`], the same for every vendor.
 //!
-//! A vendor implements [`Wire`] (encode, decode, addresses, headers). Sending, retries and
-//! streaming are here.
+//! A vendor implements [`Wire`] (encode and decode) and describes an [`Endpoint`]. Sending, retries
+//! and streaming are here.
 
 #[cfg(test)]
 #[cfg(any(
@@ -28,7 +28,9 @@ use tokio::time::Instant;
 use url::Url;
 
 use crate::connection::Connection;
-use crate::decode::{self, EventsOrWhole, RequestContext, StreamDecoder};
+use crate::decode::{
+    self, AnswerFold, EventsOrWhole, LineDecoder, RequestContext, SseDecoder, StreamDecoder,
+};
 use crate::encode::{Encoded, without_explanations};
 use crate::error::Vendor;
 use crate::http::{HttpRequest, Target};
@@ -43,36 +45,20 @@ pub(crate) trait Wire: Send + Sync + 'static {
     /// [`ModelError::BadRequest`] for what the vendor would refuse anyway.
     fn encode(&self, request: &GenerateRequest, streamed: bool) -> Result<Encoded, ModelError>;
 
-    /// Returns the address for a whole answer, or for a streamed one.
-    fn url(&self, streamed: bool) -> &Url;
-
-    /// Returns the headers of every request besides the content type; the key is among them.
-    fn headers(&self) -> &[(HeaderName, SecretString)];
-
     /// Returns headers that only this request needs. Default: none.
     fn request_headers(&self, request: &GenerateRequest) -> Vec<(HeaderName, SecretString)> {
         let _ = request;
         Vec::new()
     }
 
-    /// Decodes a whole answer. `losses` are those of encoding the request.
-    ///
-    /// # Errors
-    /// The vendor's error, or [`ModelError::InvalidResponse`].
-    fn decode(
-        &self,
-        context: &RequestContext,
-        body: &str,
-        losses: Vec<String>,
-    ) -> Result<GenerateResponse, ModelError>;
+    /// Returns an empty answer, to which the vendor's events are added. `losses` are those of
+    /// encoding the request.
+    fn answer(&self, context: &RequestContext, losses: Vec<String>) -> Box<dyn AnswerFold>;
 
     /// Returns how the vendor frames a stream. Default: as server-sent events.
     fn framing(&self) -> Framing {
         Framing::Events
     }
-
-    /// Returns a decoder for a streamed answer. `losses` are those of encoding the request.
-    fn decoder(&self, context: &RequestContext, losses: Vec<String>) -> Box<dyn StreamDecoder>;
 
     /// Looks up what encoding needs to know, such as the server's description of the model. It
     /// cannot fail: what cannot be looked up stays unknown. Default: nothing.
@@ -112,6 +98,17 @@ pub(crate) enum Framing {
 #[derive(Clone)]
 pub struct HttpModel(Arc<Inner>);
 
+/// The addresses of a model, and the limits of calls there.
+pub(crate) struct Endpoint {
+    pub(crate) vendor: Arc<Vendor>,
+    /// The addresses for a whole answer and for a streamed one, in this order.
+    pub(crate) urls: [Url; 2],
+    /// The headers of every request besides the content type; the key is among them.
+    pub(crate) headers: Vec<(HeaderName, SecretString)>,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) timeouts: ReadTimeouts,
+}
+
 struct Inner {
     vendor: Arc<Vendor>,
     capabilities: Capabilities,
@@ -123,25 +120,16 @@ struct Inner {
 }
 
 impl HttpModel {
-    pub(crate) fn new(
-        vendor: Arc<Vendor>,
-        capabilities: Capabilities,
-        timeouts: ReadTimeouts,
-        wire: impl Wire,
-        connection: Connection,
-    ) -> Self {
-        let target = |streamed| {
-            Arc::new(Target::new(
-                &vendor,
-                wire.url(streamed).clone(),
-                wire.headers(),
-            ))
-        };
-        let targets = [target(false), target(true)];
+    pub(crate) fn new(endpoint: Endpoint, wire: impl Wire, connection: Connection) -> Self {
+        let Endpoint {
+            vendor, headers, ..
+        } = endpoint;
+        let target = |url| Arc::new(Target::new(&vendor, url, &headers));
+        let targets = endpoint.urls.map(target);
         Self(Arc::new(Inner {
             vendor,
-            capabilities,
-            timeouts,
+            capabilities: endpoint.capabilities,
+            timeouts: endpoint.timeouts,
             wire: Box::new(wire),
             targets,
             connection,
@@ -274,31 +262,26 @@ impl EncodedCall {
         }
     }
 
+    fn answer(&self) -> Box<dyn AnswerFold> {
+        self.inner.wire.answer(&self.context, self.losses.clone())
+    }
+
     /// Decodes a whole answer. Some proxies send a stream where none was asked for, so that is
     /// decoded too.
     fn decode(&self, body: &str) -> Result<GenerateResponse, ModelError> {
-        let (wire, body) = (&self.inner.wire, decode::strip_bom(body));
-        let losses = self.losses.clone();
-        if wire.framing() == Framing::Events && decode::is_event_stream(body) {
-            return decode::decode_stream_body(wire.decoder(&self.context, losses), body);
+        let body = decode::strip_bom(body);
+        if self.inner.wire.framing() == Framing::Events && decode::is_event_stream(body) {
+            return SseDecoder::new(self.answer()).decode_body(body);
         }
-        wire.decode(&self.context, body, losses)
+        self.answer().whole(body)
     }
 
     /// Returns a decoder for a streamed answer. Some proxies send a whole answer where a stream was
     /// asked for, so that is decoded too.
     fn decoder(&self) -> Box<dyn StreamDecoder> {
-        let (inner, context, losses) = (
-            self.inner.clone(),
-            self.context.clone(),
-            self.losses.clone(),
-        );
-        let decoder = inner.wire.decoder(&context, losses.clone());
-        match inner.wire.framing() {
-            Framing::Lines => decoder,
-            Framing::Events => EventsOrWhole::boxed(decoder, move |body| {
-                inner.wire.decode(&context, body, losses)
-            }),
+        match self.inner.wire.framing() {
+            Framing::Lines => Box::new(LineDecoder::new(self.answer())),
+            Framing::Events => Box::new(EventsOrWhole::new(self.answer())),
         }
     }
 }

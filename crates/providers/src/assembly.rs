@@ -104,23 +104,38 @@ impl Assembly {
         });
     }
 
-    /// Appends a call, or a fragment to the call it belongs to.
+    /// Adds a fragment of a call: to the call that it continues, else as the first of a new one.
     pub(crate) fn call(&mut self, fragment: CallFragment<'_>, state: Option<Value>) -> Delta {
         let old = self.calls.len().saturating_sub(OPEN_CALLS_MAX);
         let open = self.calls[old..]
             .iter()
             .rposition(|call| call.continues_with(&fragment));
-        let index = open.map(|open| old + open).unwrap_or_else(|| {
-            self.calls.push(OpenCall {
-                index: fragment.index,
-                ..OpenCall::default()
-            });
-            self.parts.push(DraftPart {
-                content: Draft::Call(self.calls.len() - 1),
-                state: None,
-            });
-            self.calls.len() - 1
+        match open {
+            Some(open) => self.extend_call(old + open, fragment, state),
+            None => self.begin_call(fragment, state),
+        }
+    }
+
+    /// Adds the first fragment of a call, whatever calls are open.
+    pub(crate) fn begin_call(&mut self, fragment: CallFragment<'_>, state: Option<Value>) -> Delta {
+        let index = self.calls.len();
+        self.calls.push(OpenCall {
+            index: fragment.index,
+            ..OpenCall::default()
         });
+        self.parts.push(DraftPart {
+            content: Draft::Call(index),
+            state: None,
+        });
+        self.extend_call(index, fragment, state)
+    }
+
+    fn extend_call(
+        &mut self,
+        index: usize,
+        fragment: CallFragment<'_>,
+        state: Option<Value>,
+    ) -> Delta {
         let call = &mut self.calls[index];
         call.state = state.or(call.state.take());
         if call.name.is_empty() {

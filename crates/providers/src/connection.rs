@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use adjutant_core::{ModelError, ModelId, ProviderId};
+use reqwest::header::{AUTHORIZATION, HeaderName};
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
@@ -123,6 +124,14 @@ pub(crate) fn model_id(provider: &str, name: &str) -> Result<ModelId, ModelError
             name: name.to_owned(),
         }),
     }
+}
+
+/// Returns the authorization header with the key as a bearer token.
+pub(crate) fn bearer(key: &SecretString) -> (HeaderName, SecretString) {
+    (
+        AUTHORIZATION,
+        format!("Bearer {}", key.expose_secret()).into(),
+    )
 }
 
 /// Returns `base` with `version` and then `path` appended. A base that already ends in a version,

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use adjutant_core::port::DeltaStream;
-use adjutant_core::{Content, Delta, GenerateResponse, ModelError, ToolSet};
+use adjutant_core::{Content, Delta, GenerateResponse, ModelError, Part, ToolSet};
 use futures::Stream;
 
 use crate::http::ByteStream;
@@ -56,6 +56,9 @@ pub(crate) trait AnswerFold: Send + 'static {
         stray: &str,
         deltas: &mut VecDeque<Delta>,
     ) -> Result<GenerateResponse, ModelError>;
+
+    /// Decodes the body of an answer that was not streamed. Called instead of the other methods.
+    fn whole(&mut self, body: &str) -> Result<GenerateResponse, ModelError>;
 }
 
 /// The facts of a request that decoding its answer needs.
@@ -77,20 +80,27 @@ pub(crate) struct PromptLength {
 }
 
 /// Decodes server-sent events and folds them into an answer.
-pub(crate) struct SseDecoder<A> {
+pub(crate) struct SseDecoder {
     frames: SseParser,
-    answer: A,
+    answer: Box<dyn AnswerFold>,
     /// `[DONE]` was read.
     done: bool,
 }
 
-impl<A: AnswerFold> SseDecoder<A> {
-    pub(crate) fn boxed(answer: A) -> Box<dyn StreamDecoder> {
-        Box::new(Self {
+impl SseDecoder {
+    pub(crate) fn new(answer: Box<dyn AnswerFold>) -> Self {
+        Self {
             frames: SseParser::default(),
             answer,
             done: false,
-        })
+        }
+    }
+
+    /// Decodes a stream of events that is there as a whole.
+    pub(crate) fn decode_body(mut self, body: &str) -> Result<GenerateResponse, ModelError> {
+        let mut unseen = VecDeque::new();
+        self.push(body.trim_start().as_bytes(), &mut unseen)?;
+        self.finish(&mut unseen)
     }
 
     fn frame(&mut self, data: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
@@ -107,7 +117,7 @@ impl<A: AnswerFold> SseDecoder<A> {
     }
 }
 
-impl<A: AnswerFold> StreamDecoder for SseDecoder<A> {
+impl StreamDecoder for SseDecoder {
     fn push(&mut self, bytes: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let mut rest = bytes;
         // Frame by frame, so that what follows the end is ignored however the bytes are cut.
@@ -140,21 +150,21 @@ impl<A: AnswerFold> StreamDecoder for SseDecoder<A> {
 }
 
 /// Decodes newline-delimited JSON and folds it into an answer.
-pub(crate) struct LineDecoder<A> {
+pub(crate) struct LineDecoder {
     lines: LineParser,
-    answer: A,
+    answer: Box<dyn AnswerFold>,
 }
 
-impl<A: AnswerFold> LineDecoder<A> {
-    pub(crate) fn boxed(answer: A) -> Box<dyn StreamDecoder> {
-        Box::new(Self {
+impl LineDecoder {
+    pub(crate) fn new(answer: Box<dyn AnswerFold>) -> Self {
+        Self {
             lines: LineParser::default(),
             answer,
-        })
+        }
     }
 }
 
-impl<A: AnswerFold> StreamDecoder for LineDecoder<A> {
+impl StreamDecoder for LineDecoder {
     fn push(&mut self, bytes: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         for line in self.lines.push(bytes) {
             if self.progress() == Progress::Over {
@@ -179,14 +189,9 @@ impl<A: AnswerFold> StreamDecoder for LineDecoder<A> {
     }
 }
 
-/// Decodes the body of an answer that was not streamed.
-type DecodeWhole = Box<dyn FnOnce(&str) -> Result<GenerateResponse, ModelError> + Send>;
-
 /// Decodes a stream of events, or a whole answer that a proxy sends in its place as one JSON value.
 pub(crate) struct EventsOrWhole {
-    events: Box<dyn StreamDecoder>,
-    /// `None` once it was called.
-    whole: Option<DecodeWhole>,
+    events: SseDecoder,
     form: BodyForm,
 }
 
@@ -200,15 +205,11 @@ enum BodyForm {
 }
 
 impl EventsOrWhole {
-    pub(crate) fn boxed(
-        events: Box<dyn StreamDecoder>,
-        whole: impl FnOnce(&str) -> Result<GenerateResponse, ModelError> + Send + 'static,
-    ) -> Box<dyn StreamDecoder> {
-        Box::new(Self {
-            events,
-            whole: Some(Box::new(whole)),
+    pub(crate) fn new(answer: Box<dyn AnswerFold>) -> Self {
+        Self {
+            events: SseDecoder::new(answer),
             form: BodyForm::Unknown(Vec::new()),
-        })
+        }
     }
 }
 
@@ -246,23 +247,18 @@ impl StreamDecoder for EventsOrWhole {
     }
 
     fn finish(&mut self, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError> {
-        match (&self.form, self.whole.take()) {
-            (BodyForm::Whole(body), Some(whole)) => {
-                let response = whole(strip_bom(&String::from_utf8_lossy(body)))?;
-                deltas.extend(
-                    response
-                        .parts
-                        .iter()
-                        .filter_map(|part| match &part.content {
-                            Content::Text { text } => Some(Delta::Text(text.clone())),
-                            Content::Thinking { text } => Some(Delta::Thinking(text.clone())),
-                            _ => None,
-                        }),
-                );
-                Ok(response)
-            }
-            _ => self.events.finish(deltas),
-        }
+        let BodyForm::Whole(body) = &self.form else {
+            return self.events.finish(deltas);
+        };
+        let body = String::from_utf8_lossy(body);
+        let response = self.events.answer.whole(strip_bom(&body))?;
+        let delta = |part: &Part| match &part.content {
+            Content::Text { text } => Some(Delta::Text(text.clone())),
+            Content::Thinking { text } => Some(Delta::Thinking(text.clone())),
+            _ => None,
+        };
+        deltas.extend(response.parts.iter().filter_map(delta));
+        Ok(response)
     }
 }
 
@@ -289,16 +285,6 @@ pub(crate) fn is_event_stream(body: &str) -> bool {
     ["data:", "event:", ":"]
         .iter()
         .any(|field| body.starts_with(field))
-}
-
-/// Decodes a stream of events that is there as a whole.
-pub(crate) fn decode_stream_body(
-    mut decoder: Box<dyn StreamDecoder>,
-    body: &str,
-) -> Result<GenerateResponse, ModelError> {
-    let mut unseen = VecDeque::new();
-    decoder.push(body.trim_start().as_bytes(), &mut unseen)?;
-    decoder.finish(&mut unseen)
 }
 
 /// Returns the deltas of a streamed answer. Reads up to the end mark, because token counts and

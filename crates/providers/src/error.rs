@@ -15,7 +15,7 @@ pub(crate) struct Vendor {
     /// The model asked for.
     pub(crate) model: ModelId,
     /// A sentence on where to get a key, for errors about a refused one.
-    pub(crate) key_advice: String,
+    pub(crate) key_advice: &'static str,
     /// A sentence on how to find models, for errors about an unknown one; may be empty.
     pub(crate) model_advice: String,
     /// Parses the body of an answer that is not 2xx.
@@ -241,7 +241,7 @@ mod tests {
     fn vendor() -> Vendor {
         Vendor {
             model: ModelId::new("acme", "m1").unwrap(),
-            key_advice: "Set ACME_KEY.".into(),
+            key_advice: "Set ACME_KEY.",
             model_advice: "Look at acme models.".into(),
             parse_error: |_, body| ErrorBody {
                 message: body.to_owned(),

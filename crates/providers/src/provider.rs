@@ -7,7 +7,8 @@ use serde_json::Value;
 use url::Url;
 
 use crate::adapter::HttpModel;
-use crate::connection::Connection;
+use crate::connection::{Connection, model_id};
+use crate::error::{ErrorBody, Vendor};
 
 /// A vendor, or a server that speaks a vendor's API.
 ///
@@ -55,6 +56,23 @@ pub struct Provider {
 }
 
 impl Provider {
+    /// Returns the model of this name, and the advice that errors about it contain.
+    ///
+    /// # Errors
+    /// [`ModelError::BadRequest`] if the name is blank.
+    pub(crate) fn vendor(
+        &self,
+        name: &str,
+        parse_error: fn(u16, &str) -> ErrorBody,
+    ) -> Result<Vendor, ModelError> {
+        Ok(Vendor {
+            model: model_id(self.name, name)?,
+            key_advice: self.key_advice,
+            model_advice: String::new(),
+            parse_error,
+        })
+    }
+
     /// Returns the base URL of the API: the connection's, else the vendor's own.
     ///
     /// # Errors

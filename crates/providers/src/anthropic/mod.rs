@@ -15,15 +15,14 @@ mod wire; // the API's JSON types
 
 use std::sync::Arc;
 
-use adjutant_core::{Capabilities, GenerateRequest, GenerateResponse, ModelError};
+use adjutant_core::{Capabilities, GenerateRequest, ModelError};
 use reqwest::header::HeaderName;
 use secrecy::SecretString;
-use url::Url;
 
-use crate::adapter::{HttpModel, Wire};
+use crate::adapter::{Endpoint, HttpModel, Wire};
 use crate::address::is_on_private_network;
-use crate::connection::{Connection, endpoint, model_id};
-use crate::decode::{RequestContext, SseDecoder, StreamDecoder};
+use crate::connection::{Connection, endpoint};
+use crate::decode::{AnswerFold, RequestContext};
 use crate::encode::Encoded;
 use crate::error::Vendor;
 use crate::provider::Provider;
@@ -82,10 +81,11 @@ pub fn model(name: &str, connection: Connection) -> Result<HttpModel, ModelError
 }
 
 fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel, ModelError> {
-    let vendor = Arc::new(vendor(row, name)?);
+    let vendor = Arc::new(row.vendor(name, error::parse)?);
     let provider = &vendor.model.provider;
     let key = connection.key(provider, row.key_advice)?;
     let base = row.base(&connection)?;
+    let url = endpoint(provider, &base, VERSION, &["messages"])?;
     let (self_hosted, mut family) = (
         is_on_private_network(&base),
         family::for_model(&vendor.model.name),
@@ -97,10 +97,9 @@ fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel,
         self_hosted,
         ..family.common.capabilities()
     };
-    let timeouts = ReadTimeouts::for_address(connection.timeout, &base, &capabilities);
-    let wire = Anthropic {
-        family,
-        url: endpoint(provider, &base, VERSION, &["messages"])?,
+    let endpoint = Endpoint {
+        vendor: vendor.clone(),
+        urls: [url.clone(), url],
         headers: vec![
             (HeaderName::from_static("x-api-key"), key),
             (
@@ -108,44 +107,24 @@ fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel,
                 API_VERSION.to_owned().into(),
             ),
         ],
-        vendor: vendor.clone(),
+        timeouts: ReadTimeouts::for_address(connection.timeout, &base, &capabilities),
+        capabilities,
     };
     Ok(HttpModel::new(
-        vendor,
-        capabilities,
-        timeouts,
-        wire,
+        endpoint,
+        Anthropic { vendor, family },
         connection,
     ))
-}
-
-fn vendor(row: &Provider, name: &str) -> Result<Vendor, ModelError> {
-    Ok(Vendor {
-        model: model_id(row.name, name)?,
-        key_advice: row.key_advice.to_owned(),
-        model_advice: String::new(),
-        parse_error: error::parse,
-    })
 }
 
 struct Anthropic {
     vendor: Arc<Vendor>,
     family: Family,
-    url: Url,
-    headers: Vec<(HeaderName, SecretString)>,
 }
 
 impl Wire for Anthropic {
     fn encode(&self, request: &GenerateRequest, streamed: bool) -> Result<Encoded, ModelError> {
         request::encode(request, &self.vendor.model, &self.family, streamed)
-    }
-
-    fn url(&self, _: bool) -> &Url {
-        &self.url
-    }
-
-    fn headers(&self) -> &[(HeaderName, SecretString)] {
-        &self.headers
     }
 
     fn request_headers(&self, request: &GenerateRequest) -> Vec<(HeaderName, SecretString)> {
@@ -159,16 +138,7 @@ impl Wire for Anthropic {
         (!betas.is_empty()).then(header).into_iter().collect()
     }
 
-    fn decode(
-        &self,
-        _: &RequestContext,
-        body: &str,
-        losses: Vec<String>,
-    ) -> Result<GenerateResponse, ModelError> {
-        response::decode(body, self.vendor.clone(), losses)
-    }
-
-    fn decoder(&self, _: &RequestContext, losses: Vec<String>) -> Box<dyn StreamDecoder> {
-        SseDecoder::boxed(PartialAnswer::new(self.vendor.clone(), losses))
+    fn answer(&self, _: &RequestContext, losses: Vec<String>) -> Box<dyn AnswerFold> {
+        Box::new(PartialAnswer::new(self.vendor.clone(), losses))
     }
 }

@@ -9,29 +9,9 @@ use adjutant_core::{
 };
 use serde_json::{Map, Value};
 
-use super::error;
 use super::wire;
 use crate::encode::object;
 use crate::error::Vendor;
-
-/// Decodes a whole answer.
-pub(super) fn decode(
-    body: &str,
-    vendor: Arc<Vendor>,
-    losses: Vec<String>,
-) -> Result<GenerateResponse, ModelError> {
-    let answer: wire::Answer =
-        serde_json::from_str(body).map_err(|error| vendor.not_json(&error, body))?;
-    if let Some(error) = &answer.error {
-        return Err(error::in_answer(&vendor, error));
-    }
-    if answer.content.is_none() {
-        return Err(vendor.invalid("no content", body));
-    }
-    let mut partial = PartialAnswer::new(vendor, losses);
-    partial.begin(answer);
-    partial.end()
-}
 
 /// An answer whose blocks are still arriving.
 #[derive(Debug)]

@@ -92,6 +92,19 @@ impl AnswerFold for PartialAnswer {
         }
         self.end()
     }
+
+    fn whole(&mut self, body: &str) -> Result<GenerateResponse, ModelError> {
+        let answer: wire::Answer =
+            serde_json::from_str(body).map_err(|error| self.vendor.not_json(&error, body))?;
+        if let Some(error) = &answer.error {
+            return Err(error::in_answer(&self.vendor, error));
+        }
+        if answer.content.is_none() {
+            return Err(self.vendor.invalid("no content", body));
+        }
+        self.begin(answer);
+        self.end()
+    }
 }
 
 impl PartialAnswer {

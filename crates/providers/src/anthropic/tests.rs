@@ -4,8 +4,8 @@
 mod requests; // tests of encoding
 
 use adjutant_core::{
-    Content, Delta, FinishReason, ImageSource, MaxTokens, Message, Part, ProviderState, Role,
-    Temperature, ToolCall, ToolDefinition, ToolResult, TopK, TopP,
+    Content, Delta, FinishReason, GenerateResponse, ImageSource, MaxTokens, Message, Part,
+    ProviderState, Role, Temperature, ToolCall, ToolDefinition, ToolResult, TopK, TopP,
 };
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::chunked_streams::decode_in_chunks;
+use crate::connection::model_id;
+use crate::decode::{SseDecoder, StreamDecoder};
 use crate::http::Transport;
 
 const EVERYTHING: &str = include_str!("fixtures/everything.json");
@@ -21,11 +23,16 @@ const EVERYTHING: &str = include_str!("fixtures/everything.json");
 const OLD: &str = "claude-sonnet-4-5";
 
 fn vendor(model: &str) -> Arc<Vendor> {
-    Arc::new(super::vendor(&PROVIDERS[0], model).unwrap())
+    Arc::new(PROVIDERS[0].vendor(model, error::parse).unwrap())
+}
+
+fn decoder() -> Box<dyn StreamDecoder> {
+    let answer = PartialAnswer::new(vendor(DEFAULT_MODEL), Vec::new());
+    Box::new(SseDecoder::new(Box::new(answer)))
 }
 
 fn decoded(body: &str) -> Result<GenerateResponse, ModelError> {
-    response::decode(body, vendor(DEFAULT_MODEL), Vec::new())
+    PartialAnswer::new(vendor(DEFAULT_MODEL), Vec::new()).whole(body)
 }
 
 fn streamed(events: &[Value], size: usize) -> (Vec<Delta>, Result<GenerateResponse, ModelError>) {
@@ -40,11 +47,7 @@ fn streamed(events: &[Value], size: usize) -> (Vec<Delta>, Result<GenerateRespon
 }
 
 fn streamed_bytes(bytes: &[u8], size: usize) -> (Vec<Delta>, Result<GenerateResponse, ModelError>) {
-    decode_in_chunks(
-        SseDecoder::boxed(PartialAnswer::new(vendor(DEFAULT_MODEL), Vec::new())),
-        bytes,
-        size,
-    )
+    decode_in_chunks(decoder(), bytes, size)
 }
 
 /// The same answer as the vendor streams it: blocks begin empty and grow.
@@ -133,13 +136,8 @@ fn encoded(request: &GenerateRequest, model: &str) -> (Value, Vec<String>) {
 }
 
 fn betas(request: &GenerateRequest, model: &str) -> String {
-    let transport = Transport::new().unwrap();
-    let connection = Connection::new(transport).with_key("k".to_owned().into());
-    let key = connection.key(&vendor(model).model.provider, "").unwrap();
     let wire = Anthropic {
         family: family::for_model(model),
-        url: "http://localhost".parse().unwrap(),
-        headers: vec![(HeaderName::from_static("x-api-key"), key)],
         vendor: vendor(model),
     };
     wire.request_headers(request)

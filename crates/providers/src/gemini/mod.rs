@@ -11,7 +11,6 @@ mod partial_args; // function arguments that arrive value by value
 mod request; // encodes requests
 mod response; // decodes answers
 mod schema; // JSON Schema in the subset that Gemini takes
-mod stream; // folds the events of a stream
 #[cfg(test)]
 mod tests;
 mod vertex; // addresses of models on Vertex AI
@@ -19,15 +18,14 @@ mod wire; // the API's JSON types
 
 use std::sync::Arc;
 
-use adjutant_core::{GenerateRequest, GenerateResponse, ModelError};
-use reqwest::header::{AUTHORIZATION, HeaderName};
-use secrecy::{ExposeSecret, SecretString};
+use adjutant_core::{GenerateRequest, ModelError};
+use reqwest::header::HeaderName;
+use secrecy::SecretString;
 use serde_json::{Value, json};
-use url::Url;
 
-use crate::adapter::{HttpModel, Wire};
-use crate::connection::{Connection, endpoint, model_id};
-use crate::decode::{RequestContext, SseDecoder, StreamDecoder};
+use crate::adapter::{Endpoint, HttpModel, Wire};
+use crate::connection::{Connection, bearer, endpoint};
+use crate::decode::{AnswerFold, RequestContext};
 use crate::encode::Encoded;
 use crate::error::Vendor;
 use crate::provider::Provider;
@@ -140,10 +138,7 @@ fn open_vertex(
     let key = connection.key(&vendor.model.provider, row.key_advice)?;
     let address = ModelAddress::new(&vendor.model.name, row.base(&connection)?);
     let key = if address.in_project {
-        (
-            AUTHORIZATION,
-            format!("Bearer {}", key.expose_secret()).into(),
-        )
+        bearer(&key)
     } else {
         (KEY_HEADER, key)
     };
@@ -170,41 +165,30 @@ fn assemble(
     stream_url.query_pairs_mut().append_pair("alt", "sse");
     let family = family::for_model(id.name.rsplit('/').next().unwrap_or_default());
     let vendor = Arc::new(vendor);
-    let wire = Gemini {
-        family,
-        whole_url,
-        stream_url,
-        headers: vec![key],
-        vendor: vendor.clone(),
-    };
     let capabilities = family.common.capabilities();
-    // No self-hosted server has this API: one at a private address is a proxy to the vendor.
-    let timeouts = ReadTimeouts::for_vendor(connection.timeout, &capabilities);
-    Ok(HttpModel::new(
-        vendor,
+    let endpoint = Endpoint {
+        vendor: vendor.clone(),
+        urls: [whole_url, stream_url],
+        headers: vec![key],
+        // No self-hosted server has this API: one at a private address is a proxy to the vendor.
+        timeouts: ReadTimeouts::for_vendor(connection.timeout, &capabilities),
         capabilities,
-        timeouts,
-        wire,
+    };
+    Ok(HttpModel::new(
+        endpoint,
+        Gemini { vendor, family },
         connection,
     ))
 }
 
+/// Returns the model of this name, which may be written as the API lists it.
 fn vendor(row: &Provider, name: &str) -> Result<Vendor, ModelError> {
-    Ok(Vendor {
-        model: model_id(row.name, name.trim().trim_start_matches("models/"))?,
-        key_advice: row.key_advice.to_owned(),
-        model_advice: String::new(),
-        parse_error: error::parse,
-    })
+    row.vendor(name.trim().trim_start_matches("models/"), error::parse)
 }
 
-/// Translates between our types and the API of one model.
 struct Gemini {
     vendor: Arc<Vendor>,
     family: Family,
-    whole_url: Url,
-    stream_url: Url,
-    headers: Vec<(HeaderName, SecretString)>,
 }
 
 impl Wire for Gemini {
@@ -212,28 +196,7 @@ impl Wire for Gemini {
         request::encode(request, &self.vendor.model, &self.family)
     }
 
-    fn url(&self, streamed: bool) -> &Url {
-        if streamed {
-            &self.stream_url
-        } else {
-            &self.whole_url
-        }
-    }
-
-    fn headers(&self) -> &[(HeaderName, SecretString)] {
-        &self.headers
-    }
-
-    fn decode(
-        &self,
-        _: &RequestContext,
-        body: &str,
-        losses: Vec<String>,
-    ) -> Result<GenerateResponse, ModelError> {
-        response::decode(body, self.vendor.clone(), losses)
-    }
-
-    fn decoder(&self, _: &RequestContext, losses: Vec<String>) -> Box<dyn StreamDecoder> {
-        SseDecoder::boxed(PartialAnswer::new(self.vendor.clone(), losses))
+    fn answer(&self, _: &RequestContext, losses: Vec<String>) -> Box<dyn AnswerFold> {
+        Box::new(PartialAnswer::new(self.vendor.clone(), losses))
     }
 }

@@ -10,28 +10,8 @@ use super::error;
 use super::partial_args::OpenCall;
 use super::wire;
 use crate::assembly::{Assembly, CallFragment};
+use crate::decode::{AnswerFold, Progress};
 use crate::error::Vendor;
-
-/// Decodes a whole answer.
-pub(super) fn decode(
-    body: &str,
-    vendor: Arc<Vendor>,
-    losses: Vec<String>,
-) -> Result<GenerateResponse, ModelError> {
-    let mut answer = PartialAnswer::new(vendor, losses);
-    let unseen = &mut VecDeque::new();
-    match serde_json::from_str::<Vec<Value>>(body) {
-        // A stream that was requested without `alt=sse` is a list of its events (recorded).
-        Ok(pieces) => pieces
-            .iter()
-            .try_for_each(|piece| answer.add(&piece.to_string(), unseen))?,
-        Err(_) => {
-            answer.add(body, unseen)?;
-            answer.is_whole = true;
-        }
-    }
-    answer.end()
-}
 
 /// An answer whose events are still arriving.
 #[derive(Debug)]
@@ -78,22 +58,10 @@ impl PartialAnswer {
             last: String::new(),
         }
     }
+}
 
-    /// Returns true if nothing arrived after the finish reason.
-    pub(super) fn has_ended(&self) -> bool {
-        self.ended
-    }
-
-    pub(super) fn vendor(&self) -> &Vendor {
-        &self.vendor
-    }
-
-    /// Adds one event's JSON, or a whole body.
-    pub(super) fn add(
-        &mut self,
-        json: &str,
-        deltas: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
+impl AnswerFold for PartialAnswer {
+    fn event(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let reply: wire::Reply =
             serde_json::from_str(json).map_err(|error| self.vendor.not_json(&error, json))?;
         self.began = true;
@@ -140,11 +108,25 @@ impl PartialAnswer {
         Ok(())
     }
 
-    /// Returns the whole answer.
-    ///
-    /// # Errors
-    /// [`ModelError::Truncated`] if it is incomplete.
-    pub(super) fn end(&mut self) -> Result<GenerateResponse, ModelError> {
+    /// Gemini sends no end mark, only a finish reason, which may also come in the middle.
+    fn progress(&self) -> Progress {
+        if self.ended {
+            Progress::Complete
+        } else {
+            Progress::Begun
+        }
+    }
+
+    fn finish(
+        &mut self,
+        stray: &str,
+        _: &mut VecDeque<Delta>,
+    ) -> Result<GenerateResponse, ModelError> {
+        // Gemini breaks into a stream with a bare JSON error (recorded), even after a
+        // finishReason.
+        if let Some(status) = error::parse_stray(stray) {
+            return Err(error::in_answer(&self.vendor, &status));
+        }
         if !self.began {
             return Err(self.vendor.truncated("it ended before its first event"));
         }
@@ -190,6 +172,23 @@ impl PartialAnswer {
         })
     }
 
+    fn whole(&mut self, body: &str) -> Result<GenerateResponse, ModelError> {
+        let unseen = &mut VecDeque::new();
+        match serde_json::from_str::<Vec<Value>>(body) {
+            // A stream that was requested without `alt=sse` is a list of its events (recorded).
+            Ok(pieces) => pieces
+                .iter()
+                .try_for_each(|piece| self.event(&piece.to_string(), unseen))?,
+            Err(_) => {
+                self.event(body, unseen)?;
+                self.is_whole = true;
+            }
+        }
+        self.finish("", unseen)
+    }
+}
+
+impl PartialAnswer {
     fn part(&mut self, part: wire::Part) -> Result<Option<Delta>, ModelError> {
         let mut rest = part.rest;
         rest.retain(|_, value| !value.is_null());

@@ -1,14 +1,16 @@
 mod requests; // tests of encoding
 
 use adjutant_core::{
-    Content, Delta, FinishReason, ImageSource, LanguageModel, MaxTokens, Message, ModelId, Part,
-    ProviderState, Role, Temperature, ToolCall, ToolDefinition, ToolResult, TopK, TopP,
+    Content, Delta, FinishReason, GenerateResponse, ImageSource, LanguageModel, MaxTokens, Message,
+    ModelId, Part, ProviderState, Role, Temperature, ToolCall, ToolDefinition, ToolResult, TopK,
+    TopP,
 };
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::chunked_streams::{check_damaged, decode_in_chunks};
+use crate::decode::{SseDecoder, StreamDecoder};
 use crate::http::Transport;
 use requests::encoded;
 
@@ -19,8 +21,13 @@ fn vendor(model: &str) -> Arc<Vendor> {
     Arc::new(super::vendor(&PROVIDERS[0], model).unwrap())
 }
 
+fn decoder() -> Box<dyn StreamDecoder> {
+    let answer = PartialAnswer::new(vendor(DEFAULT_MODEL), Vec::new());
+    Box::new(SseDecoder::new(Box::new(answer)))
+}
+
 fn decoded(body: &str) -> Result<GenerateResponse, ModelError> {
-    response::decode(body, vendor(DEFAULT_MODEL), Vec::new())
+    PartialAnswer::new(vendor(DEFAULT_MODEL), Vec::new()).whole(body)
 }
 
 /// The same content as events, streamed in pieces of `size` bytes.
@@ -33,11 +40,7 @@ fn streamed(events: &[&str], size: usize) -> (Vec<Delta>, Result<GenerateRespons
 }
 
 fn streamed_bytes(bytes: &[u8], size: usize) -> (Vec<Delta>, Result<GenerateResponse, ModelError>) {
-    decode_in_chunks(
-        SseDecoder::boxed(PartialAnswer::new(vendor(DEFAULT_MODEL), Vec::new())),
-        bytes,
-        size,
-    )
+    decode_in_chunks(decoder(), bytes, size)
 }
 
 /// Describes a decoded answer in one line; checks that streaming it gives the same.
@@ -499,9 +502,7 @@ fn damage_is_survived() {
     ]}}]});
     let stream =
         one(&open_call.to_string()) + &one(CODE) + &one(BOTH) + "{\"error\": {\"code\": 499}}";
-    check_damaged(stream.as_bytes(), || {
-        SseDecoder::boxed(PartialAnswer::new(vendor(DEFAULT_MODEL), Vec::new()))
-    });
+    check_damaged(stream.as_bytes(), decoder);
 }
 
 #[test]

@@ -14,7 +14,6 @@ mod pull; // downloads models
 mod request; // encodes requests
 mod response; // decodes answers
 mod server; // Server: version, models, deletion
-mod stream; // folds the lines of a stream
 #[cfg(test)]
 mod tests;
 mod vendor; // name, address and key of servers
@@ -24,16 +23,14 @@ mod wire; // the API's JSON types
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::{BoxFuture, Capabilities, GenerateRequest, GenerateResponse, ModelError};
-use reqwest::header::HeaderName;
-use secrecy::SecretString;
+use adjutant_core::{BoxFuture, Capabilities, GenerateRequest, ModelError};
 use tokio::sync::OnceCell;
 use url::Url;
 
-use crate::adapter::{Framing, HttpModel, Wire};
+use crate::adapter::{Endpoint, Framing, HttpModel, Wire};
 use crate::address::is_on_this_machine;
 use crate::connection::Connection;
-use crate::decode::{LineDecoder, RequestContext, StreamDecoder};
+use crate::decode::{AnswerFold, RequestContext};
 use crate::encode::Encoded;
 use crate::error::Vendor;
 use crate::provider::Provider;
@@ -113,9 +110,9 @@ pub async fn model_asked(
     connection: Connection,
     options: OllamaOptions,
 ) -> Result<HttpModel, ModelError> {
-    let opened = open_wire(&PROVIDERS[0], name, &connection, options)?;
-    opened.wire.probe(PROBE_TIMEOUT, &connection).await;
-    Ok(opened.into_model(connection))
+    let wire = open_wire(&PROVIDERS[0], name, &connection, options)?;
+    wire.probe(PROBE_TIMEOUT, &connection).await;
+    wire.into_model(connection)
 }
 
 fn open(
@@ -124,22 +121,7 @@ fn open(
     connection: Connection,
     options: OllamaOptions,
 ) -> Result<HttpModel, ModelError> {
-    let opened = open_wire(row, name, &connection, options)?;
-    Ok(opened.into_model(connection))
-}
-
-/// An opened model, before its capabilities are taken.
-struct Opened {
-    vendor: Arc<Vendor>,
-    wire: Ollama,
-}
-
-impl Opened {
-    fn into_model(self, connection: Connection) -> HttpModel {
-        let capabilities = self.wire.capabilities();
-        let timeouts = ReadTimeouts::for_self_hosted(connection.timeout);
-        HttpModel::new(self.vendor, capabilities, timeouts, self.wire, connection)
-    }
+    open_wire(row, name, &connection, options)?.into_model(connection)
 }
 
 fn open_wire(
@@ -147,7 +129,7 @@ fn open_wire(
     name: &str,
     connection: &Connection,
     options: OllamaOptions,
-) -> Result<Opened, ModelError> {
+) -> Result<Ollama, ModelError> {
     let vendor = Arc::new(vendor::vendor(name)?);
     if options.num_ctx == 0 {
         let message = "num_ctx must be at least 1 (OllamaOptions::num_ctx)".to_owned();
@@ -156,18 +138,12 @@ fn open_wire(
             message,
         });
     }
-    let base = row.base(connection)?;
-    let url = server::endpoint(&vendor.model.provider, &base, "chat")?;
-    let headers = vendor::headers(connection);
-    let wire = Ollama {
-        headers,
-        url,
-        base,
+    Ok(Ollama {
+        vendor,
+        base: row.base(connection)?,
         options,
         probed: OnceCell::new(),
-        vendor: vendor.clone(),
-    };
-    Ok(Opened { vendor, wire })
+    })
 }
 
 /// Returns true for models that a server on this machine forwards to the vendor's own. Source:
@@ -184,9 +160,7 @@ fn is_cloud(base: &Url) -> bool {
 
 struct Ollama {
     vendor: Arc<Vendor>,
-    url: Url,
     base: Url,
-    headers: Vec<(HeaderName, SecretString)>,
     options: OllamaOptions,
     /// The server's description of the model and itself; `None` inside if it gave none.
     probed: OnceCell<Option<Probed>>,
@@ -198,6 +172,18 @@ struct Probed {
 }
 
 impl Ollama {
+    fn into_model(self, connection: Connection) -> Result<HttpModel, ModelError> {
+        let url = server::endpoint(&self.vendor.model.provider, &self.base, "chat")?;
+        let endpoint = Endpoint {
+            vendor: self.vendor.clone(),
+            urls: [url.clone(), url],
+            headers: vendor::headers(&connection),
+            capabilities: self.capabilities(),
+            timeouts: ReadTimeouts::for_self_hosted(connection.timeout),
+        };
+        Ok(HttpModel::new(endpoint, self, connection))
+    }
+
     fn family(&self) -> Family {
         Family::new(&self.options, self.known().map(|known| &known.model))
     }
@@ -283,14 +269,6 @@ impl Wire for Ollama {
         )
     }
 
-    fn url(&self, _: bool) -> &Url {
-        &self.url
-    }
-
-    fn headers(&self) -> &[(HeaderName, SecretString)] {
-        &self.headers
-    }
-
     /// Looks up the model's capabilities. Not for a verbatim request, which must stay the only one.
     fn prepare<'a>(
         &'a self,
@@ -316,24 +294,12 @@ impl Wire for Ollama {
         }
     }
 
-    fn decode(
-        &self,
-        context: &RequestContext,
-        body: &str,
-        losses: Vec<String>,
-    ) -> Result<GenerateResponse, ModelError> {
-        response::decode(
-            body,
-            PartialAnswer::new(self.vendor.clone(), context, self.window(), losses),
-        )
-    }
-
     fn framing(&self) -> Framing {
         Framing::Lines
     }
 
-    fn decoder(&self, context: &RequestContext, losses: Vec<String>) -> Box<dyn StreamDecoder> {
-        LineDecoder::boxed(PartialAnswer::new(
+    fn answer(&self, context: &RequestContext, losses: Vec<String>) -> Box<dyn AnswerFold> {
+        Box::new(PartialAnswer::new(
             self.vendor.clone(),
             context,
             self.window(),

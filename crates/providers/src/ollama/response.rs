@@ -9,23 +9,9 @@ use serde_json::{Value, json};
 use super::window::{self, Window};
 use super::{error, wire};
 use crate::assembly::{Assembly, CallFragment};
-use crate::decode::{PromptLength, RequestContext, strip_bom};
+use crate::decode::{AnswerFold, Progress, PromptLength, RequestContext};
 use crate::error::Vendor;
-use crate::text_calls::{Segment, TextCalls};
-
-/// Decodes a whole answer. A body of several lines, from a server that streams unasked, is
-/// accepted.
-pub(super) fn decode(
-    body: &str,
-    mut answer: PartialAnswer,
-) -> Result<GenerateResponse, ModelError> {
-    let body = strip_bom(body);
-    for reply in serde_json::Deserializer::from_str(body).into_iter() {
-        let reply = reply.map_err(|error| answer.vendor.not_json(&error, body))?;
-        answer.add(reply, &mut VecDeque::new())?;
-    }
-    answer.end(&mut VecDeque::new())
-}
+use crate::text_calls::TextCalls;
 
 /// An answer whose lines are still arriving.
 #[derive(Debug)]
@@ -36,7 +22,6 @@ pub(super) struct PartialAnswer {
     window: Window,
     assembly: Assembly,
     text: TextCalls,
-    calls: u64,
     model: Option<String>,
     began: bool,
     done: bool,
@@ -58,7 +43,6 @@ impl PartialAnswer {
             window,
             assembly: Assembly::default(),
             text: TextCalls::new(context.tools.clone()),
-            calls: 0,
             model: None,
             began: false,
             done: false,
@@ -66,73 +50,26 @@ impl PartialAnswer {
             counters: Counters::default(),
         }
     }
+}
 
-    /// Adds a line, or a whole body of one line.
-    pub(super) fn line(
-        &mut self,
-        json: &str,
-        deltas: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
+impl AnswerFold for PartialAnswer {
+    fn event(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let reply =
             serde_json::from_str(json).map_err(|error| self.vendor.not_json(&error, json))?;
         self.add(reply, deltas)
     }
 
-    fn add(&mut self, reply: wire::Reply, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
-        if let Some(error) = reply.error.filter(|error| !error.is_null()) {
-            return Err(error::in_answer(&self.vendor, &error));
+    fn progress(&self) -> Progress {
+        if self.done {
+            Progress::Over
+        } else {
+            Progress::Begun
         }
-        self.began = true;
-        self.model = reply.model.or(self.model.take());
-        self.counters.input = reply.prompt_eval_count.or(self.counters.input);
-        self.counters.output = reply.eval_count.or(self.counters.output);
-        self.done |= reply.done.unwrap_or(false);
-        self.reason = reply.done_reason.or(self.reason.take());
-        let Some(message) = reply.message else {
-            return Ok(());
-        };
-        if let Some(text) = message.thinking.filter(|text| !text.is_empty()) {
-            self.flush(deltas);
-            deltas.extend(self.assembly.thinking(&text, None));
-        }
-        if let Some(text) = message.content {
-            let mut segments = Vec::new();
-            self.text.push(&text, &mut segments);
-            self.add_segments(segments, deltas);
-        }
-        for call in message.tool_calls.unwrap_or_default() {
-            self.flush(deltas);
-            let arguments = match call.function.arguments {
-                None => String::new(),
-                // Text is the JSON text itself, written by the model, so it may be malformed.
-                Some(Value::String(text)) => text,
-                Some(arguments) => arguments.to_string(),
-            };
-            self.call(
-                call.id.as_deref(),
-                call.function.name.as_deref(),
-                &arguments,
-                deltas,
-            );
-        }
-        if let Some(images) = message.images.filter(|images| !images.is_empty()) {
-            self.assembly.opaque("images", json!({ "images": images }));
-        }
-        Ok(())
     }
 
-    /// Returns true if the server sent `"done": true`.
-    pub(super) fn is_done(&self) -> bool {
-        self.done
-    }
-
-    /// Returns the whole answer.
-    ///
-    /// # Errors
-    /// [`ModelError::Truncated`] if it is incomplete, [`ModelError::ContextTooLong`] if the server
-    /// cut the prompt.
-    pub(super) fn end(
+    fn finish(
         &mut self,
+        _: &str,
         deltas: &mut VecDeque<Delta>,
     ) -> Result<GenerateResponse, ModelError> {
         if !self.began {
@@ -167,36 +104,66 @@ impl PartialAnswer {
         })
     }
 
+    /// Decodes an answer that was not streamed. Some servers stream it anyway, as several values.
+    fn whole(&mut self, body: &str) -> Result<GenerateResponse, ModelError> {
+        let unseen = &mut VecDeque::new();
+        for reply in serde_json::Deserializer::from_str(body).into_iter() {
+            let reply = reply.map_err(|error| self.vendor.not_json(&error, body))?;
+            self.add(reply, unseen)?;
+        }
+        self.finish("", unseen)
+    }
+}
+
+impl PartialAnswer {
+    fn add(&mut self, reply: wire::Reply, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        if let Some(error) = reply.error.filter(|error| !error.is_null()) {
+            return Err(error::in_answer(&self.vendor, &error));
+        }
+        self.began = true;
+        self.model = reply.model.or(self.model.take());
+        self.counters.input = reply.prompt_eval_count.or(self.counters.input);
+        self.counters.output = reply.eval_count.or(self.counters.output);
+        self.done |= reply.done.unwrap_or(false);
+        self.reason = reply.done_reason.or(self.reason.take());
+        let Some(message) = reply.message else {
+            return Ok(());
+        };
+        if let Some(text) = message.thinking.filter(|text| !text.is_empty()) {
+            self.flush(deltas);
+            deltas.extend(self.assembly.thinking(&text, None));
+        }
+        if let Some(text) = message.content {
+            self.text
+                .push_to(&text, &mut self.assembly, &mut self.losses, deltas);
+        }
+        for call in message.tool_calls.unwrap_or_default() {
+            self.flush(deltas);
+            let arguments = match call.function.arguments {
+                None => String::new(),
+                // Text is the JSON text itself, written by the model, so it may be malformed.
+                Some(Value::String(text)) => text,
+                Some(arguments) => arguments.to_string(),
+            };
+            let fragment = CallFragment {
+                index: None,
+                provider_id: call.id.as_deref(),
+                name: call.function.name.as_deref(),
+                arguments: &arguments,
+            };
+            // Calls are never sent in pieces, so none continues another.
+            deltas.push_back(self.assembly.begin_call(fragment, None));
+        }
+        if let Some(images) = message.images.filter(|images| !images.is_empty()) {
+            self.assembly.opaque("images", json!({ "images": images }));
+        }
+        Ok(())
+    }
+
     /// Decides on text that was held back, because other content or the end follows.
     fn flush(&mut self, deltas: &mut VecDeque<Delta>) {
-        let mut segments = Vec::new();
-        self.text.flush(&mut segments);
-        self.add_segments(segments, deltas);
-    }
-
-    fn add_segments(&mut self, segments: Vec<Segment>, deltas: &mut VecDeque<Delta>) {
-        for segment in segments {
-            segment.add_to(self.calls, &mut self.assembly, &mut self.losses, deltas);
-            self.calls += 1;
-        }
-    }
-
-    /// Adds a call, which is always whole. The index keeps two calls of one tool apart.
-    fn call(
-        &mut self,
-        provider_id: Option<&str>,
-        name: Option<&str>,
-        arguments: &str,
-        deltas: &mut VecDeque<Delta>,
-    ) {
-        let fragment = CallFragment {
-            index: Some(self.calls),
-            provider_id,
-            name,
-            arguments,
-        };
-        self.calls += 1;
-        deltas.push_back(self.assembly.call(fragment, None));
+        self.text
+            .flush_to(&mut self.assembly, &mut self.losses, deltas);
     }
 
     fn check_window(&self) -> Result<(), ModelError> {

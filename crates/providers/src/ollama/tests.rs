@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::chunked_streams::decode_in_chunks;
-use crate::decode::PromptLength;
+use crate::decode::{LineDecoder, PromptLength};
 use crate::http::Transport;
 
 const MODEL: &str = "qwen3:8b";
@@ -365,11 +365,14 @@ fn answer(prompt: PromptLength, tools: Vec<ToolDefinition>) -> PartialAnswer {
 }
 
 fn decoded(body: &str) -> Result<GenerateResponse, ModelError> {
-    response::decode(body, answer(PromptLength::default(), vec![tool()]))
+    answer(PromptLength::default(), vec![tool()]).whole(body)
 }
 
 fn streamed(body: &[u8], size: usize) -> (String, Result<GenerateResponse, ModelError>) {
-    let stream = LineDecoder::boxed(answer(PromptLength::default(), vec![tool()]));
+    let stream = Box::new(LineDecoder::new(Box::new(answer(
+        PromptLength::default(),
+        vec![tool()],
+    ))));
     let (deltas, result) = decode_in_chunks(stream, body, size);
     let said = deltas.into_iter().map(|delta| match delta {
         Delta::Text(words) => words,
@@ -588,7 +591,7 @@ fn a_prompt_that_was_cut_is_an_error() {
         tokens_min: 38_000,
     };
     let body = r#"{"message": {"content": "Fine."}, "done": true, "prompt_eval_count": 16386}"#;
-    let error = response::decode(body, answer(prompt, Vec::new())).unwrap_err();
+    let error = answer(prompt, Vec::new()).whole(body).unwrap_err();
     assert_eq!(error.code(), "context_too_long");
     assert!(
         error
@@ -598,7 +601,7 @@ fn a_prompt_that_was_cut_is_an_error() {
         "{error}"
     );
     let whole = r#"{"message": {"content": "Fine."}, "done": true}"#;
-    assert!(response::decode(whole, answer(prompt, Vec::new())).is_ok());
+    assert!(answer(prompt, Vec::new()).whole(whole).is_ok());
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! The name, address and key of Ollama servers, which all their requests need.
 
 use adjutant_core::ModelError;
-use reqwest::header::{AUTHORIZATION, HeaderName};
-use secrecy::{ExposeSecret, SecretString};
+use reqwest::header::HeaderName;
+use secrecy::SecretString;
 
 use super::error;
-use crate::connection::{Connection, model_id};
+use crate::connection::{Connection, bearer, model_id};
 use crate::error::Vendor;
 
 pub(super) const NAME: &str = "ollama";
@@ -17,7 +17,7 @@ pub(super) const KEY_ADVICE: &str =
 pub(super) fn vendor(name: &str) -> Result<Vendor, ModelError> {
     let model = model_id(NAME, name)?;
     Ok(Vendor {
-        key_advice: KEY_ADVICE.to_owned(),
+        key_advice: KEY_ADVICE,
         model_advice: format!("To install it: ollama pull {}", model.name),
         parse_error: error::parse,
         model,
@@ -26,11 +26,6 @@ pub(super) fn vendor(name: &str) -> Result<Vendor, ModelError> {
 
 /// Returns the authorization header, if there is a key.
 pub(super) fn headers(connection: &Connection) -> Vec<(HeaderName, SecretString)> {
-    let bearer = |key: SecretString| {
-        (
-            AUTHORIZATION,
-            format!("Bearer {}", key.expose_secret()).into(),
-        )
-    };
-    connection.optional_key().map(bearer).into_iter().collect()
+    let key = connection.optional_key();
+    key.as_ref().map(bearer).into_iter().collect()
 }

@@ -273,7 +273,7 @@ mod tests {
     fn refused(status: u16, body: &str) -> ModelError {
         let vendor = Vendor {
             model: ModelId::new("acme", "m1").unwrap(),
-            key_advice: String::new(),
+            key_advice: "",
             model_advice: String::new(),
             parse_error: parse,
         };

@@ -6,7 +6,7 @@
 //! (checked 2026-11-22).
 
 mod chat; // the Chat Completions API
-mod common; // names, keys and headers
+mod common; // names, keys and prices
 mod dialect; // differences between servers
 mod error; // parses error bodies
 mod family; // limits and settings per model family

@@ -51,10 +51,9 @@ pub(crate) enum Segment {
 }
 
 impl Segment {
-    /// Adds the segment to an answer. A call gets the index `index`, and is recorded as a loss.
-    pub(crate) fn add_to(
+    /// Adds the segment to an answer. A call is recorded as a loss.
+    fn add_to(
         self,
-        index: u64,
         assembly: &mut Assembly,
         losses: &mut Vec<String>,
         deltas: &mut VecDeque<Delta>,
@@ -68,12 +67,11 @@ impl Segment {
                     losses.push(notice);
                 }
                 let fragment = CallFragment {
-                    index: Some(index),
-                    provider_id: None,
                     name: Some(&name),
                     arguments: &arguments,
+                    ..CallFragment::default()
                 };
-                deltas.push_back(assembly.call(fragment, None));
+                deltas.push_back(assembly.begin_call(fragment, None));
             }
         }
     }
@@ -173,6 +171,35 @@ impl TextCalls {
     /// Classifies all held text, because other content or the end of the answer follows.
     pub(crate) fn flush(&mut self, out: &mut Vec<Segment>) {
         while !self.held.is_empty() && matches!(self.step(true, out), Step::Again) {}
+    }
+
+    /// Adds text of the answer, and to `assembly` what it certainly is.
+    pub(crate) fn push_to(
+        &mut self,
+        text: &str,
+        assembly: &mut Assembly,
+        losses: &mut Vec<String>,
+        deltas: &mut VecDeque<Delta>,
+    ) {
+        let mut segments = Vec::new();
+        self.push(text, &mut segments);
+        for segment in segments {
+            segment.add_to(assembly, losses, deltas);
+        }
+    }
+
+    /// Adds the text that was held back to `assembly`.
+    pub(crate) fn flush_to(
+        &mut self,
+        assembly: &mut Assembly,
+        losses: &mut Vec<String>,
+        deltas: &mut VecDeque<Delta>,
+    ) {
+        let mut segments = Vec::new();
+        self.flush(&mut segments);
+        for segment in segments {
+            segment.add_to(assembly, losses, deltas);
+        }
     }
 
     fn step(&mut self, last: bool, out: &mut Vec<Segment>) -> Step {

@@ -8,7 +8,6 @@ mod chunk_template; // fast decoding of chunks that repeat
 mod ids; // call ids in the form that a server accepts
 mod request; // encodes requests
 mod response; // decodes answers
-mod stream; // folds the chunks of a stream
 #[cfg(test)]
 mod tests;
 mod thinking; // reasoning, in each server's form
@@ -17,19 +16,17 @@ mod wire; // the API's JSON types
 
 use std::sync::Arc;
 
-use adjutant_core::{Capabilities, GenerateRequest, GenerateResponse, ModelError, ToolSet};
+use adjutant_core::{Capabilities, GenerateRequest, ModelError, ToolSet};
 use reqwest::header::HeaderName;
-use secrecy::SecretString;
 use url::Url;
 
-use super::common::{bearer, vendor};
 use super::dialect::{Address, Dialect};
+use super::error;
 use super::family::Family;
-use crate::adapter::{HttpModel, Wire};
-use crate::address::is_on_private_network;
-use crate::address::is_on_this_machine;
-use crate::connection::{Connection, endpoint};
-use crate::decode::{RequestContext, SseDecoder, StreamDecoder};
+use crate::adapter::{Endpoint, HttpModel, Wire};
+use crate::address::{is_on_private_network, is_on_this_machine};
+use crate::connection::{Connection, bearer, endpoint};
+use crate::decode::{AnswerFold, RequestContext};
 use crate::encode::Encoded;
 use crate::error::Vendor;
 use crate::provider::Provider;
@@ -43,7 +40,10 @@ pub(super) fn open(
     name: &str,
     connection: Connection,
 ) -> Result<HttpModel, ModelError> {
-    let vendor = Arc::new(vendor(row, name, dialect.model_advice)?);
+    let vendor = Arc::new(Vendor {
+        model_advice: dialect.model_advice.to_owned(),
+        ..row.vendor(name, error::parse)?
+    });
     let id = &vendor.model;
     let key = if row.needs_key {
         Some(connection.key(&id.provider, row.key_advice)?)
@@ -57,7 +57,10 @@ pub(super) fn open(
             endpoint(&id.provider, &base, version, &path)?,
             key.as_ref().map(bearer),
         ),
-        Address::Azure => (azure(&base, &vendor)?, key.map(api_key)),
+        Address::Azure => {
+            let api_key = HeaderName::from_static("api-key");
+            (azure(&base, &vendor)?, key.map(|key| (api_key, key)))
+        }
     };
     let self_hosted = row.local || is_on_private_network(&base);
     let mut family = (dialect.family)(&id.name);
@@ -69,25 +72,23 @@ pub(super) fn open(
         self_hosted,
         ..family.common.capabilities()
     };
-    let timeouts = match row.local {
-        true => ReadTimeouts::for_self_hosted(connection.timeout),
-        false => ReadTimeouts::for_address(connection.timeout, &base, &capabilities),
+    let endpoint = Endpoint {
+        vendor: vendor.clone(),
+        urls: [url.clone(), url],
+        headers: headers.into_iter().collect(),
+        timeouts: match row.local {
+            true => ReadTimeouts::for_self_hosted(connection.timeout),
+            false => ReadTimeouts::for_address(connection.timeout, &base, &capabilities),
+        },
+        capabilities,
     };
     let wire = Chat {
-        vendor: vendor.clone(),
+        vendor,
         dialect,
         family,
-        url,
         tools: request::Tools::default(),
-        headers: headers.into_iter().collect(),
     };
-    Ok(HttpModel::new(
-        vendor,
-        capabilities,
-        timeouts,
-        wire,
-        connection,
-    ))
+    Ok(HttpModel::new(endpoint, wire, connection))
 }
 
 /// Returns the address of a deployment. With `api-version` in the base URL's query it is the dated
@@ -111,17 +112,11 @@ fn azure(base: &Url, vendor: &Vendor) -> Result<Url, ModelError> {
     endpoint(provider, base, "", rest)
 }
 
-fn api_key(key: SecretString) -> (HeaderName, SecretString) {
-    (HeaderName::from_static("api-key"), key)
-}
-
 struct Chat {
     vendor: Arc<Vendor>,
     dialect: &'static Dialect,
     family: Family,
-    url: Url,
     tools: request::Tools,
-    headers: Vec<(HeaderName, SecretString)>,
 }
 
 impl Wire for Chat {
@@ -134,14 +129,6 @@ impl Wire for Chat {
             &self.tools,
             streamed,
         )
-    }
-
-    fn url(&self, _: bool) -> &Url {
-        &self.url
-    }
-
-    fn headers(&self) -> &[(HeaderName, SecretString)] {
-        &self.headers
     }
 
     fn request_context(&self, request: &GenerateRequest) -> RequestContext {
@@ -158,20 +145,8 @@ impl Wire for Chat {
         }
     }
 
-    fn decode(
-        &self,
-        context: &RequestContext,
-        body: &str,
-        losses: Vec<String>,
-    ) -> Result<GenerateResponse, ModelError> {
-        response::decode(
-            body,
-            PartialAnswer::new(self.vendor.clone(), self.dialect, &context.tools, losses),
-        )
-    }
-
-    fn decoder(&self, context: &RequestContext, losses: Vec<String>) -> Box<dyn StreamDecoder> {
-        SseDecoder::boxed(PartialAnswer::new(
+    fn answer(&self, context: &RequestContext, losses: Vec<String>) -> Box<dyn AnswerFold> {
+        Box::new(PartialAnswer::new(
             self.vendor.clone(),
             self.dialect,
             &context.tools,

@@ -15,24 +15,9 @@ use super::thinking::Thinking;
 use super::usage::Counts;
 use super::wire::{self, LooseValue};
 use crate::assembly::{Assembly, CallFragment};
+use crate::decode::{AnswerFold, Progress};
 use crate::error::Vendor;
-use crate::text_calls::{Segment, TextCalls};
-
-/// The first index of calls found in the text, beyond the indices that servers use.
-const FIRST_TEXT_CALL: u64 = 1 << 32;
-
-/// Decodes a whole answer.
-pub(super) fn decode(
-    body: &str,
-    mut answer: PartialAnswer,
-) -> Result<GenerateResponse, ModelError> {
-    answer.add(body, &mut VecDeque::new())?;
-    if !answer.answered {
-        return Err(answer.vendor.invalid("no choices", body));
-    }
-    answer.is_whole = true;
-    answer.end(&mut VecDeque::new())
-}
+use crate::text_calls::TextCalls;
 
 /// An answer whose chunks are still arriving.
 #[derive(Debug)]
@@ -45,7 +30,6 @@ pub(super) struct PartialAnswer {
     /// Finds calls in the text. Only for servers that may leave them there, and requests with
     /// tools.
     text: Option<TextCalls>,
-    next_text_call: u64,
     counts: Counts,
     /// The indices of the calls so far.
     calls: BTreeSet<u64>,
@@ -73,7 +57,6 @@ impl PartialAnswer {
         let reads_text = dialect.may_leave_calls_in_text && !tools.is_empty();
         Self {
             text: reads_text.then(|| TextCalls::new(tools.clone())),
-            next_text_call: FIRST_TEXT_CALL,
             vendor,
             dialect,
             losses,
@@ -90,13 +73,10 @@ impl PartialAnswer {
             template: None,
         }
     }
+}
 
-    /// Adds one chunk, or a whole body.
-    pub(super) fn add(
-        &mut self,
-        json: &str,
-        deltas: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
+impl AnswerFold for PartialAnswer {
+    fn event(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         if let Some(template) = &mut self.template
             && let Some(new) = template.decode(&self.last, json)
         {
@@ -153,6 +133,59 @@ impl PartialAnswer {
         Ok(())
     }
 
+    fn done(&mut self) {
+        self.is_whole = true;
+    }
+
+    /// Counts come after the finish reason, and not every server sends an end mark.
+    fn progress(&self) -> Progress {
+        if self.finish.is_some() {
+            Progress::Complete
+        } else {
+            Progress::Begun
+        }
+    }
+
+    fn finish(
+        &mut self,
+        stray: &str,
+        deltas: &mut VecDeque<Delta>,
+    ) -> Result<GenerateResponse, ModelError> {
+        // An error, or the whole answer of a server that does not stream.
+        if let Some(body) = error::parse_stray(stray)
+            && (!self.answered || body.get("choices").is_none())
+        {
+            self.event(&body.to_string(), deltas)?;
+            self.is_whole |= self.answered;
+        }
+        self.flush(deltas);
+        let finish = self.finish_reason()?;
+        let requested = &self.vendor.model;
+        let mut parts = std::mem::take(&mut self.assembly).finish(requested);
+        std::mem::take(&mut self.thinking).record_in(&mut parts, requested);
+        Ok(GenerateResponse {
+            parts,
+            finish,
+            usage: self.counts.usage(),
+            counters: self.counts.counters(),
+            cost: self.counts.cost(self.dialect.costs_in_dollars),
+            model: self.vendor.answered_by(self.model.take()),
+            losses: std::mem::take(&mut self.losses),
+        })
+    }
+
+    fn whole(&mut self, body: &str) -> Result<GenerateResponse, ModelError> {
+        let unseen = &mut VecDeque::new();
+        self.event(body, unseen)?;
+        if !self.answered {
+            return Err(self.vendor.invalid("no choices", body));
+        }
+        self.is_whole = true;
+        self.finish("", unseen)
+    }
+}
+
+impl PartialAnswer {
     /// Adds JSON without choices: token counts, or an error in an unusual place.
     fn add_without_choices(&mut self, json: &str) -> Result<(), ModelError> {
         let body: Value = serde_json::from_str(json).unwrap_or_default();
@@ -244,31 +277,15 @@ impl PartialAnswer {
         match &mut self.text {
             None => deltas.extend(self.assembly.text(text, None)),
             Some(calls) => {
-                let mut segments = Vec::new();
-                calls.push(text, &mut segments);
-                self.add_segments(segments, deltas);
+                calls.push_to(text, &mut self.assembly, &mut self.losses, deltas);
             }
         }
     }
 
     /// Decides on text that was held back, because other content or the end follows.
     fn flush(&mut self, deltas: &mut VecDeque<Delta>) {
-        if let Some(text) = &mut self.text {
-            let mut segments = Vec::new();
-            text.flush(&mut segments);
-            self.add_segments(segments, deltas);
-        }
-    }
-
-    fn add_segments(&mut self, segments: Vec<Segment>, deltas: &mut VecDeque<Delta>) {
-        for segment in segments {
-            segment.add_to(
-                self.next_text_call,
-                &mut self.assembly,
-                &mut self.losses,
-                deltas,
-            );
-            self.next_text_call += 1;
+        if let Some(calls) = &mut self.text {
+            calls.flush_to(&mut self.assembly, &mut self.losses, deltas);
         }
     }
 
@@ -333,57 +350,6 @@ impl PartialAnswer {
     #[cfg(test)]
     pub(super) fn forget_template(&mut self) {
         self.template = None;
-    }
-
-    /// Notes the end mark, `[DONE]`.
-    pub(super) fn done(&mut self) {
-        self.is_whole = true;
-    }
-
-    /// Adds lines of the stream that were no events: an error, or the whole answer of a server that
-    /// does not stream.
-    pub(super) fn add_stray(
-        &mut self,
-        lines: &str,
-        deltas: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelError> {
-        match error::parse_stray(lines) {
-            Some(body) if !self.answered || body.get("choices").is_none() => {
-                self.add(&body.to_string(), deltas)?;
-                self.is_whole |= self.answered;
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Returns true if a finish reason arrived.
-    pub(super) fn has_finish_reason(&self) -> bool {
-        self.finish.is_some()
-    }
-
-    /// Returns the whole answer.
-    ///
-    /// # Errors
-    /// [`ModelError::Truncated`] if it is incomplete.
-    pub(super) fn end(
-        &mut self,
-        deltas: &mut VecDeque<Delta>,
-    ) -> Result<GenerateResponse, ModelError> {
-        self.flush(deltas);
-        let finish = self.finish_reason()?;
-        let requested = &self.vendor.model;
-        let mut parts = std::mem::take(&mut self.assembly).finish(requested);
-        std::mem::take(&mut self.thinking).record_in(&mut parts, requested);
-        Ok(GenerateResponse {
-            parts,
-            finish,
-            usage: self.counts.usage(),
-            counters: self.counts.counters(),
-            cost: self.counts.cost(self.dialect.costs_in_dollars),
-            model: self.vendor.answered_by(self.model.take()),
-            losses: std::mem::take(&mut self.losses),
-        })
     }
 
     /// Returns the finish reason. Source: `finish_reason` in OpenAI's reference, and in those of

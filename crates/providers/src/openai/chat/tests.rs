@@ -3,8 +3,9 @@ mod requests; // tests of encoding
 use std::collections::VecDeque;
 
 use adjutant_core::{
-    CallId, Content, Delta, GenerationConfig, ImageSource, LanguageModel as _, MaxTokens, Message,
-    ModelId, Part, ProviderState, Temperature, ToolCall, ToolDefinition, ToolResult, TopK, Usage,
+    CallId, Content, Delta, GenerateResponse, GenerationConfig, ImageSource, LanguageModel as _,
+    MaxTokens, Message, ModelId, Part, ProviderState, Temperature, ToolCall, ToolDefinition,
+    ToolResult, TopK, Usage,
 };
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 use super::super::vendors::ROWS;
 use super::*;
 use crate::chunked_streams::decode_in_chunks;
+use crate::decode::SseDecoder;
 use requests::{conversation, tool};
 
 const WHOLE: &str = include_str!("fixtures/everything.json");
@@ -25,12 +27,10 @@ fn chat(row: &str, model: &str) -> Chat {
         .find(|known| known.provider.name == row)
         .unwrap();
     Chat {
-        vendor: Arc::new(vendor(&row.provider, model, row.dialect.model_advice).unwrap()),
+        vendor: Arc::new(row.provider.vendor(model, error::parse).unwrap()),
         dialect: &row.dialect,
         family: (row.dialect.family)(model),
-        url: "http://localhost/v1/chat/completions".parse().unwrap(),
         tools: request::Tools::default(),
-        headers: Vec::new(),
     }
 }
 
@@ -51,11 +51,11 @@ fn fold_chunks(
         if without_templates {
             answer.forget_template();
         }
-        if let Err(error) = answer.add(event, &mut deltas) {
+        if let Err(error) = answer.event(event, &mut deltas) {
             return (deltas.into(), Err(error));
         }
     }
-    let end = answer.end(&mut deltas);
+    let end = answer.finish("", &mut deltas);
     (deltas.into(), end)
 }
 
@@ -144,16 +144,16 @@ fn what_leaves_the_machine_is_not_local() {
 
 type Outcome = Result<GenerateResponse, ModelError>;
 
+fn answer(row: &str) -> Box<dyn AnswerFold> {
+    chat(row, "m").answer(&RequestContext::default(), Vec::new())
+}
+
 fn decoded(row: &str, body: &str) -> Outcome {
-    chat(row, "m").decode(&RequestContext::default(), body, Vec::new())
+    answer(row).whole(body)
 }
 
 fn streamed_bytes(row: &str, bytes: &[u8], size: usize) -> (Vec<Delta>, Outcome) {
-    decode_in_chunks(
-        chat(row, "m").decoder(&RequestContext::default(), Vec::new()),
-        bytes,
-        size,
-    )
+    decode_in_chunks(Box::new(SseDecoder::new(answer(row))), bytes, size)
 }
 
 fn streamed(row: &str, events: &[&str]) -> Outcome {
@@ -358,7 +358,9 @@ fn calls_left_in_the_text_are_found_where_servers_leave_them() {
     let mut request = GenerateRequest::new(conversation());
     let check = |row: &str, request: &GenerateRequest, expected: Expect| {
         let chat = chat(row, "m");
-        let outcome = chat.decode(&chat.request_context(request), &body, Vec::new());
+        let outcome = chat
+            .answer(&chat.request_context(request), Vec::new())
+            .whole(&body);
         let losses = outcome.as_ref().unwrap().losses.join(" ");
         expected.assert_eq(format!("{} {losses}", line(&outcome)).trim_end());
     };

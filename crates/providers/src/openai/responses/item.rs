@@ -75,7 +75,7 @@ const SOURCES: Shapes = &[("url", &["url"])];
 type Shapes = &'static [(&'static str, &'static [&'static str])];
 
 /// Adds an item of an answer.
-pub(super) fn add_to(assembly: &mut Assembly, item: Value, index: u64) {
+pub(super) fn add_to(assembly: &mut Assembly, item: Value) {
     let Value::Object(mut item) = item else {
         return;
     };
@@ -106,12 +106,13 @@ pub(super) fn add_to(assembly: &mut Assembly, item: Value, index: u64) {
                 item.insert("arguments".to_owned(), json!(arguments));
             }
             let fragment = CallFragment {
-                index: Some(index),
+                index: None,
                 provider_id: Some(&id),
                 name: Some(&name),
                 arguments: &arguments,
             };
-            assembly.call(fragment, Some(Value::Object(item)));
+            // Every item is a call of its own, whatever ids the server gave them.
+            assembly.begin_call(fragment, Some(Value::Object(item)));
         }
         _ => {
             let kind = kind(&item).to_owned();

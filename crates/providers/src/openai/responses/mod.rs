@@ -15,19 +15,17 @@ mod wire; // the API's JSON types
 
 use std::sync::Arc;
 
-use adjutant_core::{Capabilities, GenerateRequest, GenerateResponse, ModelError};
-use reqwest::header::HeaderName;
-use secrecy::SecretString;
-use url::Url;
+use adjutant_core::{Capabilities, GenerateRequest, ModelError};
 
 use super::common::{
-    BASE_URL, BASE_URL_VARIABLE, DEFAULT_MODEL, KEY_ADVICE, KEY_VARIABLE, VERSION, bearer, vendor,
+    BASE_URL, BASE_URL_VARIABLE, DEFAULT_MODEL, KEY_ADVICE, KEY_VARIABLE, VERSION,
 };
+use super::error;
 use super::family::{self, Family};
-use crate::adapter::{HttpModel, Wire};
+use crate::adapter::{Endpoint, HttpModel, Wire};
 use crate::address::is_on_private_network;
-use crate::connection::{Connection, endpoint};
-use crate::decode::{RequestContext, SseDecoder, StreamDecoder};
+use crate::connection::{Connection, bearer, endpoint};
+use crate::decode::{AnswerFold, RequestContext};
 use crate::encode::Encoded;
 use crate::error::Vendor;
 use crate::provider::Provider;
@@ -51,38 +49,35 @@ pub(super) const PROVIDER: Provider = Provider {
 };
 
 fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel, ModelError> {
-    let vendor = Arc::new(vendor(row, name, "")?);
+    let vendor = Arc::new(row.vendor(name, error::parse)?);
     let id = &vendor.model;
     let key = connection.key(&id.provider, row.key_advice)?;
     let family = family::for_model(&id.name);
     let base = row.base(&connection)?;
+    let url = endpoint(&id.provider, &base, VERSION, &["responses"])?;
     let capabilities = Capabilities {
         self_hosted: is_on_private_network(&base),
         ..family.common.capabilities()
     };
-    let timeouts = ReadTimeouts::for_address(connection.timeout, &base, &capabilities);
-    let wire = Responses {
-        family,
-        url: endpoint(&id.provider, &base, VERSION, &["responses"])?,
-        headers: vec![bearer(&key)],
-        tools: request::Tools::default(),
+    let endpoint = Endpoint {
         vendor: vendor.clone(),
-    };
-    Ok(HttpModel::new(
-        vendor,
+        urls: [url.clone(), url],
+        headers: vec![bearer(&key)],
+        timeouts: ReadTimeouts::for_address(connection.timeout, &base, &capabilities),
         capabilities,
-        timeouts,
-        wire,
-        connection,
-    ))
+    };
+    let wire = Responses {
+        vendor,
+        family,
+        tools: request::Tools::default(),
+    };
+    Ok(HttpModel::new(endpoint, wire, connection))
 }
 
 struct Responses {
     vendor: Arc<Vendor>,
     family: Family,
-    url: Url,
     tools: request::Tools,
-    headers: Vec<(HeaderName, SecretString)>,
 }
 
 impl Wire for Responses {
@@ -96,24 +91,7 @@ impl Wire for Responses {
         )
     }
 
-    fn url(&self, _: bool) -> &Url {
-        &self.url
-    }
-
-    fn headers(&self) -> &[(HeaderName, SecretString)] {
-        &self.headers
-    }
-
-    fn decode(
-        &self,
-        _: &RequestContext,
-        body: &str,
-        losses: Vec<String>,
-    ) -> Result<GenerateResponse, ModelError> {
-        response::decode(body, &self.vendor, losses)
-    }
-
-    fn decoder(&self, _: &RequestContext, losses: Vec<String>) -> Box<dyn StreamDecoder> {
-        SseDecoder::boxed(PartialAnswer::new(self.vendor.clone(), losses))
+    fn answer(&self, _: &RequestContext, losses: Vec<String>) -> Box<dyn AnswerFold> {
+        Box::new(PartialAnswer::new(self.vendor.clone(), losses))
     }
 }

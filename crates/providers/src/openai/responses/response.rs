@@ -56,9 +56,9 @@ pub(super) fn to_response(
     losses: Vec<String>,
 ) -> Result<GenerateResponse, ModelError> {
     let mut assembly = Assembly::default();
-    (0..)
-        .zip(reply.output.unwrap_or_default())
-        .for_each(|(at, item)| item::add_to(&mut assembly, item, at));
+    for item in reply.output.unwrap_or_default() {
+        item::add_to(&mut assembly, item);
+    }
     let reason = reply.incomplete_details.and_then(|details| details.reason);
     let finish = match (status, reason.as_deref()) {
         // Some proxies write `complete`.

@@ -370,6 +370,10 @@ impl AnswerFold for PartialAnswer {
         }
         response::to_response(reply, status, &self.vendor, losses)
     }
+
+    fn whole(&mut self, body: &str) -> Result<GenerateResponse, ModelError> {
+        response::decode(body, &self.vendor, std::mem::take(&mut self.losses))
+    }
 }
 
 impl OpenItem {

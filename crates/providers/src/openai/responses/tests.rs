@@ -1,12 +1,13 @@
 mod requests; // tests of encoding
 
-use adjutant_core::{Content, Delta};
+use adjutant_core::{Content, Delta, GenerateResponse};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::chunked_streams::{check_damaged, decode_in_chunks};
+use crate::decode::{SseDecoder, StreamDecoder};
 use requests::sent_back;
 
 const MODEL: &str = "gpt-5.6";
@@ -17,11 +18,16 @@ const EVERYTHING: &str = include_str!("fixtures/everything.json");
 const EVENTS: &str = include_str!("fixtures/everything.events.jsonl");
 
 fn answerer() -> Arc<Vendor> {
-    Arc::new(vendor(&PROVIDER, MODEL, "").unwrap())
+    Arc::new(PROVIDER.vendor(MODEL, error::parse).unwrap())
 }
 
 fn decoded(body: &str) -> Result<GenerateResponse, ModelError> {
     response::decode(body, &answerer(), Vec::new())
+}
+
+fn decoder() -> Box<dyn StreamDecoder> {
+    let answer = PartialAnswer::new(answerer(), Vec::new());
+    Box::new(SseDecoder::new(Box::new(answer)))
 }
 
 /// Events in pieces of `size` bytes.
@@ -34,11 +40,7 @@ fn streamed(events: &[String], size: usize) -> (Vec<Delta>, Result<GenerateRespo
 }
 
 fn streamed_bytes(bytes: &[u8], size: usize) -> (Vec<Delta>, Result<GenerateResponse, ModelError>) {
-    decode_in_chunks(
-        SseDecoder::boxed(PartialAnswer::new(answerer(), Vec::new())),
-        bytes,
-        size,
-    )
+    decode_in_chunks(decoder(), bytes, size)
 }
 
 fn last_event(response: &Value) -> String {
@@ -406,9 +408,7 @@ fn damage_is_survived() {
         .iter()
         .map(|event| format!("data: {event}\n\n"))
         .collect();
-    check_damaged(stream.as_bytes(), || {
-        SseDecoder::boxed(PartialAnswer::new(answerer(), Vec::new()))
-    });
+    check_damaged(stream.as_bytes(), decoder);
 }
 
 /// Something like an event: known and unknown types, fields of every kind, missing, out of order.

@@ -13,7 +13,7 @@ fn encoded(request: &GenerateRequest, model: &str) -> (Value, Vec<String>) {
 }
 
 fn bytes(request: &GenerateRequest, model: &str) -> Result<(String, Vec<String>), ModelError> {
-    let id = vendor(&PROVIDER, model, "").unwrap().model;
+    let id = PROVIDER.vendor(model, error::parse).unwrap().model;
     let Encoded { body, losses } = request::encode(
         request,
         &id,
