@@ -3,7 +3,7 @@
 //!
 //! Order is kept, and provider state stays on the part it came with.
 
-use adjutant_core::{Content, Delta, ModelId, Part, ProviderState, ToolCall};
+use adjutant_core::{Content, Delta, FinishReason, ModelId, Part, ProviderState, ToolCall};
 use serde_json::{Map, Value};
 
 /// Calls that may still receive arguments: the last so many. Bounds the search per fragment.
@@ -155,6 +155,16 @@ impl Assembly {
     /// Returns true if a tool was called.
     pub(crate) fn has_calls(&self) -> bool {
         !self.calls.is_empty()
+    }
+
+    /// Returns the reason of an answer that ended by itself. Derived from its calls, because several
+    /// vendors give the same reason with and without calls.
+    pub(crate) fn natural_end(&self) -> FinishReason {
+        if self.has_calls() {
+            FinishReason::ToolCalls
+        } else {
+            FinishReason::Stop
+        }
     }
 
     /// Returns true if there is text that is not blank.

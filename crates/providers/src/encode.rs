@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use adjutant_core::limits::{OUTPUT_TOKENS_MAX, TEMPERATURE};
 use adjutant_core::{
-    Arguments, Content, GenerateRequest, GenerationConfig, ImageSource, Message, ModelError,
+    Arguments, Content, GenerateRequest, ImageSource, Message, ModelError,
     ModelId, Part, ToolCall,
 };
 use bytes::Bytes;
@@ -28,7 +28,7 @@ pub(crate) struct Encoded {
 pub(crate) struct Encoder<'a> {
     pub(crate) model: &'a ModelId,
     pub(crate) family: &'a FamilyLimits,
-    config: &'a GenerationConfig,
+    request: &'a GenerateRequest,
     losses: Vec<String>,
 }
 
@@ -62,15 +62,6 @@ pub(crate) fn without_explanations(request: &GenerateRequest) -> Cow<'_, Generat
     Cow::Owned(request)
 }
 
-/// The provider state of a part, if it may be sent to the model at hand.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum PartState<'a> {
-    /// State that this very model sent; it is returned unchanged.
-    Own(&'a Value),
-    /// No state, or that of another model (which was recorded as a loss).
-    None,
-}
-
 impl<'a> Encoder<'a> {
     pub(crate) fn new(
         model: &'a ModelId,
@@ -80,7 +71,7 @@ impl<'a> Encoder<'a> {
         Self {
             model,
             family,
-            config: &request.config,
+            request,
             losses: Vec::new(),
         }
     }
@@ -101,17 +92,22 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// Leaves out what the model does not take if the caller allowed that, else returns an error.
+    /// Leaves out what the model does not take if the caller allowed that, and returns `None` for
+    /// it; else returns an error.
     ///
     /// # Errors
     /// [`ModelError::BadRequest`] unless `drop_unsupported` is set.
-    pub(crate) fn unsupported(&mut self, what: &str, instead: &str) -> Result<(), ModelError> {
-        if self.config.drop_unsupported {
+    pub(crate) fn unsupported<T>(
+        &mut self,
+        what: &str,
+        instead: &str,
+    ) -> Result<Option<T>, ModelError> {
+        if self.request.config.drop_unsupported {
             self.record_loss(format!(
                 "{what} was left out: {} does not take it",
                 self.model
             ));
-            return Ok(());
+            return Ok(None);
         }
         Err(self.bad_request(format!(
                     "{} does not take {what}; {instead}, or set GenerationConfig::drop_unsupported to have it left out",
@@ -133,6 +129,23 @@ impl<'a> Encoder<'a> {
         ))
     }
 
+    /// Checks that the model can keep to the request's response schema, if there is one.
+    ///
+    /// # Errors
+    /// [`ModelError::BadRequest`] with this message if it cannot.
+    pub(crate) fn require_schema_support(&self, message: &str) -> Result<(), ModelError> {
+        if self.request.response_schema.is_some() && !self.covers_schema() {
+            return Err(self.bad_request(message));
+        }
+        Ok(())
+    }
+
+    /// Returns true if the model can keep to a response schema in a request with these tools.
+    pub(crate) fn covers_schema(&self) -> bool {
+        let with_tools = !self.request.tools.is_empty();
+        self.family.schema.covers(with_tools)
+    }
+
     /// Returns the error for a request that the vendor would refuse.
     pub(crate) fn bad_request(&self, message: impl Into<String>) -> ModelError {
         ModelError::BadRequest {
@@ -147,7 +160,7 @@ impl<'a> Encoder<'a> {
     /// [`ModelError::BadRequest`] for an explicit setting the family refuses, with the setting's
     /// name.
     pub(crate) fn settings(&mut self) -> Result<Settings, ModelError> {
-        let config = self.config;
+        let config = &self.request.config;
         let explicit = Settings {
             temperature: config.temperature.map(|temperature| temperature.get()),
             top_p: config.top_p.map(|top_p| top_p.get()),
@@ -180,11 +193,8 @@ impl<'a> Encoder<'a> {
         name: &str,
     ) -> Result<Option<T>, ModelError> {
         if value.is_some() && setting == Setting::Refused {
-            self.unsupported(
-                name,
-                &format!("leave GenerationConfig::{name} (llm.{name}) unset"),
-            )?;
-            return Ok(None);
+            let instead = format!("leave GenerationConfig::{name} (llm.{name}) unset");
+            return self.unsupported(name, &instead);
         }
         Ok(value)
     }
@@ -215,24 +225,22 @@ impl<'a> Encoder<'a> {
         &call.arguments
     }
 
-    /// Returns a part's provider state if this model sent it. State of another model is left out
-    /// and recorded as a loss.
-    pub(crate) fn state(&mut self, part: &'a Part) -> PartState<'a> {
-        match &part.state {
-            Some(state) if state.origin == *self.model => PartState::Own(&state.data),
-            Some(state) => {
-                let is_empty = state.data.as_object().is_some_and(|data| data.is_empty());
-                if !is_empty {
-                    self.record_loss(format!(
-                        "state of {} on {} was left out",
-                        state.origin,
-                        describe(&part.content)
-                    ));
-                }
-                PartState::None
-            }
-            None => PartState::None,
+    /// Returns the provider state of a part, which is sent back as it is. `None` if there is none,
+    /// or if another model sent it, which is recorded as a loss.
+    pub(crate) fn state(&mut self, part: &'a Part) -> Option<&'a Value> {
+        let state = part.state.as_ref()?;
+        if state.origin == *self.model {
+            return Some(&state.data);
         }
+        let is_empty = state.data.as_object().is_some_and(|data| data.is_empty());
+        if !is_empty {
+            self.record_loss(format!(
+                "state of {} on {} was left out",
+                state.origin,
+                describe(&part.content)
+            ));
+        }
+        None
     }
 
     /// Returns an image as bytes (media type and base64) or as an address, whichever this family
@@ -258,17 +266,11 @@ impl<'a> Encoder<'a> {
         };
         match (image, self.family.images) {
             (_, Images::BytesOrUrl) | (Image::Bytes { .. }, Images::Bytes) => Ok(Some(image)),
-            (Image::Url(_), Images::Bytes) => {
-                self.unsupported(
-                    "an image by its address",
-                    "send its bytes (ImageSource::Base64)",
-                )?;
-                Ok(None)
-            }
-            (_, Images::None) => {
-                self.unsupported("images", "choose a model that does")?;
-                Ok(None)
-            }
+            (Image::Url(_), Images::Bytes) => self.unsupported(
+                "an image by its address",
+                "send its bytes (ImageSource::Base64)",
+            ),
+            (_, Images::None) => self.unsupported("images", "choose a model that does"),
         }
     }
 
@@ -282,13 +284,11 @@ impl<'a> Encoder<'a> {
         source: &'a ImageSource,
     ) -> Result<Option<Image<'a>>, ModelError> {
         match self.image(source)? {
-            Some(Image::Bytes { media_type, .. }) if !media_type.starts_with("image/") => {
-                self.unsupported(
+            Some(Image::Bytes { media_type, .. }) if !media_type.starts_with("image/") => self
+                .unsupported(
                     &format!("{media_type} as an image"),
                     "send a picture (image/...)",
-                )?;
-                Ok(None)
-            }
+                ),
             image => Ok(image),
         }
     }
@@ -520,9 +520,9 @@ mod tests {
             part("m2", json!({})),
         );
         let mut encoder = Encoder::new(&model, &THINKER, &request);
-        assert_eq!(encoder.state(&own), PartState::Own(&json!({"s": 1})));
-        assert_eq!(encoder.state(&other), PartState::None);
-        assert_eq!(encoder.state(&nothing), PartState::None);
+        assert_eq!(encoder.state(&own), Some(&json!({"s": 1})));
+        assert_eq!(encoder.state(&other), None);
+        assert_eq!(encoder.state(&nothing), None);
         assert_eq!(
             encoder.losses,
             ["state of acme/m2 on thinking was left out"]

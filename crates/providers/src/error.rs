@@ -166,6 +166,16 @@ impl Vendor {
         }
     }
 
+    /// Returns an error for a failure of the server that came within an answer, with status 200.
+    pub(crate) fn failed(&self, message: impl Into<String>) -> ModelError {
+        ModelError::Server {
+            provider: self.model.provider.clone(),
+            status: 200,
+            retry_after: None,
+            message: message.into(),
+        }
+    }
+
     /// Returns the error for a request that the vendor's safety system refused.
     pub(crate) fn blocked(&self, message: impl Into<String>) -> ModelError {
         ModelError::Refused {

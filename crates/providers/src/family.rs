@@ -81,3 +81,13 @@ impl FamilyLimits {
         }
     }
 }
+
+/// Parses the version that the text begins with, such as that of `4.1-mini`. A missing part is 0;
+/// `None` if the text begins with no number.
+pub(crate) fn parse_version(text: &str) -> Option<(u32, u32)> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let version = &text[..end.unwrap_or(text.len())];
+    let mut numbers = version.split('.').map(|part| part.parse().unwrap_or(0));
+    let (major, minor) = (numbers.next()?, numbers.next().unwrap_or(0));
+    (!version.is_empty()).then_some((major, minor))
+}

@@ -20,12 +20,7 @@ pub(super) fn in_answer(vendor: &Vendor, error: &Value) -> ModelError {
     let body = classify(200, error);
     match status_of_type(error_type(error)).or_else(|| status_in_body(error)) {
         Some(status @ 400..=499) => vendor.error(status, None, None, classify(status, error)),
-        _ => ModelError::Server {
-            provider: vendor.model.provider.clone(),
-            status: 200,
-            retry_after: None,
-            message: format!("{}: {}", error_type(error), body.message),
-        },
+        _ => vendor.failed(format!("{}: {}", error_type(error), body.message)),
     }
 }
 

@@ -17,6 +17,13 @@ pub(super) struct Family {
     pub(super) binds_thinking: bool,
 }
 
+impl Family {
+    /// Returns a family that differs from this one in these limits and settings.
+    const fn with(self, common: FamilyLimits) -> Self {
+        Self { common, ..self }
+    }
+}
+
 /// Claude 3 and earlier.
 const THREE: Family = Family {
     common: FamilyLimits {
@@ -34,61 +41,43 @@ const THREE: Family = Family {
 };
 
 /// Names without a version: models of other vendors behind the same API.
-const OTHER: Family = Family {
-    common: FamilyLimits {
-        unknown: true,
-        ..THREE.common
-    },
-    ..THREE
-};
+const OTHER: Family = THREE.with(FamilyLimits {
+    unknown: true,
+    ..THREE.common
+});
 
 /// Claude 3.7 and 4.
-const FOUR: Family = Family {
-    common: FamilyLimits {
-        output_max: 64_000,
-        ..THREE.common
-    },
-    ..THREE
-};
+const FOUR: Family = THREE.with(FamilyLimits {
+    output_max: 64_000,
+    ..THREE.common
+});
 
 /// Claude 4.5: enforces response schemas. Does not think unless asked to, which we do not.
-const FOUR_FIVE: Family = Family {
-    common: FamilyLimits {
-        schema: SchemaSupport::Native,
-        ..FOUR.common
-    },
-    ..FOUR
-};
+const FOUR_FIVE: Family = FOUR.with(FamilyLimits {
+    schema: SchemaSupport::Native,
+    ..FOUR.common
+});
 
 /// Claude 4.6.
-const FOUR_SIX: Family = Family {
-    common: FamilyLimits {
-        context_window: 1_000_000,
-        ..FOUR_FIVE.common
-    },
-    ..FOUR_FIVE
-};
+const FOUR_SIX: Family = FOUR_FIVE.with(FamilyLimits {
+    context_window: 1_000_000,
+    ..FOUR_FIVE.common
+});
 
 /// Claude 4.7: sampling settings are an error unless they equal the vendor's defaults.
-const FOUR_SEVEN: Family = Family {
-    common: FamilyLimits {
-        output_max: 128_000,
-        temperature: Setting::Refused,
-        top_p: Setting::Refused,
-        top_k: Setting::Refused,
-        ..FOUR_SIX.common
-    },
-    ..FOUR_SIX
-};
+const FOUR_SEVEN: Family = FOUR_SIX.with(FamilyLimits {
+    output_max: 128_000,
+    temperature: Setting::Refused,
+    top_p: Setting::Refused,
+    top_k: Setting::Refused,
+    ..FOUR_SIX.common
+});
 
 /// Claude 5: thinks unasked ("adaptive"), inside `max_tokens`.
-const FIVE: Family = Family {
-    common: FamilyLimits {
-        thinking_allowance: 16_384,
-        ..FOUR_SEVEN.common
-    },
-    ..FOUR_SEVEN
-};
+const FIVE: Family = FOUR_SEVEN.with(FamilyLimits {
+    thinking_allowance: 16_384,
+    ..FOUR_SEVEN.common
+});
 
 /// Claude 5.1 and later. Thinking blocks are bound to their transcript: Fable and Mythos since 5.1,
 /// the others since 5.5.
@@ -111,20 +100,18 @@ pub(super) fn for_model(model: &str) -> Family {
         .take_while(is_number)
         .filter_map(|word| word.parse().ok());
     let number: (Option<u32>, u32) = (numbers.next(), numbers.next().unwrap_or(0));
-    let output = |family: Family, output_max| Family {
-        common: FamilyLimits {
+    let output = |family: Family, output_max| {
+        family.with(FamilyLimits {
             output_max,
             ..family.common
-        },
-        ..family
+        })
     };
     let is = |size: &str| words().any(|word| word == size);
     match number {
         // The preview of Mythos was released before version 5 but thinks like it.
         (None, _) if is("preview") => FIVE,
         (None, _) => FIVE_ONE,
-        (Some(0..=2), _) => THREE,
-        (Some(3), 0..=4) => THREE,
+        (Some(0..=2), _) | (Some(3), 0..=4) => THREE,
         (Some(3), 5..=6) => output(THREE, 8_192),
         (Some(3), _) => FOUR,
         (Some(4), 0..=4) if is("opus") => output(FOUR, 32_000),

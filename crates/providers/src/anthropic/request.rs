@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::family::Family;
 use super::schema;
 use super::wire::{self, Block, CacheControl};
-use crate::encode::{Encoded, Encoder, Image, PartState, Settings, object};
+use crate::encode::{Encoded, Encoder, Image, Settings, object};
 
 /// Media types of images that the vendor takes.
 const IMAGES: &[&str] = &["image/jpeg", "image/png", "image/gif", "image/webp"];
@@ -231,10 +231,7 @@ impl<'a> AnthropicEncoder<'a> {
     }
 
     fn part(&mut self, part: &'a Part) -> Result<Option<Block>, ModelError> {
-        let own = match self.common.state(part) {
-            PartState::Own(state) => state.as_object(),
-            PartState::None => None,
-        };
+        let own = self.common.state(part).and_then(Value::as_object);
         let mut block = match &part.content {
             // The vendor refuses blank text.
             Content::Text { text } | Content::Refusal { text } if text.trim().is_empty() => {
@@ -277,9 +274,9 @@ impl<'a> AnthropicEncoder<'a> {
             Content::Image { source } => match self.common.image(source)? {
                 Some(Image::Bytes { media_type, .. }) if !IMAGES.contains(&media_type) => {
                     let what = format!("{media_type} images");
-                    self.common
-                        .unsupported(&what, "make it a JPEG, PNG, GIF or WebP")?;
-                    return Ok(None);
+                    return self
+                        .common
+                        .unsupported(&what, "make it a JPEG, PNG, GIF or WebP");
                 }
                 Some(image) => object([("type", "image".into()), ("source", image_source(image))]),
                 None => return Ok(None),
@@ -360,8 +357,7 @@ impl<'a> AnthropicEncoder<'a> {
             .is_some_and(|temperature| temperature > 1.0)
         {
             let instead = "set GenerationConfig::temperature (llm.temperature) to 1 or less";
-            self.common.unsupported("a temperature above 1", instead)?;
-            settings.temperature = None;
+            settings.temperature = self.common.unsupported("a temperature above 1", instead)?;
         }
         if settings.top_p.is_some()
             && request.config.temperature.is_none()
@@ -383,10 +379,10 @@ impl<'a> AnthropicEncoder<'a> {
         let Some(schema) = &request.response_schema else {
             return Ok(None);
         };
-        if !self.common.family.schema.covers(!request.tools.is_empty()) {
-            self.common
-                .unsupported("a response schema", "ask for the form in words")?;
-            return Ok(None);
+        if !self.common.covers_schema() {
+            return self
+                .common
+                .unsupported("a response schema", "ask for the form in words");
         }
         let mut dropped = BTreeSet::new();
         match schema::answer(schema, &mut dropped) {

@@ -2,7 +2,7 @@
 
 use adjutant_core::SchemaSupport;
 
-use crate::family::{FamilyLimits, Images, Setting};
+use crate::family::{FamilyLimits, Images, Setting, parse_version};
 
 /// A family of Gemini models: one row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,18 +59,10 @@ pub(super) fn for_model(model: &str) -> Family {
     let Some(rest) = model.strip_prefix("gemini-") else {
         return CLASSIC;
     };
-    let number: String = rest
-        .chars()
-        .take_while(|c| c.is_ascii_digit() || *c == '.')
-        .collect();
-    let mut digits = number
-        .split('.')
-        .map(|digits| digits.parse::<u32>().unwrap_or(0));
-    match (digits.next().unwrap_or(0), digits.next().unwrap_or(0)) {
-        _ if number.is_empty() => THREE,
-        (3.., _) => THREE,
-        (2, 5..) => TWO_FIVE,
-        (_, _) => CLASSIC,
+    match parse_version(rest) {
+        None | Some((3.., _)) => THREE,
+        Some((2, 5..)) => TWO_FIVE,
+        Some((_, _)) => CLASSIC,
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::family::Family;
 use super::schema;
 use super::wire;
-use crate::encode::{Encoded, Encoder, Image, PartState, object};
+use crate::encode::{Encoded, Encoder, Image, object};
 
 /// Replaces the signature of a call that another model made. Source: "Thought signatures",
 /// transferring history from other models.
@@ -31,11 +31,9 @@ pub(super) fn encode(
         checks_signatures: family.checks_signatures,
         provider_ids: BTreeMap::new(),
     };
-    if request.response_schema.is_some() && !family.common.schema.covers(!request.tools.is_empty())
-    {
-        let both = "this model takes a response schema or tools, not both in one request";
-        return Err(encoder.common.bad_request(both));
-    }
+    encoder.common.require_schema_support(
+        "this model takes a response schema or tools, not both in one request",
+    )?;
     let (system_instruction, contents) = encoder.transcript(&request.messages)?;
     encoder.common.require_messages(contents.len())?;
     let declarations: Vec<_> = request
@@ -143,10 +141,7 @@ impl<'a> GeminiEncoder<'a> {
     }
 
     fn part(&mut self, part: &'a Part) -> Result<Option<JsonObject>, ModelError> {
-        let own = match self.common.state(part) {
-            PartState::Own(state) => Some(state),
-            PartState::None => None,
-        };
+        let own = self.common.state(part);
         let mut wire = match &part.content {
             Content::Text { text } | Content::Refusal { text } => {
                 if text.is_empty() && own.is_none() {

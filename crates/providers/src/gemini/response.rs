@@ -141,8 +141,9 @@ impl AnswerFold for PartialAnswer {
         let finish = match self.finish.take() {
             Some(finish) => self.finish_reason(&finish)?,
             // Some proxies leave it out; a body that parsed as JSON is complete.
-            None if self.is_whole && self.assembly.has_calls() => FinishReason::ToolCalls,
-            None if self.is_whole && self.assembly.has_text() => FinishReason::Stop,
+            None if self.is_whole && (self.assembly.has_calls() || self.assembly.has_text()) => {
+                self.assembly.natural_end()
+            }
             None => return Err(self.vendor.truncated("it ended without a finishReason")),
         };
         if let Some(call) = self.open_call.take() {
@@ -326,12 +327,7 @@ impl PartialAnswer {
     /// Returns the finish reason. Source: `FinishReason` in the vendor's published types.
     fn finish_reason(&mut self, finish: &Finish) -> Result<FinishReason, ModelError> {
         let Finish { reason, message } = finish;
-        let has_calls = self.assembly.has_calls();
-        let ended = if has_calls {
-            FinishReason::ToolCalls
-        } else {
-            FinishReason::Stop
-        };
+        let ended = self.assembly.natural_end();
         Ok(match reason.as_str() {
             "STOP" => ended,
             // The second is a pause that only the vendor's own token resumes, so the answer counts
@@ -358,14 +354,8 @@ impl PartialAnswer {
             // "Model failed to generate content due to internal error" (recorded), and an answer
             // that the vendor could not parse itself.
             "OTHER" | "MALFORMED_RESPONSE" => {
-                return Err(ModelError::Server {
-                    provider: self.vendor.model.provider.clone(),
-                    status: 200,
-                    retry_after: None,
-                    message: format!("finishReason {reason} {message}")
-                        .trim_end()
-                        .to_owned(),
-                });
+                let failure = format!("finishReason {reason} {message}");
+                return Err(self.vendor.failed(failure.trim_end()));
             }
             // The runtime asks again, as for a call that cannot be parsed.
             "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => FinishReason::MalformedCall,
@@ -376,7 +366,7 @@ impl PartialAnswer {
                 });
             }
             // Calls are only run if the reason is known.
-            _ if !has_calls && self.assembly.has_text() => {
+            _ if ended == FinishReason::Stop && self.assembly.has_text() => {
                 self.record_early_stop(reason, message);
                 ended
             }

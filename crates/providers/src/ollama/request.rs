@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::family::{Family, OllamaOptions};
 use super::wire;
-use crate::encode::{Encoded, Encoder, Image, PartState, describe};
+use crate::encode::{Encoded, Encoder, Image, describe};
 
 /// Encodes a request. `window` is the context window of a server that can be asked not to cut a
 /// prompt; `None` for other servers.
@@ -29,12 +29,9 @@ pub(super) fn encode(
         common: Encoder::new(model, &family.common, request),
         provider_ids: BTreeMap::new(),
     };
-    if request.response_schema.is_some() && !family.common.schema.covers(!request.tools.is_empty())
-    {
-        let both =
-            "a response schema keeps a model of Ollama from calling tools: send one of them only";
-        return Err(encoder.common.bad_request(both));
-    }
+    encoder.common.require_schema_support(
+        "a response schema keeps a model of Ollama from calling tools: send one of them only",
+    )?;
     // The API has no tool choice: tools that may not be called are not sent.
     let offered: &[ToolDefinition] = if request.tool_choice == ToolChoice::None {
         &[]
@@ -120,11 +117,9 @@ impl<'a> OllamaEncoder<'a> {
         supported: bool,
     ) -> Result<Vec<wire::Tool<'a>>, ModelError> {
         if !tools.is_empty() && !supported {
-            self.common.unsupported(
-                "tools",
-                "choose a model that lists `tools` under `ollama show MODEL`, such as qwen3:8b (ollama pull qwen3:8b)",
-            )?;
-            return Ok(Vec::new());
+            let instead = "choose a model that lists `tools` under `ollama show MODEL`, such as qwen3:8b (ollama pull qwen3:8b)";
+            let none = self.common.unsupported("tools", instead)?;
+            return Ok(none.unwrap_or_default());
         }
         let tool = |tool: &'a ToolDefinition| wire::Tool {
             kind: "function",
@@ -160,7 +155,7 @@ impl<'a> OllamaEncoder<'a> {
     }
 
     fn part(&mut self, part: &'a Part, wire: &mut wire::Message<'a>) -> Result<(), ModelError> {
-        let own = matches!(self.common.state(part), PartState::Own(_));
+        let own = self.common.state(part).is_some();
         match &part.content {
             Content::Text { text } | Content::Refusal { text } => wire.content.push_str(text),
             Content::Thinking { text } if own => wire.thinking.push_str(text),

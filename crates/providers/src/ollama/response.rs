@@ -191,11 +191,9 @@ impl PartialAnswer {
         Ok(match self.reason.as_deref().unwrap_or_default() {
             "length" => FinishReason::MaxTokens,
             "content_filter" => FinishReason::ContentFilter,
-            "stop" | "" | "load" | "unload" | "tool_calls" if self.assembly.has_calls() => {
-                FinishReason::ToolCalls
-            }
             // Older servers give no reason. An empty request loads or unloads the model.
-            "stop" | "" | "load" | "unload" => FinishReason::Stop,
+            "stop" | "" | "load" | "unload" => self.assembly.natural_end(),
+            "tool_calls" if self.assembly.has_calls() => FinishReason::ToolCalls,
             other => {
                 let reason = format!("done_reason {other}, which is no end of an answer we know");
                 return Err(self.vendor.invalid(reason, other));

@@ -6,7 +6,7 @@
 
 use adjutant_core::SchemaSupport;
 
-use crate::family::{FamilyLimits, Images, Setting};
+use crate::family::{FamilyLimits, Images, Setting, parse_version};
 
 /// A family of models behind OpenAI's APIs: one row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,13 @@ pub(super) struct Family {
     pub(super) reasons: bool,
     /// Support of functions in Chat Completions.
     pub(super) functions: Functions,
+}
+
+impl Family {
+    /// Returns a family that differs from this one in these limits and settings.
+    const fn with(self, common: FamilyLimits) -> Self {
+        Self { common, ..self }
+    }
 }
 
 /// The support of a model's functions in Chat Completions.
@@ -51,45 +58,33 @@ const FOUR_O: Family = Family {
 };
 
 /// GPT-4.1.
-const FOUR_ONE: Family = Family {
-    common: FamilyLimits {
-        context_window: 1_047_576,
-        output_max: 32_768,
-        ..FOUR_O.common
-    },
-    ..FOUR_O
-};
+const FOUR_ONE: Family = FOUR_O.with(FamilyLimits {
+    context_window: 1_047_576,
+    output_max: 32_768,
+    ..FOUR_O.common
+});
 
 /// GPT-4 Turbo: released before Structured Outputs, which begin with `gpt-4o-2024-08-06`.
-const FOUR_TURBO: Family = Family {
-    common: FamilyLimits {
-        output_max: 4_096,
-        schema: SchemaSupport::Prompted,
-        ..FOUR_O.common
-    },
-    ..FOUR_O
-};
+const FOUR_TURBO: Family = FOUR_O.with(FamilyLimits {
+    output_max: 4_096,
+    schema: SchemaSupport::Prompted,
+    ..FOUR_O.common
+});
 
 /// The first GPT-4.
-const FOUR: Family = Family {
-    common: FamilyLimits {
-        context_window: 8_192,
-        output_max: 8_192,
-        images: Images::None,
-        ..FOUR_TURBO.common
-    },
-    ..FOUR_TURBO
-};
+const FOUR: Family = FOUR_TURBO.with(FamilyLimits {
+    context_window: 8_192,
+    output_max: 8_192,
+    images: Images::None,
+    ..FOUR_TURBO.common
+});
 
 /// GPT-3.5.
-const THREE_FIVE: Family = Family {
-    common: FamilyLimits {
-        context_window: 16_385,
-        output_max: 4_096,
-        ..FOUR.common
-    },
-    ..FOUR
-};
+const THREE_FIVE: Family = FOUR.with(FamilyLimits {
+    context_window: 16_385,
+    output_max: 4_096,
+    ..FOUR.common
+});
 
 /// The o series: thinks inside its output limit. "Reasoning models" advises to reserve at least
 /// 25,000 tokens for that, and says that `temperature` and `top_p` are refused.
@@ -106,47 +101,35 @@ const O_SERIES: Family = Family {
     functions: Functions::Taken,
 };
 
-const O3_MINI: Family = Family {
-    common: FamilyLimits {
-        images: Images::None,
-        ..O_SERIES.common
-    },
-    ..O_SERIES
-};
+const O3_MINI: Family = O_SERIES.with(FamilyLimits {
+    images: Images::None,
+    ..O_SERIES.common
+});
 
 /// GPT-5 and the models after it that think.
-const FIVE: Family = Family {
-    common: FamilyLimits {
-        context_window: 400_000,
-        output_max: 128_000,
-        ..O_SERIES.common
-    },
-    ..O_SERIES
-};
+const FIVE: Family = O_SERIES.with(FamilyLimits {
+    context_window: 400_000,
+    output_max: 128_000,
+    ..O_SERIES.common
+});
 
 /// 5.1, 5.2 and 5.4 do not think unless told to (effort `none` is their default), and accept
 /// sampling settings then ("Using GPT-5.4", parameter compatibility). There are reports of both
 /// being refused all the same (`johny-b/llmcomp#69`), so no default is sent.
-const FIVE_QUIET: Family = Family {
-    common: FamilyLimits {
-        thinking_allowance: 0,
-        temperature: Setting::AdvisedAgainst,
-        top_p: Setting::Taken,
-        ..FIVE.common
-    },
-    ..FIVE
-};
+const FIVE_QUIET: Family = FIVE.with(FamilyLimits {
+    thinking_allowance: 0,
+    temperature: Setting::AdvisedAgainst,
+    top_p: Setting::Taken,
+    ..FIVE.common
+});
 
 /// The models behind ChatGPT; the first of them accepts sampling settings, the later ones do not.
-const FIVE_CHAT: Family = Family {
-    common: FamilyLimits {
-        context_window: 128_000,
-        output_max: 16_384,
-        thinking_allowance: 0,
-        ..FIVE.common
-    },
-    ..FIVE
-};
+const FIVE_CHAT: Family = FIVE.with(FamilyLimits {
+    context_window: 128_000,
+    output_max: 16_384,
+    thinking_allowance: 0,
+    ..FIVE.common
+});
 
 /// The larger context window, in tokens.
 const MILLION: u32 = 1_050_000;
@@ -160,13 +143,10 @@ pub(super) fn for_model(model: &str) -> Family {
 /// Returns the family of a deployment, which may have any name. If it is not a model's name,
 /// nothing is known of the model.
 pub(super) fn for_deployment(name: &str) -> Family {
-    known(name).unwrap_or(Family {
-        common: FamilyLimits {
-            unknown: true,
-            ..FOUR_O.common
-        },
-        ..FOUR_O
-    })
+    known(name).unwrap_or(FOUR_O.with(FamilyLimits {
+        unknown: true,
+        ..FOUR_O.common
+    }))
 }
 
 fn known(model: &str) -> Option<Family> {
@@ -175,15 +155,7 @@ fn known(model: &str) -> Option<Family> {
     let model = model.strip_prefix("openai/").unwrap_or(model);
     let has = |word: &str| model.split('-').any(|part| part == word);
     if let Some(rest) = model.strip_prefix("gpt-") {
-        let number: String = rest
-            .chars()
-            .take_while(|c| c.is_ascii_digit() || *c == '.')
-            .collect();
-        let mut digits = number
-            .split('.')
-            .map(|digits| digits.parse::<u32>().unwrap_or(0));
-        let version = (digits.next().unwrap_or(0), digits.next().unwrap_or(0));
-        return Some(match version {
+        return Some(match parse_version(rest)? {
             // The second is Azure's spelling of 3.5.
             (3 | 35, _) => THREE_FIVE,
             // "Model incompatible request arguments supplied: temperature, top_p"
@@ -221,13 +193,10 @@ fn known(model: &str) -> Option<Family> {
 }
 
 fn with_window(family: Family, context_window: u32) -> Family {
-    Family {
-        common: FamilyLimits {
-            context_window,
-            ..family.common
-        },
-        ..family
-    }
+    family.with(FamilyLimits {
+        context_window,
+        ..family.common
+    })
 }
 
 fn with_sampling(family: Family, taken: bool) -> Family {
@@ -236,14 +205,11 @@ fn with_sampling(family: Family, taken: bool) -> Family {
     } else {
         Setting::Refused
     };
-    Family {
-        common: FamilyLimits {
-            temperature: setting,
-            top_p: setting,
-            ..family.common
-        },
-        ..family
-    }
+    family.with(FamilyLimits {
+        temperature: setting,
+        top_p: setting,
+        ..family.common
+    })
 }
 
 #[cfg(test)]

@@ -83,15 +83,7 @@ pub(super) const COMPATIBLE: Row = Row {
         )
     },
     dialect: Dialect {
-        family: |model| {
-            any_model(
-                model,
-                FamilyLimits {
-                    top_k: Setting::Taken,
-                    ..HOSTED
-                },
-            )
-        },
+        family: |model| any_model(model, HOSTED_WITH_TOP_K),
         may_be_self_hosted: true,
         ..OTHERS
     },
@@ -212,15 +204,7 @@ pub(super) const ROWS: &[Row] = &[
             "https://openrouter.ai/api/v1",
         ),
         dialect: Dialect {
-            family: |model| {
-                any_model(
-                    model,
-                    FamilyLimits {
-                        top_k: Setting::Taken,
-                        ..HOSTED
-                    },
-                )
-            },
+            family: |model| any_model(model, HOSTED_WITH_TOP_K),
             // Counts always come; the question is deprecated.
             counts_streams_on_request: false,
             // "Usage accounting": cost in credits, which are dollars.
@@ -421,6 +405,12 @@ const HOSTED: FamilyLimits = FamilyLimits {
     unknown: false,
 };
 
+/// The same for servers that pass `top_k` on.
+const HOSTED_WITH_TOP_K: FamilyLimits = FamilyLimits {
+    top_k: Setting::Taken,
+    ..HOSTED
+};
+
 /// An open model on the user's machine. The window is set when the server starts, and not reported
 /// by this API. All three servers take `top_k`, and a schema as a grammar, which leaves no room for
 /// calls beside it.
@@ -495,7 +485,7 @@ fn listed_model(model: &str) -> Family {
 /// Returns the limits of a DeepSeek model. Source: "Models & pricing" and "Thinking mode". It
 /// thinks unless told not to, and sampling settings then have no effect.
 fn deepseek(model: &str) -> Family {
-    let common = FamilyLimits {
+    let thinking = FamilyLimits {
         context_window: 1_000_000,
         output_max: 384_000,
         thinking_allowance: THINKING_ALLOWANCE,
@@ -503,36 +493,29 @@ fn deepseek(model: &str) -> Family {
         images: Images::None,
         ..HOSTED
     };
-    if model.contains("chat") {
-        return open_model(
-            model,
-            FamilyLimits {
-                thinking_allowance: 0,
-                temperature: Setting::Taken,
-                ..common
-            },
-        );
-    }
-    open_model(model, common)
+    let limits = match model.contains("chat") {
+        false => thinking,
+        true => FamilyLimits {
+            thinking_allowance: 0,
+            temperature: Setting::Taken,
+            ..thinking
+        },
+    };
+    open_model(model, limits)
 }
 
 /// Returns the limits of a Moonshot model. The sampling settings of `kimi-` models are fixed.
 fn moonshot(model: &str) -> Family {
-    if model.starts_with("kimi-") {
-        let settings = FamilyLimits {
+    let limits = match model.starts_with("kimi-") {
+        false => HOSTED,
+        true => FamilyLimits {
+            context_window: 262_144,
             temperature: Setting::Refused,
             top_p: Setting::Refused,
             ..HOSTED
-        };
-        return open_model(
-            model,
-            FamilyLimits {
-                context_window: 262_144,
-                ..settings
-            },
-        );
-    }
-    open_model(model, HOSTED)
+        },
+    };
+    open_model(model, limits)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use super::super::schema;
 use super::ids::Ids;
 use super::thinking;
 use super::wire;
-use crate::encode::{Encoded, Encoder, PartState, describe};
+use crate::encode::{Encoded, Encoder, describe};
 use crate::json::{push, push_escaped, push_text};
 use crate::tools_cache::ToolsCache;
 
@@ -74,7 +74,7 @@ pub(super) fn encode(
                 include_usage: true,
             },
         ),
-        response_format: encoder.response_format(request, family)?,
+        response_format: encoder.response_format(request)?,
         // Not every server with this API accepts more; if a required call is not made, the runtime
         // asks again.
         tool_choice: (request.tool_choice == ToolChoice::None && !request.tools.is_empty())
@@ -373,7 +373,7 @@ impl<'a> ChatEncoder<'a> {
     /// Adds thinking, which goes back only to the model that generated it, in the form it came in.
     fn thinking(&mut self, part: &'a Part, text: &'a str, message: &mut AssistantMessage<'a>) {
         match self.common.state(part) {
-            PartState::Own(state) if self.dialect.takes_thinking => {
+            Some(state) if self.dialect.takes_thinking => {
                 if thinking::field(state) == Some(thinking::IN_CONTENT) {
                     message.content.push(ContentPart::Thinking(text));
                     message.has_thinking_parts = true;
@@ -381,10 +381,10 @@ impl<'a> ChatEncoder<'a> {
                     thinking::add_to_message(&mut message.thinking, text, state);
                 }
             }
-            PartState::Own(_) => self
+            Some(_) => self
                 .common
                 .record_loss("thinking was left out: this server does not take it back"),
-            PartState::None => self
+            None => self
                 .common
                 .record_loss("thinking of another model was left out"),
         }
@@ -401,10 +401,7 @@ impl<'a> ChatEncoder<'a> {
             .is_some_and(|state| state.origin.provider != self.common.model.provider);
         // Only records the loss of malformed arguments: their text is sent as it is.
         self.common.arguments(call);
-        let state = match self.common.state(part) {
-            PartState::Own(Value::Object(state)) => Some(state),
-            PartState::Own(_) | PartState::None => None,
-        };
+        let state = self.common.state(part).and_then(Value::as_object);
         let is_taken = |id: &str| sorted.calls.iter().any(|call| call.id == id);
         let id = self.ids.call(call, is_foreign, is_taken);
         sorted.calls.push(Call {
@@ -441,15 +438,13 @@ impl<'a> ChatEncoder<'a> {
     fn response_format(
         &mut self,
         request: &GenerateRequest,
-        family: &Family,
     ) -> Result<Option<wire::ResponseFormat>, ModelError> {
         let Some(schema) = &request.response_schema else {
             return Ok(None);
         };
-        if !family.common.schema.covers(!request.tools.is_empty()) {
-            let why = "this model keeps to no response schema of its own in such a request; ask for it in words";
-            return Err(self.common.bad_request(why));
-        }
+        self.common.require_schema_support(
+            "this model keeps to no response schema of its own in such a request; ask for it in words",
+        )?;
         let Some(answer) = schema::answer(schema) else {
             return Err(self.common.bad_request(
                 "a response schema must be that of an object; put the value into one",

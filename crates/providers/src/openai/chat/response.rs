@@ -356,26 +356,21 @@ impl PartialAnswer {
     /// the servers in `vendors.rs`. An unknown reason is an error, so that a cut-off call is never
     /// run.
     fn finish_reason(&self) -> Result<FinishReason, ModelError> {
-        let has_calls = self.assembly.has_calls();
         let Some(reason) = &self.finish else {
             // A few servers send no reason; the answer is then complete if they marked its end.
-            return match (self.is_whole && self.has_content, has_calls) {
-                (true, true) => Ok(FinishReason::ToolCalls),
-                (true, false) => Ok(FinishReason::Stop),
-                (false, _) => Err(self.vendor.truncated("it ended without a finish_reason")),
+            return match self.is_whole && self.has_content {
+                true => Ok(self.assembly.natural_end()),
+                false => Err(self.vendor.truncated("it ended without a finish_reason")),
             };
         };
-        let failed = |what: &str| ModelError::Server {
-            provider: self.vendor.model.provider.clone(),
-            status: 200,
-            retry_after: None,
-            message: format!("finish_reason {reason}: {what}"),
+        let failed = |what: &str| {
+            self.vendor
+                .failed(format!("finish_reason {reason}: {what}"))
         };
         Ok(match reason.to_lowercase().as_str() {
-            "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" if has_calls => {
-                FinishReason::ToolCalls
+            "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" => {
+                self.assembly.natural_end()
             }
-            "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" => FinishReason::Stop,
             "tool_calls" | "function_call" | "tool_use" => FinishReason::ToolCalls,
             // The second and the last are Mistral's and Z.ai's names for a full context window.
             "length" | "model_length" | "max_tokens" | "model_context_window_exceeded" => {

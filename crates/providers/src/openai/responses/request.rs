@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::item;
 use super::wire::{self, Item};
-use crate::encode::{Encoded, Encoder, Image, PartState, object};
+use crate::encode::{Encoded, Encoder, Image, object};
 use crate::openai::family::Family;
 use crate::openai::schema;
 use crate::tools_cache::ToolsCache;
@@ -38,19 +38,15 @@ pub(super) fn encode(
     tools: &Tools,
     streamed: bool,
 ) -> Result<Encoded, ModelError> {
-    if request.response_schema.is_some() && !family.common.schema.covers(!request.tools.is_empty())
-    {
-        let common = Encoder::new(model, &family.common, request);
-        return Err(
-            common.bad_request("this model keeps to no response schema: ask for the form in words")
-        );
-    }
     let mut encoder = ResponsesEncoder {
         common: Encoder::new(model, &family.common, request),
         call_ids: BTreeMap::new(),
         taken_ids: BTreeSet::new(),
         answered: answered_calls(&request.messages, model),
     };
+    encoder.common.require_schema_support(
+        "this model keeps to no response schema: ask for the form in words",
+    )?;
     let (instructions, input) = encoder.transcript(&request.messages)?;
     encoder.common.require_messages(input.len())?;
     let mut settings = encoder.common.settings()?;
@@ -175,10 +171,7 @@ impl<'a> ResponsesEncoder<'a> {
     fn assistant(&mut self, message: &'a Message) -> Vec<Item> {
         let mut output = AssistantItems::default();
         for part in message.parts() {
-            let own = match self.common.state(part) {
-                PartState::Own(state) => Some(state),
-                PartState::None => None,
-            };
+            let own = self.common.state(part);
             match (&part.content, own) {
                 (Content::Text { .. } | Content::Refusal { .. }, Some(state)) => {
                     output.add_message(item::message(state, &part.content, &mut self.common));
@@ -288,11 +281,10 @@ impl<'a> ResponsesEncoder<'a> {
             return Ok(None);
         };
         let Some(answer) = schema::answer(schema) else {
-            self.common.unsupported(
+            return self.common.unsupported(
                 "a response schema that is not an object's",
                 "put it inside an object",
-            )?;
-            return Ok(None);
+            );
         };
         answer
             .losses

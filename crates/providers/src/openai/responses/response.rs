@@ -62,8 +62,7 @@ pub(super) fn to_response(
     let reason = reply.incomplete_details.and_then(|details| details.reason);
     let finish = match (status, reason.as_deref()) {
         // Some proxies write `complete`.
-        ("completed" | "complete", _) if assembly.has_calls() => FinishReason::ToolCalls,
-        ("completed" | "complete", _) => FinishReason::Stop,
+        ("completed" | "complete", _) => assembly.natural_end(),
         ("incomplete", Some("max_output_tokens" | "max_tokens" | "length")) => {
             FinishReason::MaxTokens
         }
@@ -75,12 +74,7 @@ pub(super) fn to_response(
             return Err(vendor.invalid(reason, ""));
         }
         ("failed", _) => {
-            return Err(ModelError::Server {
-                provider: vendor.model.provider.clone(),
-                status: 200,
-                retry_after: None,
-                message: "it failed without saying why".to_owned(),
-            });
+            return Err(vendor.failed("it failed without saying why"));
         }
         ("in_progress" | "queued" | "cancelled" | "canceled", _) => {
             return Err(vendor.truncated(format!("its status is {status}")));

@@ -46,6 +46,23 @@ enum TextField {
     Arguments,
 }
 
+impl TextField {
+    /// Returns the field that events of this name extend, without the `.delta` or `.done` of the
+    /// name. With it come the names of the event's fields for the index and for the whole text.
+    fn for_event(name: &str) -> Option<(Self, &'static str, &'static str)> {
+        let (summary, full) = (ThinkingForm::Summary, ThinkingForm::Full);
+        Some(match name {
+            "response.output_text" => (Self::Text, "content_index", "text"),
+            "response.refusal" => (Self::Refusal, "content_index", "refusal"),
+            "response.reasoning_summary_text" => (Self::Thinking(summary), "summary_index", "text"),
+            "response.reasoning_text" => (Self::Thinking(full), "content_index", "text"),
+            // A call has one text of arguments, so its events have no index.
+            "response.function_call_arguments" => (Self::Arguments, "", "arguments"),
+            _ => return None,
+        })
+    }
+}
+
 /// A streamed text: its field in an item, and the index within that field.
 #[derive(Debug, Clone, Copy)]
 struct Target {
@@ -268,60 +285,31 @@ impl AnswerFold for PartialAnswer {
         };
         let at = self.item_index(&event, item.as_ref());
         let text = |field: &str| event.get(field).and_then(Value::as_str).unwrap_or_default();
-        let target = |field, index: &str| Target {
-            item: at,
-            field,
-            index: event.get(index).and_then(Value::as_u64).unwrap_or(0),
-        };
-        let arguments = Target {
-            item: at,
-            field: TextField::Arguments,
-            index: 0,
-        };
-        let summary = TextField::Thinking(ThinkingForm::Summary);
-        let thinking = TextField::Thinking(ThinkingForm::Full);
+        if let Some((name, step)) = kind.rsplit_once('.')
+            && let Some((field, index, whole)) = TextField::for_event(name)
+        {
+            let target = Target {
+                item: at,
+                field,
+                index: event.get(index).and_then(Value::as_u64).unwrap_or(0),
+            };
+            match step {
+                "delta" => self.append(target, text("delta"), deltas),
+                "done" => {
+                    if field == TextField::Arguments && !text("name").is_empty() {
+                        let open = &mut self.items.entry(at).or_default().json;
+                        open.entry("type").or_insert_with(|| json!("function_call"));
+                        open.entry("name").or_insert_with(|| json!(text("name")));
+                    }
+                    self.complete(target, text(whole), deltas);
+                }
+                _ => {}
+            }
+            return Ok(());
+        }
         match (kind.as_str(), item) {
             ("response.output_item.added", Some(item)) => self.add_item(at, item, deltas),
             ("response.output_item.done", Some(item)) => self.end_item(at, item, deltas),
-            ("response.output_text.delta", _) => {
-                let target = target(TextField::Text, "content_index");
-                self.append(target, text("delta"), deltas);
-            }
-            ("response.output_text.done", _) => {
-                let target = target(TextField::Text, "content_index");
-                self.complete(target, text("text"), deltas);
-            }
-            ("response.refusal.delta", _) => {
-                let target = target(TextField::Refusal, "content_index");
-                self.append(target, text("delta"), deltas);
-            }
-            ("response.refusal.done", _) => {
-                let target = target(TextField::Refusal, "content_index");
-                self.complete(target, text("refusal"), deltas);
-            }
-            ("response.reasoning_summary_text.delta", _) => {
-                self.append(target(summary, "summary_index"), text("delta"), deltas);
-            }
-            ("response.reasoning_summary_text.done", _) => {
-                self.complete(target(summary, "summary_index"), text("text"), deltas);
-            }
-            ("response.reasoning_text.delta", _) => {
-                self.append(target(thinking, "content_index"), text("delta"), deltas);
-            }
-            ("response.reasoning_text.done", _) => {
-                self.complete(target(thinking, "content_index"), text("text"), deltas);
-            }
-            ("response.function_call_arguments.delta", _) => {
-                self.append(arguments, text("delta"), deltas);
-            }
-            ("response.function_call_arguments.done", _) => {
-                if !text("name").is_empty() {
-                    let open = &mut self.items.entry(at).or_default().json;
-                    open.entry("type").or_insert_with(|| json!("function_call"));
-                    open.entry("name").or_insert_with(|| json!(text("name")));
-                }
-                self.complete(arguments, text("arguments"), deltas);
-            }
             ("response.completed", _) => self.end_with("completed", event, deltas)?,
             ("response.incomplete", _) => self.end_with("incomplete", event, deltas)?,
             ("response.failed", _) => self.end_with("failed", event, deltas)?,
