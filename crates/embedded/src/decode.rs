@@ -249,7 +249,7 @@ impl Decoder {
             .map(|schema| self.constraints.compile(schema))
             .transpose()?;
         let rendered = template::render(&self.tokenizer, &request.turns, request.head_turns)?;
-        let prompt = rendered.tokens;
+        let prompt = &rendered.tokens;
         let window_tokens = self.window_tokens();
         if prompt.len() >= window_tokens {
             return Err(DecodeError::ContextTooLong {
@@ -257,7 +257,7 @@ impl Decoder {
                 window_tokens,
             });
         }
-        self.open_head(prompt.get(..rendered.head_tokens).unwrap_or_default());
+        self.open_head(rendered.head());
         // The last token is computed in any case, because its logits are needed.
         let cached_tokens = self.truncate_to_common(&prompt[..prompt.len().saturating_sub(1)]);
         let mut generation = Generation {
@@ -291,10 +291,7 @@ impl Decoder {
         listener: &mut dyn Listener,
     ) -> Result<(), DecodeError> {
         let rendered = template::render(&self.tokenizer, &request.turns, request.head_turns)?;
-        let head = rendered
-            .tokens
-            .get(..rendered.head_tokens)
-            .unwrap_or_default();
+        let head = rendered.head();
         if head.len() >= self.window_tokens() {
             return Ok(());
         }

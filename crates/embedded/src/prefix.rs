@@ -21,7 +21,8 @@ use half::slice::HalfFloatSliceExt;
 use sha2::{Digest, Sha256};
 use toktrie::TokenId;
 
-use crate::engine::{EngineResult, KvCache};
+use crate::engine::KvCache;
+use crate::verified::hex;
 
 /// Identifies the format. Changed whenever the layout or the meaning of the numbers changes.
 const MAGIC: [u8; 8] = *b"ADJKV\0\0\x02";
@@ -108,10 +109,7 @@ impl PrefixStore {
         digest.update(key.header());
         head.iter()
             .for_each(|token| digest.update(token.to_le_bytes()));
-        let name: String = digest.finalize()[..8]
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let name = hex(&digest.finalize()[..8]);
         let path = self.dir.join(format!("prefix-{name}{SUFFIX}"));
         HeadFile {
             store: self,
@@ -296,10 +294,9 @@ impl Tail {
     /// Writes a segment. Not synced: if a power cut leaves it half written, its digest is wrong and
     /// it is cut off.
     fn append(&mut self, tokens: &[TokenId], body: &[u8]) -> io::Result<()> {
-        let mut segment = count_bytes(tokens.len()).to_vec();
-        segment.extend(tokens.iter().flat_map(|token| token.to_le_bytes()));
+        let mut segment = segment_head(tokens);
+        let chain = chain_digest(&self.chain, &segment, body);
         segment.extend(body);
-        let chain = chain_digest(&self.chain, &segment);
         segment.extend(chain);
         self.file.seek(SeekFrom::Start(self.end))?;
         self.file.write_all(&segment)?;
@@ -370,17 +367,12 @@ impl Segments {
         let mut body = vec![0; body_len];
         self.file.read_exact(&mut body).ok()?;
         let digest: Sha256Bytes = read_array(&mut self.file)?;
-        let mut hashed = count_bytes(tokens.len()).to_vec();
-        hashed.extend(tokens.iter().flat_map(|token| token.to_le_bytes()));
-        let mut chain = Sha256::new();
-        chain.update(self.chain);
-        chain.update(&hashed);
-        chain.update(&body);
-        let chain: Sha256Bytes = chain.finalize().into();
+        let head = segment_head(&tokens);
+        let chain = chain_digest(&self.chain, &head, &body);
         if chain != digest {
             return None;
         }
-        self.at += (hashed.len() + body.len() + DIGEST_LEN) as u64;
+        self.at += (head.len() + body.len() + DIGEST_LEN) as u64;
         self.chain = chain;
         Some(Segment { tokens, body })
     }
@@ -408,11 +400,20 @@ impl Segments {
     }
 }
 
-fn chain_digest(before: &Sha256Bytes, segment: &[u8]) -> Sha256Bytes {
-    let mut digest = Sha256::new();
-    digest.update(before);
-    digest.update(segment);
-    digest.finalize().into()
+/// Encodes the beginning of a segment: the number of its tokens, and the tokens.
+fn segment_head(tokens: &[TokenId]) -> Vec<u8> {
+    let mut head = count_bytes(tokens.len()).to_vec();
+    head.extend(tokens.iter().flat_map(|token| token.to_le_bytes()));
+    head
+}
+
+fn chain_digest(before: &Sha256Bytes, head: &[u8], body: &[u8]) -> Sha256Bytes {
+    let digest = Sha256::new().chain_update(before);
+    digest
+        .chain_update(head)
+        .chain_update(body)
+        .finalize()
+        .into()
 }
 
 /// Returns the number of tokens with which both begin.
@@ -425,7 +426,7 @@ pub(crate) fn common_len(left: &[TokenId], right: &[TokenId]) -> usize {
 
 /// Encodes the tokens from `from` to `to`: per layer their keys and then their values, as
 /// little-endian half floats.
-fn encode_segment(cache: &KvCache, from: usize, to: usize) -> EngineResult<Vec<u8>> {
+fn encode_segment(cache: &KvCache, from: usize, to: usize) -> candle_core::Result<Vec<u8>> {
     let len = to - from;
     let mut bytes =
         Vec::with_capacity(len * cache.width() * cache.layer_count() * size_of::<f16>());
@@ -448,7 +449,7 @@ fn decode_segment(
     len: usize,
     wanted: usize,
     cache: &mut KvCache,
-) -> EngineResult<()> {
+) -> candle_core::Result<()> {
     cache.reserve(wanted)?;
     let half_layer = len * cache.width() / 2;
     let floats_wanted = wanted * cache.width() / 2;
@@ -520,7 +521,8 @@ mod tests {
     }
 
     fn numbers(cache: &KvCache, len: usize) -> Vec<f32> {
-        let tensors = (0..2).flat_map(|layer| <[Tensor; 2]>::from(cache.seen(layer, len).unwrap()));
+        let tensors =
+            (0..2).flat_map(|layer| <[Tensor; 2]>::from(cache.range(layer, 0, len).unwrap()));
         tensors
             .flat_map(|tensor| tensor.flatten_all().unwrap().to_vec1::<f32>().unwrap())
             .collect()

@@ -51,6 +51,13 @@ pub(crate) struct Rendered {
     pub(crate) head_tokens: usize,
 }
 
+impl Rendered {
+    /// Returns the tokens of the turns that later requests repeat.
+    pub(crate) fn head(&self) -> &[TokenId] {
+        self.tokens.get(..self.head_tokens).unwrap_or_default()
+    }
+}
+
 /// Encodes `turns`, followed by the beginning of the model's next turn.
 pub(crate) fn render(
     tokenizer: &Tokenizer,

@@ -52,11 +52,12 @@ pub(crate) fn sha256_of(path: &Path, progress: &mut dyn FnMut(u64)) -> io::Resul
         done += count as u64;
         progress(done);
     }
-    Ok(digest
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    Ok(hex(&digest.finalize()))
+}
+
+/// Formats bytes as lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn marker_path(file: &Path) -> PathBuf {

@@ -41,26 +41,20 @@ impl GgufFile {
             path: path.to_owned(),
             source,
         };
+        let damaged = |reason: &str| LoadError::Damaged {
+            path: path.to_owned(),
+            reason: reason.to_owned(),
+        };
         let metadata = file.metadata().map_err(unreadable)?;
         if !metadata.is_file() {
-            return Err(LoadError::Damaged {
-                path: path.to_owned(),
-                reason: "it is not a regular file".into(),
-            });
+            return Err(damaged("it is not a regular file"));
         }
         if metadata.len() == 0 {
-            return Err(LoadError::Damaged {
-                path: path.to_owned(),
-                reason: "it is empty".into(),
-            });
+            return Err(damaged("it is empty"));
         }
         let mapped = MappedFile::open(&file).map_err(unreadable)?;
-        let content = Content::read(&mut Cursor::new(mapped.bytes())).map_err(|error| {
-            LoadError::Damaged {
-                path: path.to_owned(),
-                reason: first_line(&error),
-            }
-        })?;
+        let content = Content::read(&mut Cursor::new(mapped.bytes()))
+            .map_err(|error| damaged(&first_line(&error)))?;
         let gguf = Self {
             path: path.to_owned(),
             content,

@@ -1,8 +1,6 @@
 //! The KV cache: keys and values of every token computed so far.
 
-use candle_core::{DType, Device, Tensor};
-
-use super::EngineResult;
+use candle_core::{DType, Device, Result, Tensor};
 
 /// The positions by which the buffer grows, so that it is seldom copied.
 const GROWTH: usize = 512;
@@ -27,20 +25,16 @@ struct LayerKv {
 }
 
 impl KvCache {
-    pub(crate) fn new(layers: usize, kv_heads: usize, head_dim: usize) -> EngineResult<Self> {
+    pub(crate) fn new(layers: usize, kv_heads: usize, head_dim: usize) -> Result<Self> {
         let mut cache = Self {
             layers: Vec::new(),
             kv_heads,
             head_dim,
-            capacity: 0,
+            capacity: GROWTH,
             len: 0,
         };
-        cache.capacity = GROWTH;
         for _ in 0..layers {
-            cache.layers.push(LayerKv {
-                keys: cache.zeros(GROWTH)?,
-                values: cache.zeros(GROWTH)?,
-            });
+            cache.layers.push(cache.zeros(GROWTH)?);
         }
         Ok(cache)
     }
@@ -65,19 +59,16 @@ impl KvCache {
     }
 
     /// Makes room for `more` tokens.
-    pub(crate) fn reserve(&mut self, more: usize) -> EngineResult<()> {
+    pub(crate) fn reserve(&mut self, more: usize) -> Result<()> {
         let needed = self.len + more;
         if needed <= self.capacity {
             return Ok(());
         }
         let capacity = needed.div_ceil(GROWTH) * GROWTH;
         for index in 0..self.layers.len() {
-            let grown = LayerKv {
-                keys: self.zeros(capacity)?,
-                values: self.zeros(capacity)?,
-            };
+            let grown = self.zeros(capacity)?;
             if self.len > 0 {
-                let (keys, values) = self.seen(index, self.len)?;
+                let (keys, values) = self.range(index, 0, self.len)?;
                 grown.keys.slice_set(&keys, 0, 0)?;
                 grown.values.slice_set(&values, 0, 0)?;
             }
@@ -98,7 +89,7 @@ impl KvCache {
         layer: usize,
         keys: &Tensor,
         values: &Tensor,
-    ) -> EngineResult<(Tensor, Tensor)> {
+    ) -> Result<(Tensor, Tensor)> {
         let rounded = |floats: &Tensor| {
             floats
                 .contiguous()?
@@ -108,7 +99,7 @@ impl KvCache {
         let slot = &self.layers[layer];
         slot.keys.slice_set(&rounded(keys)?, 0, self.len)?;
         slot.values.slice_set(&rounded(values)?, 0, self.len)?;
-        self.seen(layer, self.len + keys.dim(0)?)
+        self.range(layer, 0, self.len + keys.dim(0)?)
     }
 
     /// Makes `tokens` that every layer has written valid.
@@ -116,18 +107,8 @@ impl KvCache {
         self.len = (self.len + tokens).min(self.capacity);
     }
 
-    /// Returns the first `len` positions of a layer, keys and values.
-    pub(crate) fn seen(&self, layer: usize, len: usize) -> EngineResult<(Tensor, Tensor)> {
-        self.range(layer, 0, len)
-    }
-
     /// Returns `len` positions of a layer from `from` on, keys and values.
-    pub(crate) fn range(
-        &self,
-        layer: usize,
-        from: usize,
-        len: usize,
-    ) -> EngineResult<(Tensor, Tensor)> {
+    pub(crate) fn range(&self, layer: usize, from: usize, len: usize) -> Result<(Tensor, Tensor)> {
         let slot = &self.layers[layer];
         Ok((
             slot.keys.narrow(0, from, len)?,
@@ -136,15 +117,15 @@ impl KvCache {
     }
 
     /// Converts `floats` to the keys or values of `tokens` tokens.
-    pub(crate) fn tensor_from(&self, floats: Vec<f32>, tokens: usize) -> EngineResult<Tensor> {
+    pub(crate) fn tensor_from(&self, floats: Vec<f32>, tokens: usize) -> Result<Tensor> {
         Tensor::from_vec(floats, (tokens, self.kv_heads, self.head_dim), &Device::Cpu)
     }
 
-    fn zeros(&self, capacity: usize) -> EngineResult<Tensor> {
-        Tensor::zeros(
-            (capacity, self.kv_heads, self.head_dim),
-            DType::F32,
-            &Device::Cpu,
-        )
+    fn zeros(&self, capacity: usize) -> Result<LayerKv> {
+        let shape = (capacity, self.kv_heads, self.head_dim);
+        Ok(LayerKv {
+            keys: Tensor::zeros(shape, DType::F32, &Device::Cpu)?,
+            values: Tensor::zeros(shape, DType::F32, &Device::Cpu)?,
+        })
     }
 }

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use candle_core::quantized::QTensor;
-use candle_core::{D, DType, Device, Tensor};
+use candle_core::{D, DType, Device, Result, Tensor};
 
-use super::EngineResult;
 use super::gguf::GgufFile;
 use crate::error::LoadError;
 
@@ -28,7 +27,7 @@ impl Linear {
         name: &str,
         inputs: usize,
         outputs: usize,
-    ) -> Result<Self, LoadError> {
+    ) -> std::result::Result<Self, LoadError> {
         let weight = file.matrix(&format!("{name}.weight"), outputs, inputs)?;
         let bias_name = format!("{name}.bias");
         let bias = match file.has_tensor(&bias_name) {
@@ -44,7 +43,7 @@ impl Linear {
     }
 
     /// Applies the map to `input`, `(rows, inputs)`, whose rows are padded like the weights.
-    pub(super) fn forward(&self, input: &Tensor) -> EngineResult<Tensor> {
+    pub(super) fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let output = padded(input, self.padded_width)?.apply_op1_no_bwd(self.weight.as_ref())?;
         self.with_bias(output)
     }
@@ -53,7 +52,7 @@ impl Linear {
     pub(super) fn forward_all<const N: usize>(
         layers: [&Self; N],
         input: &Tensor,
-    ) -> EngineResult<[Tensor; N]> {
+    ) -> Result<[Tensor; N]> {
         let width = layers
             .iter()
             .map(|layer| layer.padded_width)
@@ -79,12 +78,12 @@ impl Linear {
     }
 
     /// Makes candle pack the weights now instead of during the first answer.
-    pub(super) fn pack(&self) -> EngineResult<()> {
+    pub(super) fn pack(&self) -> Result<()> {
         let zeros = Tensor::zeros((2, self.padded_width), DType::F32, &Device::Cpu)?;
         self.forward(&zeros).map(|_| ())
     }
 
-    fn with_bias(&self, output: Tensor) -> EngineResult<Tensor> {
+    fn with_bias(&self, output: Tensor) -> Result<Tensor> {
         match &self.bias {
             Some(bias) => output.broadcast_add(bias),
             None => Ok(output),
@@ -92,7 +91,7 @@ impl Linear {
     }
 }
 
-fn padded(input: &Tensor, width: usize) -> EngineResult<Tensor> {
+fn padded(input: &Tensor, width: usize) -> Result<Tensor> {
     let missing = width.saturating_sub(input.dim(D::Minus1)?);
     match missing {
         0 => Ok(input.clone()),

@@ -6,41 +6,19 @@ mod gguf; // GGUF model files
 mod kv; // the KV cache
 mod linear; // products with quantised matrices
 mod mapped; // weights in the mapped file
+mod network; // Network: what a model family implements
 mod qwen2; // the Qwen2 family
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub(crate) use gguf::GgufFile;
 pub(crate) use kv::KvCache;
+pub(crate) use network::Network;
 
 use crate::error::LoadError;
 
 /// The supported families, for an error message.
 const SUPPORTED: &str = "qwen2";
-
-/// The result of a computation, which only fails with an error of candle.
-pub(crate) type EngineResult<T> = candle_core::Result<T>;
-
-/// The weights of a model, and the computation of its tokens.
-pub(crate) trait Network: Send + Sync {
-    /// Returns an empty KV cache for this model.
-    fn new_cache(&self) -> EngineResult<KvCache>;
-
-    /// Returns the context window the model was trained for, in tokens of prompt and answer.
-    fn window_tokens(&self) -> usize;
-
-    /// Computes `tokens`, which follow those in `cache`; with `wants_logits`, returns the logits of
-    /// the token after the last one. `tokens` must not be empty.
-    fn forward(
-        &self,
-        tokens: &[u32],
-        cache: &mut KvCache,
-        wants_logits: bool,
-    ) -> EngineResult<Option<Vec<f32>>>;
-
-    /// Returns independent jobs that pack the weights, which makes the first answer faster.
-    fn pack_jobs(&self) -> Vec<Box<dyn Fn() -> EngineResult<()> + Send + Sync + '_>>;
-}
 
 /// Loads the network of a file and packs its weights for this processor.
 pub(crate) fn load(file: &GgufFile) -> Result<Box<dyn Network>, LoadError> {
@@ -65,7 +43,7 @@ fn pack(file: &GgufFile, network: &dyn Network) -> Result<(), LoadError> {
     const JOBS_PER_RELEASE: usize = 14;
     let jobs = network.pack_jobs();
     let next = AtomicUsize::new(0);
-    let work = || -> EngineResult<()> {
+    let work = || -> candle_core::Result<()> {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(job) = jobs.get(index) else {

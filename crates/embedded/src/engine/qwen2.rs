@@ -9,7 +9,7 @@ use candle_nn::rotary_emb::rope_thd;
 use super::gguf::GgufFile;
 use super::kv::KvCache;
 use super::linear::Linear;
-use super::{EngineResult, Network};
+use super::network::Network;
 use crate::error::LoadError;
 
 /// The weights of one model of the family.
@@ -79,7 +79,7 @@ impl Qwen2 {
     }
 
     /// Computes the rotations for the positions `start..start + count`.
-    fn rotations(&self, start: usize, count: usize) -> EngineResult<Rotations> {
+    fn rotations(&self, start: usize, count: usize) -> candle_core::Result<Rotations> {
         let half = self.shape.head_dim / 2;
         let step = |pair: usize| {
             self.shape
@@ -100,7 +100,7 @@ impl Qwen2 {
 }
 
 impl Network for Qwen2 {
-    fn new_cache(&self) -> EngineResult<KvCache> {
+    fn new_cache(&self) -> candle_core::Result<KvCache> {
         KvCache::new(self.shape.layers, self.shape.kv_heads, self.shape.head_dim)
     }
 
@@ -108,8 +108,8 @@ impl Network for Qwen2 {
         self.shape.window
     }
 
-    fn pack_jobs(&self) -> Vec<Box<dyn Fn() -> EngineResult<()> + Send + Sync + '_>> {
-        let mut jobs: Vec<Box<dyn Fn() -> EngineResult<()> + Send + Sync>> = Vec::new();
+    fn pack_jobs(&self) -> Vec<Box<dyn Fn() -> candle_core::Result<()> + Send + Sync + '_>> {
+        let mut jobs: Vec<Box<dyn Fn() -> candle_core::Result<()> + Send + Sync>> = Vec::new();
         for block in &self.blocks {
             for linear in block.linears() {
                 jobs.push(Box::new(|| linear.pack()));
@@ -123,7 +123,7 @@ impl Network for Qwen2 {
         tokens: &[u32],
         cache: &mut KvCache,
         wants_logits: bool,
-    ) -> EngineResult<Option<Vec<f32>>> {
+    ) -> candle_core::Result<Option<Vec<f32>>> {
         let count = tokens.len();
         let start = cache.len();
         cache.reserve(count)?;
@@ -193,7 +193,7 @@ impl Block {
         mask: Option<&Tensor>,
         cache: &KvCache,
         index: usize,
-    ) -> EngineResult<Tensor> {
+    ) -> candle_core::Result<Tensor> {
         let rows = input.dim(0)?;
         let normed = rms_norm(input, &self.attention_norm, shape.norm_epsilon)?;
         let [query, key] = Linear::forward_all([&self.query, &self.key], &normed)?;
@@ -228,7 +228,7 @@ fn attend(
     values: &Tensor,
     mask: Option<&Tensor>,
     shape: &Shape,
-) -> EngineResult<Tensor> {
+) -> candle_core::Result<Tensor> {
     let (_, rows, heads, head_dim) = query.dims4()?;
     let seen = keys.dim(0)?;
     let scale = 1.0 / (head_dim as f64).sqrt();
@@ -264,7 +264,7 @@ fn attend(
 
 /// Returns the mask `(rows, start + rows)`: zero for positions that a row may attend to, minus
 /// infinity for others. `None` for a single row, which may attend to everything.
-fn causal_mask(start: usize, rows: usize) -> EngineResult<Option<Tensor>> {
+fn causal_mask(start: usize, rows: usize) -> candle_core::Result<Option<Tensor>> {
     if rows == 1 {
         return Ok(None);
     }

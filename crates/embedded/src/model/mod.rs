@@ -5,7 +5,7 @@ mod worker; // the thread that owns the model
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::port::DeltaStream;
@@ -18,7 +18,7 @@ use futures::StreamExt;
 use crate::decode::{ChatRequest, WINDOW_TOKENS_MAX};
 use crate::prefill::CHUNK_TOKENS;
 use crate::sample::Sampling;
-use worker::{Job, Worker};
+use worker::{Deadline, Job, Worker};
 
 /// The most progress reports for one prompt: one before each chunk, of which two may be shorter,
 /// and one at the end.
@@ -201,12 +201,4 @@ fn sampling(config: &GenerationConfig) -> Sampling {
         .top_k
         .and_then(|top_k| usize::try_from(top_k.get()).ok());
     sampling
-}
-
-/// The time at which a request is given up.
-#[derive(Debug, Clone, Copy)]
-struct Deadline {
-    at: Instant,
-    /// The caller's time for the whole request, for the error.
-    time: Duration,
 }

@@ -10,7 +10,7 @@ use crate::template::{ChatTurn, Speaker};
 
 /// Converts the messages of `request` to turns, and describes everything that was left out.
 pub(super) fn turns(request: &GenerateRequest) -> (Vec<ChatTurn>, Vec<String>) {
-    let mut losses = Losses::default();
+    let mut losses = Vec::new();
     let mut turns: Vec<ChatTurn> = Vec::new();
     for message in &request.messages {
         let turn = turn(message, &mut losses);
@@ -25,12 +25,13 @@ pub(super) fn turns(request: &GenerateRequest) -> (Vec<ChatTurn>, Vec<String>) {
         }
     }
     if !request.tools.is_empty() {
-        losses.add("the embedded model takes a response schema, not tools: none were sent");
+        let reason = "the embedded model takes a response schema, not tools: none were sent";
+        record_loss(&mut losses, reason);
     }
-    (turns, losses.reasons)
+    (turns, losses)
 }
 
-fn turn(message: &Message, losses: &mut Losses) -> ChatTurn {
+fn turn(message: &Message, losses: &mut Vec<String>) -> ChatTurn {
     let calls: Vec<&ToolCall> = message.tool_calls().collect();
     let mut pieces: Vec<String> = Vec::new();
     for part in message.parts() {
@@ -46,12 +47,15 @@ fn turn(message: &Message, losses: &mut Losses) -> ChatTurn {
                 ));
             }
             Content::Image { .. } => {
-                losses.add("the embedded model cannot see images: they were left out")
+                record_loss(
+                    losses,
+                    "the embedded model cannot see images: they were left out",
+                );
             }
             Content::Thinking { .. } | Content::Opaque { .. } => {
-                losses.add("thinking and traces of another model were left out");
+                record_loss(losses, "thinking and traces of another model were left out");
             }
-            _ => losses.add("a part of an unknown kind was left out"),
+            _ => record_loss(losses, "a part of an unknown kind was left out"),
         }
     }
     if !calls.is_empty() {
@@ -76,16 +80,9 @@ fn actions(calls: &[&ToolCall]) -> String {
     Value::Array(calls.iter().map(action).collect()).to_string()
 }
 
-/// Descriptions of what was left out, each once.
-#[derive(Debug, Default)]
-struct Losses {
-    reasons: Vec<String>,
-}
-
-impl Losses {
-    fn add(&mut self, reason: &str) {
-        if !self.reasons.iter().any(|known| known == reason) {
-            self.reasons.push(reason.to_owned());
-        }
+/// Records a loss once, however many parts have it.
+fn record_loss(losses: &mut Vec<String>, reason: &str) {
+    if !losses.iter().any(|known| known == reason) {
+        losses.push(reason.to_owned());
     }
 }

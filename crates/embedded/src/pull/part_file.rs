@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::{FailureCause, FetchError, PullError};
+use super::error::{FailureCause, FetchError, PullError};
 use crate::catalogue::KnownModel;
 use crate::verified::sha256_of;
 
