@@ -197,7 +197,7 @@ impl LanguageModel for HttpModel {
                     Ok(decode::deltas(bytes, decoder))
                 })
             });
-            Ok(Box::pin(retry::stream(policy, time_left, open, explain).await?) as DeltaStream)
+            retry::stream(policy, time_left, open, explain).await
         })
     }
 }

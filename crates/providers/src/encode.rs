@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use adjutant_core::limits::{OUTPUT_TOKENS_MAX, TEMPERATURE};
 use adjutant_core::{
-    Arguments, Content, GenerateRequest, ImageSource, Message, ModelError,
-    ModelId, Part, ToolCall,
+    Arguments, Content, GenerateRequest, ImageSource, Message, ModelError, ModelId, Part, ToolCall,
+    ToolDefinition,
 };
 use bytes::Bytes;
 use serde::Serialize;
@@ -330,12 +330,48 @@ impl Image<'_> {
     }
 }
 
+/// A tool in the form of Chat Completions, which Ollama shares.
+#[derive(Debug, Serialize)]
+pub(crate) struct FunctionTool<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    pub(crate) function: Function<'a>,
+}
+
+/// The function of a [`FunctionTool`].
+#[derive(Debug, Serialize)]
+pub(crate) struct Function<'a> {
+    pub(crate) name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) description: &'a str,
+    pub(crate) parameters: Value,
+}
+
+impl<'a> FunctionTool<'a> {
+    /// Describes a tool, with its parameters in the JSON Schema that the server takes.
+    pub(crate) fn new(tool: &'a ToolDefinition, parameters: Value) -> Self {
+        Self {
+            kind: "function",
+            function: Function {
+                name: tool.name.as_str(),
+                description: &tool.description,
+                parameters,
+            },
+        }
+    }
+}
+
 /// Builds a JSON object, its fields in the given order.
 pub(crate) fn object<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
     fields
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
         .collect()
+}
+
+/// Returns the text in a field of a JSON object.
+pub(crate) fn str_field<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    fields.get(name)?.as_str()
 }
 
 /// Names a kind of content in a description of a loss.
@@ -355,7 +391,9 @@ pub(crate) fn describe(content: &Content) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use adjutant_core::{MaxTokens, Message, ProviderState, SchemaSupport, Temperature, TopK};
+    use adjutant_core::{
+        GenerationConfig, MaxTokens, Message, ProviderState, SchemaSupport, Temperature, TopK,
+    };
     use serde_json::json;
 
     use super::*;

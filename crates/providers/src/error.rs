@@ -88,16 +88,21 @@ impl Vendor {
         if let Some(request) = request {
             message = format!("{message} (request {request})");
         }
+        let advised = |advice: &str| format!("{message} {advice}").trim_end().to_owned();
         let retry_after = body.retry_after.or(retry_after);
+        let server_error = |message| ModelError::Server {
+            provider: self.model.provider.clone(),
+            status,
+            message,
+            retry_after,
+        };
         let kind = body.kind.or_else(|| kind_by_message(status, &body.message));
         match (kind, status) {
             (Some(ErrorKind::Quota), _) => ModelError::Quota { provider, message },
             (Some(ErrorKind::Authentication), _) | (None, 401 | 403) => {
                 ModelError::Authentication {
                     provider,
-                    message: format!("{message} {}", self.key_advice)
-                        .trim_end()
-                        .to_owned(),
+                    message: advised(self.key_advice),
                 }
             }
             (Some(ErrorKind::ContextTooLong), _) => {
@@ -106,16 +111,13 @@ impl Vendor {
             (Some(ErrorKind::NoSuchModel), _) | (None, 404) => ModelError::NotFound {
                 provider,
                 model: self.model.name.clone(),
-                message: format!("{message} {}", self.model_advice)
-                    .trim_end()
-                    .to_owned(),
+                message: advised(&self.model_advice),
             },
             (Some(ErrorKind::Refused), _) => ModelError::Refused { provider, message },
             (Some(ErrorKind::RateLimited), _) | (None, 429) => ModelError::RateLimited {
                 provider,
                 retry_after,
             },
-            (Some(ErrorKind::Impossible), _) => ModelError::BadRequest { provider, message },
             (None, 300..=399) => ModelError::BadRequest {
                 provider,
                 message: format!(
@@ -124,19 +126,11 @@ impl Vendor {
             },
             // A time-out of a proxy, a conflict that passes, too early: the vendors' own SDKs retry
             // the first two, so they count as failures of the server.
-            (Some(ErrorKind::Server), _) | (None, 408 | 409 | 425) => ModelError::Server {
-                provider,
-                status,
-                message,
-                retry_after,
-            },
-            (None, 400..=499) => ModelError::BadRequest { provider, message },
-            (None, _) => ModelError::Server {
-                provider,
-                status,
-                message,
-                retry_after,
-            },
+            (None, 408 | 409 | 425) | (Some(ErrorKind::Server), _) => server_error(message),
+            (None, 400..=499) | (Some(ErrorKind::Impossible), _) => {
+                ModelError::BadRequest { provider, message }
+            }
+            (None, _) => server_error(message),
         }
     }
 

@@ -26,7 +26,7 @@ use crate::address::is_on_this_machine;
 use crate::error::Vendor;
 use crate::read_timeout::ReadTimeouts;
 use crate::retry::Failure;
-use crate::retry_after;
+use crate::retry_after::{self, header_text};
 
 /// The bound on opening a connection, name lookup and TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -598,32 +598,20 @@ fn compressed(vendor: &Vendor, encoding: &str) -> ModelError {
 
 /// Returns the content encoding of a body, unless it is sent as it is.
 fn encoding(headers: &HeaderMap) -> Option<String> {
-    let encoding = headers
-        .get(CONTENT_ENCODING)?
-        .to_str()
-        .ok()?
-        .trim()
-        .to_lowercase();
+    let encoding = header_text(headers, CONTENT_ENCODING.as_str())?.to_lowercase();
     Some(encoding).filter(|encoding| !matches!(encoding.as_str(), "" | "identity"))
 }
 
 fn request_id(headers: &HeaderMap) -> Option<String> {
-    let id = REQUEST_IDS
+    let mut ids = REQUEST_IDS
         .iter()
-        .find_map(|name| headers.get(*name))?
-        .to_str()
-        .ok()?;
-    Some(id.to_owned()).filter(|id| !id.trim().is_empty())
+        .filter(|name| headers.contains_key(**name));
+    let id = header_text(headers, ids.next()?)?;
+    (!id.is_empty()).then(|| id.to_owned())
 }
 
 fn should_retry(headers: &HeaderMap) -> Option<bool> {
-    headers
-        .get(SHOULD_RETRY)?
-        .to_str()
-        .ok()?
-        .trim()
-        .parse()
-        .ok()
+    header_text(headers, SHOULD_RETRY)?.parse().ok()
 }
 
 fn send_error(vendor: &Vendor, error: reqwest::Error) -> ModelError {

@@ -60,9 +60,9 @@ mod schema; // conversions of JSON Schema
 #[cfg(feature = "_http")]
 mod sse; // server-sent events
 #[cfg(feature = "_http")]
-mod text_calls;
+mod text_calls; // tool calls and thinking that models write as text
 #[cfg(feature = "openai")]
-mod tools_cache; // the encoded tools of recent requests // tool calls and thinking that models write as text
+mod tools_cache; // the encoded tools of recent requests
 
 #[cfg(feature = "anthropic")]
 pub mod anthropic; // Claude, over the Messages API

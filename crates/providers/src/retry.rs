@@ -1,15 +1,13 @@
 //! Retries of model calls: only for errors that may pass, only before anything was emitted, never
 //! beyond the caller's time.
 
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use adjutant_core::port::DeltaStream;
 use adjutant_core::{BoxFuture, Delta, ModelError, TimeBound};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use futures::{Stream, StreamExt};
-use tokio::time::{Instant, Sleep, sleep};
+use futures::{StreamExt as _, stream};
+use tokio::time::{Instant, sleep, sleep_until};
 use tracing::warn;
 
 /// The longest wait a provider may ask for when the caller set no time limit.
@@ -167,115 +165,94 @@ pub(crate) async fn stream(
     time_left: Option<Duration>,
     open: Open,
     explain: Explain,
-) -> Result<RetryingStream, ModelError> {
-    let mut stream = RetryingStream {
+) -> Result<DeltaStream, ModelError> {
+    let mut attempts = StreamAttempts {
         attempts: policy.start(time_left),
         open,
         explain,
-        step: Step::Open,
-        first: None,
+        wait_until: None,
+        deltas: None,
+        emitted: false,
+        over: false,
     };
     // The first item decides between an error of the call and an error within the stream.
-    stream.first = stream.next().await.transpose()?;
-    Ok(stream)
+    let first = attempts.next().await.transpose()?;
+    let rest = stream::unfold(attempts, |mut attempts| async move {
+        let item = attempts.next().await?;
+        Some((item, attempts))
+    });
+    Ok(stream::iter(first.map(Ok)).chain(rest).boxed())
 }
 
 /// A streamed answer, over as many attempts as it takes.
-pub(crate) struct RetryingStream {
+struct StreamAttempts {
     attempts: Attempts,
     open: Open,
     explain: Explain,
-    step: Step,
-    /// The first delta, which was awaited by [`stream`] and is still to be returned.
-    first: Option<Delta>,
+    /// The end of the pause before the next attempt.
+    wait_until: Option<Instant>,
+    /// The deltas of the running attempt.
+    deltas: Option<DeltaStream>,
+    emitted: bool,
+    over: bool,
 }
 
-enum Step {
-    Open,
-    Opening(BoxFuture<'static, Result<DeltaStream, Failure>>),
-    Read { deltas: DeltaStream, emitted: bool },
-    Wait(Pin<Box<Sleep>>),
-    Done,
-}
-
-impl Stream for RetryingStream {
-    type Item = Result<Delta, ModelError>;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = self.get_mut();
-        if let Some(first) = this.first.take() {
-            return Poll::Ready(Some(Ok(first)));
+impl StreamAttempts {
+    /// Returns the next delta, the announcement of another attempt, or the final error.
+    async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
+        if self.over {
+            return None;
         }
-        loop {
-            let (failure, emitted) = match &mut this.step {
-                Step::Done => return Poll::Ready(None),
-                Step::Wait(wait) => {
-                    ready!(wait.as_mut().poll(cx));
-                    this.step = Step::Open;
-                    continue;
-                }
-                Step::Open => {
-                    this.step = Step::Opening((this.open)(this.attempts.time_left()));
-                    continue;
-                }
-                Step::Opening(opening) => match ready!(opening.as_mut().poll(cx)) {
-                    Ok(deltas) => {
-                        this.step = Step::Read {
-                            deltas,
-                            emitted: false,
-                        };
-                        continue;
-                    }
-                    Err(failure) => (failure, false),
-                },
-                Step::Read { deltas, emitted } => match ready!(deltas.as_mut().poll_next(cx)) {
-                    Some(Ok(delta)) => {
-                        *emitted = true;
-                        if matches!(delta, Delta::Finished(_)) {
-                            this.step = Step::Done;
-                        }
-                        return Poll::Ready(Some(Ok(delta)));
-                    }
-                    Some(Err(error)) => (error.into(), *emitted),
-                    None => {
-                        this.step = Step::Done;
-                        return Poll::Ready(None);
-                    }
-                },
-            };
-            let wait = if emitted {
-                // The caller has shown part of the answer; a second one would
-                // contradict it.
-                None
-            } else {
-                this.attempts.wait_after(&failure)
-            };
-            let item = match wait {
-                Some(wait) => {
-                    this.step = Step::Wait(Box::pin(sleep(wait)));
-                    let reason = failure.error.to_string();
-                    Ok(Delta::Retrying {
-                        attempt: this.attempts.failed,
-                        wait,
-                        reason,
-                    })
-                }
-                None => {
-                    this.step = Step::Done;
-                    // Advice is added once, not to every attempt's error.
-                    Err((this.explain)(failure.error))
-                }
-            };
-            return Poll::Ready(Some(item));
+        let failure = match self.next_delta().await {
+            Ok(delta) => {
+                self.emitted = true;
+                self.over = matches!(delta, None | Some(Delta::Finished(_)));
+                return delta.map(Ok);
+            }
+            Err(failure) => failure,
+        };
+        let wait = if self.emitted {
+            // The caller has shown part of the answer; a second one would contradict it.
+            None
+        } else {
+            self.attempts.wait_after(&failure)
+        };
+        let Some(wait) = wait else {
+            self.over = true;
+            // Advice is added once, not to every attempt's error.
+            return Some(Err((self.explain)(failure.error)));
+        };
+        // The pause begins now, not when the caller asks for the next delta.
+        self.wait_until = Some(Instant::now() + wait);
+        self.deltas = None;
+        Some(Ok(Delta::Retrying {
+            attempt: self.attempts.failed,
+            wait,
+            reason: failure.error.to_string(),
+        }))
+    }
+
+    /// Returns the next delta of the running attempt, which is begun if there is none. `None` at the
+    /// end of its stream.
+    async fn next_delta(&mut self) -> Result<Option<Delta>, Failure> {
+        if let Some(end) = self.wait_until {
+            sleep_until(end).await;
+            self.wait_until = None;
         }
+        let deltas = match &mut self.deltas {
+            Some(deltas) => deltas,
+            None => {
+                let opened = (self.open)(self.attempts.time_left()).await?;
+                self.deltas.insert(opened)
+            }
+        };
+        Ok(deltas.next().await.transpose()?)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
-
-    use futures::stream;
 
     use adjutant_core::{FinishReason, GenerateResponse, ModelId, ProviderId, Usage};
 

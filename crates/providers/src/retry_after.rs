@@ -14,18 +14,21 @@ pub(crate) fn from_headers(headers: &HeaderMap) -> Option<Duration> {
 }
 
 fn milliseconds(headers: &HeaderMap) -> Option<Duration> {
-    let milliseconds: f64 = text(headers, "retry-after-ms")?.parse().ok()?;
+    let milliseconds: f64 = header_text(headers, "retry-after-ms")?.parse().ok()?;
     Duration::try_from_secs_f64(milliseconds / 1000.0).ok()
 }
 
 /// Parses `Retry-After`: seconds, or a date. A date is compared with the server's own `Date`,
 /// because our clock may be wrong.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let value = text(headers, RETRY_AFTER.as_str())?;
+    let value = header_text(headers, RETRY_AFTER.as_str())?;
     if let Ok(seconds) = value.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
     }
-    let (at, now) = (http_date(value)?, http_date(text(headers, DATE.as_str())?)?);
+    let (at, now) = (
+        http_date(value)?,
+        http_date(header_text(headers, DATE.as_str())?)?,
+    );
     Some(at.duration_since(now).try_into().unwrap_or(Duration::ZERO))
 }
 
@@ -33,13 +36,16 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 /// limits", table of headers (checked 2026-11-22).
 fn limit_reset(headers: &HeaderMap) -> Option<Duration> {
     let reset = |limit: &str| {
-        let used_up = text(headers, &format!("x-ratelimit-remaining-{limit}")) == Some("0");
-        parse_duration(text(headers, &format!("x-ratelimit-reset-{limit}")).filter(|_| used_up)?)
+        let used_up = header_text(headers, &format!("x-ratelimit-remaining-{limit}")) == Some("0");
+        parse_duration(
+            header_text(headers, &format!("x-ratelimit-reset-{limit}")).filter(|_| used_up)?,
+        )
     };
     reset("requests").max(reset("tokens"))
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+/// Returns the text of a header, if it has one of that name and in ASCII.
+pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok().map(str::trim)
 }
 

@@ -10,6 +10,16 @@ pub(crate) fn modern_reference(target: &str) -> Value {
     json!(target.replacen("#/definitions/", "#/$defs/", 1))
 }
 
+/// Returns the present name of a keyword of older drafts, and `anyOf` for `oneOf`: they are
+/// equivalent if the choices exclude each other, as they mostly do.
+pub(crate) fn modern_keyword(keyword: &str) -> &str {
+    match keyword {
+        "definitions" => "$defs",
+        "oneOf" => "anyOf",
+        keyword => keyword,
+    }
+}
+
 /// Returns true if a value is one of these texts.
 pub(crate) fn is_one_of(value: &Value, texts: &[&str]) -> bool {
     value.as_str().is_some_and(|text| texts.contains(&text))

@@ -102,10 +102,7 @@ fn classify(status: u16, body: &Value) -> ErrorBody {
 }
 
 fn error_type(error: &Value) -> &str {
-    error
-        .get("type")
-        .and_then(Value::as_str)
-        .unwrap_or("an error")
+    error["type"].as_str().unwrap_or("an error")
 }
 
 /// Returns a status in the body, where proxies put it.

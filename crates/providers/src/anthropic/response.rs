@@ -10,7 +10,7 @@ use adjutant_core::{
 use serde_json::{Map, Value};
 
 use super::wire;
-use crate::encode::object;
+use crate::encode::{object, str_field};
 use crate::error::Vendor;
 
 /// An answer whose blocks are still arriving.
@@ -223,10 +223,7 @@ impl PartialAnswer {
 
 impl Block {
     pub(super) fn kind(&self) -> &str {
-        self.fields
-            .get("type")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
+        str_field(&self.fields, "type").unwrap_or_default()
     }
 
     pub(super) fn is_call(&self) -> bool {
@@ -234,9 +231,7 @@ impl Block {
     }
 
     pub(super) fn name(&self) -> String {
-        self.fields
-            .get("name")
-            .and_then(Value::as_str)
+        str_field(&self.fields, "name")
             .unwrap_or_default()
             .to_owned()
     }

@@ -10,7 +10,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::schema::{Schema, convert_list, convert_members, is_one_of, modern_reference, unite};
+use crate::schema::{
+    Schema, convert_list, convert_members, is_one_of, modern_keyword, modern_reference, unite,
+};
 
 /// Formats the vendor enforces.
 const FORMATS: &[&str] = &[
@@ -211,43 +213,36 @@ fn strict(schema: &Value, dropped: &mut BTreeSet<String>) -> Value {
     }
     let mut out = Schema::new();
     for (keyword, value) in fields {
-        let mut keep = |name: &str, value: Value| {
-            out.insert(name.to_owned(), value);
-        };
-        match keyword.as_str() {
+        let kept = match keyword.as_str() {
             // Annotations, which constrain nothing.
             "$schema" | "$id" | "$comment" | "examples" | "deprecated" | "readOnly"
-            | "writeOnly" => {}
-            "type" | "title" | "description" | "const" | "required" | "default" => {
-                keep(keyword, value.clone())
-            }
-            "properties" => keep(
-                keyword,
-                convert_members(value, |schema| strict(schema, dropped)),
-            ),
-            "$defs" | "definitions" => keep(
-                "$defs",
-                convert_members(value, |schema| strict(schema, dropped)),
-            ),
-            "items" if value.is_object() => keep(keyword, strict(value, dropped)),
-            "anyOf" | "oneOf" => keep(
-                "anyOf",
-                convert_list(value, |schema| strict(schema, dropped)),
-            ),
+            | "writeOnly" => continue,
+            // Every object is closed below.
+            "additionalProperties" if value == &json!(false) => continue,
+            "type" | "title" | "description" | "const" | "required" | "default" => true,
+            "properties" | "$defs" | "definitions" | "anyOf" | "oneOf" => true,
+            "items" => value.is_object(),
             // The vendor refuses it together with a reference.
-            "allOf" if !has_reference(value) => keep(
-                keyword,
-                convert_list(value, |schema| strict(schema, dropped)),
-            ),
-            "enum" if is_plain(value) => keep(keyword, value.clone()),
-            "format" if is_one_of(value, FORMATS) => keep(keyword, value.clone()),
-            "minItems" if matches!(value.as_u64(), Some(0 | 1)) => keep(keyword, value.clone()),
-            "pattern" if value.as_str().is_some_and(is_simple) => keep(keyword, value.clone()),
-            "additionalProperties" if value == &json!(false) => {}
-            _ => {
-                dropped.insert(keyword.clone());
-            }
+            "allOf" => !has_reference(value),
+            "enum" => is_plain(value),
+            "format" => is_one_of(value, FORMATS),
+            "minItems" => matches!(value.as_u64(), Some(0 | 1)),
+            "pattern" => value.as_str().is_some_and(is_simple),
+            _ => false,
+        };
+        if !kept {
+            dropped.insert(keyword.clone());
+            continue;
         }
+        let converted = match keyword.as_str() {
+            "properties" | "$defs" | "definitions" => {
+                convert_members(value, |schema| strict(schema, dropped))
+            }
+            "anyOf" | "oneOf" | "allOf" => convert_list(value, |schema| strict(schema, dropped)),
+            "items" => strict(value, dropped),
+            _ => value.clone(),
+        };
+        out.insert(modern_keyword(keyword).to_owned(), converted);
     }
     let closed = out.contains_key("properties") || is_object(schema);
     out.extend(closed.then(|| ("additionalProperties".to_owned(), json!(false))));

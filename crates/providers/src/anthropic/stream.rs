@@ -12,6 +12,7 @@ use super::error;
 use super::response::{Block, PartialAnswer};
 use super::wire;
 use crate::decode::{AnswerFold, Progress};
+use crate::encode::str_field;
 
 impl AnswerFold for PartialAnswer {
     fn event(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
@@ -23,13 +24,8 @@ impl AnswerFold for PartialAnswer {
         match event.kind.as_deref() {
             Some("message_start") => self.start(event.message.unwrap_or_default()),
             Some("content_block_start") => {
-                let block = Block {
-                    index: event.index,
-                    open: true,
-                    fields: event.content_block.unwrap_or_default(),
-                    input: String::new(),
-                };
-                self.open(block, deltas);
+                let fields = event.content_block.unwrap_or_default();
+                self.open(Block::opened(event.index, fields), deltas);
             }
             Some("content_block_delta") => {
                 self.extend_block(event.index, event.delta.unwrap_or_default(), deltas);
@@ -42,10 +38,7 @@ impl AnswerFold for PartialAnswer {
                 let stop_details = delta
                     .remove("stop_details")
                     .and_then(|it| serde_json::from_value(it).ok());
-                let stop_reason = delta
-                    .get("stop_reason")
-                    .and_then(Value::as_str)
-                    .map(str::to_owned);
+                let stop_reason = str_field(&delta, "stop_reason").map(str::to_owned);
                 self.merge_stop(wire::Stop {
                     stop_reason,
                     stop_details,
@@ -121,7 +114,7 @@ impl PartialAnswer {
 
     fn open(&mut self, block: Block, deltas: &mut VecDeque<Delta>) {
         let text = |name: &str| {
-            let text = block.fields.get(name).and_then(Value::as_str);
+            let text = str_field(&block.fields, name);
             text.filter(|text| !text.is_empty()).map(str::to_owned)
         };
         match block.kind() {
@@ -152,21 +145,12 @@ impl PartialAnswer {
                 "text"
             };
             let fields = Map::from_iter([("type".to_owned(), Value::String(kind.to_owned()))]);
-            self.blocks.push(Block {
-                index,
-                open: true,
-                fields,
-                input: String::new(),
-            });
+            self.blocks.push(Block::opened(index, fields));
             self.blocks.len() - 1
         });
         let call = count_calls(&self.blocks[..at]);
         let block = &mut self.blocks[at];
-        let kind = delta
-            .get("type")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
+        let kind = str_field(&delta, "type").unwrap_or_default().to_owned();
         for (name, value) in delta {
             match (name.as_str(), value) {
                 ("type", _) | (_, Value::Null) => {}
@@ -228,6 +212,15 @@ fn count_calls(blocks: &[Block]) -> usize {
 }
 
 impl Block {
+    fn opened(index: Option<u64>, fields: wire::Block) -> Self {
+        Self {
+            index,
+            open: true,
+            fields,
+            input: String::new(),
+        }
+    }
+
     fn append(&mut self, name: String, text: String) {
         match self.fields.entry(name).or_insert_with(|| json!("")) {
             Value::String(before) => before.push_str(&text),

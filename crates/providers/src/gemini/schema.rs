@@ -38,64 +38,45 @@ fn lower_object(schema: &Map<String, Value>, dropped: &mut BTreeSet<String>) -> 
     let mut out = Map::new();
     let beside_ref = schema.contains_key("$ref");
     for (keyword, value) in schema {
-        match keyword.as_str() {
-            "$ref" => {
-                let target = modern_reference(value.as_str().unwrap_or_default());
-                out.insert("$ref".to_owned(), target);
-            }
+        let name = keyword.as_str();
+        let converted = match name {
+            "$ref" => Some((name, modern_reference(value.as_str().unwrap_or_default()))),
             "$defs" | "definitions" => {
-                out.insert(
-                    "$defs".to_owned(),
-                    convert_members(value, |schema| lower(schema, dropped)),
-                );
+                let schemas = convert_members(value, |schema| lower(schema, dropped));
+                Some(("$defs", schemas))
             }
-            "$id" | "$anchor" => keep(&mut out, keyword, value),
+            "$id" | "$anchor" => Some((name, value.clone())),
             // Annotations, which constrain nothing.
             "$schema" | "$comment" | "default" | "examples" | "deprecated" | "readOnly"
-            | "writeOnly" => {}
-            _ if beside_ref => {}
+            | "writeOnly" => continue,
+            // The vendor takes nothing else beside a reference.
+            _ if beside_ref => continue,
+            // United with the rest below, whatever its place.
+            "allOf" => continue,
             "title" | "description" | "type" | "required" | "minItems" | "maxItems" | "minimum"
-            | "maximum" | "propertyOrdering" => keep(&mut out, keyword, value),
+            | "maximum" | "propertyOrdering" => Some((name, value.clone())),
             "properties" => {
-                out.insert(
-                    keyword.clone(),
-                    convert_members(value, |schema| lower(schema, dropped)),
-                );
+                let schemas = convert_members(value, |schema| lower(schema, dropped));
+                Some((name, schemas))
             }
-            "items" if value.is_object() => {
-                out.insert(keyword.clone(), lower(value, dropped));
-            }
-            "additionalProperties" if value.is_boolean() => keep(&mut out, keyword, value),
-            "additionalProperties" => {
-                out.insert(keyword.clone(), lower(value, dropped));
-            }
+            "additionalProperties" if value.is_boolean() => Some((name, value.clone())),
+            "additionalProperties" => Some((name, lower(value, dropped))),
+            "items" if value.is_object() => Some((name, lower(value, dropped))),
             "prefixItems" | "anyOf" | "oneOf" => {
-                let members = convert_list(value, |member| lower(member, dropped));
-                out.insert(keyword.clone(), members);
+                Some((name, convert_list(value, |member| lower(member, dropped))))
             }
-            "allOf" => {}
-            "const" => choices(&mut out, std::slice::from_ref(value), "const", dropped),
-            "enum" => choices(
-                &mut out,
-                value.as_array().map_or(&[], Vec::as_slice),
-                "enum",
-                dropped,
-            ),
-            "exclusiveMinimum" | "exclusiveMaximum" => match (value.as_i64(), schema.get("type")) {
-                (Some(bound), Some(Value::String(kind))) if kind == "integer" => {
-                    let (keyword, step) = if keyword == "exclusiveMinimum" {
-                        ("minimum", 1)
-                    } else {
-                        ("maximum", -1)
-                    };
-                    out.insert(keyword.to_owned(), json!(bound.saturating_add(step)));
-                }
-                (_, _) => {
-                    dropped.insert(keyword.clone());
-                }
-            },
-            "format" if is_one_of(value, FORMATS) => keep(&mut out, keyword, value),
-            _ => {
+            "const" => choices(std::slice::from_ref(value)),
+            "enum" => choices(value.as_array().map_or(&[], Vec::as_slice)),
+            "exclusiveMinimum" => inclusive("minimum", value, 1, schema),
+            "exclusiveMaximum" => inclusive("maximum", value, -1, schema),
+            "format" if is_one_of(value, FORMATS) => Some((name, value.clone())),
+            _ => None,
+        };
+        match converted {
+            Some((name, value)) => {
+                out.insert(name.to_owned(), value);
+            }
+            None => {
                 dropped.insert(keyword.clone());
             }
         }
@@ -112,31 +93,25 @@ fn lower_object(schema: &Map<String, Value>, dropped: &mut BTreeSet<String>) -> 
     out
 }
 
-fn keep(out: &mut Map<String, Value>, keyword: &str, value: &Value) {
-    out.insert(keyword.to_owned(), value.clone());
+/// Returns `enum`, which takes strings and numbers only; `null` is left to the type.
+fn choices(values: &[Value]) -> Option<(&'static str, Value)> {
+    let values = values.iter().filter(|value| !value.is_null());
+    let values: Vec<Value> = values.cloned().collect();
+    let is_taken = |value: &Value| value.is_string() || value.is_number();
+    let taken = !values.is_empty() && values.iter().all(is_taken);
+    taken.then_some(("enum", Value::Array(values)))
 }
 
-/// Adds `enum`, which takes strings and numbers only; `null` is left to the type.
-fn choices(
-    out: &mut Map<String, Value>,
-    values: &[Value],
-    keyword: &str,
-    dropped: &mut BTreeSet<String>,
-) {
-    let values: Vec<Value> = values
-        .iter()
-        .filter(|value| !value.is_null())
-        .cloned()
-        .collect();
-    if !values.is_empty()
-        && values
-            .iter()
-            .all(|value| value.is_string() || value.is_number())
-    {
-        out.insert("enum".to_owned(), Value::Array(values));
-    } else {
-        dropped.insert(keyword.to_owned());
-    }
+/// Returns the inclusive form of an exclusive bound, which only integers have.
+fn inclusive<'a>(
+    name: &'a str,
+    bound: &Value,
+    step: i64,
+    schema: &Map<String, Value>,
+) -> Option<(&'a str, Value)> {
+    let is_integer = schema.get("type").is_some_and(|kind| kind == "integer");
+    let bound = bound.as_i64().filter(|_| is_integer)?;
+    Some((name, json!(bound.saturating_add(step))))
 }
 
 #[cfg(test)]

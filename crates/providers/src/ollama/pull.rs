@@ -53,14 +53,11 @@ impl Server {
         let (mut lines, mut parts) = (LineParser::default(), Parts::default());
         loop {
             let chunk = stream.next().await?;
-            let mut read = chunk
-                .as_deref()
-                .map(|bytes| lines.push(bytes))
-                .unwrap_or_default();
-            if chunk.is_none() {
-                read.extend(lines.finish());
-            }
-            for line in read {
+            let complete = match &chunk {
+                Some(bytes) => lines.push(bytes),
+                None => lines.finish().into_iter().collect(),
+            };
+            for line in complete {
                 let line: Line = serde_json::from_str(&line).map_err(|error| {
                     vendor.invalid(format!("a line of the progress: {error}"), &line)
                 })?;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::family::{Family, OllamaOptions};
 use super::wire;
-use crate::encode::{Encoded, Encoder, Image, describe};
+use crate::encode::{Encoded, Encoder, FunctionTool, Image, describe};
 
 /// Encodes a request. `window` is the context window of a server that can be asked not to cut a
 /// prompt; `None` for other servers.
@@ -69,8 +69,8 @@ pub(super) fn encode(
 const TEMPLATE_TOKENS: usize = 16;
 
 /// Returns an upper bound of a prompt's tokens: no tokenizer makes more than one of a byte.
-fn tokens_max(tools: &[wire::Tool<'_>], messages: &[wire::Message<'_>]) -> u64 {
-    let of_tool = |tool: &wire::Tool<'_>| {
+fn tokens_max(tools: &[FunctionTool<'_>], messages: &[wire::Message<'_>]) -> u64 {
+    let of_tool = |tool: &FunctionTool<'_>| {
         let function = &tool.function;
         function.name.len()
             + function.description.len()
@@ -115,20 +115,13 @@ impl<'a> OllamaEncoder<'a> {
         &mut self,
         tools: &'a [ToolDefinition],
         supported: bool,
-    ) -> Result<Vec<wire::Tool<'a>>, ModelError> {
+    ) -> Result<Vec<FunctionTool<'a>>, ModelError> {
         if !tools.is_empty() && !supported {
             let instead = "choose a model that lists `tools` under `ollama show MODEL`, such as qwen3:8b (ollama pull qwen3:8b)";
             let none = self.common.unsupported("tools", instead)?;
             return Ok(none.unwrap_or_default());
         }
-        let tool = |tool: &'a ToolDefinition| wire::Tool {
-            kind: "function",
-            function: wire::Function {
-                name: tool.name.as_str(),
-                description: &tool.description,
-                parameters: parameters(&tool.parameters),
-            },
-        };
+        let tool = |tool| FunctionTool::new(tool, parameters(&tool.parameters));
         Ok(tools.iter().map(tool).collect())
     }
 

@@ -3,12 +3,14 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use crate::encode::FunctionTool;
+
 /// The body of a request to `/api/chat`.
 #[derive(Debug, Serialize)]
 pub(super) struct Request<'a> {
     pub(super) model: &'a str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) tools: Vec<Tool<'a>>,
+    pub(super) tools: Vec<FunctionTool<'a>>,
     pub(super) stream: bool,
     /// Newer servers only: true if a prompt over the window is cut at its beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,21 +36,6 @@ pub(super) struct Options {
     pub(super) top_p: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) top_k: Option<u32>,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct Tool<'a> {
-    #[serde(rename = "type")]
-    pub(super) kind: &'static str,
-    pub(super) function: Function<'a>,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct Function<'a> {
-    pub(super) name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub(super) description: &'a str,
-    pub(super) parameters: Value,
 }
 
 #[derive(Debug, Default, Serialize)]

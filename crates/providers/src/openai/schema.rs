@@ -11,7 +11,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::schema::{convert_list, convert_members, is_one_of, modern_reference, unite};
+use crate::schema::{
+    convert_list, convert_members, is_one_of, modern_keyword, modern_reference, unite,
+};
 
 /// Formats the vendor enforces.
 const FORMATS: &[&str] = &[
@@ -188,14 +190,7 @@ impl Lowering {
                 return;
             }
         };
-        let name = match keyword {
-            "definitions" => "$defs",
-            // `oneOf` and `anyOf` are equivalent if the choices exclude each other, as they mostly
-            // do.
-            "oneOf" => "anyOf",
-            keyword => keyword,
-        };
-        out.insert(name.to_owned(), lowered);
+        out.insert(modern_keyword(keyword).to_owned(), lowered);
     }
 
     /// Closes an object: all named properties are required, and no others are allowed.

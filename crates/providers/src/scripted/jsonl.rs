@@ -168,7 +168,10 @@ fn reply(object: Map<String, Value>) -> Result<Reply, String> {
         thinking: line.thinking,
         text: line.text,
         calls,
-        finish: line.finish.as_deref().map(finish).transpose()?,
+        finish: line
+            .finish
+            .map(|name| find(FINISHES, "finish", &name))
+            .transpose()?,
         usage: line.usage.map(usage).transpose()?.unwrap_or_default(),
         fault,
         matching: line.matching,
@@ -210,71 +213,56 @@ const FINISHES: &[(&str, FinishReason)] = &[
     ("malformed_call", FinishReason::MalformedCall),
 ];
 
-fn finish(name: &str) -> Result<FinishReason, String> {
-    let known = FINISHES.iter().find(|(known, _)| *known == name);
-    known
-        .map(|(_, finish)| *finish)
-        .ok_or_else(|| unknown("finish", name, FINISHES.iter().map(|(name, _)| *name)))
-}
-
-const FAULTS: &[&str] = &[
-    "rate_limit",
-    "quota",
-    "server",
-    "timeout",
-    "network",
-    "reset",
-    "auth",
-    "not_found",
-    "bad_request",
-    "context_too_long",
-    "refused",
-    "invalid_response",
-    "truncated",
-    "stall",
-    "empty",
-    "thinking_only",
-    "split_utf8",
-    "truncated_json",
-    "unknown_tool",
-    "wrong_type",
+/// The faults, with the values that a line may replace.
+const FAULTS: &[(&str, Fault)] = &[
+    ("rate_limit", Fault::RateLimit { retry_after: None }),
+    ("quota", Fault::Quota),
+    ("server", Fault::Server { status: 500 }),
+    ("timeout", Fault::Timeout),
+    ("network", Fault::Network),
+    ("reset", Fault::Reset),
+    ("auth", Fault::Authentication),
+    ("not_found", Fault::NotFound),
+    ("bad_request", Fault::BadRequest),
+    ("context_too_long", Fault::ContextTooLong),
+    ("refused", Fault::Refused),
+    (
+        "invalid_response",
+        Fault::InvalidResponse { raw: String::new() },
+    ),
+    ("truncated", Fault::Truncated),
+    ("stall", Fault::Stall),
+    ("empty", Fault::Empty),
+    ("thinking_only", Fault::ThinkingOnly),
+    ("split_utf8", Fault::SplitUtf8),
+    ("truncated_json", Fault::TruncatedJson),
+    ("unknown_tool", Fault::UnknownTool),
+    ("wrong_type", Fault::WrongType),
 ];
 
 fn fault(name: &str, line: &Line) -> Result<Fault, String> {
-    let retry_after = match line.retry_after_s {
-        Some(seconds) => Some(
-            Duration::try_from_secs_f64(seconds)
-                .map_err(|error| format!("retry_after_s is {seconds}: {error}"))?,
-        ),
-        None => None,
-    };
-    Ok(match name {
-        "rate_limit" => Fault::RateLimit { retry_after },
-        "quota" => Fault::Quota,
-        "server" => Fault::Server {
-            status: line.status.unwrap_or(500),
-        },
-        "timeout" => Fault::Timeout,
-        "network" => Fault::Network,
-        "reset" => Fault::Reset,
-        "auth" => Fault::Authentication,
-        "not_found" => Fault::NotFound,
-        "bad_request" => Fault::BadRequest,
-        "context_too_long" => Fault::ContextTooLong,
-        "refused" => Fault::Refused,
-        "invalid_response" => Fault::InvalidResponse {
-            raw: line.raw.clone().unwrap_or_default(),
-        },
-        "truncated" => Fault::Truncated,
-        "stall" => Fault::Stall,
-        "empty" => Fault::Empty,
-        "thinking_only" => Fault::ThinkingOnly,
-        "split_utf8" => Fault::SplitUtf8,
-        "truncated_json" => Fault::TruncatedJson,
-        "unknown_tool" => Fault::UnknownTool,
-        "wrong_type" => Fault::WrongType,
-        other => return Err(unknown("fault", other, FAULTS.iter().copied())),
-    })
+    let mut fault = find(FAULTS, "fault", name)?;
+    match &mut fault {
+        Fault::RateLimit { retry_after } => {
+            let seconds = line.retry_after_s.map(|seconds| {
+                Duration::try_from_secs_f64(seconds)
+                    .map_err(|error| format!("retry_after_s is {seconds}: {error}"))
+            });
+            *retry_after = seconds.transpose()?;
+        }
+        Fault::Server { status } => *status = line.status.unwrap_or(*status),
+        Fault::InvalidResponse { raw } => *raw = line.raw.clone().unwrap_or_default(),
+        _ => {}
+    }
+    Ok(fault)
+}
+
+/// Returns the value that has this name in a table.
+fn find<T: Clone>(table: &[(&str, T)], what: &str, name: &str) -> Result<T, String> {
+    let known = table.iter().find(|(known, _)| *known == name);
+    known
+        .map(|(_, value)| value.clone())
+        .ok_or_else(|| unknown(what, name, table.iter().map(|(name, _)| *name)))
 }
 
 /// Deserializes a value, after checking it for unknown keys.

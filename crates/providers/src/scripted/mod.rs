@@ -137,18 +137,15 @@ impl ScriptedModel {
     pub fn from_jsonl(script: &str) -> Result<Self, ScriptError> {
         let (config, replies) = jsonl::parse(script)?;
         let mut model = Self::new(replies);
-        if let Some(name) = config.model {
-            model.id.name = name;
-        }
-        if let Some(retries) = config.retries {
-            model.retries = retries;
-        }
-        if let Some(weak_tools) = config.weak_tools {
-            model.capabilities.weak_tools = weak_tools;
-        }
-        if let Some(context_window) = config.context_window {
-            model.capabilities.context_window = context_window;
-        }
+        let Capabilities {
+            weak_tools,
+            context_window,
+            ..
+        } = &mut model.capabilities;
+        *weak_tools = config.weak_tools.unwrap_or(*weak_tools);
+        *context_window = config.context_window.unwrap_or(*context_window);
+        model.retries = config.retries.unwrap_or(model.retries);
+        model.id.name = config.model.unwrap_or(model.id.name);
         Ok(model)
     }
 
@@ -292,12 +289,12 @@ impl LanguageModel for ScriptedModel {
         });
         let policy = self.policy();
         let time_left = request.time_left;
-        Box::pin(async move {
-            Ok(
-                Box::pin(retry::stream(policy, time_left, open, Box::new(|error| error)).await?)
-                    as DeltaStream,
-            )
-        })
+        Box::pin(retry::stream(
+            policy,
+            time_left,
+            open,
+            Box::new(|error| error),
+        ))
     }
 }
 

@@ -41,13 +41,13 @@ const FENCE: &str = "```";
 
 /// A classified piece of an answer's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Segment {
+enum Segment {
     /// Text of the answer.
     Text(String),
     /// Thinking, without its tags.
     Thinking(String),
     /// A call; its arguments are JSON text that may be malformed.
-    Call { name: String, arguments: String },
+    Call(Call),
 }
 
 impl Segment {
@@ -61,7 +61,7 @@ impl Segment {
         match self {
             Self::Text(text) => deltas.extend(assembly.text(&text, None)),
             Self::Thinking(text) => deltas.extend(assembly.thinking(&text, None)),
-            Self::Call { name, arguments } => {
+            Self::Call(Call { name, arguments }) => {
                 let notice = format!("a call of {name} came as text and was taken out of it");
                 if !losses.contains(&notice) {
                     losses.push(notice);
@@ -163,13 +163,13 @@ impl TextCalls {
     }
 
     /// Adds text, and appends to `out` what is certain by now.
-    pub(crate) fn push(&mut self, text: &str, out: &mut Vec<Segment>) {
+    fn push(&mut self, text: &str, out: &mut Vec<Segment>) {
         self.held.push_str(text);
         while !self.held.is_empty() && matches!(self.step(false, out), Step::Again) {}
     }
 
     /// Classifies all held text, because other content or the end of the answer follows.
-    pub(crate) fn flush(&mut self, out: &mut Vec<Segment>) {
+    fn flush(&mut self, out: &mut Vec<Segment>) {
         while !self.held.is_empty() && matches!(self.step(true, out), Step::Again) {}
     }
 
@@ -291,7 +291,7 @@ impl TextCalls {
             nested.push(inner, &mut segments);
             nested.flush(&mut segments);
             let call = |segment| match segment {
-                Segment::Call { name, arguments } => Some(Call { name, arguments }),
+                Segment::Call(call) => Some(call),
                 Segment::Text(_) | Segment::Thinking(_) => None,
             };
             return segments.into_iter().map(call).collect();
@@ -418,11 +418,7 @@ impl TextCalls {
     }
 
     fn add_calls(&mut self, calls: Vec<Call>, out: &mut Vec<Segment>) {
-        out.extend(
-            calls
-                .into_iter()
-                .map(|Call { name, arguments }| Segment::Call { name, arguments }),
-        );
+        out.extend(calls.into_iter().map(Segment::Call));
         self.state = State::AfterCall;
         self.position = Position::START;
     }

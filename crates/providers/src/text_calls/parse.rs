@@ -12,6 +12,15 @@ pub(super) struct Call {
     pub(super) arguments: String,
 }
 
+impl Call {
+    fn new(name: &str, arguments: impl Into<String>) -> Self {
+        Self {
+            name: name.to_owned(),
+            arguments: arguments.into(),
+        }
+    }
+}
+
 /// The keys of a call that is written as a JSON object.
 const KEYS: &[&str] = &["name", "arguments", "parameters", "type", "id", "function"];
 
@@ -202,10 +211,7 @@ fn malformed_call(text: &str, tools: &[ToolDefinition], strictness: Strictness) 
         .or_else(|| behind("parameters"))
         .is_some();
     let is_call = is_tool(name, tools) && (strictness == Strictness::Tagged || has_arguments);
-    is_call.then(|| Call {
-        name: name.to_owned(),
-        arguments: text.trim().to_owned(),
-    })
+    is_call.then(|| Call::new(name, text.trim()))
 }
 
 /// Parses `name>` followed by JSON, or by a `<parameter=x>` per argument.
@@ -214,19 +220,13 @@ fn function_call(text: &str, tools: &[ToolDefinition]) -> Option<Call> {
     let name = name.trim().trim_matches('"');
     let tool = tools.iter().find(|tool| tool.name.as_str() == name)?;
     let inside = inside.split("</function>").next().unwrap_or(inside).trim();
-    let call = |arguments: String| {
-        Some(Call {
-            name: name.to_owned(),
-            arguments,
-        })
-    };
     if inside.is_empty() {
-        return call("{}".to_owned());
+        return Some(Call::new(name, "{}"));
     }
     let mut arguments = Map::new();
     for parameter in inside.split("<parameter=").skip(1) {
         let Some((key, value)) = parameter.split_once('>') else {
-            return call(inside.to_owned());
+            return Some(Call::new(name, inside));
         };
         let value = match value.split_once("</parameter>") {
             // Line breaks around a value belong to the tags.
@@ -240,11 +240,11 @@ fn function_call(text: &str, tools: &[ToolDefinition]) -> Option<Call> {
         arguments.insert(key.to_owned(), typed(value, tool, key));
     }
     // Without parameters it is JSON, or malformed.
-    call(if arguments.is_empty() {
-        inside.to_owned()
-    } else {
-        Value::Object(arguments).to_string()
-    })
+    let arguments = match arguments.is_empty() {
+        true => inside.to_owned(),
+        false => Value::Object(arguments).to_string(),
+    };
+    Some(Call::new(name, arguments))
 }
 
 /// Parses a tool's name followed by `<arg_key>x</arg_key><arg_value>1</arg_value>` per argument.
@@ -260,17 +260,11 @@ fn arg_key_call(text: &str, tools: &[ToolDefinition]) -> Option<Call> {
             Some((key.trim(), value.split_once("</arg_value>")?.0))
         };
         let Some((key, value)) = argument() else {
-            return Some(Call {
-                name: name.to_owned(),
-                arguments: text.to_owned(),
-            });
+            return Some(Call::new(name, text));
         };
         arguments.insert(key.to_owned(), typed(value, tool, key));
     }
-    Some(Call {
-        name: name.to_owned(),
-        arguments: Value::Object(arguments).to_string(),
-    })
+    Some(Call::new(name, Value::Object(arguments).to_string()))
 }
 
 /// Parses `name[ARGS]{}` or `name{}`, one or several.
@@ -288,10 +282,7 @@ fn named_calls<'a>(mut text: &'a str, tools: &[ToolDefinition]) -> Option<(Vec<C
             Some(Ok(value)) => (value.to_string(), &json[stream.byte_offset()..]),
             Some(Err(_)) | None => (json.to_owned(), ""),
         };
-        calls.push(Call {
-            name: name.to_owned(),
-            arguments,
-        });
+        calls.push(Call::new(name, arguments));
         text = rest;
     }
     (!calls.is_empty()).then_some((calls, text))

@@ -9,32 +9,15 @@ pub(super) struct Syntax {
 }
 
 pub(super) const SYNTAXES: &[Syntax] = &[
-    Syntax {
-        open: "<tool_call>",
-        close: &["</tool_call>"],
-    },
-    Syntax {
-        open: "<function=",
-        close: &["</function>"],
-    },
-    Syntax {
-        open: "<function_call>",
-        close: &["</function_call>"],
-    },
-    Syntax {
-        open: "<tools>",
-        close: &["</tools>"],
-    },
-    Syntax {
-        open: "<|tool_call|>",
-        close: &["<|/tool_call|>"],
-    },
-    Syntax {
-        open: "<|python_tag|>",
-        close: &["<|eom_id|>", "<|eot_id|>"],
-    },
-    Syntax {
-        open: "[TOOL_CALLS]",
-        close: &[],
-    },
+    tags("<tool_call>", &["</tool_call>"]),
+    tags("<function=", &["</function>"]),
+    tags("<function_call>", &["</function_call>"]),
+    tags("<tools>", &["</tools>"]),
+    tags("<|tool_call|>", &["<|/tool_call|>"]),
+    tags("<|python_tag|>", &["<|eom_id|>", "<|eot_id|>"]),
+    tags("[TOOL_CALLS]", &[]),
 ];
+
+const fn tags(open: &'static str, close: &'static [&'static str]) -> Syntax {
+    Syntax { open, close }
+}

@@ -35,10 +35,10 @@ fn text(words: &str) -> Segment {
 }
 
 fn call(name: &str, arguments: &str) -> Segment {
-    Segment::Call {
+    Segment::Call(Call {
         name: name.into(),
         arguments: arguments.into(),
-    }
+    })
 }
 
 /// Checks how a text is classified, however it is cut.
@@ -296,7 +296,7 @@ fn megabytes_of_marks_and_blanks_are_words_in_the_end() {
     let length = |pieces: &[Segment]| {
         let lengths = pieces.iter().map(|piece| match piece {
             Segment::Text(text) | Segment::Thinking(text) => text.len(),
-            Segment::Call { arguments, .. } => arguments.len(),
+            Segment::Call(call) => call.arguments.len(),
         });
         lengths.sum::<usize>()
     };

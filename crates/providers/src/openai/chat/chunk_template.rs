@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::wire::{Call, Choice, Choices, Function, LooseValue, Message, Reply};
+use super::wire::{Call, Choice, Function, LooseValue, Message, Reply};
 use crate::json::string_length;
 
 /// The field that holds the text that changes.
@@ -53,20 +53,22 @@ impl ChunkTemplate {
         else {
             return None;
         };
-        let Choices { first, count: 1 } = choices.as_ref()? else {
-            return None;
-        };
-        let Some(Choice {
-            index: _,
-            delta: Some(delta),
-            message: None,
-            finish_reason: None,
-            usage: None,
-            error: None,
-        }) = first
+        let [
+            choice @ Choice {
+                index: _,
+                delta: Some(delta),
+                message: None,
+                finish_reason: None,
+                usage: None,
+                error: None,
+            },
+        ] = choices.as_deref()?
         else {
             return None;
         };
+        if !choice.is_first() {
+            return None;
+        }
         let (field, text) = text_field(delta)?;
         let text = range_in(json, text)?;
         let padding = match obfuscation {

@@ -16,7 +16,7 @@ use super::super::schema;
 use super::ids::Ids;
 use super::thinking;
 use super::wire;
-use crate::encode::{Encoded, Encoder, describe};
+use crate::encode::{Encoded, Encoder, FunctionTool, describe};
 use crate::json::{push, push_escaped, push_text};
 use crate::tools_cache::ToolsCache;
 
@@ -141,15 +141,11 @@ fn estimated_size(messages: &[Message]) -> usize {
 
 /// Encodes the tools as a JSON list.
 fn encode_tools(tools: &ToolSet) -> Result<Vec<u8>, serde_json::Error> {
-    let lowered = tools.iter().map(|tool| wire::Tool {
-        kind: "function",
-        function: wire::FunctionDefinition {
-            name: tool.name.as_str(),
-            description: &tool.description,
-            // Dropped keywords are no loss: the runtime checks the arguments against the whole
-            // schema before it calls the tool.
-            parameters: schema::parameters(&tool.parameters, &mut BTreeSet::new()),
-        },
+    let lowered = tools.iter().map(|tool| {
+        // Dropped keywords are no loss: the runtime checks the arguments against the whole schema
+        // before it calls the tool.
+        let parameters = schema::parameters(&tool.parameters, &mut BTreeSet::new());
+        FunctionTool::new(tool, parameters)
     });
     serde_json::to_vec(&lowered.collect::<Vec<_>>())
 }

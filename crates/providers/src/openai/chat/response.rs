@@ -113,7 +113,7 @@ impl AnswerFold for PartialAnswer {
         {
             self.counts.add(usage);
         }
-        let Some(choice) = choices.first else {
+        let Some(choice) = choices.into_iter().find(wire::Choice::is_first) else {
             return Ok(());
         };
         self.answered = true;
@@ -291,11 +291,7 @@ impl PartialAnswer {
 
     /// Adds a part of content that consists of parts.
     fn part(&mut self, part: Value, deltas: &mut VecDeque<Delta>) {
-        let kind = part
-            .get("type")
-            .and_then(Value::as_str)
-            .unwrap_or("text")
-            .to_owned();
+        let kind = part["type"].as_str().unwrap_or("text").to_owned();
         self.has_content = true;
         match kind.as_str() {
             "thinking" => {

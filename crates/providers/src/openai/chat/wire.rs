@@ -57,21 +57,6 @@ pub(super) struct JsonSchema {
     pub(super) schema: Value,
 }
 
-#[derive(Debug, Serialize)]
-pub(super) struct Tool<'a> {
-    #[serde(rename = "type")]
-    pub(super) kind: &'static str,
-    pub(super) function: FunctionDefinition<'a>,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct FunctionDefinition<'a> {
-    pub(super) name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub(super) description: &'a str,
-    pub(super) parameters: Value,
-}
-
 /// A value that is nearly always a text or a small number, but may be anything with some servers.
 #[derive(Debug, PartialEq)]
 pub(super) enum LooseValue<'a> {
@@ -175,57 +160,13 @@ pub(super) struct Reply<'a> {
     #[serde(borrow)]
     pub(super) model: Option<LooseValue<'a>>,
     #[serde(borrow)]
-    pub(super) choices: Option<Choices<'a>>,
+    pub(super) choices: Option<Vec<Choice<'a>>>,
     pub(super) usage: Option<Box<Value>>,
     pub(super) x_groq: Option<Box<Value>>,
     pub(super) error: Option<Box<Value>>,
     /// Random letters that hide the length of a chunk's text (OpenAI).
     #[serde(borrow)]
     pub(super) obfuscation: Option<LooseValue<'a>>,
-}
-
-/// The choices of an answer. One is requested; others, which a server may send, are only counted.
-#[derive(Debug)]
-pub(super) struct Choices<'a> {
-    /// The first with index 0 or without an index.
-    pub(super) first: Option<Choice<'a>>,
-    /// The number of choices.
-    pub(super) count: usize,
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Choices<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(ChoicesVisitor)
-    }
-}
-
-struct ChoicesVisitor;
-
-impl<'de> Visitor<'de> for ChoicesVisitor {
-    type Value = Choices<'de>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a list of choices")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-        let mut choices = Choices {
-            first: None,
-            count: 0,
-        };
-        while let Some(choice) = list.next_element::<Choice<'de>>()? {
-            choices.count += 1;
-            let number = choice
-                .index
-                .as_ref()
-                .and_then(LooseValue::as_u64)
-                .unwrap_or(0);
-            if choices.first.is_none() && number == 0 {
-                choices.first = Some(choice);
-            }
-        }
-        Ok(choices)
-    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -242,6 +183,15 @@ pub(super) struct Choice<'a> {
     pub(super) finish_reason: Option<LooseValue<'a>>,
     pub(super) usage: Option<Box<Value>>,
     pub(super) error: Option<Box<Value>>,
+}
+
+impl Choice<'_> {
+    /// Returns true for the choice that is used. One is requested, but a server may send more, or
+    /// leave the index out.
+    pub(super) fn is_first(&self) -> bool {
+        let index = self.index.as_ref().and_then(LooseValue::as_u64);
+        index.unwrap_or(0) == 0
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -192,12 +192,9 @@ pub(super) fn thinking_texts(item: &Item) -> impl Iterator<Item = (ThinkingForm,
             .get(field)
             .and_then(Value::as_array)
             .map_or(&[][..], Vec::as_slice);
-        let texts = pieces.iter().map(|piece| {
-            piece
-                .get("text")
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        });
+        let texts = pieces
+            .iter()
+            .map(|piece| piece["text"].as_str().unwrap_or_default());
         (0..)
             .zip(texts)
             .map(move |(at, text)| (form, at, text))

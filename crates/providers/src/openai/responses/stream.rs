@@ -11,7 +11,7 @@ use super::item::{self, THINKING_SEPARATOR, ThinkingForm};
 use super::response;
 use super::wire::{Item, Reply};
 use crate::decode::{AnswerFold, Progress};
-use crate::encode::object;
+use crate::encode::{object, str_field};
 use crate::error::Vendor;
 use crate::openai::error;
 
@@ -247,12 +247,7 @@ impl PartialAnswer {
             TextField::Refusal => None,
             TextField::Arguments => {
                 let index = self.calls.iter().position(|call| *call == target.item)?;
-                let name = self
-                    .items
-                    .get(&target.item)?
-                    .json
-                    .get("name")
-                    .and_then(Value::as_str);
+                let name = str_field(&self.items.get(&target.item)?.json, "name");
                 Some(Delta::ToolCall {
                     index,
                     name: name.unwrap_or_default().to_owned(),
@@ -274,17 +269,13 @@ impl AnswerFold for PartialAnswer {
         if self.end.is_some() {
             return Ok(());
         }
-        let kind = event
-            .get("type")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
+        let kind = str_field(&event, "type").unwrap_or_default().to_owned();
         let item = match event.shift_remove("item") {
             Some(Value::Object(item)) => Some(item),
             _ => None,
         };
         let at = self.item_index(&event, item.as_ref());
-        let text = |field: &str| event.get(field).and_then(Value::as_str).unwrap_or_default();
+        let text = |field: &str| str_field(&event, field).unwrap_or_default();
         if let Some((name, step)) = kind.rsplit_once('.')
             && let Some((field, index, whole)) = TextField::for_event(name)
         {
