@@ -409,6 +409,7 @@ mod tests {
                 ModelError::Network {
                     provider: provider(),
                     message: message(),
+                    source: None,
                 },
                 5,
             ),
@@ -448,6 +449,7 @@ mod tests {
                     provider: provider(),
                     reason: message(),
                     raw: message(),
+                    source: None,
                 },
                 5,
             ),
@@ -455,6 +457,7 @@ mod tests {
                 ModelError::Truncated {
                     provider: provider(),
                     reason: message(),
+                    source: None,
                 },
                 5,
             ),

@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cause::Cause;
 use crate::id::ProviderId;
 
 /// The error of a model call.
 ///
-/// [`ModelError::code`] is the same string in logs, JSON and HTTP.
-#[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize, Deserialize)]
+/// [`ModelError::code`] is the same string in logs, JSON and HTTP. The error of the transport or of
+/// the decoder is the [source](std::error::Error::source), as long as the process that met it still
+/// has it; the message says the same in text, because that is what journals keep.
+#[derive(Debug, Clone, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "code", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ModelError {
@@ -48,6 +51,9 @@ pub enum ModelError {
         provider: ProviderId,
         /// Error of the transport with its causes.
         message: String,
+        /// Error below, as long as the process that met it still has it; it is not journaled.
+        #[serde(skip)]
+        source: Option<Cause>,
     },
     /// The provider failed on its side.
     #[error("{provider} {}: {message}", how_it_failed(*status))]
@@ -98,6 +104,9 @@ pub enum ModelError {
         reason: String,
         /// The response, truncated to 64 KiB.
         raw: String,
+        /// Error below, as long as the process that met it still has it; it is not journaled.
+        #[serde(skip)]
+        source: Option<Cause>,
     },
     /// The stream ended before its last event.
     #[error("the answer of {provider} ended early: {reason}")]
@@ -106,6 +115,9 @@ pub enum ModelError {
         provider: ProviderId,
         /// Description of where the stream stopped.
         reason: String,
+        /// Error below, as long as the process that met it still has it; it is not journaled.
+        #[serde(skip)]
+        source: Option<Cause>,
     },
     /// The request does not fit the context window.
     #[error("too long for {provider}: {message}")]
@@ -123,6 +135,14 @@ pub enum ModelError {
         /// Message or reason code of the provider.
         message: String,
     },
+}
+
+// Equal as their journaled forms: an error that was read from the journal has lost its source, and
+// sources cannot be compared.
+impl PartialEq for ModelError {
+    fn eq(&self, other: &Self) -> bool {
+        serde_json::to_value(self).ok() == serde_json::to_value(other).ok()
+    }
 }
 
 /// The timeouts that a model call can reach.
@@ -230,6 +250,21 @@ impl ModelError {
             | Self::ContextTooLong { .. }
             | Self::Refused { .. } => None,
         }
+    }
+
+    /// Sets the error that caused this one. Kinds that have none stay as they are.
+    #[must_use]
+    pub fn with_source(
+        mut self,
+        cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        if let Self::Network { source, .. }
+        | Self::InvalidResponse { source, .. }
+        | Self::Truncated { source, .. } = &mut self
+        {
+            *source = Some(Cause::new(cause));
+        }
+        self
     }
 
     /// Returns the unreadable response, if there is one.

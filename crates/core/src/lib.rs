@@ -9,6 +9,7 @@ mod budget; // budgets: limits, reservations, spending
 mod calibration; // calibration of token estimates
 mod call_end; // ends of tool calls
 mod call_words; // descriptions of calls for confirmations
+mod cause; // causes of errors that are cloned
 mod client_side; // tools and context of the caller
 mod confirmation; // pending calls and their answers
 pub mod conversation; // the state of a conversation, a fold over its events
@@ -53,6 +54,7 @@ pub mod words; // messages for the person
 
 pub use budget::*;
 pub use call_words::{call_in_words, name_in_words};
+pub use cause::Cause;
 pub use client_side::*;
 pub use confirmation::*;
 pub use conversation::{last_summary, turn_history};

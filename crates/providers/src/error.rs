@@ -140,6 +140,7 @@ impl Vendor {
             provider: self.model.provider.clone(),
             reason: reason.to_string(),
             raw: truncate(raw, RAW_MAX).to_owned(),
+            source: None,
         }
     }
 
@@ -148,16 +149,18 @@ impl Vendor {
         ModelError::Truncated {
             provider: self.model.provider.clone(),
             reason: reason.into(),
+            source: None,
         }
     }
 
     /// Returns the error for a body that is not JSON: cut off, or malformed.
-    pub(crate) fn not_json(&self, error: &serde_json::Error, raw: &str) -> ModelError {
-        if error.is_eof() {
+    pub(crate) fn not_json(&self, error: serde_json::Error, raw: &str) -> ModelError {
+        let failure = if error.is_eof() {
             self.truncated(format!("its JSON is cut off: {error}"))
         } else {
-            self.invalid(error, raw)
-        }
+            self.invalid(&error, raw)
+        };
+        failure.with_source(error)
     }
 
     /// Returns an error for a failure of the server that came within an answer, with status 200.
@@ -204,6 +207,7 @@ impl Vendor {
         ModelError::Network {
             provider: self.model.provider.clone(),
             message: message.into(),
+            source: None,
         }
     }
 }

@@ -241,6 +241,7 @@ fn no_model_asked(model: &ModelId) -> ModelError {
     ModelError::Network {
         provider: model.provider.clone(),
         message: "no model was asked".to_owned(),
+        source: None,
     }
 }
 

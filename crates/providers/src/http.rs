@@ -624,11 +624,14 @@ fn send_error(vendor: &Vendor, error: reqwest::Error) -> ModelError {
 
 /// Returns the error for a connection that could not be opened, or broke within an answer.
 fn connection_error(vendor: &Vendor, error: reqwest::Error, received: usize) -> ModelError {
-    let causes = error_chain(&error.without_url());
-    match received {
+    // An address can hold a key.
+    let error = error.without_url();
+    let causes = error_chain(&error);
+    let failure = match received {
         0 => vendor.network(causes),
         _ => vendor.truncated(format!("the connection broke: {causes}")),
-    }
+    };
+    failure.with_source(error)
 }
 
 /// Joins the messages of an error and its sources: the outermost message of an HTTP client hides

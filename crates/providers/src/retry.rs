@@ -272,6 +272,7 @@ mod tests {
         ModelError::Network {
             provider: provider(),
             message: "reset".into(),
+            source: None,
         }
     }
 

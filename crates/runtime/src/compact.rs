@@ -219,6 +219,7 @@ impl Inner {
         Err(ModelError::Truncated {
             provider: self.model.id().provider.clone(),
             reason: "its stream ended without a last event".to_owned(),
+            source: None,
         })
     }
 }

@@ -74,6 +74,7 @@ impl Model {
                 1 => Err(ModelError::Network {
                     provider,
                     message: "the connection broke".to_owned(),
+                    source: None,
                 }),
                 _ => Err(ModelError::Server {
                     provider,

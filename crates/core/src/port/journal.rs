@@ -11,6 +11,7 @@ use super::relay::Relay;
 use super::work::{Take, Taken};
 use super::worker::{Beat, Holder, Running, Worker, Writer};
 use crate::BoxFuture;
+use crate::cause::Cause;
 use crate::conversation::Snapshot;
 use crate::event::{Event, Input, Recorded};
 use crate::feedback::{Feedback, Rating};
@@ -24,61 +25,72 @@ use crate::redact::LogContent;
 /// The driver's own error, with its SQLSTATE, SQLite result code or [`std::io::ErrorKind`], is the
 /// [source](std::error::Error::source), as long as the process that met it still has it. Two errors
 /// are equal if their kind and their text are: sources cannot be compared.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// Another process has written to this conversation: drop everything and stop. Never retried.
+    #[error("another process is writing to this conversation")]
     Conflict,
     /// The input's id was used before for another request ([`Input::fingerprint`]): choose another
     /// id.
+    #[error("this id was used before, for another request")]
     Reused,
     /// As many messages wait in the conversation as may, and this one was not accepted: send it
     /// again once some are answered.
+    #[error(
+        "as many messages wait in this conversation as may ({limit}); wait until some are answered, or stop the turn that runs"
+    )]
     QueueFull {
         /// Number of messages that may be queued in one conversation.
         limit: NonZeroU32,
     },
     /// The disk is full: nothing can be written until an operator frees space; the same call then
     /// works. Reading goes on.
+    #[error("{message}")]
     Full {
         /// The full place, and what to do.
         message: String,
         /// The driver's error.
-        source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+        source: Option<Cause>,
     },
     /// The store can be read and not written to: read only, or choose another place.
+    #[error("{message}")]
     ReadOnly {
         /// The read-only place, and what to do.
         message: String,
         /// The driver's error.
-        source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+        source: Option<Cause>,
     },
     /// The store does not do this; the same again will not be done either. Nothing was changed.
+    #[error("{reason}")]
     Refused {
         /// The reason, and what can be done, as text for a person.
         reason: String,
     },
     /// The database is unusable until an operator acts: no permission, not a database.
+    #[error("{message}")]
     Unusable {
         /// The fault, and what to do.
         message: String,
         /// The driver's error.
-        source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+        source: Option<Cause>,
     },
     /// Busy or briefly gone: the same call may work again.
+    #[error("the store did not answer: {message}")]
     Unavailable {
         /// A description of the interruption.
         message: String,
         /// The driver's error.
-        source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+        source: Option<Cause>,
     },
     /// A stored value cannot be understood: damaged, or written by a newer version. It is left as
     /// it is.
+    #[error("the store holds something this version cannot read: {message}")]
     Unreadable {
         /// The value, where it is, and why it cannot be read.
         message: String,
         /// The error of the driver or of the decoder.
-        source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+        source: Option<Cause>,
     },
 }
 
@@ -140,44 +152,9 @@ impl StoreError {
         | Self::Unavailable { source, .. }
         | Self::Unreadable { source, .. } = &mut self
         {
-            *source = Some(cause.into().into());
+            *source = Some(Cause::new(cause));
         }
         self
-    }
-}
-
-impl std::fmt::Display for StoreError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Conflict => f.write_str("another process is writing to this conversation"),
-            Self::Reused => f.write_str("this id was used before, for another request"),
-            Self::QueueFull { limit } => write!(
-                f,
-                "as many messages wait in this conversation as may ({limit}); wait until some are answered, or stop the turn that runs"
-            ),
-            Self::Full { message, .. }
-            | Self::ReadOnly { message, .. }
-            | Self::Unusable { message, .. }
-            | Self::Refused { reason: message } => f.write_str(message),
-            Self::Unavailable { message, .. } => write!(f, "the store did not answer: {message}"),
-            Self::Unreadable { message, .. } => write!(
-                f,
-                "the store holds something this version cannot read: {message}"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for StoreError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Full { source, .. }
-            | Self::ReadOnly { source, .. }
-            | Self::Unusable { source, .. }
-            | Self::Unavailable { source, .. }
-            | Self::Unreadable { source, .. } => source.as_deref().map(|cause| cause as _),
-            Self::Conflict | Self::Reused | Self::QueueFull { .. } | Self::Refused { .. } => None,
-        }
     }
 }
 

@@ -75,6 +75,7 @@ impl Turn {
                     "it was given one round of actions, and the answer has to fit a JSON Schema"
                         .to_owned(),
                 raw: text,
+                source: None,
             });
         }
         let error = self.failures.last().map(|failure| TurnError::Tool {

@@ -205,6 +205,7 @@ impl Turn {
                         reason: "the arguments of its call could not be read, again and again"
                             .to_owned(),
                         raw: cut(&raw, RAW_CHARS_MAX).unwrap_or(raw),
+                        source: None,
                     });
                 }
                 let value = self.setup.limits.identical_calls_max.to_string();
@@ -273,6 +274,7 @@ impl Turn {
             provider: self.setup.model.provider.clone(),
             reason,
             raw: cut(&raw, RAW_CHARS_MAX).unwrap_or(raw),
+            source: None,
         })
     }
 

@@ -1,7 +1,9 @@
 //! Every validation rule of the seeds: a value that exists keeps it, also when it comes from JSON.
 
+use std::error::Error;
 use std::str::FromStr as _;
 
+use adjutant_core::port::StoreError;
 use adjutant_core::*;
 use serde_json::json;
 
@@ -300,6 +302,31 @@ fn limits_of_an_older_journal_are_read_and_a_turn_may_have_no_deadline() {
         json!({ "code": "timeout", "provider": "acme", "waited": { "secs": 30, "nanos": 0 } });
     let error: ModelError = serde_json::from_value(recorded).unwrap();
     assert_eq!(error.to_string(), "acme did not answer within 30 s");
+}
+
+#[test]
+fn the_cause_of_an_error_is_reachable_and_not_journaled() {
+    let refused = || std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+    let without = ModelError::Network {
+        provider: ProviderId::new("acme").unwrap(),
+        message: "no connection".to_owned(),
+        source: None,
+    };
+    let with = without.clone().with_source(refused());
+    let kind = |error: &dyn Error| Some(error.source()?.downcast_ref::<std::io::Error>()?.kind());
+    assert_eq!(kind(&with), Some(refused().kind()));
+    assert_eq!(kind(&without), None);
+
+    let journaled = serde_json::to_value(&with).unwrap();
+    let message = json!({ "code": "network", "provider": "acme", "message": "no connection" });
+    assert_eq!(journaled, message);
+    let restored: ModelError = serde_json::from_value(journaled).unwrap();
+    assert_eq!(restored, with);
+    assert_eq!(kind(&restored), None);
+
+    let store = StoreError::unavailable("no connection").with_source(refused());
+    assert_eq!(kind(&store), Some(refused().kind()));
+    assert_eq!(store, StoreError::unavailable("no connection"));
 }
 
 #[test]

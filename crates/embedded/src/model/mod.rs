@@ -185,6 +185,7 @@ impl EmbeddedModel {
         ModelError::Truncated {
             provider: self.id.provider.clone(),
             reason: "its thread stopped".into(),
+            source: None,
         }
     }
 }

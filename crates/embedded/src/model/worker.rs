@@ -177,6 +177,7 @@ impl ModelSource {
             provider: self.id.provider.clone(),
             reason,
             raw: String::new(),
+            source: None,
         }
     }
 

@@ -17,7 +17,7 @@ use crate::encode::str_field;
 impl AnswerFold for PartialAnswer {
     fn event(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let event: wire::Event =
-            serde_json::from_str(json).map_err(|error| self.vendor.not_json(&error, json))?;
+            serde_json::from_str(json).map_err(|error| self.vendor.not_json(error, json))?;
         if let Some(error) = &event.error {
             return Err(error::in_answer(&self.vendor, error));
         }

@@ -63,7 +63,7 @@ impl PartialAnswer {
 impl AnswerFold for PartialAnswer {
     fn event(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let reply: wire::Reply =
-            serde_json::from_str(json).map_err(|error| self.vendor.not_json(&error, json))?;
+            serde_json::from_str(json).map_err(|error| self.vendor.not_json(error, json))?;
         self.began = true;
         json.clone_into(&mut self.last);
         if let Some(status) = &reply.error {

@@ -55,7 +55,7 @@ impl PartialAnswer {
 impl AnswerFold for PartialAnswer {
     fn event(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let reply =
-            serde_json::from_str(json).map_err(|error| self.vendor.not_json(&error, json))?;
+            serde_json::from_str(json).map_err(|error| self.vendor.not_json(error, json))?;
         self.add(reply, deltas)
     }
 

@@ -265,8 +265,13 @@ pub(super) fn endpoint(provider: &ProviderId, base: &Url, path: &str) -> Result<
 /// Adds to an error what the user can do about a server that cannot be reached.
 pub(super) fn explain(error: ModelError, base: &Url) -> ModelError {
     match error {
-        ModelError::Network { provider, message } => ModelError::Network {
+        ModelError::Network {
             provider,
+            message,
+            source,
+        } => ModelError::Network {
+            provider,
+            source,
             message: format!(
                 "{message}. Is Ollama running at {base}? Start it with `ollama serve`, or say where it is with OLLAMA_HOST"
             ),

@@ -205,10 +205,12 @@ fn failure(fault: &Fault, model: &ModelId) -> Option<ModelError> {
         Fault::Network => ModelError::Network {
             provider,
             message: scripted("connection refused"),
+            source: None,
         },
         Fault::Reset => ModelError::Network {
             provider,
             message: scripted("connection reset"),
+            source: None,
         },
         Fault::Authentication => ModelError::Authentication {
             provider,
@@ -235,10 +237,12 @@ fn failure(fault: &Fault, model: &ModelId) -> Option<ModelError> {
             provider,
             reason: scripted("not JSON"),
             raw: raw.clone(),
+            source: None,
         },
         Fault::Truncated => ModelError::Truncated {
             provider,
             reason: scripted("the stream broke off"),
+            source: None,
         },
         Fault::Stall
         | Fault::Empty

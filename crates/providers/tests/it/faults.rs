@@ -4,6 +4,8 @@
 //! A vendor's file beside this one has a [`Faults`] table and a test that runs [`all`]; what only
 //! this vendor can do wrong it checks itself with [`check`] and [`ask`].
 
+use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 use adjutant_core::{Delta, GenerateRequest, GenerateResponse, LanguageModel, Message, ModelError};
@@ -632,7 +634,12 @@ async fn nobody_there(vendor: &Faults) {
         connection.retries = 0;
     })
     .await;
-    assert_eq!(seen.end.unwrap_err().code(), "network");
+    let error = seen.end.unwrap_err();
+    assert_eq!(error.code(), "network");
+    let refused = std::iter::successors(error.source(), |cause| (*cause).source())
+        .find_map(|cause| cause.downcast_ref::<io::Error>())
+        .map(io::Error::kind);
+    assert_eq!(refused, Some(io::ErrorKind::ConnectionRefused), "{error}");
 }
 
 async fn the_key_travels_in_a_header_only(vendor: &Faults) {

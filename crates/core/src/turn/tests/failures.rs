@@ -203,6 +203,7 @@ fn each_model_error_has_its_outcome_and_words() {
             ModelError::Network {
                 provider: provider(),
                 message: message(),
+                source: None,
             },
             "ERROR:LLM_FAILURE",
             "temporarily unavailable",
@@ -247,6 +248,7 @@ fn each_model_error_has_its_outcome_and_words() {
                 provider: provider(),
                 reason: message(),
                 raw: message(),
+                source: None,
             },
             "ERROR:LLM_FAILURE",
             "trouble processing",
@@ -255,6 +257,7 @@ fn each_model_error_has_its_outcome_and_words() {
             ModelError::Truncated {
                 provider: provider(),
                 reason: message(),
+                source: None,
             },
             "ERROR:LLM_FAILURE",
             "trouble processing",

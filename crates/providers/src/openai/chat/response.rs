@@ -88,7 +88,7 @@ impl AnswerFold for PartialAnswer {
             return Ok(());
         }
         let reply: wire::Reply<'_> =
-            serde_json::from_str(json).map_err(|error| self.vendor.not_json(&error, json))?;
+            serde_json::from_str(json).map_err(|error| self.vendor.not_json(error, json))?;
         json.clone_into(&mut self.last);
         self.template = ChunkTemplate::new(json, &reply);
         if let Some(error) = reply.error.as_deref().filter(|error| is_set(error)) {

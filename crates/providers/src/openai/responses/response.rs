@@ -17,7 +17,7 @@ pub(super) fn decode(
     vendor: &Vendor,
     losses: Vec<String>,
 ) -> Result<GenerateResponse, ModelError> {
-    let body: Value = serde_json::from_str(body).map_err(|error| vendor.not_json(&error, body))?;
+    let body: Value = serde_json::from_str(body).map_err(|error| vendor.not_json(error, body))?;
     let reply = parse_reply(&body, vendor)?;
     let status = match (&reply.status, &reply.output) {
         (Some(status), _) => status.clone(),

@@ -261,7 +261,7 @@ impl PartialAnswer {
 impl AnswerFold for PartialAnswer {
     fn event(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         let event: Value =
-            serde_json::from_str(json).map_err(|error| self.vendor.not_json(&error, json))?;
+            serde_json::from_str(json).map_err(|error| self.vendor.not_json(error, json))?;
         let Value::Object(mut event) = event else {
             return Err(self.vendor.invalid("an event that is no JSON object", json));
         };

@@ -189,11 +189,11 @@ async fn stream(
         screen.side("\n");
     }
     result.unwrap_or_else(|| {
-        let (provider, reason) = (
-            model.id().provider.clone(),
-            "it stopped before its end".to_owned(),
-        );
-        Err(ModelError::Truncated { provider, reason })
+        Err(ModelError::Truncated {
+            provider: model.id().provider.clone(),
+            reason: "it stopped before its end".to_owned(),
+            source: None,
+        })
     })
 }
 
