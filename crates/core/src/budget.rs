@@ -60,11 +60,8 @@ impl Allowance {
     #[must_use]
     pub fn exceeded(&self, scope: Scope, taken: Spending, needed: Spending) -> Option<Exceeded> {
         Quantity::ALL.iter().find_map(|&quantity| {
-            let (limit, taken, needed) = (
-                self.limit(quantity)?,
-                taken.of(quantity),
-                needed.of(quantity),
-            );
+            let limit = self.limit(quantity)?;
+            let (taken, needed) = (taken.of(quantity), needed.of(quantity));
             let fits = needed == 0 || taken.checked_add(needed).is_some_and(|sum| sum <= limit);
             (!fits).then_some(Exceeded {
                 scope,
@@ -154,13 +151,7 @@ impl Spending {
 impl Add for Spending {
     type Output = Self;
     fn add(self, other: Self) -> Self {
-        Self {
-            tokens: self.tokens.saturating_add(other.tokens),
-            model_calls: self.model_calls.saturating_add(other.model_calls),
-            tool_calls: self.tool_calls.saturating_add(other.tool_calls),
-            ms: self.ms.saturating_add(other.ms),
-            cost: self.cost + other.cost,
-        }
+        Self::from_fn(|quantity| self.of(quantity).saturating_add(other.of(quantity)))
     }
 }
 

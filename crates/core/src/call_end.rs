@@ -74,12 +74,7 @@ impl CallEnd {
             Self::Executed {
                 arguments, result, ..
             } => result.is_unknown().then_some(arguments),
-            Self::Waiting(_)
-            | Self::Refused { .. }
-            | Self::Asked { .. }
-            | Self::Denied { .. }
-            | Self::Expired { .. }
-            | Self::NoResult { .. } => None,
+            _ => None,
         }
     }
 }

@@ -24,11 +24,15 @@ pub fn name_in_words(name: &str) -> String {
         .split(['_', '-', ' '])
         .filter(|word| !word.is_empty())
         .collect();
-    let words = words.join(" ");
-    let mut letters = words.chars();
-    letters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(letters).collect()
-    })
+    capitalized(&words.join(" "))
+}
+
+/// Returns a text with its first character in upper case.
+#[must_use]
+pub fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(letters).collect()
 }
 
 fn members(arguments: &Arguments) -> String {

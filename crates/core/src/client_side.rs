@@ -135,15 +135,11 @@ impl ClientTool {
             description,
             parameters,
         };
-        let bytes = tool.bytes();
-        if bytes > CLIENT_TOOLS_BYTES_MAX {
-            let what = "the definition of a tool";
-            return Err(InvalidClientSide::TooLarge {
-                what,
-                bytes,
-                max: CLIENT_TOOLS_BYTES_MAX,
-            });
-        }
+        check_bytes(
+            "the definition of a tool",
+            tool.bytes(),
+            CLIENT_TOOLS_BYTES_MAX,
+        )?;
         tool.schema()?;
         Ok(tool)
     }
@@ -208,21 +204,15 @@ impl ClientSide {
     ///
     /// [`InvalidClientSide`] for the first problem.
     pub fn check(&self, own: &ToolRegistry) -> Result<(), InvalidClientSide> {
-        let too_large = |what, bytes, max| Err(InvalidClientSide::TooLarge { what, bytes, max });
         if self.tools.len() > CLIENT_TOOLS_MAX {
-            let tools = self.tools.len();
             return Err(InvalidClientSide::TooMany {
-                tools,
+                tools: self.tools.len(),
                 max: CLIENT_TOOLS_MAX,
             });
         }
         let bytes = self.tools.iter().map(ClientTool::bytes).sum();
-        if bytes > CLIENT_TOOLS_BYTES_MAX {
-            return too_large("what defines the tools", bytes, CLIENT_TOOLS_BYTES_MAX);
-        }
-        if self.context.len() > CLIENT_CONTEXT_BYTES_MAX {
-            return too_large("the context", self.context.len(), CLIENT_CONTEXT_BYTES_MAX);
-        }
+        check_bytes("what defines the tools", bytes, CLIENT_TOOLS_BYTES_MAX)?;
+        check_bytes("the context", self.context.len(), CLIENT_CONTEXT_BYTES_MAX)?;
         for (at, tool) in self.tools.iter().enumerate() {
             let name = tool.name.clone();
             if own.has(&name) {
@@ -239,11 +229,16 @@ impl ClientSide {
             ToolChoice::Named(name) if !self.tools.iter().any(|tool| tool.name == *name) => {
                 Err(InvalidClientSide::UnknownChoice { name: name.clone() })
             }
-            ToolChoice::Auto | ToolChoice::None | ToolChoice::Required | ToolChoice::Named(_) => {
-                Ok(())
-            }
+            _ => Ok(()),
         }
     }
+}
+
+fn check_bytes(what: &'static str, bytes: usize, max: usize) -> Result<(), InvalidClientSide> {
+    if bytes > max {
+        return Err(InvalidClientSide::TooLarge { what, bytes, max });
+    }
+    Ok(())
 }
 
 /// The caller's tools in a turn, with compiled schemas. Cheap to clone.

@@ -1,8 +1,6 @@
 //! The decision of a turn: its kind, the user's intent, the outcome, and the response with all of
 //! them.
 
-use std::fmt;
-
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,6 +12,7 @@ use crate::error::ModelError;
 use crate::id::{ConversationId, TurnId};
 use crate::limit_name::LimitName;
 use crate::model::Usage;
+use crate::names::impl_names;
 use crate::tool::{ToolCall, ToolInvocation};
 
 macro_rules! word_enum {
@@ -25,35 +24,7 @@ macro_rules! word_enum {
             $($(#[$vdoc])* #[serde(rename = $word)] $variant,)+
         }
 
-        impl $name {
-            /// Every value, in the order of declaration.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// Returns the word in logs, JSON and HTTP.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)+
-                }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-
-        impl std::str::FromStr for $name {
-            type Err = UnknownWord;
-            fn from_str(text: &str) -> Result<Self, UnknownWord> {
-                Self::ALL
-                    .iter()
-                    .copied()
-                    .find(|value| value.as_str() == text)
-                    .ok_or_else(|| UnknownWord(text.to_owned()))
-            }
-        }
+        impl_names!($name, UnknownWord { $($variant = $word),+ });
     };
 }
 
@@ -246,13 +217,19 @@ pub struct Notice {
 }
 
 impl Notice {
+    /// Creates a notice from its code, such as `message_cut`, and its sentence.
+    #[must_use]
+    pub fn new(code: &str, text: impl Into<String>) -> Self {
+        Self {
+            code: code.to_owned(),
+            text: text.into(),
+        }
+    }
+
     /// Creates the notice for a part of a request that could not be sent as it was asked.
     #[must_use]
     pub fn not_sent(loss: impl Into<String>) -> Self {
-        Self {
-            code: "not_sent".to_owned(),
-            text: loss.into(),
-        }
+        Self::new("not_sent", loss)
     }
 
     /// Adds the notice to others, unless it is one of them: the user reads it once in a turn.

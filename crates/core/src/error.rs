@@ -216,20 +216,14 @@ impl ModelError {
     /// and 429.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        match self {
+        matches!(
+            self,
             Self::RateLimited { .. }
-            | Self::Timeout { .. }
-            | Self::Network { .. }
-            | Self::Server { .. }
-            | Self::Truncated { .. } => true,
-            Self::Quota { .. }
-            | Self::Authentication { .. }
-            | Self::BadRequest { .. }
-            | Self::NotFound { .. }
-            | Self::InvalidResponse { .. }
-            | Self::ContextTooLong { .. }
-            | Self::Refused { .. } => false,
-        }
+                | Self::Timeout { .. }
+                | Self::Network { .. }
+                | Self::Server { .. }
+                | Self::Truncated { .. }
+        )
     }
 
     /// Returns the waiting time that the provider asks for.
@@ -239,16 +233,7 @@ impl ModelError {
             Self::RateLimited { retry_after, .. } | Self::Server { retry_after, .. } => {
                 *retry_after
             }
-            Self::Quota { .. }
-            | Self::Timeout { .. }
-            | Self::Network { .. }
-            | Self::Authentication { .. }
-            | Self::BadRequest { .. }
-            | Self::NotFound { .. }
-            | Self::InvalidResponse { .. }
-            | Self::Truncated { .. }
-            | Self::ContextTooLong { .. }
-            | Self::Refused { .. } => None,
+            _ => None,
         }
     }
 

@@ -625,6 +625,23 @@ impl Event {
         }
     }
 
+    /// Returns the call that the event records the end of.
+    pub(crate) fn invocation(&self) -> Option<ToolInvocation> {
+        match self {
+            Self::CallFinished {
+                tool,
+                arguments,
+                result,
+                ..
+            } => Some(ToolInvocation {
+                tool: tool.clone(),
+                arguments: arguments.clone(),
+                result: result.clone(),
+            }),
+            _ => None,
+        }
+    }
+
     /// Returns true if the event adds messages to later requests.
     #[must_use]
     pub fn has_messages(&self) -> bool {

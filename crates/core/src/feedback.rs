@@ -1,11 +1,9 @@
 //! Feedback of people on answers: a rating and a comment.
 
-use std::fmt;
-use std::str::FromStr;
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::names::impl_names;
 use crate::redact::LogContent;
 
 /// Maximum length of a comment, in Unicode characters.
@@ -43,34 +41,7 @@ pub struct Feedback {
     pub at: Timestamp,
 }
 
-impl Rating {
-    /// Returns the rating's name in settings, JSON and databases.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Up => "up",
-            Self::Down => "down",
-        }
-    }
-}
-
-impl fmt::Display for Rating {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Rating {
-    type Err = UnknownRating;
-
-    fn from_str(word: &str) -> Result<Self, UnknownRating> {
-        match word {
-            "up" => Ok(Self::Up),
-            "down" => Ok(Self::Down),
-            other => Err(UnknownRating(other.to_owned())),
-        }
-    }
-}
+impl_names!(Rating, UnknownRating { Up = "up", Down = "down" });
 
 impl Feedback {
     /// Creates feedback, with the comment trimmed and control characters other than line ends

@@ -61,11 +61,15 @@ impl Policy {
 
     /// Returns true if a rule allows this tool by name for this user, and no later rule differs.
     fn allows_by_name(&self, user: &UserId, tool: &ToolDefinition) -> bool {
-        let last = self.rules.iter().rev().find(|rule| {
+        self.last_rule(user, tool)
+            .is_some_and(|rule| rule.tool != "*" && rule.permission == Permission::Allow)
+    }
+
+    fn last_rule(&self, user: &UserId, tool: &ToolDefinition) -> Option<&Rule> {
+        self.rules.iter().rev().find(|rule| {
             (rule.tool == "*" || rule.tool == tool.name.as_str())
                 && rule.user.as_ref().is_none_or(|wanted| wanted == user)
-        });
-        last.is_some_and(|rule| rule.tool != "*" && rule.permission == Permission::Allow)
+        })
     }
 
     /// Returns the decision about a user's call of a tool.
@@ -76,13 +80,7 @@ impl Policy {
         } else {
             Permission::Allow
         };
-        self.rules
-            .iter()
-            .rev()
-            .find(|rule| {
-                (rule.tool == "*" || rule.tool == tool.name.as_str())
-                    && rule.user.as_ref().is_none_or(|wanted| wanted == user)
-            })
+        self.last_rule(user, tool)
             .map_or(default, |rule| rule.permission)
     }
 }
@@ -213,7 +211,7 @@ impl Gate {
         if check.choice.permits(&call.name)
             && let Some((definition, schema)) = check.client.get(&call.name)
         {
-            return hand_over(context.turn, call, (definition, schema), check);
+            return hand_over(context.turn, call, definition, schema, check);
         }
         let passed = match self.examine(context, call, check).await {
             Ok(passed) => passed,
@@ -282,24 +280,19 @@ impl Gate {
             Ok(Prepared::Ask { question }) => return Err(Stopped::Ask(question)),
             Err(error) => return refuse(Refusal::Failed, error.to_string()),
         };
-        if check
-            .denied
-            .iter()
-            .any(|(tool, denied)| *tool == call.name && *denied == arguments)
-        {
+        let is_among = |calls: &[(String, Arguments)]| {
+            let same =
+                |(tool, known): &(String, Arguments)| *tool == call.name && *known == arguments;
+            calls.iter().any(same)
+        };
+        if is_among(check.denied) {
             let message = "the person has just refused this; do not ask again".to_owned();
             return refuse(Refusal::DeniedBefore, message);
         }
-        if check
-            .interrupted
-            .iter()
-            .any(|(tool, begun)| *tool == call.name && *begun == arguments)
-        {
-            let message =
-                "the same call was interrupted and may have been carried out; it is not repeated, and only \
-                           the person can say what became of it"
-                    .to_owned();
-            return refuse(Refusal::InDoubt, message);
+        if is_among(check.interrupted) {
+            let message = "the same call was interrupted and may have been carried out; it is not repeated, and only \
+                           the person can say what became of it";
+            return refuse(Refusal::InDoubt, message.to_owned());
         }
         let definition = tool.definition();
         let mut permission = self.policy.permission(&context.user, definition);
@@ -367,26 +360,37 @@ impl Passed<'_> {
         // The model chose the order of the arguments, and with it what a person reads first: the
         // schema's order is used instead.
         let arguments = self.definition.in_order(self.arguments);
-        let preview = self
-            .preview
-            .unwrap_or_else(|| call_in_words(&name_in_words(&call.name), &arguments));
-        let mut preview = visible(&preview);
+        let mut pending = pending(context.turn, call, self.definition, arguments, check);
+        if let Some(preview) = &self.preview {
+            pending.preview = visible(preview);
+        }
         if self.is_suspect {
-            preview.push_str(AFTER_OTHERS);
+            pending.preview.push_str(AFTER_OTHERS);
         }
-        PendingCall {
-            digest: digest(context.turn, &call.id, &call.name, &arguments),
-            call_id: call.id.clone(),
-            tool: call.name.clone(),
-            arguments,
-            preview,
-            definition: Some(self.definition.fingerprint()),
-            intent: self.definition.intent.clone(),
-            requested_at: check.now,
-            expires_at: check.expires_at(),
-            doubt: None,
-            awaits: None,
-        }
+        pending
+    }
+}
+
+/// Returns a call that waits, with a description that is made of its arguments.
+fn pending(
+    turn: TurnId,
+    call: &ToolCall,
+    definition: &ToolDefinition,
+    arguments: Arguments,
+    check: &GateCheck<'_>,
+) -> PendingCall {
+    PendingCall {
+        digest: digest(turn, &call.id, &call.name, &arguments),
+        call_id: call.id.clone(),
+        tool: call.name.clone(),
+        preview: visible(&call_in_words(&name_in_words(&call.name), &arguments)),
+        arguments,
+        definition: Some(definition.fingerprint()),
+        intent: definition.intent.clone(),
+        requested_at: check.now,
+        expires_at: check.expires_at(),
+        doubt: None,
+        awaits: None,
     }
 }
 
@@ -395,7 +399,8 @@ impl Passed<'_> {
 fn hand_over(
     turn: TurnId,
     call: &ToolCall,
-    (definition, schema): (&ToolDefinition, &Schema),
+    definition: &ToolDefinition,
+    schema: &Schema,
     check: &GateCheck<'_>,
 ) -> GateVerdict {
     let invalid = |message| GateVerdict::Refuse {
@@ -408,20 +413,8 @@ fn hand_over(
     if let Err(places) = schema.check(&Value::Object(call.arguments.clone())) {
         return invalid(misfit(&places));
     }
-    let arguments: Arguments = call.arguments.clone();
-    let pending = PendingCall {
-        digest: digest(turn, &call.id, &call.name, &arguments),
-        call_id: call.id.clone(),
-        tool: call.name.clone(),
-        preview: visible(&call_in_words(&name_in_words(&call.name), &arguments)),
-        arguments,
-        definition: Some(definition.fingerprint()),
-        intent: definition.intent.clone(),
-        requested_at: check.now,
-        expires_at: check.expires_at(),
-        doubt: None,
-        awaits: Some(Awaits::Client),
-    };
+    let mut pending = pending(turn, call, definition, call.arguments.clone(), check);
+    pending.awaits = Some(Awaits::Client);
     GateVerdict::Await { pending }
 }
 

@@ -29,6 +29,7 @@ mod log; // rows of the decision and tool invocation logs
 mod memory; // changes of a memory
 mod message; // messages and their parts
 mod model; // requests, responses, capabilities
+mod names; // names of enum values
 mod output; // structured output
 pub mod port; // traits that adapters and stores implement
 pub mod recall_block; // the block of recalled facts in a message
@@ -53,7 +54,7 @@ mod visible; // invisible and control characters
 pub mod words; // messages for the person
 
 pub use budget::*;
-pub use call_words::{call_in_words, name_in_words};
+pub use call_words::{call_in_words, capitalized, name_in_words};
 pub use cause::Cause;
 pub use client_side::*;
 pub use confirmation::*;

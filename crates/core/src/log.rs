@@ -151,29 +151,15 @@ impl DecisionRecord {
     /// the row.
     #[must_use]
     pub fn is_changed_by(event: &Event) -> bool {
-        match event {
+        matches!(
+            event,
             Event::ModelReplied { .. }
-            | Event::ConversationSummarized { .. }
-            | Event::SummaryFailed { .. }
-            | Event::CallFinished { .. }
-            | Event::TurnParked { .. }
-            | Event::TurnFinished { .. } => true,
-            Event::TurnStarted { .. }
-            | Event::CallChecked { .. }
-            | Event::CallStarted { .. }
-            | Event::CallInDoubt { .. }
-            | Event::DoubtResolved { .. }
-            | Event::CallAnswered { .. }
-            | Event::CallEdited { .. }
-            | Event::AnswerRefused { .. }
-            | Event::AnswerUnclear { .. }
-            | Event::InputIgnored { .. }
-            | Event::InputQueued { .. }
-            | Event::TurnTakenUp { .. }
-            | Event::Decided { .. }
-            | Event::SessionEnded {}
-            | Event::HistorySet { .. } => false,
-        }
+                | Event::ConversationSummarized { .. }
+                | Event::SummaryFailed { .. }
+                | Event::CallFinished { .. }
+                | Event::TurnParked { .. }
+                | Event::TurnFinished { .. }
+        )
     }
 
     /// Adds the model call that summarised old turns.

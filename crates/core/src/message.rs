@@ -133,11 +133,7 @@ impl Part {
     /// and never sent back as the assistant's text.
     #[must_use]
     pub fn explanation(text: String, origin: ModelId) -> Self {
-        let data = Value::Object(
-            [(EXPLANATION.to_owned(), Value::Bool(true))]
-                .into_iter()
-                .collect(),
-        );
+        let data = serde_json::json!({ EXPLANATION: true });
         Self {
             content: Content::Refusal { text },
             state: Some(ProviderState { origin, data }),
@@ -242,28 +238,20 @@ impl Message {
     /// one result.
     pub fn new(role: Role, parts: Vec<Part>) -> Result<Self, InvalidMessage> {
         for part in &parts {
-            let allowed = match (&part.content, role) {
-                (Content::Text { .. }, Role::System | Role::User | Role::Assistant)
-                | (
-                    Content::Thinking { .. }
-                    | Content::Refusal { .. }
-                    | Content::ToolCall(_)
-                    | Content::Opaque { .. },
-                    Role::Assistant,
-                )
-                | (Content::Image { .. }, Role::User)
-                | (Content::ToolResult { .. }, Role::Tool) => true,
+            let allowed = matches!(
+                (&part.content, role),
                 (
-                    Content::Text { .. }
-                    | Content::Thinking { .. }
-                    | Content::Refusal { .. }
-                    | Content::ToolCall(_)
-                    | Content::Opaque { .. }
-                    | Content::Image { .. }
-                    | Content::ToolResult { .. },
-                    _,
-                ) => false,
-            };
+                    Content::Text { .. },
+                    Role::System | Role::User | Role::Assistant
+                ) | (
+                    Content::Thinking { .. }
+                        | Content::Refusal { .. }
+                        | Content::ToolCall(_)
+                        | Content::Opaque { .. },
+                    Role::Assistant,
+                ) | (Content::Image { .. }, Role::User)
+                    | (Content::ToolResult { .. }, Role::Tool)
+            );
             if !allowed {
                 return Err(InvalidMessage::WrongPart {
                     role,
@@ -273,12 +261,7 @@ impl Message {
         }
         let said = parts.iter().any(|part| match &part.content {
             Content::Text { text } => !text.trim().is_empty(),
-            Content::Image { .. } => true,
-            Content::Thinking { .. }
-            | Content::Refusal { .. }
-            | Content::ToolCall(_)
-            | Content::ToolResult { .. }
-            | Content::Opaque { .. } => false,
+            content => matches!(content, Content::Image { .. }),
         });
         match role {
             Role::System | Role::User if !said => Err(InvalidMessage::NoContent { role }),
@@ -409,12 +392,7 @@ impl Message {
                 name,
                 result,
             } => Some((call_id, name.as_str(), result)),
-            Content::Text { .. }
-            | Content::Thinking { .. }
-            | Content::Refusal { .. }
-            | Content::Image { .. }
-            | Content::ToolCall(_)
-            | Content::Opaque { .. } => None,
+            _ => None,
         })
     }
 }
@@ -435,26 +413,18 @@ impl Content {
 
 /// Concatenates all text parts.
 pub(crate) fn text_of(parts: &[Part]) -> String {
-    parts
-        .iter()
-        .filter_map(|part| {
-            if let Content::Text { text } = &part.content {
-                Some(text.as_str())
-            } else {
-                None
-            }
-        })
-        .collect()
+    let texts = parts.iter().filter_map(|part| match &part.content {
+        Content::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
 }
 
 /// Returns the tool calls among parts in order.
 pub(crate) fn calls_of(parts: &[Part]) -> impl Iterator<Item = &ToolCall> {
-    parts.iter().filter_map(|part| {
-        if let Content::ToolCall(call) = &part.content {
-            Some(call)
-        } else {
-            None
-        }
+    parts.iter().filter_map(|part| match &part.content {
+        Content::ToolCall(call) => Some(call),
+        _ => None,
     })
 }
 
@@ -477,18 +447,12 @@ pub struct InvalidTranscript {
 /// [`InvalidTranscript`] at the first message that breaks a rule.
 pub fn check_history(messages: &[Message]) -> Result<(), InvalidTranscript> {
     for (at, message) in messages.iter().enumerate() {
-        let invalid = |reason: &str| {
-            Err(InvalidTranscript {
-                at,
-                reason: reason.to_owned(),
-            })
-        };
         match message.role() {
             Role::System => {
-                return invalid("instructions are the agent's, and no part of a history");
+                return invalid(at, "instructions are the agent's, and no part of a history");
             }
             Role::Assistant if at == 0 => {
-                return invalid("a history begins with words of the person");
+                return invalid(at, "a history begins with words of the person");
             }
             Role::Assistant => {
                 let is_blank = |part: &Part| match &part.content {
@@ -498,7 +462,7 @@ pub fn check_history(messages: &[Message]) -> Result<(), InvalidTranscript> {
                     _ => false,
                 };
                 if message.parts().iter().all(is_blank) {
-                    return invalid("the assistant neither says nor calls anything");
+                    return invalid(at, "the assistant neither says nor calls anything");
                 }
             }
             Role::User | Role::Tool => {}
@@ -519,36 +483,27 @@ pub fn check_pairing(messages: &[Message]) -> Result<(), InvalidTranscript> {
         if let Some((call_id, _, _)) = message.tool_result() {
             match open.iter().position(|id| *id == call_id) {
                 Some(position) => drop(open.remove(position)),
-                None => {
-                    return Err(InvalidTranscript {
-                        at,
-                        reason: format!("result for {call_id} without an open call"),
-                    });
-                }
+                None => return invalid(at, format!("result for {call_id} without an open call")),
             }
             continue;
         }
         if let Some(id) = open.first() {
-            return Err(InvalidTranscript {
-                at,
-                reason: format!("call {id} has no result"),
-            });
+            return invalid(at, format!("call {id} has no result"));
         }
         for call in message.tool_calls() {
             if open.contains(&&call.id) {
-                return Err(InvalidTranscript {
-                    at,
-                    reason: format!("call {} appears twice", call.id),
-                });
+                return invalid(at, format!("call {} appears twice", call.id));
             }
             open.push(&call.id);
         }
     }
     match open.first() {
-        Some(id) => Err(InvalidTranscript {
-            at: messages.len(),
-            reason: format!("call {id} has no result"),
-        }),
+        Some(id) => invalid(messages.len(), format!("call {id} has no result")),
         None => Ok(()),
     }
+}
+
+fn invalid(at: usize, reason: impl Into<String>) -> Result<(), InvalidTranscript> {
+    let reason = reason.into();
+    Err(InvalidTranscript { at, reason })
 }

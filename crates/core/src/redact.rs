@@ -1,13 +1,12 @@
 //! Redaction of messages, arguments and results in logs.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::str::FromStr;
 
-use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::fingerprint::sha256;
+use crate::names::impl_names;
 use crate::tool::{Arguments, ToolResult};
 
 /// The amount of text in the decision log, the tool invocation log and traces.
@@ -35,16 +34,6 @@ pub enum LogContent {
 pub struct UnknownLogContent(pub String);
 
 impl LogContent {
-    /// Returns the name in settings and JSON.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::Redacted => "redacted",
-            Self::None => "none",
-        }
-    }
-
     /// Returns a text as it is logged. An empty text stays empty.
     #[must_use]
     pub fn text(self, text: &str) -> String {
@@ -52,14 +41,7 @@ impl LogContent {
             Self::Full => without_secrets(text).into_owned(),
             Self::Redacted if text.is_empty() => String::new(),
             Self::Redacted => {
-                let digest = digest(&SHA256, text.as_bytes());
-                let start: String = digest
-                    .as_ref()
-                    .iter()
-                    .take(4)
-                    .map(|byte| format!("{byte:02x}"))
-                    .collect();
-                format!("[{} chars #{start}]", text.chars().count())
+                format!("[{} chars #{:.8}]", text.chars().count(), sha256(text))
             }
             Self::None => String::new(),
         }
@@ -127,21 +109,7 @@ impl LogContent {
     }
 }
 
-impl fmt::Display for LogContent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for LogContent {
-    type Err = UnknownLogContent;
-    fn from_str(word: &str) -> Result<Self, UnknownLogContent> {
-        [Self::Full, Self::Redacted, Self::None]
-            .into_iter()
-            .find(|content| content.as_str() == word)
-            .ok_or_else(|| UnknownLogContent(word.to_owned()))
-    }
-}
+impl_names!(LogContent, UnknownLogContent { Full = "full", Redacted = "redacted", None = "none" });
 
 /// Prefixes of secrets, with the minimum number of characters after each.
 ///

@@ -158,12 +158,9 @@ impl ToolRegistry {
         let Some(entry) = self.entry(name).filter(|_| !name.contains("__")) else {
             return arguments;
         };
-        let parameters = &entry.tool.definition().parameters;
-        let is_required = |name: &str| {
-            let required = parameters.get("required").and_then(Value::as_array);
-            required.is_some_and(|required| required.iter().any(|known| known == name))
-        };
-        let is_text = |name: &str| parameters["properties"][name]["type"] == "string";
+        let definition = entry.tool.definition();
+        let is_required = |name: &str| definition.required().any(|required| required == name);
+        let is_text = |name: &str| definition.parameters["properties"][name]["type"] == "string";
         arguments.retain(|name, value| {
             !(value.as_str().is_some_and(|text| text.trim().is_empty())
                 && is_text(name)
@@ -232,14 +229,12 @@ pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&
         .map(|candidate| {
             let lower = candidate.to_lowercase();
             let inside = word.len() > 2 && (lower.contains(&word) || word.contains(&lower));
-            (
-                if inside {
-                    1
-                } else {
-                    edit_distance(&word, &lower)
-                },
-                candidate,
-            )
+            let distance = if inside {
+                1
+            } else {
+                edit_distance(&word, &lower)
+            };
+            (distance, candidate)
         })
         .filter(|(distance, candidate)| *distance * 3 <= candidate.chars().count().max(3))
         .min_by_key(|(distance, _)| *distance)

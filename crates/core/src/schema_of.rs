@@ -77,18 +77,14 @@ fn tidy(schema: &mut Value, part: bool) {
     for (keyword, value) in map {
         if ONE.contains(&keyword.as_str()) {
             tidy(value, false);
-        } else if HERE.contains(&keyword.as_str()) {
-            value
-                .as_array_mut()
-                .into_iter()
-                .flatten()
-                .for_each(|schema| tidy(schema, part_below));
-        } else if keyword == "prefixItems" {
-            value
-                .as_array_mut()
-                .into_iter()
-                .flatten()
-                .for_each(|schema| tidy(schema, false));
+        } else if let Value::Array(schemas) = value {
+            // Those of `prefixItems` are whole values, the others may be parts of this object.
+            let is_here = HERE.contains(&keyword.as_str());
+            if is_here || keyword == "prefixItems" {
+                schemas
+                    .iter_mut()
+                    .for_each(|schema| tidy(schema, is_here && part_below));
+            }
         } else if NAMED.contains(&keyword.as_str()) {
             value
                 .as_object_mut()

@@ -3,11 +3,10 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::conversation;
 use crate::conversation::{Status, turn_history};
 use crate::event::{Event, Recorded};
 use crate::port::{ConversationSummary, Loaded};
-use crate::turn::{estimate_tokens, message_tokens, replay};
+use crate::turn::{estimate_tokens, message_tokens, said_in};
 
 /// Duration without an event after which a session is closed.
 pub const SESSION_IDLE_MAX: SignedDuration = SignedDuration::from_hours(24);
@@ -91,34 +90,23 @@ pub fn session(known: &Loaded, now: Timestamp, summarize_from: Option<u32>) -> S
         .map(|recorded| recorded.at)
         .chain(waiting())
         .max();
+    let status = Status::from_events(events);
     let past = turn_history(events, None);
-    let open = conversation::open_turn(events).and_then(|turn| replay(events, turn));
-    let said_now = open.map(|open| open.messages).unwrap_or_default();
+    let said_now = status
+        .turn
+        .map_or_else(Vec::new, |turn| said_in(events, turn));
     let messages = past.from + past.messages.len() + said_now.len();
-    let summary = past
-        .summary
-        .as_ref()
-        .map_or(0, |summary| estimate_tokens(&summary.block()));
-    let token_estimate = past
-        .messages
-        .iter()
-        .chain(&said_now)
-        .fold(summary, |sum, message| {
-            sum.saturating_add(message_tokens(message, &estimate_tokens))
-        });
-    let turns = events
-        .iter()
-        .filter(|recorded| matches!(*recorded.event, Event::TurnStarted { .. }))
-        .count();
-    let ended = events
-        .last()
-        .is_some_and(|last| matches!(*last.event, Event::SessionEnded {}));
+    let summary = past.summary.as_ref();
+    let token_estimate = past.messages.iter().chain(&said_now).fold(
+        summary.map_or(0, |summary| estimate_tokens(&summary.block())),
+        |sum, message| sum.saturating_add(message_tokens(message, &estimate_tokens)),
+    );
     // An input that waits or a turn that runs keeps the session open, however long it takes.
-    let runs = !inbox.is_empty() || Status::from_events(events).runs();
+    let runs = !inbox.is_empty() || status.runs();
     let state = match last_activity {
         None => SessionState::Empty,
         Some(_) if runs => SessionState::Active,
-        Some(last) if ended || is_idle(last, now) => SessionState::Closed,
+        Some(last) if status.session_ended || is_idle(last, now) => SessionState::Closed,
         Some(_) if messages == 0 => SessionState::Empty,
         Some(_) if summarize_from.is_some_and(|from| token_estimate >= from) => {
             SessionState::Summarize
@@ -129,7 +117,7 @@ pub fn session(known: &Loaded, now: Timestamp, summarize_from: Option<u32>) -> S
         state,
         started_at,
         last_activity,
-        turns,
+        turns: usize::try_from(status.turns).unwrap_or(usize::MAX),
         messages,
         token_estimate,
         summarized_at: past.summary.map(|summary| summary.summarized_at),

@@ -8,7 +8,7 @@ use crate::event::{Event, GateVerdict, Recorded, TurnEnd};
 use crate::id::{CallId, TurnId};
 use crate::message::{Message, Role};
 use crate::tool::{Arguments, ToolCall, ToolResult};
-use crate::turn::{is_control, replay};
+use crate::turn::{is_control, said_in};
 
 /// A message of a transcript: text, calls, or the result of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -116,8 +116,7 @@ pub fn transcript(events: &[Recorded]) -> Vec<TranscriptMessage> {
                     .collect();
             }
             Event::TurnFinished { turn, end, .. } => {
-                let began = began(events, *turn).unwrap_or(*at);
-                said.extend(finished(events, *turn, (began, *at), end));
+                said.extend(finished(events, *turn, *at, end));
             }
             Event::TurnStarted { turn, .. } if open == Some(*turn) => {
                 said.extend(unfinished(events, *turn, *at));
@@ -161,7 +160,7 @@ pub fn transcript_page(events: &[Recorded], after: u64, limit: usize) -> Transcr
         .any(|recorded| matches!(*recorded.event, Event::HistorySet { .. }));
     let before = if left_out > 0 {
         let first = messages.first().and_then(|message| message.turn);
-        first.and_then(|first| place_of(events, first))
+        first.and_then(|first| Some(start_of(events, first)?.0.seq))
     } else {
         // A history set from outside has replaced everything older.
         (after > 0 && !is_replaced).then_some(after + 1)
@@ -169,10 +168,10 @@ pub fn transcript_page(events: &[Recorded], after: u64, limit: usize) -> Transcr
     TranscriptPage { messages, before }
 }
 
-/// Returns the sequence number at which a turn began.
-fn place_of(events: &[Recorded], wanted: TurnId) -> Option<u64> {
+/// Returns the event with which a turn began, and the person's message in it.
+fn start_of(events: &[Recorded], wanted: TurnId) -> Option<(&Recorded, &str)> {
     events.iter().find_map(|recorded| match &*recorded.event {
-        Event::TurnStarted { turn, .. } if *turn == wanted => Some(recorded.seq),
+        Event::TurnStarted { turn, message, .. } if *turn == wanted => Some((recorded, &**message)),
         _ => None,
     })
 }
@@ -182,20 +181,17 @@ fn place_of(events: &[Recorded], wanted: TurnId) -> Option<u64> {
 fn finished(
     events: &[Recorded],
     turn: TurnId,
-    (began, ended): (Timestamp, Timestamp),
+    ended: Timestamp,
     end: &TurnEnd,
 ) -> Vec<TranscriptMessage> {
-    let mut said = told(events, turn, began, &end.messages);
+    let mut said = spoken(events, turn, ended, &end.messages);
     said.push(TranscriptMessage::words(Role::Assistant, &end.decision.text).in_turn(turn, ended));
     said
 }
 
 /// Returns the messages of the open turn so far; if it waits, with the question.
 fn unfinished(events: &[Recorded], turn: TurnId, began: Timestamp) -> Vec<TranscriptMessage> {
-    let messages = replay(events, turn)
-        .map(|replay| replay.messages)
-        .unwrap_or_default();
-    let mut said = told(events, turn, began, &messages);
+    let mut said = spoken(events, turn, began, &said_in(events, turn));
     let asked = events
         .iter()
         .rev()
@@ -214,33 +210,38 @@ fn unfinished(events: &[Recorded], turn: TurnId, began: Timestamp) -> Vec<Transc
 }
 
 /// Returns the person's message and the answers with calls, with the results and times from the
-/// events.
-fn told(
+/// events. `at`: the time of messages if the turn does not begin among the events.
+fn spoken(
     events: &[Recorded],
     turn: TurnId,
-    began: Timestamp,
+    at: Timestamp,
     messages: &[Message],
 ) -> Vec<TranscriptMessage> {
+    let start = start_of(events, turn);
     let mut said = Vec::new();
-    let mut at = began;
+    let mut at = start.map_or(at, |(recorded, _)| recorded.at);
     for message in messages {
-        let mut told = TranscriptMessage::from_message(message);
-        match told.role {
+        let mut entry = TranscriptMessage::from_message(message);
+        match entry.role {
             // The original message, without the notice to the model about a cut.
-            Role::User => told.content = words_of(events, turn).unwrap_or(told.content),
-            Role::Assistant if told.tool_calls.is_empty() => continue,
+            Role::User => {
+                entry.content = start.map_or(entry.content, |(_, message)| message.to_owned());
+            }
+            // The text of the turn's end stands for the last answer, which may be another one than
+            // the model's.
+            Role::Assistant if entry.tool_calls.is_empty() => continue,
             Role::Assistant => {
-                let first = told.tool_calls.first().map(|call| call.id.clone());
+                let first = entry.tool_calls.first();
                 at = first
-                    .and_then(|call| checked_at(events, &call))
+                    .and_then(|call| checked_at(events, &call.id))
                     .unwrap_or(at);
-                for call in &mut told.tool_calls {
+                for call in &mut entry.tool_calls {
                     call.arguments =
                         ran_with(events, &call.id).unwrap_or_else(|| call.arguments.clone());
                 }
             }
             Role::Tool => {
-                let shown = told
+                let shown = entry
                     .tool_call_id
                     .as_ref()
                     .filter(|call| is_shown(&said, call));
@@ -249,7 +250,7 @@ fn told(
             }
             Role::System => continue,
         }
-        said.push(told.in_turn(turn, at));
+        said.push(entry.in_turn(turn, at));
     }
     said
 }
@@ -257,20 +258,6 @@ fn told(
 fn is_shown(said: &[TranscriptMessage], call: &CallId) -> bool {
     said.iter()
         .any(|message| message.tool_calls.iter().any(|known| known.id == *call))
-}
-
-fn words_of(events: &[Recorded], wanted: TurnId) -> Option<String> {
-    events.iter().find_map(|recorded| match &*recorded.event {
-        Event::TurnStarted { turn, message, .. } if *turn == wanted => Some(message.clone()),
-        _ => None,
-    })
-}
-
-fn began(events: &[Recorded], wanted: TurnId) -> Option<Timestamp> {
-    events.iter().find_map(|recorded| match &*recorded.event {
-        Event::TurnStarted { turn, .. } if *turn == wanted => Some(recorded.at),
-        _ => None,
-    })
 }
 
 fn checked_at(events: &[Recorded], wanted: &CallId) -> Option<Timestamp> {

@@ -8,7 +8,7 @@ use crate::call_end::CallEnd;
 use crate::confirmation::{PendingCall, Verdict};
 use crate::event::{EditedCall, Event, GateVerdict, Recorded, ResolvedBy};
 use crate::id::{CallId, TurnId};
-use crate::tool::{Arguments, Effect};
+use crate::tool::{Arguments, Effect, ToolResult};
 use crate::tool_choice::ToolChoice;
 
 use super::weight::event_weight;
@@ -40,7 +40,7 @@ struct Places {
 }
 
 impl CurrentTurn {
-    pub(super) fn new(turn: TurnId) -> Self {
+    pub(crate) fn new(turn: TurnId) -> Self {
         Self {
             turn,
             events: Vec::new(),
@@ -62,7 +62,7 @@ impl CurrentTurn {
         }
     }
 
-    pub(super) fn push(&mut self, recorded: Recorded) {
+    pub(crate) fn push(&mut self, recorded: Recorded) {
         let at = self.events.len();
         if recorded.event.turn() == Some(self.turn) {
             self.index(at, &recorded.event);
@@ -335,6 +335,14 @@ impl CurrentTurn {
             Event::CallInDoubt { arguments, .. } => Some(CallEnd::InDoubt {
                 arguments: arguments.clone(),
             }),
+            _ => None,
+        }
+    }
+
+    /// Returns the result that a call is recorded to have ended with.
+    pub(crate) fn result(&self, call: &CallId) -> Option<&ToolResult> {
+        match self.event(self.of_call(call)?.ended?)? {
+            Event::CallFinished { result, .. } => Some(result),
             _ => None,
         }
     }

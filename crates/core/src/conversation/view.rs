@@ -1,17 +1,17 @@
 //! Queries over events in memory: those of a whole conversation, or of its last turn.
 
 use super::{Conversation, Status, history};
-use crate::confirmation::{Answer, PendingCall};
+use crate::confirmation::{Answer, PendingCall, PendingKind};
 use crate::cost::Cost;
 use crate::decision::{
     AgentDecision, AgentResponse, DecisionKind, Notice, OutcomeCategory, Timing, UserIntent,
 };
-use crate::event::{Event, Input, InputBody, Recorded, ResolvedBy, TurnEnd};
+use crate::event::{Event, Input, InputBody, Recorded, ResolvedBy};
 use crate::given_history::GivenHistory;
 use crate::id::{ConversationId, InputId, TurnId};
 use crate::model::Usage;
 use crate::summary::{Summary, TurnHistory};
-use crate::tool::{ToolCall, ToolInvocation};
+use crate::tool::ToolCall;
 use crate::words;
 
 /// Returns the turn that started and has not ended, if there is one.
@@ -30,10 +30,6 @@ pub fn pending(events: &[Recorded]) -> Vec<PendingCall> {
 /// given before.
 #[must_use]
 pub fn notices_of(events: &[Recorded], input: &Input) -> Vec<Notice> {
-    let notice = |code: &str, text: &str| Notice {
-        code: code.to_owned(),
-        text: text.to_owned(),
-    };
     let mut notices: Vec<Notice> = events
         .iter()
         .filter_map(|recorded| match &*recorded.event {
@@ -41,9 +37,9 @@ pub fn notices_of(events: &[Recorded], input: &Input) -> Vec<Notice> {
                 input: refused,
                 reason,
                 ..
-            } if *refused == input.id => Some(notice("answer_refused", reason)),
+            } if *refused == input.id => Some(Notice::new("answer_refused", reason)),
             Event::CallEdited { input: edited, .. } if *edited == input.id => {
-                Some(notice("asked_again", words::ASKED_WITH_EDITED))
+                Some(Notice::new("asked_again", words::ASKED_WITH_EDITED))
             }
             _ => None,
         })
@@ -54,7 +50,7 @@ pub fn notices_of(events: &[Recorded], input: &Input) -> Vec<Notice> {
             true => words::MESSAGE_QUEUED_BEHIND_RESULT,
             false => words::MESSAGE_QUEUED,
         };
-        notice("message_queued", words).join(&mut notices);
+        Notice::new("message_queued", words).join(&mut notices);
     }
     let InputBody::Answers { answers } = &input.body else {
         return notices;
@@ -63,19 +59,21 @@ pub fn notices_of(events: &[Recorded], input: &Input) -> Vec<Notice> {
         let Some(shown) = asked(events, answer) else {
             continue;
         };
-        match answered_by(events, shown) {
+        let notice = match answered_by(events, shown) {
             Some(Some(by)) if *by != input.id && !is_repeated(events, answer) => {
-                notice("answered_before", words::ANSWERED_BEFORE).join(&mut notices);
+                Notice::new("answered_before", words::ANSWERED_BEFORE)
             }
-            Some(None) if shown.awaits_result() => {
-                notice("answered_late", words::RESULT_LATE).join(&mut notices);
-            }
-            Some(None) if shown.doubt.is_none() => {
-                notice("answered_late", words::ANSWERED_LATE).join(&mut notices);
-            }
-            Some(None) => notice("answered_late", words::DOUBT_ANSWERED_LATE).join(&mut notices),
-            Some(Some(_)) | None => {}
-        }
+            Some(Some(_)) | None => continue,
+            Some(None) => Notice::new(
+                "answered_late",
+                match shown.kind() {
+                    PendingKind::Result => words::RESULT_LATE,
+                    PendingKind::Confirmation => words::ANSWERED_LATE,
+                    PendingKind::Doubt => words::DOUBT_ANSWERED_LATE,
+                },
+            ),
+        };
+        notice.join(&mut notices);
     }
     notices
 }
@@ -186,7 +184,20 @@ pub fn response(
         _ => None,
     });
     if let Some(end) = end {
-        return Some(finished(conversation, turn, end, timing));
+        return Some(AgentResponse {
+            conversation,
+            turn,
+            content: end.decision.text.clone(),
+            tools_used: end.tools_used,
+            decision: end.decision,
+            outcome: end.outcome,
+            output: end.output,
+            usage: end.usage,
+            cost: end.cost,
+            error: end.error,
+            notices: end.notices,
+            timing,
+        });
     }
     let waiting = pending(events);
     let (asked, content) = of_turn()
@@ -232,17 +243,7 @@ pub fn response(
                 usage = usage.plus(*more);
                 cost = Cost::sum(cost, *paid);
             }
-            Event::CallFinished {
-                tool,
-                arguments,
-                result,
-                ..
-            } => tools_used.push(ToolInvocation {
-                tool: tool.clone(),
-                arguments: arguments.clone(),
-                result: result.clone(),
-            }),
-            _ => {}
+            event => tools_used.extend(event.invocation()),
         }
     }
     let outcome = OutcomeCategory::waiting_for(&waiting);
@@ -269,28 +270,6 @@ pub fn response(
         notices: Vec::new(),
         timing,
     })
-}
-
-fn finished(
-    conversation: ConversationId,
-    turn: TurnId,
-    end: TurnEnd,
-    timing: Timing,
-) -> AgentResponse {
-    AgentResponse {
-        conversation,
-        turn,
-        content: end.decision.text.clone(),
-        tools_used: end.tools_used,
-        decision: end.decision,
-        outcome: end.outcome,
-        output: end.output,
-        usage: end.usage,
-        cost: end.cost,
-        error: end.error,
-        notices: end.notices,
-        timing,
-    }
 }
 
 fn timing<'a>(events: impl Iterator<Item = &'a Recorded>) -> Timing {

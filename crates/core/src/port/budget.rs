@@ -46,7 +46,7 @@ pub struct Ask {
 impl Ask {
     /// Returns the new size of the block, given what `others` have taken: what is kept, what the
     /// next step needs and, of the rest, what is wanted, but at most a sixteenth. So early requests
-    /// leave room for others, and of a small remainder each takes only what it needs.
+    /// leave some for others, and of a small remainder each takes only what it needs.
     ///
     /// # Errors
     ///
@@ -67,8 +67,8 @@ impl Ask {
             let Some(limit) = self.allowance.limit(quantity) else {
                 return need;
             };
-            let room = limit.saturating_sub(taken.of(quantity));
-            need.max(self.wanted.of(quantity).min(room / SHARES))
+            let remaining = limit.saturating_sub(taken.of(quantity));
+            need.max(self.wanted.of(quantity).min(remaining / SHARES))
         });
         Ok(self.kept + more)
     }

@@ -1,13 +1,12 @@
-use std::fmt;
-use std::str::FromStr;
-
 use jiff::Timestamp;
 
 use crate::BoxFuture;
 use crate::id::UserId;
+use crate::names::impl_names;
 use crate::port::StoreError;
 
-/// The rights of a user in a service, beyond access to their own data.
+/// The rights of a user in a service, beyond access to their own data. [`Role::ALL`] begins with the
+/// fewest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Reads metrics (`/metrics`), and nothing else.
@@ -19,19 +18,6 @@ pub enum Role {
 }
 
 impl Role {
-    /// All roles, the one with the fewest rights first.
-    pub const ALL: [Self; 3] = [Self::Metrics, Self::User, Self::Operator];
-
-    /// Returns the role's name in configuration and API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Metrics => "metrics",
-            Self::User => "user",
-            Self::Operator => "operator",
-        }
-    }
-
     /// Returns true if this role has every right of `other`.
     #[must_use]
     pub fn includes(self, other: Self) -> bool {
@@ -39,25 +25,12 @@ impl Role {
     }
 }
 
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+impl_names!(Role, NoSuchRole { Metrics = "metrics", User = "user", Operator = "operator" });
 
 /// The error for a name that is not a role's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no role; there are operator, user and metrics")]
 pub struct NoSuchRole(pub String);
-
-impl FromStr for Role {
-    type Err = NoSuchRole;
-
-    fn from_str(word: &str) -> Result<Self, NoSuchRole> {
-        let found = Self::ALL.into_iter().find(|role| role.as_str() == word);
-        found.ok_or_else(|| NoSuchRole(word.to_owned()))
-    }
-}
 
 /// The kind of a token, by where its secret is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

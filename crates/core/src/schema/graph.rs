@@ -172,7 +172,8 @@ impl<'r> Builder<'r> {
             }
             self.found[number] = Subschema {
                 own: own_load(keywords),
-                asks_again: asks_again(keywords),
+                asks_again: keywords.contains_key("unevaluatedProperties")
+                    || keywords.contains_key("unevaluatedItems"),
                 parts,
             };
         }
@@ -198,10 +199,7 @@ impl<'r> Builder<'r> {
             )));
         }
         self.found.push(Subschema {
-            own: Load {
-                checks: 1,
-                ..Load::default()
-            },
+            own: Load::ONE_CHECK,
             ..Subschema::default()
         });
         self.numbers.insert(key, number);
@@ -362,18 +360,9 @@ fn applied(keywords: &Map<String, Value>) -> Vec<(To, &Value)> {
     found
 }
 
-fn asks_again(keywords: &Map<String, Value>) -> bool {
-    ["unevaluatedProperties", "unevaluatedItems"]
-        .iter()
-        .any(|keyword| keywords.contains_key(*keyword))
-}
-
 /// Returns the cost of the keywords that lead to no other subschema.
 fn own_load(keywords: &Map<String, Value>) -> Load {
-    let mut load = Load {
-        checks: 1,
-        ..Load::default()
-    };
+    let mut load = Load::ONE_CHECK;
     for (keyword, value) in keywords {
         match (keyword.as_str(), value) {
             ("required", Value::Array(names)) => load.checks += names.len() as u64,

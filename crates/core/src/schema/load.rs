@@ -12,6 +12,13 @@ pub(super) struct Load {
 }
 
 impl Load {
+    /// The cost of evaluating one keyword.
+    pub(super) const ONE_CHECK: Self = Self {
+        checks: 1,
+        reads: 0,
+        backtracks: 0,
+    };
+
     pub(super) fn plus(self, other: Self) -> Self {
         Self {
             checks: self.checks.saturating_add(other.checks),

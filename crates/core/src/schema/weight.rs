@@ -31,11 +31,7 @@ const READS_MAX: u64 = 320_000;
 /// memory.
 const RANGES_MAX: u64 = 200_000;
 
-/// An upper bound of the cost of validating against a schema, computed before the first validation.
-///
-/// Schemas come from foreign servers and clients, and a small one can take exponential time:
-/// definitions that refer to each other twice, nested branches, patterns that backtrack. The bound
-/// is found by visiting the schema once; the module above decides which bounds are acceptable.
+/// The upper bound of a schema's cost, and what is needed to count the checks of one value.
 #[derive(Debug)]
 pub(super) struct Weight {
     /// Cost for one value, multiplied by the number of references to it; a reference that returns
@@ -65,10 +61,9 @@ impl Weight {
             nesting: 0,
         };
         let load = count.total(0)?.load;
-        let nesting = count.nesting;
         Ok(Self {
             load,
-            nesting,
+            nesting: count.nesting,
             compares: seen.compares,
             graph,
         })
@@ -186,10 +181,7 @@ impl Count<'_> {
         } = graph.get(number);
         let mut total = Total {
             load: *own,
-            again: Load {
-                checks: 1,
-                ..Load::default()
-            },
+            again: Load::ONE_CHECK,
             nesting: 0,
         };
         for (to, part) in parts {
@@ -229,10 +221,7 @@ impl Count<'_> {
             }
             // Costs deeper in the value are counted with its parts.
             Some(_) => Total {
-                load: Load {
-                    checks: 1,
-                    ..Load::default()
-                },
+                load: Load::ONE_CHECK,
                 nesting: 1,
                 ..Total::default()
             },

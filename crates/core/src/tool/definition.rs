@@ -121,6 +121,12 @@ impl ToolDefinition {
         ordered
     }
 
+    /// Returns the names of the arguments that a call must have.
+    pub fn required(&self) -> impl Iterator<Item = &str> {
+        let required = self.parameters.get("required").and_then(Value::as_array);
+        required.into_iter().flatten().filter_map(Value::as_str)
+    }
+
     /// Creates a definition without annotations: the tool counts as changing, not repeatable, not
     /// destructive.
     ///

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::call::Arguments;
 
@@ -62,10 +62,8 @@ impl ToolResult {
     #[must_use]
     pub fn verbatim(data: Value) -> Self {
         Self {
-            success: true,
-            data: Some(data.into()),
-            error: None,
             verbatim: true,
+            ..Self::ok(data)
         }
     }
 
@@ -79,10 +77,7 @@ impl ToolResult {
     #[must_use]
     pub fn left_open() -> Self {
         let note = "interrupted; may or may not have been carried out; not repeated";
-        Self {
-            data: Some(serde_json::json!({ "status": "unknown", "note": note }).into()),
-            ..Self::failed(format!("unknown: {note}"))
-        }
+        Self::unknown(format!("unknown: {note}"), note)
     }
 
     /// Creates the result of a call that broke off and may have had its effect: the model is told,
@@ -90,9 +85,13 @@ impl ToolResult {
     #[must_use]
     pub fn broke_off(error: impl fmt::Display) -> Self {
         let note = "may or may not have been carried out; not repeated";
+        Self::unknown(format!("{error}; it {note}"), note)
+    }
+
+    fn unknown(error: String, note: &str) -> Self {
         Self {
             data: Some(serde_json::json!({ "status": "unknown", "note": note }).into()),
-            ..Self::failed(format!("{error}; it {note}"))
+            ..Self::failed(error)
         }
     }
 
@@ -128,28 +127,20 @@ impl ToolResult {
     /// Returns the text that the model reads: a verbatim text as it is, everything else as JSON.
     #[must_use]
     pub fn to_text(&self) -> String {
-        /// The JSON of [`ToolResult::to_json`], borrowed.
-        #[derive(Serialize)]
-        struct Read<'a> {
-            success: bool,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            data: Option<&'a Value>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            error: Option<&'a str>,
-        }
         if let Some(words) = self.words() {
             return words.to_owned();
         }
         match &self.data {
             Some(data) if self.verbatim => data.to_string(),
-            data => {
-                let read = Read {
-                    success: self.success,
-                    data: data.as_deref(),
-                    error: self.error.as_deref(),
-                };
-                serde_json::to_string(&read).unwrap_or_default()
-            }
+            _ => serde_json::to_string(&self.shown()).unwrap_or_default(),
+        }
+    }
+
+    fn shown(&self) -> Shown<'_> {
+        Shown {
+            success: self.success,
+            data: self.data.as_deref(),
+            error: self.error.as_deref(),
         }
     }
 
@@ -161,19 +152,21 @@ impl ToolResult {
     /// Returns the JSON that the model reads.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        if let (true, Some(data)) = (self.verbatim, &self.data) {
-            return Value::clone(data);
+        match &self.data {
+            Some(data) if self.verbatim => Value::clone(data),
+            _ => serde_json::json!(self.shown()),
         }
-        let mut map = Map::new();
-        map.insert("success".to_owned(), Value::Bool(self.success));
-        if let Some(data) = &self.data {
-            map.insert("data".to_owned(), Value::clone(data));
-        }
-        if let Some(error) = &self.error {
-            map.insert("error".to_owned(), Value::String(error.clone()));
-        }
-        Value::Object(map)
     }
+}
+
+/// The part of a result that the model reads.
+#[derive(Serialize)]
+struct Shown<'a> {
+    success: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
 }
 
 /// A call of a known tool with valid arguments that was executed, failed or was denied.

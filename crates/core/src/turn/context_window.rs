@@ -159,10 +159,10 @@ pub struct Fitted {
 /// long.
 pub fn fit(
     mut request: GenerateRequest,
-    room: &WindowCapacity,
+    capacity: &WindowCapacity,
     count: &dyn Fn(&str) -> u32,
 ) -> Result<Fitted, DoesNotFit> {
-    let budget = room.budget();
+    let budget = capacity.budget();
     let fixed = tools_tokens(&request, count);
     let can_read_on = request
         .tools
@@ -173,21 +173,21 @@ pub fn fit(
         .iter()
         .map(|message| message_tokens(message, count))
         .collect();
-    let needed = |sizes: &[u32]| {
-        sizes
-            .iter()
-            .fold(fixed, |sum, size| sum.saturating_add(*size))
-    };
+    let needed = |sizes: &[u32]| total(sizes.iter().copied()).saturating_add(fixed);
     let first = usize::from(
         request
             .messages
             .first()
             .is_some_and(|message| message.role() == Role::System),
     );
-    let last_turn = request.messages.len().saturating_sub(room.own).max(first);
+    let last_turn = request
+        .messages
+        .len()
+        .saturating_sub(capacity.own)
+        .max(first);
     let mut notices = Vec::new();
     // By the window alone, not by what was learned since: the same part in every request.
-    let usable = room.usable();
+    let usable = capacity.usable();
     for (at, (message, size)) in request.messages.iter_mut().zip(&mut sizes).enumerate() {
         if *size > usable / LONG
             && let Some(part) = in_part(message, usable / SHOWN, can_read_on, count)
@@ -229,7 +229,7 @@ pub fn fit(
         let next = turn_after(&request.messages, first)
             .unwrap_or(last_turn)
             .min(last_turn);
-        let block = room
+        let block = capacity
             .summary
             .as_deref()
             .filter(|block| begins_with(&request.messages[first..next], block));
@@ -239,7 +239,8 @@ pub fn fit(
         last_turn -= next - first;
         if let Some(block) = block {
             put_block(&mut request.messages[first..], block);
-            for (message, size) in request.messages.iter().zip(&mut sizes).skip(first).take(1) {
+            if let (Some(message), Some(size)) = (request.messages.get(first), sizes.get_mut(first))
+            {
                 *size = message_tokens(message, count);
             }
         }
@@ -260,7 +261,7 @@ pub fn fit(
         }
     }
     if needed(&sizes) > budget
-        && let Some(block) = &room.summary
+        && let Some(block) = &capacity.summary
     {
         let found = request.messages.iter().enumerate();
         let found = found
@@ -269,19 +270,15 @@ pub fn fit(
         if let Some((at, message)) = found {
             sizes[at] = message_tokens(&message, count);
             request.messages[at] = message;
-            let text =
-                "The conversation is long: the summary of its beginning was left out.".to_owned();
-            notices.push(Notice {
-                code: "summary_left_out".to_owned(),
-                text,
-            });
+            let text = "The conversation is long: the summary of its beginning was left out.";
+            notices.push(Notice::new("summary_left_out", text));
         }
     }
     if needed(&sizes) > budget {
         return Err(DoesNotFit {
-            needed: room.calibration.tokens(needed(&sizes)),
-            window: room.window,
-            reserve: room.reserve,
+            needed: capacity.calibration.tokens(needed(&sizes)),
+            window: capacity.window,
+            reserve: capacity.reserve,
         });
     }
     let text = match (cleared, dropped) {
@@ -296,10 +293,7 @@ pub fn fit(
             "The conversation is long: {cleared} old tool results and its {dropped} oldest messages were left out."
         )),
     };
-    notices.extend(text.map(|text| Notice {
-        code: "context_trimmed".to_owned(),
-        text,
-    }));
+    notices.extend(text.map(|text| Notice::new("context_trimmed", text)));
     Ok(Fitted {
         counted: needed(&sizes),
         request,
@@ -431,20 +425,20 @@ fn in_part_notice(message: &Message, tokens: u32) -> Notice {
     let text = format!(
         "The result of {name} is long (about {tokens} tokens): the model was shown its beginning and its end. The whole is in the log."
     );
-    Notice {
-        code: "result_in_part".to_owned(),
-        text,
-    }
+    Notice::new("result_in_part", text)
 }
 
 /// Returns the size of a request in tokens, as `count` counts them.
 #[must_use]
 pub fn request_tokens(request: &GenerateRequest, count: &dyn Fn(&str) -> u32) -> u32 {
-    let messages = request
-        .messages
-        .iter()
-        .map(|message| message_tokens(message, count));
-    messages.fold(tools_tokens(request, count), u32::saturating_add)
+    let messages = request.messages.iter();
+    total(messages.map(|message| message_tokens(message, count)))
+        .saturating_add(tools_tokens(request, count))
+}
+
+/// Returns the sum of sizes, or the maximum if it is beyond that.
+pub(super) fn total(sizes: impl Iterator<Item = u32>) -> u32 {
+    sizes.fold(0, u32::saturating_add)
 }
 
 fn clear_result(message: &Message) -> Option<Message> {
@@ -468,38 +462,25 @@ fn tools_tokens(request: &GenerateRequest, count: &dyn Fn(&str) -> u32) -> u32 {
     })
 }
 
-/// Returns the size of a result. Long texts are counted directly, without building the JSON around
-/// them.
-fn result_tokens(
-    result: &ToolResult,
-    json: impl FnOnce() -> u32,
-    count: &dyn Fn(&str) -> u32,
-) -> u32 {
-    match result.data.as_deref() {
-        Some(Value::String(text)) => count(text).saturating_add(RESULT_FRAME_TOKENS),
-        _ => json(),
-    }
-}
-
 /// Returns the size of a message in tokens, as `count` counts them. An image counts as the most it
 /// can cost, opaque state as nothing.
 #[must_use]
 pub fn message_tokens(message: &Message, count: &dyn Fn(&str) -> u32) -> u32 {
-    message
-        .parts()
-        .iter()
-        .enumerate()
-        .fold(TOKENS_PER_MESSAGE, |sum, (at, part)| {
-            let json = || count(message.json_text(at));
-            let size = match &part.content {
-                Content::Text { text } | Content::Thinking { text } | Content::Refusal { text } => {
-                    count(text)
-                }
-                Content::ToolCall(call) => count(&call.name).saturating_add(json()),
-                Content::ToolResult { result, .. } => result_tokens(result, json, count),
-                Content::Image { .. } => IMAGE_TOKENS,
-                Content::Opaque { .. } => 0,
-            };
-            sum.saturating_add(size)
-        })
+    let parts = message.parts().iter().enumerate().map(|(at, part)| {
+        let json = || count(message.json_text(at));
+        match &part.content {
+            Content::Text { text } | Content::Thinking { text } | Content::Refusal { text } => {
+                count(text)
+            }
+            Content::ToolCall(call) => count(&call.name).saturating_add(json()),
+            // A long text is counted directly, without building the JSON around it.
+            Content::ToolResult { result, .. } => match result.data.as_deref() {
+                Some(Value::String(text)) => count(text).saturating_add(RESULT_FRAME_TOKENS),
+                _ => json(),
+            },
+            Content::Image { .. } => IMAGE_TOKENS,
+            Content::Opaque { .. } => 0,
+        }
+    });
+    total(parts).saturating_add(TOKENS_PER_MESSAGE)
 }

@@ -126,17 +126,12 @@ pub(super) fn decide(
         (FinishReason::MalformedCall, _, _) => Err(Unusable::MalformedCall),
         // The last call may be incomplete, and nothing tells: none of them runs.
         (FinishReason::MaxTokens, 1.., _) => Err(Unusable::CutInCall),
-        (FinishReason::MaxTokens, 0, true) => Ok(Decision::Respond {
-            text,
-            cut: true,
-            output: None,
-        }),
         (FinishReason::Stop | FinishReason::ToolCalls, 0, true) if is_call(&text, tools) => {
             Err(Unusable::MalformedCall)
         }
-        (FinishReason::Stop | FinishReason::ToolCalls, 0, true) => Ok(Decision::Respond {
+        (finish, 0, true) => Ok(Decision::Respond {
             text,
-            cut: false,
+            cut: finish == FinishReason::MaxTokens,
             output: None,
         }),
         (FinishReason::MaxTokens | FinishReason::Stop | FinishReason::ToolCalls, 0, false) => {
@@ -188,22 +183,13 @@ fn is_call(text: &str, tools: &[ToolDefinition]) -> bool {
         return true;
     }
     let text = text.trim();
-    let fence = |text: &str| {
-        Some(
-            text.strip_prefix("```")?
-                .strip_suffix("```")?
-                .split_once('\n')?
-                .1
-                .trim()
-                .to_owned(),
-        )
-    };
-    let whole = fence(text).unwrap_or_else(|| text.to_owned());
+    let fenced = text
+        .strip_prefix("```")
+        .and_then(|text| text.strip_suffix("```")?.split_once('\n'));
+    let whole = fenced.map_or(text, |(_, inside)| inside.trim());
     let code = ["print(", "default_api.", "Action: "]
         .iter()
-        .fold(&*whole, |code, lead| {
-            code.strip_prefix(lead).unwrap_or(code)
-        });
+        .fold(whole, |code, lead| code.strip_prefix(lead).unwrap_or(code));
     tools.iter().map(|tool| tool.name.as_str()).any(|name| {
         let is_json = whole.starts_with(['{', '[']) && whole.contains(&format!("\"{name}\""));
         let is_code = code
@@ -223,35 +209,22 @@ fn is_call(text: &str, tools: &[ToolDefinition]) -> bool {
 
 /// Returns the end that a control call stands for, with its own text or the text beside it.
 fn ending(call: &ToolCall, text: &str) -> Ending {
-    let words = |key: &str| {
-        let own = call
-            .arguments
-            .get(key)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .trim();
-        if own.is_empty() {
-            text.trim().to_owned()
-        } else {
-            own.to_owned()
-        }
+    let argument = |key: &str| {
+        let own = call.arguments.get(key).and_then(Value::as_str);
+        let own = own.map(str::trim).filter(|own| !own.is_empty());
+        own.unwrap_or(text.trim()).to_owned()
     };
     if call.name == DECLINE {
-        Ending::Decline(words("message"))
+        Ending::Decline(argument("message"))
     } else {
-        Ending::Ask(words("question"))
+        Ending::Ask(argument("question"))
     }
 }
 
 fn refusal(parts: &[Part]) -> String {
-    parts
-        .iter()
-        .filter_map(|part| {
-            if let Content::Refusal { text } = &part.content {
-                Some(text.as_str())
-            } else {
-                None
-            }
-        })
-        .collect()
+    let refusals = parts.iter().filter_map(|part| match &part.content {
+        Content::Refusal { text } => Some(text.as_str()),
+        _ => None,
+    });
+    refusals.collect()
 }

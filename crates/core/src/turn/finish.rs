@@ -13,7 +13,11 @@ use crate::id::CallId;
 use crate::limit_name::LimitName;
 use crate::message::{Content, Message, Part};
 use crate::tool::{ToolCall, ToolDefinition};
+use crate::trim::cut;
 use crate::words;
+
+/// Characters of an unusable answer that are kept for the log.
+const RAW_CHARS_MAX: usize = 64 * 1024;
 
 impl Turn {
     /// Stops the turn from outside. `ends` are the calls that ended before; the others get a result
@@ -69,14 +73,9 @@ impl Turn {
         if self.setup.output.is_some() && output.is_none() {
             // One round of constrained tool calls leaves no text of the model that could fit the
             // schema.
-            return self.fail(ModelError::InvalidResponse {
-                provider: self.setup.model.provider.clone(),
-                reason:
-                    "it was given one round of actions, and the answer has to fit a JSON Schema"
-                        .to_owned(),
-                raw: text,
-                source: None,
-            });
+            let reason =
+                "it was given one round of actions, and the answer has to fit a JSON Schema";
+            return self.fail_unusable(reason.to_owned(), text);
         }
         let error = self.failures.last().map(|failure| TurnError::Tool {
             tool: failure.tool.clone(),
@@ -97,6 +96,28 @@ impl Turn {
         };
         self.output = output;
         self.finish(self.plain_kind(), outcome, text, error)
+    }
+
+    /// Finishes because the answer cannot be used. `raw` is the answer, for the log.
+    pub(super) fn fail_unusable(&mut self, reason: String, raw: String) -> Action {
+        self.fail(ModelError::InvalidResponse {
+            provider: self.setup.model.provider.clone(),
+            reason,
+            raw: cut(&raw, RAW_CHARS_MAX).unwrap_or(raw),
+            source: None,
+        })
+    }
+
+    /// Finishes at a bound that shows that the request is too complex for one turn.
+    pub(super) fn finish_at(
+        &mut self,
+        bound: LimitName,
+        value: u32,
+        outcome: OutcomeCategory,
+    ) -> Action {
+        let text = self.with_summaries(words::TOO_COMPLEX);
+        let error = limit(bound, value.to_string());
+        self.finish(self.plain_kind(), outcome, text, Some(error))
     }
 
     pub(super) fn fail(&mut self, error: ModelError) -> Action {
@@ -166,27 +187,20 @@ impl Turn {
                 | DecisionKind::AwaitResult,
                 _,
             ) => {
-                self.invocations
-                    .first()
-                    .map(|used| self.intent_of_tool(&used.tool))
-                    .or_else(|| {
-                        // A tool that the model invented is nothing that the user wanted.
-                        let is_known = |call: &&ToolCall| {
-                            self.setup.call.is_some() || self.knows(&call.name).is_some()
-                        };
-                        self.requested_calls
-                            .iter()
-                            .find(is_known)
-                            .map(|call| self.intent_of_tool(&call.name))
-                    })
-                    .unwrap_or(UserIntent::GeneralChat)
+                // A tool that the model invented is nothing that the user wanted.
+                let is_known =
+                    |call: &&ToolCall| self.setup.call.is_some() || self.tool(&call.name).is_some();
+                let used = self.invocations.first().map(|used| &used.tool);
+                let requested = || Some(&self.requested_calls.iter().find(is_known)?.name);
+                used.or_else(requested)
+                    .map_or(UserIntent::GeneralChat, |tool| self.intent_of_tool(tool))
             }
         }
     }
 
     /// Returns the intent that a call of a tool shows. A tool that is gone by now has its name.
     pub(super) fn intent_of_tool(&self, tool: &str) -> UserIntent {
-        let intent = self.knows(tool).map_or(tool, ToolDefinition::intent);
+        let intent = self.tool(tool).map_or(tool, ToolDefinition::intent);
         UserIntent::Tool(intent.to_owned())
     }
 

@@ -7,7 +7,7 @@ use crate::event::{Event, Recorded, TurnEnd};
 use crate::id::TurnId;
 use crate::message::{Content, Message, Part};
 use crate::model::Usage;
-use crate::tool::{ToolCall, ToolInvocation, ToolResult};
+use crate::tool::{ToolCall, ToolResult};
 
 /// Returns the end of a turn that is given up from outside, without taking it any further. What it
 /// said and did so far is part of the conversation; calls that have no result are said to have
@@ -28,13 +28,7 @@ pub fn given_up(
                 .is_some_and(|(id, _, _)| *id == call.id)
         })
     };
-    let calls = messages
-        .iter()
-        .flat_map(Message::parts)
-        .filter_map(|part| match &part.content {
-            Content::ToolCall(call) => Some(call),
-            _ => None,
-        });
+    let calls = messages.iter().flat_map(Message::tool_calls);
     let open: Vec<ToolCall> = calls.filter(|call| !has_result(call)).cloned().collect();
     for call in open {
         let result =
@@ -58,17 +52,7 @@ pub fn given_up(
                 usage = usage.plus(reply.usage);
                 cost = Cost::sum(cost, reply.cost);
             }
-            Event::CallFinished {
-                tool,
-                arguments,
-                result,
-                ..
-            } => tools_used.push(ToolInvocation {
-                tool: tool.clone(),
-                arguments: arguments.clone(),
-                result: result.clone(),
-            }),
-            _ => {}
+            event => tools_used.extend(event.invocation()),
         }
     }
     TurnEnd {

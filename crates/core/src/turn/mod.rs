@@ -169,10 +169,8 @@ impl Turn {
                 "\n[The message was cut here: {kept} of {} characters.]",
                 setup.message_chars
             ));
-            notices.push(Notice {
-                code: "message_cut".to_owned(),
-                text: words::message_cut(kept, setup.message_chars),
-            });
+            let text = words::message_cut(kept, setup.message_chars);
+            notices.push(Notice::new("message_cut", text));
         }
         if let Some(block) = recall_block::format(&setup.told) {
             text.insert_str(0, &block);
@@ -211,19 +209,13 @@ impl Turn {
     /// # Errors
     /// [`OutOfOrder`] if the turn was started before.
     pub fn start(&mut self) -> Result<Action, OutOfOrder> {
-        match &self.state {
-            State::New => Ok(match self.setup.call.clone() {
-                Some(call) => self.call_requested(call),
-                None => self.call_model(),
-            }),
-            state @ (State::AwaitingModel
-            | State::AwaitingTools(_)
-            | State::AwaitingUser(_)
-            | State::Finished) => Err(OutOfOrder {
-                input: "a start",
-                state: state.name(),
-            }),
-        }
+        let State::New = self.state else {
+            return Err(self.out_of_order("a start"));
+        };
+        Ok(match self.setup.call.clone() {
+            Some(call) => self.call_requested(call),
+            None => self.call_model(),
+        })
     }
 
     /// Takes the reply of the model, or its failure.
@@ -234,25 +226,19 @@ impl Turn {
         &mut self,
         result: Result<GenerateResponse, ModelError>,
     ) -> Result<Action, OutOfOrder> {
-        match &self.state {
-            State::AwaitingModel => Ok(match result {
-                Ok(reply) => self.act_on(reply),
-                // Once more, with less of the conversation: the sender has learned how much was too
-                // much.
-                Err(ModelError::ContextTooLong { .. }) if !self.was_too_long => {
-                    self.was_too_long = true;
-                    self.call_model()
-                }
-                Err(error) => self.fail(error),
-            }),
-            state @ (State::New
-            | State::AwaitingTools(_)
-            | State::AwaitingUser(_)
-            | State::Finished) => Err(OutOfOrder {
-                input: "a model reply",
-                state: state.name(),
-            }),
-        }
+        let State::AwaitingModel = self.state else {
+            return Err(self.out_of_order("a model reply"));
+        };
+        Ok(match result {
+            Ok(reply) => self.act_on(reply),
+            // Once more, with less of the conversation: the sender has learned how much was too
+            // much.
+            Err(ModelError::ContextTooLong { .. }) if !self.was_too_long => {
+                self.was_too_long = true;
+                self.call_model()
+            }
+            Err(error) => self.fail(error),
+        })
     }
 
     /// Takes the failure of a request that cannot be made to fit, so that it was never sent.
@@ -320,18 +306,12 @@ impl Turn {
     pub fn on_call_ends(&mut self, ends: Vec<(CallId, CallEnd)>) -> Result<Action, OutOfOrder> {
         let mut round = match &self.state {
             State::AwaitingTools(round) | State::AwaitingUser(round) => round.clone(),
-            state @ (State::New | State::AwaitingModel | State::Finished) => {
-                return Err(OutOfOrder {
-                    input: "the end of calls",
-                    state: state.name(),
-                });
+            State::New | State::AwaitingModel | State::Finished => {
+                return Err(self.out_of_order("the end of calls"));
             }
         };
         if !ends.iter().all(|(id, _)| round.has(id)) {
-            return Err(OutOfOrder {
-                input: "the end of another call",
-                state: self.state.name(),
-            });
+            return Err(self.out_of_order("the end of another call"));
         }
         let approved = round.take(ends);
         if !round.is_complete() {
@@ -406,6 +386,13 @@ impl Turn {
         self.requested_calls.push(call.clone());
         self.state = State::AwaitingTools(Round::new(vec![call.clone()], None));
         Action::CallTools(vec![call])
+    }
+
+    fn out_of_order(&self, input: &'static str) -> OutOfOrder {
+        OutOfOrder {
+            input,
+            state: self.state.name(),
+        }
     }
 
     fn call_model(&mut self) -> Action {

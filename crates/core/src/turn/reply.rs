@@ -17,11 +17,7 @@ use crate::limits::OUTPUT_TOKENS_MAX;
 use crate::message::{Content, Message, Part};
 use crate::model::GenerateResponse;
 use crate::tool::{ToolCall, ToolDefinition};
-use crate::trim::cut;
 use crate::words;
-
-/// Characters of an unusable answer that are kept for the log.
-const RAW_CHARS_MAX: usize = 64 * 1024;
 
 impl Turn {
     pub(super) fn act_on(&mut self, mut reply: GenerateResponse) -> Action {
@@ -97,15 +93,8 @@ impl Turn {
 
     pub(super) fn respond(&mut self, text: String, cut: bool, output: Option<Value>) -> Action {
         if cut {
-            let max = self
-                .setup
-                .config
-                .max_tokens
-                .map_or(OUTPUT_TOKENS_MAX, |max| max.get());
-            self.add_notice(Notice {
-                code: "answer_cut".to_owned(),
-                text: words::answer_cut(max),
-            });
+            let max = self.output_tokens_max();
+            self.add_notice(Notice::new("answer_cut", words::answer_cut(max)));
             let error = limit(LimitName::OutputTokens, max.to_string());
             return self.finish(
                 self.plain_kind(),
@@ -117,21 +106,20 @@ impl Turn {
         if output.is_some() {
             return self.conclude(text, output);
         }
-        match self.classify(&text) {
-            Reading::Question | Reading::Offer => {
-                return self.finish(
-                    DecisionKind::AskClarification,
-                    OutcomeCategory::UnclearIntent,
-                    text,
-                    None,
-                );
-            }
-            Reading::Refusal => {
-                return self.finish(self.plain_kind(), OutcomeCategory::OutOfScope, text, None);
-            }
-            Reading::Answer => {}
-        }
-        // A model may call a failed tool a success, so the tool's message stands beside its answer.
+        let (kind, outcome) = match self.classify(&text) {
+            Reading::Question | Reading::Offer => (
+                DecisionKind::AskClarification,
+                OutcomeCategory::UnclearIntent,
+            ),
+            Reading::Refusal => (self.plain_kind(), OutcomeCategory::OutOfScope),
+            Reading::Answer => return self.conclude_with_failure(text),
+        };
+        self.finish(kind, outcome, text, None)
+    }
+
+    /// Finishes with an answer of the model, and the message of a failed tool beside it: a model
+    /// may call a failed tool a success.
+    fn conclude_with_failure(&mut self, text: String) -> Action {
         let text = match self.failures.last() {
             Some(Failure { user_message, .. }) if !text.contains(user_message.as_str()) => {
                 format!("{}\n{user_message}", text.trim_end())
@@ -165,58 +153,43 @@ impl Turn {
 
     /// Returns true if a known tool does more than read.
     pub(super) fn changes(&self, tool: &str) -> bool {
-        self.knows(tool)
+        self.tool(tool)
             .is_some_and(|known| !known.annotations.read_only)
     }
 
-    pub(super) fn knows(&self, tool: &str) -> Option<&ToolDefinition> {
-        self.setup
-            .tools
-            .iter()
-            .find(|known| known.name.as_str() == tool)
+    /// Returns the tool of that name, if the turn has it.
+    pub(super) fn tool(&self, name: &str) -> Option<&ToolDefinition> {
+        let mut tools = self.setup.tools.iter();
+        tools.find(|tool| tool.name.as_str() == name)
     }
 
     pub(super) fn invoke(&mut self, calls: Vec<ToolCall>, ending: Option<Ending>) -> Action {
         for call in calls.iter().filter(|call| !is_control(call)) {
-            // Two malformed calls are the same if their text is.
-            let unread = call
-                .malformed
-                .as_ref()
-                .map_or("", |malformed| malformed.text.as_str());
+            // Two malformed calls are the same if their text is: neither has arguments.
+            let malformed = call.malformed.as_ref().map(|malformed| &malformed.text);
             let key = format!(
-                "{} {unread} {}",
+                "{} {} {}",
                 call.name,
-                sorted(&serde_json::Value::Object(call.arguments.clone()))
+                malformed.map_or("", String::as_str),
+                sorted(&Value::Object(call.arguments.clone()))
             );
             let count = self.identical.entry(key).or_insert(0);
             *count += 1;
             if *count > self.setup.limits.identical_calls_max {
-                let malformed = call
-                    .malformed
-                    .as_ref()
-                    .map(|malformed| malformed.text.clone());
+                let malformed = malformed.cloned();
                 self.record_results(
                     Round::new(calls, None),
                     "it was not run: the same call was made too often in this turn",
                 );
-                if let Some(raw) = malformed {
-                    return self.fail(ModelError::InvalidResponse {
-                        provider: self.setup.model.provider.clone(),
-                        reason: "the arguments of its call could not be read, again and again"
-                            .to_owned(),
-                        raw: cut(&raw, RAW_CHARS_MAX).unwrap_or(raw),
-                        source: None,
-                    });
-                }
-                let value = self.setup.limits.identical_calls_max.to_string();
-                let error = limit(LimitName::IdenticalCalls, value);
-                let text = self.with_summaries(words::TOO_COMPLEX);
-                return self.finish(
-                    self.plain_kind(),
-                    OutcomeCategory::IdenticalCallsLimit,
-                    text,
-                    Some(error),
-                );
+                let reason = "the arguments of its call could not be read, again and again";
+                return match malformed {
+                    Some(raw) => self.fail_unusable(reason.to_owned(), raw),
+                    None => self.finish_at(
+                        LimitName::IdenticalCalls,
+                        self.setup.limits.identical_calls_max,
+                        OutcomeCategory::IdenticalCallsLimit,
+                    ),
+                };
             }
         }
         let run = calls
@@ -244,18 +217,10 @@ impl Turn {
         }
         let reason = match why {
             Unusable::CutInCall | Unusable::CutInThought => {
-                let max = self
-                    .setup
-                    .config
-                    .max_tokens
-                    .map_or(OUTPUT_TOKENS_MAX, |max| max.get());
-                let error = limit(LimitName::OutputTokens, max.to_string());
-                let text = self.with_summaries(words::TOO_COMPLEX);
-                return self.finish(
-                    self.plain_kind(),
+                return self.finish_at(
+                    LimitName::OutputTokens,
+                    self.output_tokens_max(),
                     OutcomeCategory::MaxTokensLimit,
-                    text,
-                    Some(error),
                 );
             }
             Unusable::Empty => "the answer was empty, again".to_owned(),
@@ -270,12 +235,13 @@ impl Turn {
             | Unusable::CutInThought
             | Unusable::MalformedCall => serde_json::to_string(&reply.parts).unwrap_or_default(),
         };
-        self.fail(ModelError::InvalidResponse {
-            provider: self.setup.model.provider.clone(),
-            reason,
-            raw: cut(&raw, RAW_CHARS_MAX).unwrap_or(raw),
-            source: None,
-        })
+        self.fail_unusable(reason, raw)
+    }
+
+    /// Returns the bound of one answer, in tokens.
+    fn output_tokens_max(&self) -> u32 {
+        let max = self.setup.config.max_tokens;
+        max.map_or(OUTPUT_TOKENS_MAX, |max| max.get())
     }
 
     pub(super) fn mint_call_ids(&mut self, parts: &mut [Part]) {

@@ -88,34 +88,18 @@ impl Round {
 
     /// Returns the calls that wait, in order.
     pub(super) fn pending(&self) -> Vec<PendingCall> {
-        let waiting = |end: &Option<CallEnd>| {
-            if let Some(CallEnd::Waiting(pending)) = end {
-                Some(pending.clone())
-            } else {
-                None
-            }
-        };
-        self.calls
-            .iter()
-            .filter_map(|(_, end)| waiting(end))
-            .collect()
+        let waiting = self.calls.iter().filter_map(|(_, end)| match end {
+            Some(CallEnd::Waiting(pending)) => Some(pending.clone()),
+            _ => None,
+        });
+        waiting.collect()
     }
 
     /// Returns the question for the person, if a call led to one.
     pub(super) fn question(&self) -> Option<String> {
         self.calls.iter().find_map(|(_, end)| match end {
             Some(CallEnd::Asked { question }) => Some(question.clone()),
-            Some(
-                CallEnd::Executed { .. }
-                | CallEnd::Refused { .. }
-                | CallEnd::Waiting(_)
-                | CallEnd::Denied { .. }
-                | CallEnd::Expired { .. }
-                | CallEnd::NoResult { .. }
-                | CallEnd::InDoubt { .. }
-                | CallEnd::TakenAsDone { .. },
-            )
-            | None => None,
+            _ => None,
         })
     }
 
@@ -131,16 +115,7 @@ impl Round {
                     lines.extend(summary.clone().or_else(|| result.error.clone()));
                 }
                 Some(CallEnd::Asked { question }) => lines.push(question.clone()),
-                Some(
-                    CallEnd::Refused { .. }
-                    | CallEnd::Waiting(_)
-                    | CallEnd::Denied { .. }
-                    | CallEnd::Expired { .. }
-                    | CallEnd::NoResult { .. }
-                    | CallEnd::InDoubt { .. }
-                    | CallEnd::TakenAsDone { .. },
-                )
-                | None => {}
+                _ => {}
             }
         }
         lines.push(words::questions(pending));
@@ -160,12 +135,7 @@ impl CallEnd {
                 doubt: Some(_),
                 ..
             }) => Some(arguments),
-            Self::Refused { .. }
-            | Self::Waiting(_)
-            | Self::Asked { .. }
-            | Self::Denied { .. }
-            | Self::Expired { .. }
-            | Self::NoResult { .. } => None,
+            _ => None,
         }
     }
 }

@@ -1,9 +1,6 @@
 //! The end of a round of calls: each call gets its one result, and the turn goes on or ends.
 
-use std::borrow::Cow;
-
 use super::decide::{Ending, is_control};
-use super::finish::limit;
 use super::round::Round;
 use super::{Action, CallEnd, CallSummary, Failure, ToolStyle, Turn};
 use crate::confirmation::PendingCall;
@@ -32,22 +29,14 @@ impl Turn {
         match question.map(Ending::Ask).or(ending) {
             Some(ending) => self.end(ending),
             None if self.setup.style == ToolStyle::OneRound || self.setup.call.is_some() => {
-                let done: Vec<Cow<'_, str>> =
-                    self.summaries.iter().map(CallSummary::text).collect();
-                let text = done.join("\n");
-                self.conclude(text, None)
+                let done: Vec<_> = self.summaries.iter().map(CallSummary::text).collect();
+                self.conclude(done.join("\n"), None)
             }
-            None if self.iterations >= self.setup.limits.tool_iterations_max => {
-                let value = self.setup.limits.tool_iterations_max.to_string();
-                let error = limit(LimitName::ToolIterations, value);
-                let text = self.with_summaries(words::TOO_COMPLEX);
-                self.finish(
-                    self.plain_kind(),
-                    OutcomeCategory::IterationsLimit,
-                    text,
-                    Some(error),
-                )
-            }
+            None if self.iterations >= self.setup.limits.tool_iterations_max => self.finish_at(
+                LimitName::ToolIterations,
+                self.setup.limits.tool_iterations_max,
+                OutcomeCategory::IterationsLimit,
+            ),
             None => self.call_model(),
         }
     }
@@ -108,15 +97,13 @@ impl Turn {
                 }
                 Some(CallEnd::Denied { arguments }) => {
                     self.denied.push((call.name.clone(), arguments.clone()));
-                    self.summaries
-                        .push(CallSummary::Text(words::NOTHING_CHANGED.to_owned()));
+                    self.add_summary(words::NOTHING_CHANGED);
                     let result = ToolResult::failed("the person refused this; it was not done");
                     self.note_used(&call.name, arguments, result)
                 }
                 Some(CallEnd::Expired { arguments }) => {
                     self.expired = true;
-                    self.summaries
-                        .push(CallSummary::Text(words::EXPIRED.to_owned()));
+                    self.add_summary(words::EXPIRED);
                     let result =
                         ToolResult::failed("nobody confirmed this in time; it was not done");
                     self.note_used(&call.name, arguments, result)
@@ -133,6 +120,10 @@ impl Turn {
         }
     }
 
+    fn add_summary(&mut self, text: impl Into<String>) {
+        self.summaries.push(CallSummary::Text(text.into()));
+    }
+
     pub(super) fn note_in_doubt(
         &mut self,
         tool: &str,
@@ -141,11 +132,8 @@ impl Turn {
     ) -> ToolResult {
         self.in_doubt = true;
         let text = words::in_doubt(preview);
-        self.summaries.push(CallSummary::Text(text.clone()));
-        self.add_notice(Notice {
-            code: "in_doubt".to_owned(),
-            text,
-        });
+        self.add_summary(text.clone());
+        self.add_notice(Notice::new("in_doubt", text));
         self.note_used(tool, arguments, ToolResult::left_open())
     }
 
@@ -188,7 +176,7 @@ impl Turn {
             // The same model may try the same call again and again; the user reads it once.
             if !matches!(self.summaries.last(), Some(CallSummary::Text(last)) if *last == user_message)
             {
-                self.summaries.push(CallSummary::Text(user_message.clone()));
+                self.add_summary(user_message.clone());
             }
             self.note_failure(
                 &call.name,
@@ -219,12 +207,11 @@ impl Turn {
         user_message: String,
         is_unknown: bool,
     ) {
-        let (tool, round) = (tool.to_owned(), self.iterations);
         self.failures.push(Failure {
-            tool,
+            tool: tool.to_owned(),
             message,
             user_message,
-            round,
+            round: self.iterations,
             is_unknown,
         });
     }
@@ -256,7 +243,7 @@ impl Turn {
         } else {
             let message = result.error.clone().unwrap_or_default();
             let user_message = summary.unwrap_or_else(|| message.clone());
-            self.summaries.push(CallSummary::Text(user_message.clone()));
+            self.add_summary(user_message.clone());
             self.note_failure(tool, message, user_message, false);
         }
     }

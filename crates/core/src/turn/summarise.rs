@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::Turn;
-use super::context_window::shown_tokens;
+use super::context_window::{shown_tokens, total};
 use crate::decision::Notice;
 use crate::event::Event;
 use crate::message::{Content, Message, Role};
@@ -81,11 +81,7 @@ impl Summarise {
             .iter()
             .map(|message| shown_tokens(message, usable, count))
             .collect();
-        let sum = |sizes: &[u32]| {
-            sizes
-                .iter()
-                .fold(0_u32, |sum, size| sum.saturating_add(*size))
-        };
+        let sum = |sizes: &[u32]| total(sizes.iter().copied());
         let begins = |at: &usize| {
             recalled
                 .messages
@@ -134,31 +130,25 @@ impl Summarise {
         let around = count(&instruction)
             .saturating_add(count(&focus))
             .saturating_add(64);
-        let room = within.saturating_sub(around);
-        let mut lines = Vec::new();
+        let capacity = within.saturating_sub(around);
+        let (mut lines, mut size) = (Vec::new(), 0);
         for shown in SHOWN {
             lines = self
                 .lines
                 .iter()
                 .map(|line| shown_line(line, shown))
                 .collect();
-            if lines
-                .iter()
-                .fold(0_u32, |sum, line| sum.saturating_add(count(line)))
-                <= room
-            {
+            size = total(lines.iter().map(|line| count(line)));
+            if size <= capacity {
                 break;
             }
         }
-        let mut size = lines
-            .iter()
-            .fold(0_u32, |sum, line| sum.saturating_add(count(line)));
         // An earlier summary stays.
         let first = usize::from(self.lines.first().is_some_and(|(shown, _)| shown.is_none()));
         let gone = lines[first..]
             .iter()
             .take_while(|line| {
-                let over = size > room;
+                let over = size > capacity;
                 size = size.saturating_sub(if over { count(line) } else { 0 });
                 over
             })
@@ -237,13 +227,9 @@ impl Turn {
                 } if *turn == Some(self.setup.turn)
                     && usize::try_from(*number) == Ok(before_call) =>
                 {
-                    let messages = summary.summarized_at;
-                    self.on_summary(
-                        summary.clone(),
-                        *usage,
-                        *cost,
-                        summarized(messages, *before, *after),
-                    );
+                    let text = words::summarized(summary.summarized_at, *before, *after);
+                    let notice = Notice::new("context_summarized", text);
+                    self.on_summary(summary.clone(), *usage, *cost, notice);
                     return true;
                 }
                 Event::SummaryFailed {
@@ -255,27 +241,14 @@ impl Turn {
                 } if *turn == Some(self.setup.turn)
                     && usize::try_from(*number) == Ok(before_call) =>
                 {
-                    self.on_summary_failed(*usage, *cost, not_summarized());
+                    let notice = Notice::new("context_not_summarized", words::NOT_SUMMARIZED);
+                    self.on_summary_failed(*usage, *cost, notice);
                     return false;
                 }
                 _ => {}
             }
         }
         false
-    }
-}
-
-fn summarized(messages: usize, before: u32, after: u32) -> Notice {
-    Notice {
-        code: "context_summarized".to_owned(),
-        text: words::summarized(messages, before, after),
-    }
-}
-
-fn not_summarized() -> Notice {
-    Notice {
-        code: "context_not_summarized".to_owned(),
-        text: words::NOT_SUMMARIZED.to_owned(),
     }
 }
 

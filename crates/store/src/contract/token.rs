@@ -71,7 +71,7 @@ pub async fn a_token_is_what_it_was_made_to_be(store: &impl TokenStore) {
         store.find_token(&[1; 32]).await.unwrap().as_ref(),
         Some(&made)
     );
-    for role in Role::ALL {
+    for role in Role::ALL.iter().copied() {
         let grant = TokenGrant {
             role,
             ..TokenGrant::token(user("anna"), "")
