@@ -106,14 +106,11 @@ impl Tool for ReadResult {
                 .map(text_of)
                 .or_else(|| result.error.clone())
                 .unwrap_or_default();
-            let of = text.chars().count();
-            let piece: String = text
-                .chars()
-                .skip(from)
-                .take(length.unwrap_or(LENGTH))
-                .collect();
-            let to = from.min(of) + piece.chars().count();
-            Ok(json!({ "text": piece, "from": from.min(of), "to": to, "of": of }))
+            let chars = text.chars().count();
+            let from = from.min(chars);
+            let to = from.saturating_add(length.unwrap_or(LENGTH)).min(chars);
+            let piece: String = text.chars().skip(from).take(to - from).collect();
+            Ok(json!({ "text": piece, "from": from, "to": to, "of": chars }))
         })
     }
 

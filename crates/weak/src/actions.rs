@@ -134,17 +134,6 @@ fn arguments_schema(
     let mut schema = bounded(&tool.parameters, chars_max);
     let fields = schema.as_object_mut()?;
     fields.insert("additionalProperties".to_owned(), Value::Bool(false));
-    let required: Vec<String> = fields
-        .get("required")
-        .and_then(Value::as_array)
-        .map(|names| {
-            names
-                .iter()
-                .filter_map(Value::as_str)
-                .map(str::to_owned)
-                .collect()
-        })
-        .unwrap_or_default();
     let properties = fields
         .entry("properties")
         .or_insert_with(|| Value::Object(Map::new()))
@@ -156,7 +145,7 @@ fn arguments_schema(
                 reference.argument.clone(),
                 json!({ "type": "string", "enum": names }),
             );
-        } else if required.contains(&reference.argument) {
+        } else if tool.required().any(|name| name == reference.argument) {
             return None;
         } else {
             properties.shift_remove(&reference.argument);

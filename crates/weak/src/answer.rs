@@ -59,15 +59,12 @@ pub(super) fn decode(
         None if guard.must_call() => contents(&[], &guard, tools),
         None => vec![question_call(0, &Clarification::NotUnderstood)],
     };
-    let calls = contents
-        .iter()
-        .any(|content| matches!(content, Content::ToolCall(_)));
     parts.extend(contents.into_iter().map(Part::ours));
     response.parts = parts;
-    response.finish = if calls {
-        FinishReason::ToolCalls
-    } else {
-        FinishReason::Stop
+    let calls = response.tool_calls().next().is_some();
+    response.finish = match calls {
+        true => FinishReason::ToolCalls,
+        false => FinishReason::Stop,
     };
     response
 }
@@ -146,13 +143,7 @@ fn reply_content(control: &Control, args: &Arguments, guard: &Guard<'_>) -> Cont
         return question_call(0, &guard.nothing_done());
     }
     match control.function {
-        Some(name) => call(
-            0,
-            name,
-            [(control.argument.to_owned(), json!(words))]
-                .into_iter()
-                .collect(),
-        ),
+        Some(name) => call_with(0, name, control.argument, words),
         None => Content::Text {
             text: words.to_owned(),
         },
@@ -160,13 +151,12 @@ fn reply_content(control: &Control, args: &Arguments, guard: &Guard<'_>) -> Cont
 }
 
 fn question_call(index: usize, clarification: &Clarification<'_>) -> Content {
-    call(
-        index,
-        ASK_USER,
-        [("question".to_owned(), json!(clarification.question()))]
-            .into_iter()
-            .collect(),
-    )
+    call_with(index, ASK_USER, "question", &clarification.question())
+}
+
+fn call_with(index: usize, name: &str, argument: &str, text: &str) -> Content {
+    let arguments = Arguments::from_iter([(argument.to_owned(), json!(text))]);
+    call(index, name, arguments)
 }
 
 fn call(index: usize, name: &str, arguments: Arguments) -> Content {

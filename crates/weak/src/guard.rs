@@ -42,6 +42,8 @@ pub(super) struct Guard<'a> {
     pub(super) words: Vec<String>,
     /// For each entity, the indexes in `words` of those that match it.
     pub(super) hits: Vec<Vec<usize>>,
+    /// True if words of the message match an open entity.
+    pub(super) names_an_entity: bool,
     /// Numbers of the message in digits.
     pub(super) numbers: Vec<String>,
 }
@@ -83,6 +85,7 @@ impl<'a> Guard<'a> {
             verbs,
             words,
             hits,
+            names_an_entity,
             numbers,
         }
     }
@@ -108,14 +111,11 @@ impl<'a> Guard<'a> {
             words.iter().all(|word| own.contains(word))
         });
         let first = named.next()?;
-        Some(match named.next() {
-            None => Clarification::WhatWith {
-                what: first.label.clone(),
-            },
-            Some(_) => Clarification::WhatWith {
-                what: self.dialogue.message.trim().to_owned(),
-            },
-        })
+        let what = match named.next() {
+            None => first.label.clone(),
+            Some(_) => self.dialogue.message.trim().to_owned(),
+        };
+        Some(Clarification::WhatWith { what })
     }
 
     /// Checks the calls of one answer.
@@ -161,18 +161,12 @@ impl<'a> Guard<'a> {
         let tool = call.tool;
         let kind = tool_kind(tool);
         let mut arguments = call.arguments.clone();
-        let required = tool.parameters.get("required").and_then(Value::as_array);
-        if required
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .any(|name| !arguments.contains_key(name))
-        {
+        if tool.required().any(|name| !arguments.contains_key(name)) {
             return Err(Clarification::NotUnderstood);
         }
         if kind != ToolKind::Reads {
             self.drop_unrequested(tool, &mut arguments);
-            self.check_verb(call, all)?;
+            self.check_verb(all)?;
         }
         let text = free_texts(tool)
             .find_map(|name| arguments.get(name).and_then(Value::as_str))
@@ -193,16 +187,7 @@ impl<'a> Guard<'a> {
                 self.check_reworded(tool, entity, &text.unwrap_or_default())?
             }
             (ToolKind::Creates, _, Some(text)) => self.check_created(tool, &text)?,
-            (
-                ToolKind::Reads
-                | ToolKind::Creates
-                | ToolKind::Rewords
-                | ToolKind::Completes
-                | ToolKind::Deletes
-                | ToolKind::Verbatim(_),
-                _,
-                _,
-            ) => {}
+            _ => {}
         }
         Ok((
             tool.name.as_str(),
@@ -213,11 +198,7 @@ impl<'a> Guard<'a> {
 
     /// Checks that no other tool was asked for: the order may begin with the verb of another
     /// changing tool, if that word is in no text of this answer.
-    fn check_verb(
-        &self,
-        call: &Proposed<'a>,
-        all: &[Proposed<'a>],
-    ) -> Result<(), Clarification<'a>> {
+    fn check_verb(&self, all: &[Proposed<'a>]) -> Result<(), Clarification<'a>> {
         let words = analysis::tokens(&self.dialogue.message);
         let order = imperative(&words);
         let Some(verb) = order.first() else {
@@ -235,13 +216,13 @@ impl<'a> Guard<'a> {
             .find(|tool| is_verb_of(tool, verb));
         match meant {
             Some(meant) if !quoted && all.iter().all(|call| call.tool.name != meant.name) => {
-                match (meant.references.first(), tool_kind(call.tool)) {
-                    (Some(reference), _) => Err(self.unnamed(&reference.kind)),
-                    (None, _) => Err(Clarification::Words {
+                Err(match meant.references.first() {
+                    Some(reference) => self.unnamed(&reference.kind),
+                    None => Clarification::Words {
                         tool: meant,
                         of: None,
-                    }),
-                }
+                    },
+                })
             }
             Some(_) | None => Ok(()),
         }
@@ -252,13 +233,9 @@ impl<'a> Guard<'a> {
         tool: &'a ToolDefinition,
         entity: usize,
     ) -> Result<(), Clarification<'a>> {
-        if self.is_denied(entity) || self.asks_deletion(entity) || self.asks_information() {
-            return Err(Clarification::Sure {
-                tool,
-                what: self.entities[entity].label.clone(),
-            });
-        }
-        Ok(())
+        let doubtful =
+            self.is_denied(entity) || self.asks_deletion(entity) || self.asks_information();
+        ask_if(doubtful, tool, &self.entities[entity].label)
     }
 
     fn check_deleted(
@@ -266,13 +243,9 @@ impl<'a> Guard<'a> {
         tool: &'a ToolDefinition,
         entity: usize,
     ) -> Result<(), Clarification<'a>> {
-        if self.is_forbidden(tool) || !self.allows_deletion(tool) || self.asks_information() {
-            return Err(Clarification::Sure {
-                tool,
-                what: self.entities[entity].label.clone(),
-            });
-        }
-        Ok(())
+        let doubtful =
+            self.is_forbidden(tool) || !self.allows_deletion(tool) || self.asks_information();
+        ask_if(doubtful, tool, &self.entities[entity].label)
     }
 
     fn check_reworded(
@@ -323,13 +296,8 @@ impl<'a> Guard<'a> {
                 candidates: vec![self.entities[entity], other],
             });
         }
-        if self.asks_information() || !self.allows_rewording(tool) {
-            return Err(Clarification::Sure {
-                tool,
-                what: label.clone(),
-            });
-        }
-        Ok(())
+        let doubtful = self.asks_information() || !self.allows_rewording(tool);
+        ask_if(doubtful, tool, label)
     }
 
     fn check_created(&self, tool: &'a ToolDefinition, text: &str) -> Result<(), Clarification<'a>> {
@@ -370,13 +338,8 @@ impl<'a> Guard<'a> {
             .filter(|word| !analysis::is_article(word))
             .count()
             == 1;
-        if self.asks_information() || (alone && !self.dialogue.answers()) {
-            return Err(Clarification::Sure {
-                tool,
-                what: text.to_owned(),
-            });
-        }
-        Ok(())
+        let doubtful = self.asks_information() || (alone && !self.dialogue.answers());
+        ask_if(doubtful, tool, text)
     }
 
     /// Returns the words that a new text may be made of.
@@ -397,13 +360,7 @@ impl<'a> Guard<'a> {
     /// Removes optional arguments that nothing in the message asks for.
     fn drop_unrequested(&self, tool: &ToolDefinition, arguments: &mut Arguments) {
         let source = self.source();
-        let required = tool
-            .parameters
-            .get("required")
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default();
-        let optional = |name: &str| !required.iter().any(|required| required == name);
+        let is_required = |name: &str| tool.required().any(|required| required == name);
         arguments.retain(|name, value| {
             let requested = match &*value {
                 Value::String(text) => analysis::tokens(text)
@@ -416,11 +373,24 @@ impl<'a> Guard<'a> {
                 Value::Array(_) | Value::Object(_) => true,
             };
             requested
-                || !optional(name)
+                || is_required(name)
                 || tool
                     .references
                     .iter()
                     .any(|reference| reference.argument == *name)
         });
     }
+}
+
+/// Asks for certainty about a call that is doubtful.
+fn ask_if<'a>(
+    doubtful: bool,
+    tool: &'a ToolDefinition,
+    what: &str,
+) -> Result<(), Clarification<'a>> {
+    if !doubtful {
+        return Ok(());
+    }
+    let what = what.to_owned();
+    Err(Clarification::Sure { tool, what })
 }

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use adjutant_core::{Content, GenerateRequest, Message, Part, Reference, Role, ToolDefinition};
+use adjutant_core::{
+    Content, GenerateRequest, Message, Part, Reference, Role, ToolDefinition, capitalized,
+};
 
 use super::actions::{CONTROLS, Control};
 use super::analysis;
@@ -153,13 +155,7 @@ fn listed(shown: &[&Reference], hidden: usize, tools: &[&ToolDefinition]) -> Str
     let mut text = String::new();
     for kind in entities::kinds(tools) {
         let of_kind: Vec<&&Reference> = shown.iter().filter(|entity| entity.kind == kind).collect();
-        let mut heading = kind.chars();
-        let heading: String = heading
-            .next()
-            .into_iter()
-            .flat_map(char::to_uppercase)
-            .chain(heading)
-            .collect();
+        let heading = capitalized(kind);
         if of_kind.is_empty() {
             let _ = writeln!(text, "{heading}s: none");
             continue;

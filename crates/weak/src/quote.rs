@@ -74,12 +74,8 @@ impl<'a> Quote<'a> {
 
     /// Returns true if the tool cannot be called without a text.
     pub(super) fn needs_words(&self) -> bool {
-        let required = self
-            .tool
-            .parameters
-            .get("required")
-            .and_then(Value::as_array);
-        required.is_some_and(|names| names.iter().any(|name| name == self.quotes.argument()))
+        let mut required = self.tool.required();
+        required.any(|name| name == self.quotes.argument())
     }
 
     /// Returns the schema of a call's arguments: the text, as far as the model has to see it to

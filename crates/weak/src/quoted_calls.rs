@@ -19,15 +19,9 @@ impl<'a> Guard<'a> {
 
     /// Returns true if the message is for tools that quote it, and for no other.
     pub(super) fn only_verbatim(&self) -> bool {
-        let of_entities = || {
-            self.entities
-                .iter()
-                .zip(&self.hits)
-                .any(|(entity, hits)| !entity.done && !hits.is_empty())
-        };
         !self.quotes.is_empty()
             && !self.more.is_there
-            && (self.quotes.iter().any(|quote| quote.quoted.certain) || !of_entities())
+            && (self.quotes.iter().any(|quote| quote.quoted.certain) || !self.names_an_entity)
     }
 
     /// Returns true if the message asks only for what no tool does.
@@ -47,10 +41,8 @@ impl<'a> Guard<'a> {
             return vec![Err(Clarification::Words { tool, of: None })];
         };
         let call = |text: &String| {
-            let arguments = [(quote.quotes.argument().to_owned(), json!(text))]
-                .into_iter()
-                .collect();
-            Ok((tool.name.as_str(), arguments))
+            let argument = (quote.quotes.argument().to_owned(), json!(text));
+            Ok((tool.name.as_str(), Arguments::from_iter([argument])))
         };
         if quote.quoted.texts.is_empty() && quote.needs_words() {
             return vec![call(&self.dialogue.message)];

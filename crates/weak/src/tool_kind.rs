@@ -52,14 +52,8 @@ impl Verbatim {
 /// Returns the use of the text, if the tool takes one verbatim.
 pub(super) fn verbatim(tool: &ToolDefinition) -> Option<Verbatim> {
     let takes = |quotes: &Verbatim| {
-        let argument = tool
-            .parameters
-            .get("properties")
-            .and_then(|properties| properties.get(quotes.argument()));
-        argument
-            .and_then(|argument| argument.get("type"))
-            .and_then(Value::as_str)
-            == Some("string")
+        let path = format!("/properties/{}/type", quotes.argument());
+        tool.parameters.pointer(&path).and_then(Value::as_str) == Some("string")
     };
     let kinds: &[Verbatim] = match (tool.annotations.read_only, tool.annotations.destructive) {
         (true, _) => &[Verbatim::Search],
@@ -92,16 +86,13 @@ pub(super) fn tool_kind(tool: &ToolDefinition) -> ToolKind {
 /// Returns the required arguments that hold free text.
 pub(super) fn free_texts(tool: &ToolDefinition) -> impl Iterator<Item = &str> {
     let properties = tool.parameters.get("properties").and_then(Value::as_object);
-    let required = tool.parameters.get("required").and_then(Value::as_array);
     properties
         .into_iter()
         .flatten()
-        .filter(move |(name, schema)| {
+        .filter(|(name, schema)| {
             schema.get("type").and_then(Value::as_str) == Some("string")
                 && schema.get("enum").is_none()
-                && required.is_some_and(|required| {
-                    required.iter().any(|required| required == name.as_str())
-                })
+                && tool.required().any(|required| required == *name)
                 && tool
                     .references
                     .iter()

@@ -55,11 +55,7 @@ impl TaskAction for Add {
     fn result(changed: &TaskChanged) -> Result<Value, ToolError> {
         match changed {
             TaskChanged::Added { task } => Ok(to_json(task)),
-            TaskChanged::Updated { .. }
-            | TaskChanged::Completed { .. }
-            | TaskChanged::Deleted { .. }
-            | TaskChanged::Restored { .. }
-            | TaskChanged::NoSuchTask { .. } => Err(wrong_outcome()),
+            _ => Err(wrong_outcome()),
         }
     }
 

@@ -13,7 +13,7 @@ use adjutant_core::{
 use serde_json::Value;
 
 use super::definition::KIND;
-use super::model::{Task, TaskChange, TaskChanged, TaskFilter, TaskId};
+use super::model::{Task, TaskChange, TaskChanged, TaskFilter};
 use super::resolve::{Prefer, resolve};
 use super::store::TaskStore;
 
@@ -75,10 +75,8 @@ impl<A: TaskAction> ChangeTool<A> {
     }
 
     async fn all_tasks(&self, user: &UserId) -> Result<Vec<Task>, ToolError> {
-        self.tasks
-            .list(user, TaskFilter::All)
-            .await
-            .map_err(store_failed)
+        let tasks = self.tasks.list(user, TaskFilter::All).await;
+        tasks.map_err(store_failed)
     }
 }
 
@@ -130,12 +128,9 @@ impl<A: TaskAction> Tool for ChangeTool<A> {
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move {
             let change = A::change(&arguments)?;
-            let changed = self
-                .tasks
-                .apply(&context.user, &change, Some(&context.key))
-                .await
-                .map_err(store_failed)?;
-            A::result(&changed)
+            let key = Some(&context.key);
+            let changed = self.tasks.apply(&context.user, &change, key).await;
+            A::result(&changed.map_err(store_failed)?)
         })
     }
 
@@ -147,16 +142,14 @@ impl<A: TaskAction> Tool for ChangeTool<A> {
             if self.definition.references.is_empty() {
                 return Ok(Vec::new());
             }
-            let tasks = self.all_tasks(user).await?;
-            Ok(tasks
-                .into_iter()
-                .map(|task| Reference {
-                    kind: KIND.to_owned(),
-                    id: task.id.to_string(),
-                    label: task.description.into(),
-                    done: task.completed,
-                })
-                .collect())
+            let tasks = self.all_tasks(user).await?.into_iter();
+            let references = tasks.map(|task| Reference {
+                kind: KIND.to_owned(),
+                id: task.id.to_string(),
+                label: task.description.into(),
+                done: task.completed,
+            });
+            Ok(references.collect())
         })
     }
 
@@ -184,11 +177,15 @@ impl<A: TaskAction> TransactionalTool for ChangeTool<A> {
     }
 }
 
-/// Returns the error for an id that none of the user's tasks has.
-pub(super) fn no_such_task(id: TaskId) -> ToolError {
-    ToolError::NotFound {
-        what: KIND.to_owned(),
-        id: id.to_string(),
+/// Returns the error for an outcome that is not the one of the change: there is no such task, or
+/// the store broke its contract.
+pub(super) fn no_result(changed: &TaskChanged) -> ToolError {
+    match changed {
+        TaskChanged::NoSuchTask { id } => ToolError::NotFound {
+            what: KIND.to_owned(),
+            id: id.to_string(),
+        },
+        _ => wrong_outcome(),
     }
 }
 

@@ -1,11 +1,10 @@
 //! `complete_task`.
 
 use adjutant_core::{Annotations, Arguments, ToolDefinition, ToolError};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::change_tool::{ChangeTool, TaskAction, no_such_task, wrong_outcome};
-use super::definition::{definition, task_id_property};
+use super::change_tool::{ChangeTool, TaskAction, no_result};
+use super::definition::{TaskArgs, definition, task_id_property};
 use super::model::{Task, TaskChange, TaskChanged, TaskId};
 use super::resolve::Prefer;
 use super::view::{quoted_description, quoted_field, task_schema, to_json};
@@ -17,13 +16,6 @@ pub type CompleteTask = ChangeTool<Complete>;
 /// The action of [`CompleteTask`].
 #[derive(Debug)]
 pub struct Complete;
-
-/// `Id` is text, an id or words, until the call has been prepared.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Args<Id> {
-    task_id: Id,
-}
 
 impl TaskAction for Complete {
     fn definition() -> ToolDefinition {
@@ -42,7 +34,7 @@ impl TaskAction for Complete {
     }
 
     fn reference(arguments: &Arguments) -> Result<Option<(String, Prefer)>, ToolError> {
-        let args: Args<String> = parse_arguments(arguments.clone())?;
+        let args: TaskArgs<String> = parse_arguments(arguments.clone())?;
         Ok(Some((args.task_id, Prefer::Open)))
     }
 
@@ -51,7 +43,7 @@ impl TaskAction for Complete {
     }
 
     fn change(arguments: &Arguments) -> Result<TaskChange, ToolError> {
-        let args: Args<TaskId> = parse_arguments(arguments.clone())?;
+        let args: TaskArgs<TaskId> = parse_arguments(arguments.clone())?;
         Ok(TaskChange::Complete { id: args.task_id })
     }
 
@@ -64,11 +56,7 @@ impl TaskAction for Complete {
                 }
                 Ok(data)
             }
-            TaskChanged::NoSuchTask { id } => Err(no_such_task(*id)),
-            TaskChanged::Added { .. }
-            | TaskChanged::Updated { .. }
-            | TaskChanged::Deleted { .. }
-            | TaskChanged::Restored { .. } => Err(wrong_outcome()),
+            other => Err(no_result(other)),
         }
     }
 

@@ -1,12 +1,21 @@
 //! Definitions of the task tools, and the schemas of their arguments.
 
 use adjutant_core::{Annotations, ReferenceArgument, ToolDefinition, ToolError};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
 use super::model::{DESCRIPTION_CHARS_MAX, TaskDescription};
 
 /// The kind of entity that `task_id` refers to.
 pub(super) const KIND: &str = "task";
+
+/// The arguments of a tool that names a task and nothing else. `Id` is text, an id or words, until
+/// the call has been prepared.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TaskArgs<Id> {
+    pub(super) task_id: Id,
+}
 
 /// Builds the definition of a task tool. All `properties` but `status` are required. The tool is
 /// marked as one that reaches nothing outside: tasks are in the agent's store.
@@ -21,18 +30,12 @@ pub(super) fn definition(
         closed_world: true,
         ..annotations
     };
-    let required: Vec<&String> = properties
-        .as_object()
-        .map(|properties| properties.keys().filter(|name| *name != "status").collect())
-        .unwrap_or_default();
-    let references = if required.iter().any(|name| *name == "task_id") {
-        vec![ReferenceArgument {
-            argument: "task_id".to_owned(),
-            kind: KIND.to_owned(),
-        }]
-    } else {
-        Vec::new()
-    };
+    let names = properties.as_object().into_iter().flat_map(Map::keys);
+    let required: Vec<&String> = names.filter(|name| *name != "status").collect();
+    let reference = properties.get("task_id").map(|_| ReferenceArgument {
+        argument: "task_id".to_owned(),
+        kind: KIND.to_owned(),
+    });
     let mut parameters = json!({ "type": "object", "properties": properties });
     if !required.is_empty() {
         parameters["required"] = json!(required);
@@ -45,7 +48,7 @@ pub(super) fn definition(
     let definition =
         ToolDefinition::new(name, description, parameters).expect("a valid definition");
     ToolDefinition {
-        references,
+        references: reference.into_iter().collect(),
         ..definition.annotated(annotations).returning(output_schema)
     }
 }

@@ -1,11 +1,10 @@
 //! `delete_task`.
 
 use adjutant_core::{Annotations, Arguments, ToolDefinition, ToolError};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::change_tool::{ChangeTool, TaskAction, no_such_task, wrong_outcome};
-use super::definition::{definition, task_id_property};
+use super::change_tool::{ChangeTool, TaskAction, no_result};
+use super::definition::{TaskArgs, definition, task_id_property};
 use super::model::{Task, TaskChange, TaskChanged, TaskId};
 use super::resolve::Prefer;
 use super::view::{quoted_description, quoted_field, task_schema, to_json};
@@ -17,13 +16,6 @@ pub type DeleteTask = ChangeTool<Delete>;
 /// The action of [`DeleteTask`].
 #[derive(Debug)]
 pub struct Delete;
-
-/// `Id` is text, an id or words, until the call has been prepared.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Args<Id> {
-    task_id: Id,
-}
 
 impl TaskAction for Delete {
     fn definition() -> ToolDefinition {
@@ -43,7 +35,7 @@ impl TaskAction for Delete {
     }
 
     fn reference(arguments: &Arguments) -> Result<Option<(String, Prefer)>, ToolError> {
-        let args: Args<String> = parse_arguments(arguments.clone())?;
+        let args: TaskArgs<String> = parse_arguments(arguments.clone())?;
         Ok(Some((args.task_id, Prefer::Any)))
     }
 
@@ -52,7 +44,7 @@ impl TaskAction for Delete {
     }
 
     fn change(arguments: &Arguments) -> Result<TaskChange, ToolError> {
-        let args: Args<TaskId> = parse_arguments(arguments.clone())?;
+        let args: TaskArgs<TaskId> = parse_arguments(arguments.clone())?;
         Ok(TaskChange::Delete { id: args.task_id })
     }
 
@@ -63,11 +55,7 @@ impl TaskAction for Delete {
                 data["deleted"] = json!(true);
                 Ok(data)
             }
-            TaskChanged::NoSuchTask { id } => Err(no_such_task(*id)),
-            TaskChanged::Added { .. }
-            | TaskChanged::Updated { .. }
-            | TaskChanged::Completed { .. }
-            | TaskChanged::Restored { .. } => Err(wrong_outcome()),
+            other => Err(no_result(other)),
         }
     }
 

@@ -76,12 +76,12 @@ impl Tool for ListTasks {
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move {
             let Args { status } = parse_arguments(arguments)?;
-            let tasks = self
-                .tasks
-                .list(&context.user, status)
-                .await
-                .map_err(store_failed)?;
-            let tasks: Vec<TaskView> = tasks.iter().map(TaskView::from).collect();
+            let tasks = self.tasks.list(&context.user, status).await;
+            let tasks: Vec<TaskView> = tasks
+                .map_err(store_failed)?
+                .iter()
+                .map(TaskView::from)
+                .collect();
             Ok(json!(ListView {
                 count: tasks.len(),
                 tasks,

@@ -33,18 +33,18 @@ pub(super) fn resolve<'a>(
         return Ok(task);
     }
     let lower = text.to_lowercase();
-    let said = words(text);
+    let spoken = words(text);
     let wanted = if number(text).is_some() {
         Vec::new()
     } else {
-        telling(&said)
+        content_words(&spoken)
     };
     // From strict to loose: the first step that fits any task decides.
     let steps: [&dyn Fn(&Task) -> bool; 3] = [
         &|task| task.description.as_str().to_lowercase() == lower,
         &|task| {
             let words = words(task.description.as_str());
-            !wanted.is_empty() && (words == said || words == wanted)
+            !wanted.is_empty() && (words == spoken || words == wanted)
         },
         &|task| {
             let words = words(task.description.as_str());
@@ -72,22 +72,22 @@ pub(super) fn resolve<'a>(
 
 /// Finds a task by its id, alone or followed by the words of that task.
 fn by_number<'a>(text: &str, tasks: &'a [Task]) -> Option<&'a Task> {
-    let of = |digits: &str| {
+    let find = |digits: &str| {
         let id: u64 = digits.parse().ok()?;
         tasks.iter().find(|task| task.id.get() == id)
     };
     if let Some(digits) = number(text) {
-        return of(digits);
+        return find(digits);
     }
     // "3. Buy milk", as a list shows it. Without the mark it could be words: "2 apples".
     let (digits, rest) = text.trim_start_matches('#').split_once(['.', ':', ')'])?;
-    let said = words(rest);
-    let task = if is_digits(digits) && !said.is_empty() {
-        of(digits)
+    let spoken = words(rest);
+    let task = if is_digits(digits) && !spoken.is_empty() {
+        find(digits)
     } else {
         None
     };
-    task.filter(|task| words(task.description.as_str()) == said)
+    task.filter(|task| words(task.description.as_str()) == spoken)
 }
 
 /// Returns the digits of a text that is only an id, such as `3`, `#3`, `task 3` or `Task #3.`.
@@ -119,12 +119,13 @@ fn words(text: &str) -> Vec<String> {
 
 /// Removes the filler that people put around the words of a task: "the milk one". Not for the
 /// description itself, where any word may distinguish the task ("Plan A").
-fn telling(said: &[String]) -> Vec<String> {
+fn content_words(spoken: &[String]) -> Vec<String> {
     const FILLER: &[&str] = &[
         "a", "about", "an", "and", "for", "from", "in", "it", "item", "my", "of", "on", "one",
         "please", "task", "that", "the", "them", "these", "this", "those", "to", "todo", "with",
     ];
-    said.iter()
+    spoken
+        .iter()
         .filter(|word| !FILLER.contains(&word.as_str()))
         .cloned()
         .collect()
@@ -155,7 +156,7 @@ fn not_found(text: &str, tasks: &[Task]) -> String {
     let digits = number(text);
     let missing = match digits {
         Some(digits) => format!("I can't find a task {}. ", shown(digits)),
-        None if telling(&words(text)).is_empty() => String::new(),
+        None if content_words(&words(text)).is_empty() => String::new(),
         None => format!("I can't find a task {}. ", quoted(&shown(text))),
     };
     if tasks.is_empty() {

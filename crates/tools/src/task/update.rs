@@ -4,7 +4,7 @@ use adjutant_core::{Annotations, Arguments, ToolDefinition, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::change_tool::{ChangeTool, TaskAction, no_such_task, wrong_outcome};
+use super::change_tool::{ChangeTool, TaskAction, no_result};
 use super::definition::{definition, description_property, parse_description, task_id_property};
 use super::model::{Task, TaskChange, TaskChanged, TaskId};
 use super::resolve::Prefer;
@@ -77,11 +77,7 @@ impl TaskAction for Update {
                 data["previous_description"] = json!(before);
                 Ok(data)
             }
-            TaskChanged::NoSuchTask { id } => Err(no_such_task(*id)),
-            TaskChanged::Added { .. }
-            | TaskChanged::Completed { .. }
-            | TaskChanged::Deleted { .. }
-            | TaskChanged::Restored { .. } => Err(wrong_outcome()),
+            other => Err(no_result(other)),
         }
     }
 

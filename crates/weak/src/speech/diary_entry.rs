@@ -30,12 +30,7 @@ pub(super) fn parse(message: &str) -> Option<Option<String>> {
         }
         return Some(in_front(&message, order + 1, from));
     }
-    if first.is("log")
-        && !message
-            .words
-            .get(order + 1)
-            .is_some_and(|word| word.is_one_of(&lists().entry.no_object))
-    {
+    if first.is("log") && !message.is_at(order + 1, &lists().entry.no_object) {
         let rest = behind(&message, order + 1);
         return Some(Some(rest).filter(|rest| !rest.is_empty()));
     }
@@ -56,11 +51,7 @@ fn diary(message: &Sentence<'_>) -> Option<(usize, usize)> {
 
 /// Returns the text behind the order, without the words that lead to it.
 fn behind(message: &Sentence<'_>, mut at: usize) -> String {
-    while !message.has_sign_before(at, &[':', ','])
-        && message
-            .words
-            .get(at)
-            .is_some_and(|word| word.is_one_of(&lists().entry.before_text))
+    while !message.has_sign_before(at, &[':', ',']) && message.is_at(at, &lists().entry.before_text)
     {
         at += 1;
     }

@@ -77,20 +77,12 @@ fn remember_order(sentence: &Sentence<'_>) -> Option<Option<String>> {
 }
 
 fn fact_behind_order(sentence: &Sentence<'_>, mut at: usize) -> Option<Option<String>> {
-    while sentence
-        .words
-        .get(at)
-        .is_some_and(|word| word.is_one_of(&lists().fact.before_fact))
+    while sentence.is_at(at, &lists().fact.before_fact)
         && !sentence.has_sign_before(at, &[':', ','])
     {
         // "Remember this" and "note the following" name no fact themselves, "remember the milk"
         // does.
-        if sentence.words[at].is("the")
-            && !sentence
-                .words
-                .get(at + 1)
-                .is_some_and(|next| next.is_one_of(&lists().fact.before_fact))
-        {
+        if sentence.words[at].is("the") && !sentence.is_at(at + 1, &lists().fact.before_fact) {
             break;
         }
         at += 1;
@@ -102,16 +94,10 @@ fn fact_behind_order(sentence: &Sentence<'_>, mut at: usize) -> Option<Option<St
         return (rest.words.len() > 1 && !obliges(&rest)).then(|| Some(tidy(rest.text)));
     }
     let rest = &sentence.words[at.min(sentence.words.len())..];
-    let said = sentence.words[..at]
-        .last()
-        .map_or("", |word| word.text.as_str());
     if rest.is_empty() {
         // "Remember this": the message before.
-        return if said == "this" {
-            Some(Some("this".to_owned()))
-        } else {
-            None
-        };
+        let last = sentence.words.last().filter(|last| last.is("this"))?;
+        return Some(Some(last.text.clone()));
     }
     if is_last && rest[0].is_one_of(&lists().speech.points_back) {
         return (!sentence.has(&lists().fact.no_order)).then(|| Some(rest[0].text.clone()));
@@ -133,47 +119,32 @@ fn fact_behind_order(sentence: &Sentence<'_>, mut at: usize) -> Option<Option<St
 
 /// Returns true if there is a finite verb, which makes a sentence of words.
 fn is_clause(sentence: &Sentence<'_>) -> bool {
-    let is_said = |word: &Word| {
-        word.text
-            .strip_suffix("'s")
-            .is_some_and(|noun| lists().fact.attributes.has(noun))
-    };
+    let is_verb = |word: &Word| word.is_one_of(&lists().fact.finite_verbs) || has_is(word);
     sentence.words.len() > 2
-        && sentence
-            .words
-            .iter()
-            .skip(1)
-            .any(|word| word.is_one_of(&lists().fact.finite_verbs) || is_said(word))
-        || sentence.words.len() > 2
-            && sentence.words[0].is_one_of(&lists().fact.contracted_subjects)
+        && (sentence.words.iter().skip(1).any(is_verb)
+            || sentence.is_at(0, &lists().fact.contracted_subjects))
+}
+
+/// Returns true for an attribute with a contracted "is", as in "my name's Anna".
+fn has_is(word: &Word) -> bool {
+    let noun = word.text.strip_suffix("'s");
+    noun.is_some_and(|noun| lists().fact.attributes.has(noun))
 }
 
 /// Returns true if a sentence says what still has to be done, and not what is never done.
 fn obliges(sentence: &Sentence<'_>) -> bool {
-    let next_is = |at: usize, list: &WordList| {
-        sentence
-            .words
-            .get(at + 1)
-            .is_some_and(|word| word.is_one_of(list))
-    };
+    let is_before =
+        |at: usize, list: &WordList| at.checked_sub(1).is_some_and(|at| sentence.is_at(at, list));
     let negated = |at: usize| {
-        next_is(at, &lists().fact.negation_behind_verb)
-            || at
-                .checked_sub(1)
-                .is_some_and(|at| sentence.words[at].is_one_of(&lists().fact.negation_before_verb))
+        sentence.is_at(at + 1, &lists().fact.negation_behind_verb)
+            || is_before(at, &lists().fact.negation_before_verb)
     };
     sentence.words.iter().enumerate().any(|(at, word)| {
         let with_to = word.is_one_of(&lists().fact.obligation_before_to)
             && sentence.words.get(at + 1).is_some_and(|next| next.is("to"));
         // "I like to swim" is no plan, "I would like to" is one.
-        let likes = word.is("like")
-            && !at
-                .checked_sub(1)
-                .is_some_and(|at| sentence.words[at].is_one_of(&lists().fact.conditional));
-        let needs = word.is("need")
-            && at
-                .checked_sub(1)
-                .is_some_and(|at| sentence.words[at].is_one_of(&lists().message.speakers));
+        let likes = word.is("like") && !is_before(at, &lists().fact.conditional);
+        let needs = word.is("need") && is_before(at, &lists().message.speakers);
         ((word.is_one_of(&lists().fact.obligation) || with_to && !likes || needs) && !negated(at))
             || sentence.words[at].is("remind")
     })
@@ -185,11 +156,7 @@ fn statement_start(sentence: &Sentence<'_>) -> usize {
     loop {
         if let Some(end) = sentence.longest(at, &lists().fact.introductions) {
             at = end;
-        } else if sentence
-            .words
-            .get(at)
-            .is_some_and(|word| word.is_one_of(&lists().fact.interjections))
-        {
+        } else if sentence.is_at(at, &lists().fact.interjections) {
             at += 1;
         } else {
             return at;
@@ -301,16 +268,11 @@ fn has_lasting(words: &[Word], owns: bool) -> bool {
 
 /// Returns true for "my …" with a lasting statement; `words` begin behind "my".
 fn states_of_own(words: &[Word]) -> bool {
-    let is_said = |word: &Word| {
-        word.text
-            .strip_suffix("'s")
-            .is_some_and(|noun| lists().fact.attributes.has(noun))
-    };
     let verb = words.iter().take(8).position(|word| {
         word.is_one_of(&lists().fact.be)
             || word.is_one_of(&lists().fact.stative_verbs_third_person)
             || word.is_one_of(&lists().fact.own_verbs)
-            || is_said(word)
+            || has_is(word)
     });
     let Some(verb) = verb else { return false };
     let behind = words[verb + 1..]

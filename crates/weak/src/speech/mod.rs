@@ -123,29 +123,19 @@ impl SpeechActs {
                 .as_ref()
                 .is_some_and(|quoted| quoted.texts.is_empty())
         };
-        let given = || {
-            Some(Quoted {
-                texts: vec![answer.trim().to_owned()],
-                certain: true,
-            })
+        let mut completed = Self::default();
+        let completes = if asked_for(&self.keep) {
+            Some(&mut completed.keep)
+        } else if asked_for(&self.entry) {
+            Some(&mut completed.entry)
+        } else if asked_for(&self.forget) {
+            Some(&mut completed.forget)
+        } else {
+            None
         };
-        if asked_for(&self.keep) {
-            return Some(Self {
-                keep: given(),
-                ..Self::default()
-            });
-        }
-        if asked_for(&self.entry) {
-            return Some(Self {
-                entry: given(),
-                ..Self::default()
-            });
-        }
-        if asked_for(&self.forget) {
-            return Some(Self {
-                forget: given(),
-                ..Self::default()
-            });
+        if let Some(completes) = completes {
+            add(completes, vec![answer.trim().to_owned()], true);
+            return Some(completed);
         }
         let keep = self
             .keep

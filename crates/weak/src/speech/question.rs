@@ -47,11 +47,7 @@ pub(super) fn parse(sentence: &Sentence<'_>) -> Option<MemoryQuestion> {
     if about_the_list && !is_known || sentence.has(&lists().fact.task_list) {
         return None;
     }
-    let begins = sentence
-        .words
-        .first()
-        .is_some_and(|word| word.is_one_of(&lists().question.first_words))
-        || searches;
+    let begins = sentence.is_at(0, &lists().question.first_words) || searches;
     let own = sentence.has(&lists().question.possessives) || possessive(sentence);
     let certain = is_known || (begins && own);
     let of_the_person = sentence.has(&lists().question.speakers)

@@ -1,5 +1,7 @@
 //! Sentences and their words, each with its place in the text.
 
+use adjutant_core::capitalized;
+
 use crate::analysis;
 use crate::language::{PhraseList, WordList, lists};
 
@@ -48,6 +50,11 @@ impl<'a> Sentence<'a> {
 
     pub(super) fn has(&self, list: &WordList) -> bool {
         self.words.iter().any(|word| word.is_one_of(list))
+    }
+
+    /// Returns true if the word at a place is one of a list.
+    pub(super) fn is_at(&self, at: usize, list: &WordList) -> bool {
+        self.words.get(at).is_some_and(|word| word.is_one_of(list))
     }
 
     pub(super) fn has_word(&self, word: &str) -> bool {
@@ -230,13 +237,7 @@ pub(super) fn tidy(text: &str) -> String {
         .or_else(|| line.strip_suffix(" please"))
         .unwrap_or(line);
     let line = unquoted(line.trim_end_matches(ends));
-    let mut chars = line.chars();
-    chars
-        .next()
-        .into_iter()
-        .flat_map(char::to_uppercase)
-        .chain(chars)
-        .collect()
+    capitalized(line)
 }
 
 /// Removes quotation marks around a whole text.
