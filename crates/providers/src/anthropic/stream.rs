@@ -88,7 +88,7 @@ impl AnswerFold for PartialAnswer {
 
     fn whole(&mut self, body: &str) -> Result<GenerateResponse, ModelError> {
         let answer: wire::Answer =
-            serde_json::from_str(body).map_err(|error| self.vendor.not_json(&error, body))?;
+            serde_json::from_str(body).map_err(|error| self.vendor.not_json(error, body))?;
         if let Some(error) = &answer.error {
             return Err(error::in_answer(&self.vendor, error));
         }

@@ -108,7 +108,7 @@ impl AnswerFold for PartialAnswer {
     fn whole(&mut self, body: &str) -> Result<GenerateResponse, ModelError> {
         let unseen = &mut VecDeque::new();
         for reply in serde_json::Deserializer::from_str(body).into_iter() {
-            let reply = reply.map_err(|error| self.vendor.not_json(&error, body))?;
+            let reply = reply.map_err(|error| self.vendor.not_json(error, body))?;
             self.add(reply, unseen)?;
         }
         self.finish("", unseen)
