@@ -240,34 +240,25 @@ fn remedies(error: &ModelError) -> Vec<String> {
         } => {
             return vec![more_time(provider, *waited)];
         }
-        ModelError::Timeout {
+        ModelError::Network { provider, .. }
+        | ModelError::Timeout {
             provider,
             bound: TimeBound::Connect,
             ..
-        } if local(provider) => {
-            "is the server running, and at this address? (adjutant config show --origin)"
-        }
-        ModelError::Timeout {
-            bound: TimeBound::Connect,
-            ..
-        } => "look at your connection (proxy, firewall), or work offline: -m embedded",
+        } => match Provider::find(provider.as_str()) {
+            Some(row) if row.local => {
+                "is the server running, and at this address? (adjutant config show --origin)"
+            }
+            _ => "look at your connection (proxy, firewall), or work offline: -m embedded",
+        },
         ModelError::Timeout { .. } => "try again, or ask for less at once",
-        ModelError::Network { provider, .. } if local(provider) => {
-            "is the server running, and at this address? (adjutant config show --origin)"
-        }
-        ModelError::Network { .. } => {
-            "look at your connection (proxy, firewall), or work offline: -m embedded"
-        }
         ModelError::Server { .. } | ModelError::Truncated { .. } => "try again in a moment",
         ModelError::Authentication { provider, .. } => {
-            match variable(provider, |row| row.key_variable) {
-                Some(name) => {
-                    return vec![format!(
-                        "check the key: {name} in the environment or the .env file"
-                    )];
-                }
-                None => "check the key in the environment or the .env file",
-            }
+            let name = variable(provider, |row| row.key_variable).map(|name| format!(": {name}"));
+            return vec![format!(
+                "check the key{} in the environment or the .env file",
+                name.unwrap_or_default()
+            )];
         }
         ModelError::NotFound { provider, .. } if provider.as_str() == "embedded" => {
             "fetch it again: adjutant models rm NAME, then adjutant models pull NAME; or name another file: -m embedded:FILE.gguf"
@@ -304,11 +295,6 @@ fn more_time(provider: &ProviderId, waited: Duration) -> String {
         ),
         None => format!("LLM_TIMEOUT={more} adjutant …    (now {now})"),
     }
-}
-
-/// Returns true if the provider is a server on the user's own machine.
-fn local(provider: &ProviderId) -> bool {
-    Provider::find(provider.as_str()).is_some_and(|row| row.local)
 }
 
 /// Returns the name of a provider's environment variable.

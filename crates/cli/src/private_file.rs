@@ -1,6 +1,6 @@
 //! Files with private contents, which other users of the machine must not read.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
@@ -19,7 +19,10 @@ pub(crate) fn create_new(path: &Path) -> io::Result<File> {
 /// The folder or the file cannot be created or opened.
 pub(crate) fn append(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
+        let mut builder = DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.recursive(true).create(folder)?;
     }
     open_private(path, OpenOptions::new().append(true).create(true))
 }

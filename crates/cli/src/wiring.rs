@@ -42,10 +42,10 @@ const EXAMPLES: &str = include_str!("../../../prompts/weak/todo.jsonl");
 const EXAMPLES_OF_MEMORY: &str = include_str!("../../../prompts/weak/memory.jsonl");
 
 /// Addition that contains the text of `--role` and `--system`.
-const TOLD_FOR_RUN: &str = include_str!("../../../prompts/told_for_run.md");
+const FOR_RUN: &str = include_str!("../../../prompts/told_for_run.md");
 
 /// Placeholder of that text.
-const TOLD: &str = "{{text}}";
+const FOR_RUN_TEXT: &str = "{{text}}";
 
 /// Placeholder of the setting `user_name` in an instruction.
 const USER_NAME: &str = "{{user_name}}";
@@ -78,34 +78,27 @@ pub(crate) fn agent_with(
 ) -> Result<Agent, CliError> {
     let memory = memory.filter(|_| !model.capabilities().weak_tools);
     let foreign = servers.map(Servers::tools).unwrap_or_default();
-    let joined = if foreign.is_empty() {
-        ""
-    } else {
-        FOREIGN_TOOLS
-    };
+    let about_servers = about_servers(&foreign);
     let about_memory = if memory.is_some() { MEMORY } else { "" };
-    let instruction = instruction(settings, &[CONSTITUTION, about_memory], joined)?;
+    let instruction = instruction(settings, &[CONSTITUTION, about_memory], about_servers)?;
     let mut tools = task_tools(tasks);
     tools.extend(memory.map(memory::tools_in_database).unwrap_or_default());
     let tools = with_foreign(tools, foreign, &work);
     let policy = policy(settings, &names_of(&tools), servers)?;
-    let limits = limits(settings, model.capabilities());
-    let parts = Parts {
-        name: "adjutant",
-        description: "Manages a person's tasks.",
-        instruction,
-        tools,
-        policy,
-        limits,
-    };
-    let builder = builder(settings, model.clone(), parts, work.clone(), work)?;
+    let builder = builder(settings, model.clone(), work.clone(), work)?
+        .display_name("adjutant")
+        .description("Manages a person's tasks.")
+        .instruction(instruction)
+        .tools(tools)
+        .policy(policy)
+        .limits(limits(settings, model.capabilities()));
     let Some(memory) = memory.filter(|_| settings.memory.automatic_recall) else {
         return Ok(builder.build()?);
     };
-    let told = DatabaseRecall::new(memory.clone(), model);
+    let recall = DatabaseRecall::new(memory.clone(), model);
     Ok(builder
-        .turn_instruction(told.clone())
-        .recall(told)
+        .turn_instruction(recall.clone())
+        .recall(recall)
         .build()?)
 }
 
@@ -124,10 +117,10 @@ pub(crate) fn diana(
     user_memory: &UserMemory,
 ) -> Result<(Agent, Option<UserInstruction>), CliError> {
     let weak = model.capabilities().weak_tools;
-    let foreign = servers
-        .filter(|_| !weak)
-        .map(Servers::tools)
-        .unwrap_or_default();
+    // Servers that were started for another model stay connected. A weak model gets none of their
+    // tools, and a rule for one of these is no error then.
+    let servers = servers.filter(|_| !weak);
+    let foreign = servers.map(Servers::tools).unwrap_or_default();
     let owner = (settings.user_name != DEFAULT_USER_NAME).then_some(settings.user_name.as_str());
     let of_vault = if weak {
         memory::brief(user_memory, owner)
@@ -143,12 +136,9 @@ pub(crate) fn diana(
     let policy = policy(settings, &names_of(&tools), servers)?;
     let RunBounds { temp, no_tools, .. } = settings.bounds;
     tools.retain(|tool| !no_tools && (!temp || tool.definition().annotations.read_only));
-    let joined = tools
-        .iter()
-        .any(|tool| tool.definition().name.as_str().contains("__"));
-    let joined = if joined { FOREIGN_TOOLS } else { "" };
+    let about_servers = about_servers(&tools);
     let instruction = if weak {
-        instruction(settings, &[CONSTITUTION], joined)?
+        instruction(settings, &[CONSTITUTION], about_servers)?
     } else {
         let about_tasks = if no_tools { "" } else { DIANA_TASKS };
         let about_memory = match (has_vault, temp) {
@@ -156,7 +146,7 @@ pub(crate) fn diana(
             (true, false) if !no_tools => DIANA_VAULT,
             (_, false) => DIANA_NO_VAULT,
         };
-        instruction(settings, &[DIANA, about_tasks, about_memory], joined)?
+        instruction(settings, &[DIANA, about_tasks, about_memory], about_servers)?
     };
     let limits = match weak {
         true => limits(settings, model.capabilities()),
@@ -168,16 +158,13 @@ pub(crate) fn diana(
             ..limits(settings, model.capabilities())
         },
     };
-    let description = "One person's assistant: tasks, notes, memory.";
-    let parts = Parts {
-        name: "diana",
-        description,
-        instruction,
-        tools,
-        policy,
-        limits,
-    };
-    let builder = builder(settings, model.clone(), parts, work, stores.kept.clone())?;
+    let builder = builder(settings, model.clone(), work, stores.kept.clone())?
+        .display_name("diana")
+        .description("One person's assistant: tasks, notes, memory.")
+        .instruction(instruction)
+        .tools(tools)
+        .policy(policy)
+        .limits(limits);
     if weak {
         return Ok((builder.build()?, None));
     }
@@ -185,44 +172,23 @@ pub(crate) fn diana(
     let locations = user_memory
         .has_files()
         .then(|| Locations::new(&settings.dirs, project));
-    let told = UserInstruction::new(
+    let for_turn = UserInstruction::new(
         user_memory,
         settings.memory.automatic_recall,
         locations,
         model,
     );
-    Ok((
-        builder
-            .turn_instruction(told.clone())
-            .recall(told.clone())
-            .build()?,
-        Some(told),
-    ))
+    let builder = builder
+        .turn_instruction(for_turn.clone())
+        .recall(for_turn.clone());
+    Ok((builder.build()?, Some(for_turn)))
 }
 
-/// The differences between the assistants.
-struct Parts {
-    /// The displayed name; conversations are kept under [`store::agent_name`].
-    name: &'static str,
-    description: &'static str,
-    instruction: String,
-    tools: Vec<Arc<dyn Tool>>,
-    policy: Policy,
-    limits: TurnLimits,
-}
-
-/// Returns the builder of an assistant with conversations in `work` and spending in `spent`.
+/// Returns the builder of an assistant with what both have, with conversations in `work` and
+/// spending in `spent`. Conversations of both are kept under [`store::agent_name`].
 fn builder(
     settings: &Settings,
     model: Arc<dyn LanguageModel>,
-    Parts {
-        name,
-        description,
-        instruction,
-        tools,
-        policy,
-        limits,
-    }: Parts,
     work: Arc<dyn Work>,
     spent: Arc<dyn BudgetStore>,
 ) -> Result<AgentBuilder, CliError> {
@@ -235,17 +201,11 @@ fn builder(
         |text| WeakTools::from_jsonl(text).map_err(|error| CliError::failed(error.to_string()));
     let examples = read(EXAMPLES)?.with_on_demand(read(EXAMPLES_OF_MEMORY)?);
     let mut agent = Agent::builder(store::agent_name())
-        .display_name(name)
         .version(env!("CARGO_PKG_VERSION"))
-        .description(description)
-        .instruction(instruction)
-        .tools(tools)
         .weak_tools(examples)
         .control_functions(settings.agent.control_functions)
-        .policy(policy)
         .config(config)
         .prices(prices(settings)?)
-        .limits(limits)
         .dyn_journal(work.clone(), work.clone(), work, store::worker(settings))
         .model(model);
     if settings.budgets != Budgets::default() {
@@ -267,6 +227,16 @@ fn with_foreign(
     }
     tools.extend(foreign);
     tools
+}
+
+/// Returns the addition to an instruction if a tool of an MCP server is among these tools: its name
+/// begins with the server's name and two underscores.
+fn about_servers(tools: &[Arc<dyn Tool>]) -> &'static str {
+    let is_foreign = |name: &str| name.contains("__");
+    match names_of(tools).into_iter().any(is_foreign) {
+        true => FOREIGN_TOOLS,
+        false => "",
+    }
 }
 
 fn names_of(tools: &[Arc<dyn Tool>]) -> Vec<&str> {
@@ -428,14 +398,9 @@ fn instruction(settings: &Settings, built_in: &[&str], added: &str) -> Result<St
         DEFAULT_USER_NAME => "the person at this terminal",
         name => name,
     };
-    let told = settings
-        .extra_instructions
-        .as_ref()
-        .map(|told| TOLD_FOR_RUN.replace(TOLD, told));
-    Ok([
-        &text.replace(USER_NAME, name),
-        added,
-        told.as_deref().unwrap_or_default(),
-    ]
-    .concat())
+    let for_run = match &settings.extra_instructions {
+        Some(text) => FOR_RUN.replace(FOR_RUN_TEXT, text),
+        None => String::new(),
+    };
+    Ok([&text.replace(USER_NAME, name), added, &for_run].concat())
 }

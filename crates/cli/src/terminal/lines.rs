@@ -7,6 +7,8 @@ use std::sync::mpsc as std_mpsc;
 
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
 use adjutant_core::{Reading, read_words};
+#[cfg(unix)]
+use tokio::signal::unix;
 use tokio::sync::mpsc;
 
 use crate::error::CliError;
@@ -280,29 +282,39 @@ mod terminal {
                 Err(error) => return Err(error.into()),
             };
             let read = piece.get(..length).unwrap_or_default();
-            let room = (MESSAGE_BYTES_MAX + 1).saturating_sub(line.len());
+            let remaining = (MESSAGE_BYTES_MAX + 1).saturating_sub(line.len());
             match read.iter().position(|byte| *byte == b'\n') {
                 Some(end) => {
-                    line.extend(read.iter().take(end.min(room)));
+                    line.extend(read.iter().take(end.min(remaining)));
                     return Ok(Some(line));
                 }
                 None if read.is_empty() => return Ok((!line.is_empty()).then_some(line)),
                 // The terminal passes on a partial line at its own limit, or at Ctrl-D: reading
                 // continues.
-                None => line.extend(read.iter().take(room)),
+                None => line.extend(read.iter().take(remaining)),
             }
         }
         Ok(None)
     }
 }
 
+/// Installs the handler of a signal, which does not kill the process from then on.
+#[cfg(unix)]
+fn listen(kind: unix::SignalKind) -> Result<unix::Signal, CliError> {
+    unix::signal(kind).map_err(|error| cannot_listen(&error))
+}
+
+fn cannot_listen(error: &std::io::Error) -> CliError {
+    CliError::failed("cannot listen to signals").because(error.to_string())
+}
+
 /// Termination signals: SIGTERM, and SIGHUP of a closed terminal. While this exists they do not
 /// kill the process.
 pub(crate) struct Terminations {
     #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
+    terminate: unix::Signal,
     #[cfg(unix)]
-    hang_up: tokio::signal::unix::Signal,
+    hang_up: unix::Signal,
 }
 
 impl Terminations {
@@ -311,21 +323,12 @@ impl Terminations {
     /// # Errors
     /// The handlers cannot be installed.
     pub(crate) fn new() -> Result<Self, CliError> {
-        #[cfg(unix)]
-        {
-            use tokio::signal::unix::{SignalKind, signal};
-            let listen = |kind| {
-                signal(kind).map_err(|error| {
-                    CliError::failed("cannot listen to signals").because(error.to_string())
-                })
-            };
-            Ok(Self {
-                terminate: listen(SignalKind::terminate())?,
-                hang_up: listen(SignalKind::hangup())?,
-            })
-        }
-        #[cfg(not(unix))]
-        Ok(Self {})
+        Ok(Self {
+            #[cfg(unix)]
+            terminate: listen(unix::SignalKind::terminate())?,
+            #[cfg(unix)]
+            hang_up: listen(unix::SignalKind::hangup())?,
+        })
     }
 
     /// Waits for the next termination signal.
@@ -354,7 +357,7 @@ pub(crate) enum StopSignal {
 pub(crate) struct StopSignals {
     interrupts: Interrupts,
     #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
+    terminate: unix::Signal,
 }
 
 impl StopSignals {
@@ -366,10 +369,7 @@ impl StopSignals {
         Ok(Self {
             interrupts: Interrupts::new()?,
             #[cfg(unix)]
-            terminate: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-                .map_err(|error| {
-                    CliError::failed("cannot listen to signals").because(error.to_string())
-                })?,
+            terminate: listen(unix::SignalKind::terminate())?,
         })
     }
 
@@ -391,7 +391,7 @@ impl StopSignals {
 /// Ctrl-C. While this exists it does not kill the process.
 pub(crate) struct Interrupts {
     #[cfg(unix)]
-    signal: tokio::signal::unix::Signal,
+    signal: unix::Signal,
     #[cfg(windows)]
     signal: tokio::signal::windows::CtrlC,
 }
@@ -402,14 +402,12 @@ impl Interrupts {
     /// # Errors
     /// The handler cannot be installed.
     pub(crate) fn new() -> Result<Self, CliError> {
-        #[cfg(unix)]
-        let signal = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
-        #[cfg(windows)]
-        let signal = tokio::signal::windows::ctrl_c();
-        let signal = signal.map_err(|error| {
-            CliError::failed("cannot listen to Ctrl-C").because(error.to_string())
-        })?;
-        Ok(Self { signal })
+        Ok(Self {
+            #[cfg(unix)]
+            signal: listen(unix::SignalKind::interrupt())?,
+            #[cfg(windows)]
+            signal: tokio::signal::windows::ctrl_c().map_err(|error| cannot_listen(&error))?,
+        })
     }
 
     /// Waits for the next Ctrl-C. One that came since the last call counts.

@@ -151,27 +151,16 @@ impl Screen {
             choose(AutoStream::choice(&out)),
             choose(AutoStream::choice(&err)),
         );
-        let streams = Streams {
-            out: AutoStream::new(Box::new(out), of_out),
-            err: AutoStream::new(Box::new(err), of_err),
-            live: None,
-            ticks: false,
-        };
-        Self {
-            out_is_styled: streams.out.current_choice() != ColorChoice::Never,
-            err_is_styled: streams.err.current_choice() != ColorChoice::Never,
-            streams: Arc::new(Mutex::new(streams)),
-            out_is_terminal,
-            err_is_terminal,
-            asks: !no_input && err_is_terminal && std::io::stdin().is_terminal(),
-            verbosity,
-            format: Format::Text,
-            size: Arc::new(size_of_terminal),
-            shows_thinking: AtomicBool::new(false),
-            printed_notices: Mutex::new(HashSet::new()),
-            lost: OnceLock::new(),
-            logging: OnceLock::new(),
-        }
+        let mut screen = Self::with_streams(
+            AutoStream::new(Box::new(out), of_out),
+            AutoStream::new(Box::new(err), of_err),
+            Arc::new(size_of_terminal),
+        );
+        screen.out_is_terminal = out_is_terminal;
+        screen.err_is_terminal = err_is_terminal;
+        screen.asks = !no_input && err_is_terminal && std::io::stdin().is_terminal();
+        screen.verbosity = verbosity;
+        screen
     }
 
     /// Creates a screen that writes to an emulated terminal.
@@ -188,21 +177,26 @@ impl Screen {
         };
         let stream =
             || AutoStream::new(Box::new(terminal.clone()) as Box<dyn Write + Send>, choice);
+        Self::with_streams(stream(), stream(), Arc::new(size))
+    }
+
+    /// Creates a screen whose streams are terminals, where the user cannot be asked.
+    fn with_streams(out: Stream, err: Stream, size: Size) -> Self {
         Self {
+            out_is_terminal: true,
+            err_is_terminal: true,
+            out_is_styled: out.current_choice() != ColorChoice::Never,
+            err_is_styled: err.current_choice() != ColorChoice::Never,
             streams: Arc::new(Mutex::new(Streams {
-                out: stream(),
-                err: stream(),
+                out,
+                err,
                 live: None,
                 ticks: false,
             })),
-            out_is_terminal: true,
-            err_is_terminal: true,
-            out_is_styled: styled,
-            err_is_styled: styled,
             asks: false,
             verbosity: Verbosity::Normal,
             format: Format::Text,
-            size: Arc::new(size),
+            size,
             shows_thinking: AtomicBool::new(false),
             printed_notices: Mutex::new(HashSet::new()),
             lost: OnceLock::new(),

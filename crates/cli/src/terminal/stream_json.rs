@@ -1,101 +1,16 @@
 //! `--stream-json`: the events of a run, one JSON object per line, as `docs/json-output.md`
 //! describes them.
 
-use adjutant_core::{
-    Arguments, CallId, InputId, PromptProgress, RecalledText, ToolResult, TurnId, Usage,
-};
+use adjutant_core::PromptProgress;
 use adjutant_runtime::RunEvent;
-use serde::Serialize;
+use serde_json::json;
 
 use crate::terminal::display::json_line;
 use crate::terminal::json_answer::Pending;
 
-/// An event of the run. Text is as the model sent it, without changes for a terminal.
-#[derive(Debug, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Line<'a> {
-    TurnStarted {
-        turn: &'a TurnId,
-        input: &'a InputId,
-        model: String,
-        #[serde(skip_serializing_if = "<[RecalledText]>::is_empty")]
-        memory: &'a [RecalledText],
-    },
-    SummaryStarted {
-        messages: usize,
-        tokens: u32,
-    },
-    SummaryProgress {
-        bytes: usize,
-    },
-    SummaryFinished {
-        messages: usize,
-        tokens_before: u32,
-        tokens_after: u32,
-        usage: Usage,
-    },
-    SummaryFailed {
-        reason: &'a str,
-    },
-    ModelStarted {
-        number: u32,
-    },
-    Reading {
-        done: u32,
-        total: u32,
-        kept: u32,
-        left_ms: Option<u64>,
-    },
-    Text {
-        text: &'a str,
-    },
-    Thinking {
-        text: &'a str,
-    },
-    Retrying {
-        attempt: u32,
-        wait_ms: u64,
-        reason: &'a str,
-    },
-    ModelFinished {
-        number: u32,
-        usage: Usage,
-    },
-    ToolStarted {
-        call_id: &'a CallId,
-        tool: &'a str,
-        arguments: &'a Arguments,
-    },
-    ToolProgress {
-        call_id: &'a CallId,
-        tool: &'a str,
-        done: f64,
-        total: Option<f64>,
-        words: Option<&'a str>,
-    },
-    ToolFinished {
-        call_id: &'a CallId,
-        tool: &'a str,
-        result: &'a ToolResult,
-        /// The tool's description of its result.
-        summary: Option<&'a str>,
-        ms: u64,
-    },
-    ToolRefused {
-        tool: &'a str,
-        message: &'a str,
-    },
-    ConfirmationRequested {
-        pending: Vec<Pending>,
-    },
-    Notice {
-        code: &'a str,
-        text: &'a str,
-    },
-}
-
-/// Encodes an event as a line without the newline. `None` for the last event, whose line is the
-/// object of `--json`, and for events without a JSON form.
+/// Encodes an event as a line without the newline. Text is as the model sent it, without changes
+/// for a terminal. `None` for the last event, whose line is the object of `--json`, and for events
+/// without a JSON form.
 pub(crate) fn line(event: &RunEvent) -> Option<String> {
     let line = match event {
         RunEvent::TurnStarted {
@@ -103,93 +18,101 @@ pub(crate) fn line(event: &RunEvent) -> Option<String> {
             input,
             model,
             memory,
-        } => Line::TurnStarted {
-            turn,
-            input,
-            model: model.to_string(),
-            memory,
-        },
-        RunEvent::SummaryStarted { messages, tokens } => Line::SummaryStarted {
-            messages: *messages,
-            tokens: *tokens,
-        },
-        RunEvent::SummaryProgress { bytes } => Line::SummaryProgress { bytes: *bytes },
+        } => {
+            let mut line = json!({
+                "type": "turn_started", "turn": turn, "input": input, "model": model.to_string(),
+            });
+            if !memory.is_empty() {
+                line["memory"] = json!(memory);
+            }
+            line
+        }
+        RunEvent::SummaryStarted { messages, tokens } => {
+            json!({ "type": "summary_started", "messages": messages, "tokens": tokens })
+        }
+        RunEvent::SummaryProgress { bytes } => {
+            json!({ "type": "summary_progress", "bytes": bytes })
+        }
         RunEvent::SummaryFinished {
             messages,
             before,
             after,
             usage,
-        } => Line::SummaryFinished {
-            messages: *messages,
-            tokens_before: *before,
-            tokens_after: *after,
-            usage: *usage,
-        },
-        RunEvent::SummaryFailed { reason } => Line::SummaryFailed { reason },
-        RunEvent::ModelStarted { number } => Line::ModelStarted { number: *number },
+        } => json!({
+            "type": "summary_finished",
+            "messages": messages,
+            "tokens_before": before,
+            "tokens_after": after,
+            "usage": usage,
+        }),
+        RunEvent::SummaryFailed { reason } => json!({ "type": "summary_failed", "reason": reason }),
+        RunEvent::ModelStarted { number } => json!({ "type": "model_started", "number": number }),
         RunEvent::Reading(PromptProgress {
             done,
             total,
             kept,
             left,
-        }) => Line::Reading {
-            done: *done,
-            total: *total,
-            kept: *kept,
-            left_ms: left.and_then(|left| u64::try_from(left.as_millis()).ok()),
-        },
-        RunEvent::Text(text) => Line::Text { text },
-        RunEvent::Thinking(text) => Line::Thinking { text },
+        }) => {
+            let left_ms = left.and_then(|left| u64::try_from(left.as_millis()).ok());
+            json!({
+                "type": "reading", "done": done, "total": total, "kept": kept, "left_ms": left_ms,
+            })
+        }
+        RunEvent::Text(text) => json!({ "type": "text", "text": text }),
+        RunEvent::Thinking(text) => json!({ "type": "thinking", "text": text }),
         RunEvent::Retrying {
             attempt,
             wait,
             reason,
-        } => Line::Retrying {
-            attempt: *attempt,
-            wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
-            reason,
-        },
-        RunEvent::ModelFinished { number, usage } => Line::ModelFinished {
-            number: *number,
-            usage: *usage,
-        },
-        RunEvent::ToolStarted { call } => Line::ToolStarted {
-            call_id: &call.id,
-            tool: &call.name,
-            arguments: &call.arguments,
-        },
+        } => {
+            let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+            json!({ "type": "retrying", "attempt": attempt, "wait_ms": wait_ms, "reason": reason })
+        }
+        RunEvent::ModelFinished { number, usage } => {
+            json!({ "type": "model_finished", "number": number, "usage": usage })
+        }
+        RunEvent::ToolStarted { call } => json!({
+            "type": "tool_started",
+            "call_id": call.id,
+            "tool": call.name,
+            "arguments": call.arguments,
+        }),
         RunEvent::ToolProgress {
             call,
             tool,
             progress,
-        } => Line::ToolProgress {
-            call_id: call,
-            tool,
-            done: progress.done,
-            total: progress.total,
-            words: progress.words.as_deref(),
-        },
+        } => json!({
+            "type": "tool_progress",
+            "call_id": call,
+            "tool": tool,
+            "done": progress.done,
+            "total": progress.total,
+            "words": progress.words,
+        }),
         RunEvent::ToolFinished {
             call,
             tool,
             result,
             summary,
             ms,
-        } => Line::ToolFinished {
-            call_id: call,
-            tool,
-            result,
-            summary: summary.as_deref(),
-            ms: *ms,
-        },
-        RunEvent::ToolRefused { tool, message } => Line::ToolRefused { tool, message },
-        RunEvent::ConfirmationRequested { pending } => Line::ConfirmationRequested {
-            pending: pending.iter().map(Pending::new).collect(),
-        },
-        RunEvent::Noticed(notice) => Line::Notice {
-            code: &notice.code,
-            text: &notice.text,
-        },
+        } => json!({
+            "type": "tool_finished",
+            "call_id": call,
+            "tool": tool,
+            "result": result,
+            "summary": summary,
+            "ms": ms,
+        }),
+        RunEvent::ToolRefused { tool, message } => {
+            json!({ "type": "tool_refused", "tool": tool, "message": message })
+        }
+        RunEvent::ConfirmationRequested { pending } => json!({
+            "type": "confirmation_requested",
+            "pending": pending.iter().map(Pending::new).collect::<Vec<_>>(),
+        }),
+        RunEvent::Noticed(notice) => {
+            json!({ "type": "notice", "code": notice.code, "text": notice.text })
+        }
         _ => return None,
     };
     Some(json_line(&line))

@@ -27,6 +27,15 @@ fn without_a_terminal_nothing_runs_and_the_ways_are_named() {
 }
 
 #[test]
+fn without_a_terminal_the_question_is_printed_once() {
+    let (home, model) = home_with_milk();
+    let run = home.run(&["-m", &model, "delete milk"]).ends_with(4);
+    let printed = format!("{}{}", run.stdout, run.stderr);
+    assert_eq!(printed.matches("buy milk").count(), 1, "{run:?}");
+    assert!(run.stdout.contains("Delete “buy milk”?"), "{run:?}");
+}
+
+#[test]
 fn approving_later_runs_exactly_what_was_shown() {
     let (home, model) = home_with_milk();
     let (code, asked) = home.ask(&model, "delete milk");

@@ -21,6 +21,7 @@ use crate::terminal::display::{clean_line, clip, plural, tokens};
 use crate::terminal::render::live::Status;
 use crate::terminal::render::{Renderer, prompt_progress};
 use crate::terminal::screen::dim;
+use crate::terminal::session::Session;
 
 /// Conversations that `/sessions` lists at most.
 const SESSIONS: u32 = 20;
@@ -237,10 +238,8 @@ impl Chat<'_> {
     /// now.
     pub(super) async fn compact(&mut self, focus: &str) -> Result<bool, CliError> {
         let screen = self.session.screen;
-        let (key, focus) = (
-            self.session.agent.key(&self.context),
-            Some(focus).filter(|focus| !focus.is_empty()),
-        );
+        let key = self.session.agent.key(&self.context);
+        let focus = Some(focus).filter(|focus| !focus.is_empty());
         screen.note("summarizing the conversation so far; Ctrl-C stops");
         // If another process runs a turn of this conversation, the compaction waits for it.
         screen.live(&Status::new("waiting"), "");
@@ -312,25 +311,19 @@ impl Chat<'_> {
 
     /// Stores the user's rating of the last answer.
     async fn rate(&self, rating: Rating, why: &str) -> Result<(), CliError> {
+        let Session {
+            screen,
+            store,
+            user,
+            ..
+        } = &self.session;
         let nothing = || CliError::usage("there is no answer yet");
-        let turn = self
-            .answer
-            .as_ref()
-            .and_then(|answer| answer.turn)
-            .ok_or_else(nothing)?;
-        let now = clock::now();
-        let feedback = Feedback::new(rating, Some(why), now);
-        let feedback = feedback.map_err(|error| CliError::usage(error.to_string()))?;
-        match self
-            .session
-            .store
-            .rate(&self.session.user, turn, Some(&feedback))
-            .await?
-        {
-            Rated::Kept { .. } => self
-                .session
-                .screen
-                .note("noted with the answer (adjutant log show)"),
+        let answer = self.answer.as_ref().ok_or_else(nothing)?;
+        let turn = answer.turn.ok_or_else(nothing)?;
+        let feedback = Feedback::new(rating, Some(why), clock::now())
+            .map_err(|error| CliError::usage(error.to_string()))?;
+        match store.rate(user, turn, Some(&feedback)).await? {
+            Rated::Kept { .. } => screen.note("noted with the answer (adjutant log show)"),
             Rated::NoSuchTurn | Rated::Open => return Err(nothing()),
         }
         Ok(())
@@ -369,21 +362,18 @@ impl Chat<'_> {
     }
 
     async fn print_sessions(&self, words: &str) -> Result<(), CliError> {
-        let listed = sessions::list(
-            &*self.session.store,
-            &self.session.user,
-            Some(words),
-            SESSIONS,
-        )
-        .await?;
+        let Session {
+            screen,
+            store,
+            user,
+            ..
+        } = &self.session;
+        let listed = sessions::list(&**store, user, Some(words), SESSIONS).await?;
         if listed.is_empty() {
-            self.session.screen.note("no conversation matches");
-            return Ok(());
+            screen.note("no conversation matches");
+        } else {
+            screen.side_line(&sessions::table(&listed, clock::now()));
         }
-        let now = clock::now();
-        self.session
-            .screen
-            .side_line(&sessions::table(&listed, now));
         Ok(())
     }
 
@@ -408,14 +398,7 @@ impl Chat<'_> {
         self.session
             .screen
             .note(&format!("going on with “{}”", sessions::title(&summary)));
-        let vault = self.session.user_memory.vault();
-        self.answer = sessions::print_resumed(
-            self.session.screen,
-            &*self.session.store,
-            &self.context,
-            vault,
-        )
-        .await?;
+        self.answer = self.session.print_resumed(&self.context).await?;
         Ok(())
     }
 }

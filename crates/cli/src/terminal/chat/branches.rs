@@ -7,7 +7,6 @@ use adjutant_runtime::{BranchError, RunContext};
 
 use super::Chat;
 use super::editor::PROMPT;
-use crate::command::sessions;
 use crate::error::CliError;
 use crate::store;
 use crate::terminal::display::clip;
@@ -81,47 +80,35 @@ impl Chat<'_> {
         if number.is_empty() {
             return self.print_alternatives(&place).await;
         }
-        let wanted = number
-            .parse::<usize>()
-            .ok()
-            .and_then(|number| number.checked_sub(1));
-        let Some(wanted) = wanted.filter(|wanted| *wanted < place.conversations.len()) else {
+        let wanted = number.parse::<usize>().ok().and_then(|number| {
+            let at = number.checked_sub(1)?;
+            Some((at, *place.conversations.get(at)?))
+        });
+        let Some((at, id)) = wanted else {
             return Err(CliError::usage(format!(
                 "there are {} of them",
                 place.conversations.len()
             ))
             .or_try("/branches"));
         };
-        if wanted == place.current {
+        if at == place.current {
             screen.note("you are there already");
             return Ok(());
         }
-        let Some(id) = place.conversations.get(wanted) else {
-            return Ok(());
-        };
-        let context = self
-            .session
-            .agent
-            .context(&store::key_of(&self.session.user, *id))
-            .await?;
+        let key = store::key_of(&self.session.user, id);
+        let context = self.session.agent.context(&key).await?;
         self.go_to(context).await;
-        let vault = self.session.user_memory.vault();
-        self.answer =
-            sessions::print_resumed(screen, &*self.session.store, &self.context, vault).await?;
+        self.answer = self.session.print_resumed(&self.context).await?;
         Ok(())
     }
 
     async fn print_alternatives(&self, place: &Alternatives) -> Result<(), CliError> {
         let screen = self.session.screen;
         for (at, id) in place.conversations.iter().enumerate() {
-            let (said, answered) = self.first_behind(place.seq, *id).await?;
+            let (message, answered) = self.first_behind(place.seq, *id).await?;
             let mark = if at == place.current { '*' } else { ' ' };
-            let answered = if answered.is_empty() {
-                String::new()
-            } else {
-                format!(" → {answered}")
-            };
-            screen.side_line(&format!("{mark} {}  {said}{answered}", at + 1));
+            let arrow = if answered.is_empty() { "" } else { " → " };
+            screen.side_line(&format!("{mark} {}  {message}{arrow}{answered}", at + 1));
         }
         Ok(())
     }
@@ -138,10 +125,10 @@ impl Chat<'_> {
             .load(&store::key_of(&self.session.user, id))
             .await?
             .events;
-        let (mut said, mut answered) = (None, None);
+        let (mut first, mut answered) = (None, None);
         for Recorded { event, .. } in events.iter().filter(|recorded| recorded.seq > seq) {
             match &**event {
-                Event::TurnStarted { message, .. } if said.is_none() => said = Some(message),
+                Event::TurnStarted { message, .. } if first.is_none() => first = Some(message),
                 Event::TurnFinished { end, .. } if answered.is_none() => {
                     answered = Some(&end.decision.text)
                 }
@@ -152,7 +139,7 @@ impl Chat<'_> {
             text.map(|text| clip(text, LISTED_CHARS))
                 .unwrap_or_default()
         };
-        Ok((shown(said), shown(answered)))
+        Ok((shown(first), shown(answered)))
     }
 
     /// Returns the turn and the text of the `count`th last message.

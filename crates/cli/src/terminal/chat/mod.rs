@@ -81,21 +81,6 @@ struct Chat<'a> {
     interrupted: Option<Instant>,
 }
 
-/// Input of the prompt: a line, a key the editor does not handle, or a signal.
-enum Input {
-    Line(Vec<u8>),
-    /// Ctrl-C on an empty line.
-    Interrupt,
-    /// Ctrl-O with the text typed so far.
-    Edit(String),
-    /// Alt-T: shows or hides the model's thinking.
-    Thinking,
-    TooLong,
-    End,
-    /// SIGTERM or SIGHUP.
-    Ending,
-}
-
 /// The step after a line was handled.
 enum Next {
     Prompt,
@@ -129,15 +114,7 @@ impl<'a> Chat<'a> {
         }
         let answer = match start {
             Start::New => None,
-            _ => {
-                sessions::print_resumed(
-                    screen,
-                    &*session.store,
-                    &context,
-                    session.user_memory.vault(),
-                )
-                .await?
-            }
+            _ => session.print_resumed(&context).await?,
         };
         let editor = open_editor(settings, &mut session).await;
         session.ahead = if editor.is_some() {
@@ -175,27 +152,25 @@ impl<'a> Chat<'a> {
     /// Records in the journal and in the daily note that the user left the conversation. A failure
     /// is only printed: all messages are in the journal already.
     async fn record_end(&self) {
-        if let Err(error) =
-            sessions::end(&*self.session.store, &self.session.agent.key(&self.context)).await
-        {
-            self.session.screen.note(&error.message);
+        let Session { screen, store, .. } = &self.session;
+        let key = self.session.agent.key(&self.context);
+        if let Err(error) = sessions::end(&**store, &key).await {
+            screen.note(&error.message);
         }
-        self.session
-            .user_memory
-            .log(
-                &*self.session.store,
-                &self.session.agent.key(&self.context),
-                self.session.screen,
-            )
-            .await;
+        self.session.user_memory.log(&**store, &key, screen).await;
     }
 
     async fn run_until_exit(&mut self) -> Result<Exit, CliError> {
         let screen = self.session.screen;
         loop {
-            let line = match self.next_input().await? {
-                Input::Line(line) => line,
-                Input::Interrupt => {
+            match self.next_input().await? {
+                Typed::Line(line) => {
+                    self.interrupted = None;
+                    if let Next::Leave = self.run_line(line).await? {
+                        return Ok(Exit::Ok);
+                    }
+                }
+                Typed::Interrupt => {
                     if self
                         .interrupted
                         .is_some_and(|at| at.elapsed() < QUIT_WITHIN)
@@ -204,50 +179,24 @@ impl<'a> Chat<'a> {
                     }
                     self.interrupted = Some(Instant::now());
                     screen.note("Ctrl-C again, or Ctrl-D, quits");
-                    continue;
                 }
-                Input::Edit(text) => {
-                    self.edit(&text).await?;
-                    continue;
+                Typed::Edit(text) => self.edit(&text).await?,
+                Typed::Thinking => self.thinking("")?,
+                Typed::TooLong => screen.error(&CliError::usage(
+                    "the pasted text is longer than 1048576 bytes (1 MiB), the most that is taken; it is left out",
+                )),
+                Typed::Stopped => {}
+                Typed::End => return Ok(Exit::Ok),
+                Typed::Terminated => return Err(CliError::terminated()),
+                Typed::Failed(reason) => {
+                    return Err(CliError::failed("the terminal cannot be read").because(reason));
                 }
-                Input::Thinking => {
-                    self.thinking("")?;
-                    continue;
-                }
-                Input::TooLong => {
-                    screen.error(&CliError::usage(
-                        "the pasted text is longer than 1048576 bytes (1 MiB), the most that is taken; it is left out",
-                    ));
-                    continue;
-                }
-                Input::End => return Ok(Exit::Ok),
-                Input::Ending => return Err(CliError::terminated()),
-            };
-            self.interrupted = None;
-            if line.iter().all(u8::is_ascii_whitespace) {
-                continue;
-            }
-            // Keys typed while the line is handled are input of the next prompt.
-            let modes = (
-                Mode::turn(self.session.ahead),
-                BracketedPaste::during(self.session.ahead),
-            );
-            let done = self.handle_line(line).await;
-            drop(modes);
-            match done {
-                Ok(Next::Prompt) => {}
-                Ok(Next::Leave) => return Ok(Exit::Ok),
-                Err(error) if matches!(error.exit, Exit::Interrupted | Exit::Terminated) => {
-                    return Err(error);
-                }
-                Err(error) => screen.error(&error),
             }
         }
     }
 
     /// Waits for the next input of the prompt.
-    async fn next_input(&mut self) -> Result<Input, CliError> {
-        let screen = self.session.screen;
+    async fn next_input(&mut self) -> Result<Typed, CliError> {
         let Some(editor) = &mut self.editor else {
             return self.next_plain_input().await;
         };
@@ -257,43 +206,25 @@ impl<'a> Chat<'a> {
             // terminal is a key.
             () = self.session.interrupts.next() => {
                 editor.stop().await;
-                screen.side("\n");
-                return Ok(Input::Interrupt);
+                Typed::Interrupt
             }
             () = self.session.endings.next() => {
                 editor.stop().await;
-                screen.side("\n");
-                return Ok(Input::Ending);
+                Typed::Terminated
             }
         };
-        Ok(match typed {
-            Typed::Line(line) => Input::Line(line.into_bytes()),
-            Typed::Interrupt => {
-                screen.side("\n");
-                Input::Interrupt
-            }
-            Typed::Edit(text) => Input::Edit(text),
-            Typed::Thinking => {
-                screen.side("\n");
-                Input::Thinking
-            }
-            Typed::TooLong => {
-                screen.side("\n");
-                Input::TooLong
-            }
-            Typed::End => Input::End,
-            Typed::Stopped => Input::Line(Vec::new()),
-            Typed::Failed(reason) => {
-                return Err(CliError::failed("the terminal cannot be read").because(reason));
-            }
-        })
+        // The cursor is still in the line that was edited.
+        if let Typed::Interrupt | Typed::Thinking | Typed::TooLong | Typed::Terminated = typed {
+            self.session.screen.side("\n");
+        }
+        Ok(typed)
     }
 
     /// Waits for the next input where there is no line editor.
-    async fn next_plain_input(&mut self) -> Result<Input, CliError> {
+    async fn next_plain_input(&mut self) -> Result<Typed, CliError> {
         let screen = self.session.screen;
         if let Some(text) = self.fill.take() {
-            return Ok(Input::Line(text.into_bytes()));
+            return Ok(Typed::Line(text.into_bytes()));
         }
         if screen.asks() {
             screen.side(PROMPT);
@@ -302,11 +233,11 @@ impl<'a> Chat<'a> {
             line = self.session.lines.next() => line,
             () = self.session.interrupts.next() => {
                 screen.side("\n");
-                return Ok(Input::Interrupt);
+                return Ok(Typed::Interrupt);
             }
             () = self.session.endings.next() => {
                 screen.side("\n");
-                return Ok(Input::Ending);
+                return Ok(Typed::Terminated);
             }
         };
         let line = line.map_err(|error| {
@@ -315,7 +246,26 @@ impl<'a> Chat<'a> {
         if line.is_none() && screen.asks() {
             screen.side("\n");
         }
-        Ok(line.map_or(Input::End, Input::Line))
+        Ok(line.map_or(Typed::End, Typed::Line))
+    }
+
+    /// Handles a line. Errors are printed, except those that end the conversation.
+    async fn run_line(&mut self, line: Vec<u8>) -> Result<Next, CliError> {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return Ok(Next::Prompt);
+        }
+        // Keys typed while the line is handled are input of the next prompt.
+        let _modes = (
+            Mode::turn(self.session.ahead),
+            BracketedPaste::during(self.session.ahead),
+        );
+        match self.handle_line(line).await {
+            Err(error) if !matches!(error.exit, Exit::Interrupted | Exit::Terminated) => {
+                self.session.screen.error(&error);
+                Ok(Next::Prompt)
+            }
+            done => done,
+        }
     }
 
     async fn handle_line(&mut self, line: Vec<u8>) -> Result<Next, CliError> {
@@ -346,8 +296,7 @@ impl<'a> Chat<'a> {
         let mentioned = match self.session.mentioned(&text, &self.settings).await {
             Ok(frames) => frames,
             Err(error) => {
-                // The user can correct it. Without an editor there is no one to correct it, and the
-                // same line would be submitted in a loop.
+                // Without an editor the same line would be submitted again, and so in a loop.
                 self.fill = Some(text).filter(|_| self.editor.is_some());
                 return Err(error);
             }

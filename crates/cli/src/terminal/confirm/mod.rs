@@ -36,14 +36,6 @@ pub(crate) enum Decided {
     Interrupted,
 }
 
-/// Result of a choice among a few keys.
-pub(crate) enum Chosen {
-    /// A key, or a line of text.
-    Answer(String),
-    /// No answer, or the user left the question.
-    Nothing,
-}
-
 /// Answers pending calls.
 pub(crate) struct Approver<'a> {
     pub(crate) screen: &'a Screen,
@@ -66,12 +58,12 @@ impl Approver<'_> {
                 continue;
             }
             match self.permissions.allow(call) {
-                Allowed::Yes(told) => {
-                    self.screen.note(&told);
+                Allowed::Yes(note) => {
+                    self.screen.note(&note);
                     answers.push(call.answer(Verdict::Approved));
                     continue;
                 }
-                Allowed::No(told) => told.iter().for_each(|told| self.screen.note(told)),
+                Allowed::No(note) => note.iter().for_each(|note| self.screen.note(note)),
             }
             if self.screen.asks() {
                 match self.ask(call).await {
@@ -88,11 +80,10 @@ impl Approver<'_> {
         }
     }
 
-    /// Asks a question that one of these keys answers.
-    pub(crate) async fn choose(&mut self, question: &str, keys: &'static [char]) -> Chosen {
-        self.read_answer(question, keys)
-            .await
-            .map_or(Chosen::Nothing, Chosen::Answer)
+    /// Asks a question that one of these keys, or a line of text, answers. Returns `None` if the
+    /// user left the question.
+    pub(crate) async fn choose(&mut self, question: &str, keys: &'static [char]) -> Option<String> {
+        self.read_answer(question, keys).await.ok()
     }
 
     async fn ask(&mut self, call: &PendingCall) -> Asked {
@@ -177,42 +168,34 @@ impl Approver<'_> {
             &['1', '2']
         };
         loop {
-            let words = match self
-                .read_answer(&question::which_calls(call, choices), keys)
-                .await
-            {
-                Ok(words) => words,
+            let question = question::which_calls(call, choices);
+            let line = match self.read_answer(&question, keys).await {
+                Ok(line) => line,
                 // Here, Esc and Ctrl-C return to the question about the call.
                 Err(Asked::Interrupted) => return Ok(false),
                 Err(asked) => return Err(asked),
             };
-            let Some(number) = words.trim().chars().next() else {
+            let line = line.trim();
+            if line.is_empty() {
                 return Ok(false);
-            };
+            }
             let chosen = keys
                 .iter()
-                .position(|key| *key == number)
-                .filter(|_| words.trim().len() == 1);
-            let Some(Allowance {
-                exactly, lasting, ..
-            }) = chosen.and_then(|chosen| choices.get(chosen))
-            else {
+                .zip(choices)
+                .find(|(key, _)| key.to_string() == line);
+            let Some((_, Allowance { exactly, lasting })) = chosen else {
                 self.screen.side_line(&format!(
                     "  Please answer with a number from 1 to {}, or Esc.",
                     choices.len()
                 ));
                 continue;
             };
-            return match self.permissions.grant(call, *exactly, *lasting) {
-                Ok(told) => {
-                    self.screen.note(&told);
-                    Ok(true)
-                }
-                Err(error) => {
-                    self.screen.error(&error);
-                    Ok(false)
-                }
-            };
+            let granted = self.permissions.grant(call, *exactly, *lasting);
+            match &granted {
+                Ok(note) => self.screen.note(note),
+                Err(error) => self.screen.error(error),
+            }
+            return Ok(granted.is_ok());
         }
     }
 

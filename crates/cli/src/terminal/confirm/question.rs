@@ -21,31 +21,20 @@ pub(super) struct Allowance {
     /// True if it covers only calls with the same arguments.
     pub(super) exactly: bool,
     pub(super) lasting: Lifetime,
-    words: &'static str,
+}
+
+impl Allowance {
+    const fn new(exactly: bool, lasting: Lifetime) -> Self {
+        Self { exactly, lasting }
+    }
 }
 
 /// All permissions, in the order of their numbers.
 const ALLOWANCES: [Allowance; 4] = [
-    Allowance {
-        exactly: false,
-        lasting: Lifetime::Conversation,
-        words: "any arguments, this conversation",
-    },
-    Allowance {
-        exactly: true,
-        lasting: Lifetime::Conversation,
-        words: "these arguments, this conversation",
-    },
-    Allowance {
-        exactly: false,
-        lasting: Lifetime::ForGood,
-        words: "any arguments, for good",
-    },
-    Allowance {
-        exactly: true,
-        lasting: Lifetime::ForGood,
-        words: "these arguments, for good",
-    },
+    Allowance::new(false, Lifetime::Conversation),
+    Allowance::new(true, Lifetime::Conversation),
+    Allowance::new(false, Lifetime::ForGood),
+    Allowance::new(true, Lifetime::ForGood),
 ];
 
 /// Returns the permissions to offer. `can_last` includes those that outlive the conversation.
@@ -64,7 +53,12 @@ pub(super) fn which_calls(call: &PendingCall, choices: &[Allowance]) -> String {
         clip(&call.tool, NAME_CHARS)
     );
     for (number, choice) in (1..).zip(choices) {
-        text.push_str(&format!("\n  [{number}] {}", choice.words));
+        let arguments = if choice.exactly { "these" } else { "any" };
+        let lasting = match choice.lasting {
+            Lifetime::Conversation => "this conversation",
+            Lifetime::ForGood => "for good",
+        };
+        text.push_str(&format!("\n  [{number}] {arguments} arguments, {lasting}"));
     }
     text + "\n  [Esc] go back "
 }

@@ -11,7 +11,7 @@ use super::find::{self, OpenTurn};
 use super::rule::{Change, placed};
 use crate::error::{CliError, Exit};
 use crate::model_choice;
-use crate::terminal::confirm::{Approver, Chosen};
+use crate::terminal::confirm::Approver;
 use crate::terminal::display::{clean_line, clip};
 use crate::terminal::render::live::Status;
 use crate::terminal::session::Session;
@@ -72,18 +72,14 @@ impl Session<'_> {
     pub(crate) async fn note_open_turns(&self, own: &ConversationKey) -> Result<(), CliError> {
         let mut keys = find::recoverable_keys(&*self.store, &self.user, self.agent.now()).await?;
         keys.retain(|key| key != own);
-        let words = match keys.len() {
+        let (which, them) = match keys.len() {
             0 => return Ok(()),
-            1 => "a turn in another conversation was interrupted: adjutant chat finishes it"
-                .to_owned(),
-            more => {
-                format!(
-                    "turns in {more} other conversations were interrupted: adjutant chat finishes them"
-                )
-            }
+            1 => ("a turn in another conversation was".to_owned(), "it"),
+            more => (format!("turns in {more} other conversations were"), "them"),
         };
-        self.screen
-            .note(&format!("{words}; adjutant turns list shows what is open"));
+        self.screen.note(&format!(
+            "{which} interrupted: adjutant chat finishes {them}; adjutant turns list shows what is open"
+        ));
         Ok(())
     }
 
@@ -114,27 +110,20 @@ impl Session<'_> {
                 self.wait_for_others().await?;
                 continue;
             }
-            if open.waits {
-                match self.decide(&open).await? {
-                    Decision::Current => return Ok(None),
-                    Decision::Original(model) => return Ok(Some(model)),
-                    Decision::Unanswered(why) => {
-                        return Err(needs_confirmation(&open, &why, &*self.model));
-                    }
-                    Decision::LeaveOpen => return Err(not_sent()),
-                    Decision::Dropped => {}
-                }
-            } else {
+            if !open.waits {
                 self.announce(&open);
-                match self.decide(&open).await? {
-                    Decision::Current => self.run_recovered(&open).await?,
-                    Decision::Original(model) => self.run_by_original_model(&open, model).await?,
-                    Decision::Unanswered(why) => {
-                        return Err(needs_confirmation(&open, &why, &*self.model));
-                    }
-                    Decision::LeaveOpen => return Err(not_sent()),
-                    Decision::Dropped => {}
+            }
+            match self.decide(&open).await? {
+                // What the caller submits is the answer that this turn waits for.
+                Decision::Current if open.waits => return Ok(None),
+                Decision::Original(model) if open.waits => return Ok(Some(model)),
+                Decision::Current => self.run_recovered(&open).await?,
+                Decision::Original(model) => self.run_by_original_model(&open, model).await?,
+                Decision::Unanswered(why) => {
+                    return Err(needs_confirmation(&open, &why, &*self.model));
                 }
+                Decision::LeaveOpen => return Err(not_sent()),
+                Decision::Dropped => {}
             }
             *context = self.agent.context(&key).await?;
         }
@@ -176,13 +165,9 @@ impl Session<'_> {
         if change == Change::Stays {
             return Ok(Decision::Current);
         }
-        let why = match model_choice::open_original(
-            &self.settings,
-            self.screen,
-            open.origin.model.as_ref(),
-        )
-        .await
-        {
+        let id = open.origin.model.as_ref();
+        let original = model_choice::open_original(&self.settings, self.screen, id).await;
+        let why = match original {
             Ok(model) if open.origin.finished_by(&*model) == Change::Stays => {
                 self.screen.note(&format!(
                     "  {} goes on with it, the model it began with",
@@ -239,7 +224,7 @@ impl Session<'_> {
                     return Err(CliError::terminated());
                 }
             };
-            let Chosen::Answer(words) = chosen else {
+            let Some(words) = chosen else {
                 return Ok(Decision::LeaveOpen);
             };
             match words.trim().to_lowercase().as_str() {
@@ -278,10 +263,9 @@ impl Session<'_> {
                 .note("  this turn is ended, and what was said in it is kept");
         } else if !shown {
             let content = clip(&response.content, ANSWER_CHARS);
-            let how = if CliError::from_response(&response).is_some() {
-                "could not finish"
-            } else {
-                "finished"
+            let how = match CliError::from_response(&response) {
+                Some(_) => "could not finish",
+                None => "finished",
             };
             self.screen
                 .note(&format!("{how} what was left open: {content}"));
@@ -319,11 +303,8 @@ fn needs_confirmation(open: &OpenTurn, why: &str, own: &dyn LanguageModel) -> Cl
             "it began with {}, which cannot go on ({why}); {own} needs a yes to finish it",
             open.origin.name()
         ));
-    if let Some(model) = open
-        .origin
-        .model
-        .as_ref()
-        .filter(|model| model_choice::is_name(model))
+    if let Some(model) = &open.origin.model
+        && model_choice::is_name(model)
     {
         error = error.or_try(format!(
             "adjutant chat -m {model}    finishes it, once that can be had"

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use adjutant_core::{
-    AgentResponse, Answer, CancellationToken, ConversationKey, LanguageModel, PendingCall,
-    PendingKind, PromptProgress, TurnId, UserId,
+    AgentResponse, Answer, CancellationToken, ConversationId, ConversationKey, LanguageModel,
+    PendingCall, PendingKind, PromptProgress, TurnId, UserId,
 };
 use adjutant_mcp::client::Servers;
 use adjutant_runtime::{Agent, RunContext, RunEvent, RunStream};
 
-use crate::command::sessions::{self, Folders, Start};
+use crate::command::sessions::{self, Folders, LastAnswer, Start};
 use crate::config::{Database, Settings};
 use crate::error::{CliError, Exit};
 use crate::mcp_servers;
@@ -24,8 +24,8 @@ use crate::model_choice;
 use crate::policy::{Allowed, Permissions};
 use crate::search_index::PastIndex;
 use crate::store::{self, Store, Stores};
-use crate::terminal::confirm::{Approver, Decided, approves};
-use crate::terminal::display::{clip, plural};
+use crate::terminal::confirm::{Approver, Decided, approves, preview};
+use crate::terminal::display::plural;
 use crate::terminal::lines::{Interrupts, Lines, Terminations};
 use crate::terminal::notify::{self, Notifier};
 use crate::terminal::render::{Renderer, Spent, context_meter, footer, prompt_progress};
@@ -196,15 +196,11 @@ impl<'a> Session<'a> {
         &mut self,
         model: Arc<dyn LanguageModel>,
     ) -> Result<ActiveModel, CliError> {
-        let servers = self
-            .servers
-            .as_ref()
-            .filter(|_| !model.capabilities().weak_tools);
         let (agent, instruction) = wiring::diana(
             &self.settings,
             Arc::clone(&model),
             &self.stores,
-            servers,
+            self.servers.as_ref(),
             &self.user_memory,
         )?;
         agent.prepare();
@@ -217,15 +213,10 @@ impl<'a> Session<'a> {
     }
 
     /// Switches back to the model that [`Session::swap_model`] returned.
-    pub(crate) fn restore(
-        &mut self,
-        ActiveModel {
-            agent,
-            instruction,
-            model,
-        }: ActiveModel,
-    ) {
-        (self.agent, self.instruction, self.model) = (agent, instruction, model);
+    pub(crate) fn restore(&mut self, previous: ActiveModel) {
+        self.agent = previous.agent;
+        self.instruction = previous.instruction;
+        self.model = previous.model;
     }
 
     /// Returns the MCP servers, if the model gets their tools.
@@ -243,18 +234,24 @@ impl<'a> Session<'a> {
 
     /// Returns the context of the conversation to start with.
     pub(crate) async fn context(&self, start: Start) -> Result<RunContext, CliError> {
-        if let Start::In(conversation) = start {
-            let key = store::key_of(&self.user, conversation);
-            return Ok(self.agent.context(&key).await?);
-        }
-        if start == Start::Newest {
-            let within = self.folders.within_scope();
-            let newest =
-                sessions::list_filtered(&*self.store, &self.user, None, within.as_ref(), 1).await?;
-            if let Some(newest) = newest.first() {
-                let key = store::key_of(&self.user, newest.id);
-                return Ok(self.agent.context(&key).await?);
-            }
+        let conversation = match start {
+            Start::New => None,
+            Start::In(conversation) => Some(conversation),
+            Start::Newest => self.newest_conversation().await?,
+        };
+        let Some(conversation) = conversation else {
+            return Ok(RunContext::new(self.user.clone()));
+        };
+        let key = store::key_of(&self.user, conversation);
+        Ok(self.agent.context(&key).await?)
+    }
+
+    /// Returns the newest conversation that `-c` may continue, or prints that there is none.
+    async fn newest_conversation(&self) -> Result<Option<ConversationId>, CliError> {
+        let within = self.folders.within_scope();
+        let newest =
+            sessions::list_filtered(&*self.store, &self.user, None, within.as_ref(), 1).await?;
+        if newest.is_empty() {
             self.screen.note(match within {
                 None => "there are no conversations yet; this is the first",
                 Some(_) => {
@@ -262,7 +259,15 @@ impl<'a> Session<'a> {
                 }
             });
         }
-        Ok(RunContext::new(self.user.clone()))
+        Ok(newest.first().map(|newest| newest.id))
+    }
+
+    /// Prints the end of a conversation that is continued, and returns its last answer.
+    pub(crate) async fn print_resumed(
+        &self,
+        context: &RunContext,
+    ) -> Result<Option<LastAnswer>, CliError> {
+        sessions::print_resumed(self.screen, &*self.store, context, self.user_memory.vault()).await
     }
 
     /// Submits a message and shows its turn to the end, confirmations included.
@@ -271,20 +276,8 @@ impl<'a> Session<'a> {
         context: &mut RunContext,
         text: &str,
     ) -> Result<AgentResponse, CliError> {
-        let previous = self.close_open_turn_or_swap(context).await?;
-        if context.history.is_empty()
-            && context.pending.is_empty()
-            && let Err(reason) = self.folders.note(context.conversation)
-        {
-            self.screen.note(&reason);
-        }
-        let response = self
-            .run_to_end(context, |agent, context| agent.stream(context, text))
-            .await;
-        previous
-            .into_iter()
-            .for_each(|previous| self.restore(previous));
-        response
+        self.close_and_run(context, |agent, context| agent.stream(context, text))
+            .await
     }
 
     /// Submits answers to pending calls and shows their turn to the end, further confirmations
@@ -294,15 +287,33 @@ impl<'a> Session<'a> {
         context: &mut RunContext,
         answers: Vec<Answer>,
     ) -> Result<AgentResponse, CliError> {
-        let previous = self.close_open_turn_or_swap(context).await?;
-        let response = self
-            .run_to_end(context, |agent, context| {
-                agent.stream_answer(context, answers)
-            })
-            .await;
-        previous
-            .into_iter()
-            .for_each(|previous| self.restore(previous));
+        self.close_and_run(context, |agent, context| {
+            agent.stream_answer(context, answers)
+        })
+        .await
+    }
+
+    /// Recovers what is open in the conversation, then runs what `begin` submits. If the open turn
+    /// has to be finished by another model, that one is used for this run only.
+    async fn close_and_run(
+        &mut self,
+        context: &mut RunContext,
+        begin: impl FnOnce(&Agent, &RunContext) -> RunStream,
+    ) -> Result<AgentResponse, CliError> {
+        let previous = match self.close_open_turn(context).await? {
+            Some(model) => Some(self.swap_model(model)?),
+            None => None,
+        };
+        if context.history.is_empty()
+            && context.pending.is_empty()
+            && let Err(reason) = self.folders.note(context.conversation)
+        {
+            self.screen.note(&reason);
+        }
+        let response = self.run_to_end(context, begin).await;
+        if let Some(previous) = previous {
+            self.restore(previous);
+        }
         response
     }
 
@@ -323,19 +334,6 @@ impl<'a> Session<'a> {
             .await;
         (self.prints, self.left_open) = (printed, false);
         ended
-    }
-
-    /// Recovers what is open in the conversation before something is submitted to it. If an open
-    /// turn has to be finished by another model, switches to that and returns the one in use
-    /// before.
-    async fn close_open_turn_or_swap(
-        &mut self,
-        context: &mut RunContext,
-    ) -> Result<Option<ActiveModel>, CliError> {
-        match self.close_open_turn(context).await? {
-            Some(model) => self.swap_model(model).map(Some),
-            None => Ok(None),
-        }
     }
 
     async fn run_to_end(
@@ -545,14 +543,10 @@ impl<'a> Session<'a> {
         if self.screen.asks() && self.spent.took < notify::UNATTENDED_AFTER {
             return;
         }
-        let open: Vec<&PendingCall> = response
-            .decision
-            .pending
-            .iter()
-            .filter(|call| !self.approves(call))
-            .collect();
-        for call in open {
-            self.notifier.notify(call, context.conversation);
+        for call in &response.decision.pending {
+            if !self.approves(call) {
+                self.notifier.notify(call, context.conversation);
+            }
         }
     }
 
@@ -568,36 +562,37 @@ impl<'a> Session<'a> {
         approves(&self.yes, call) || matches!(self.permissions.allow(call), Allowed::Yes(_))
     }
 
+    /// Prints the commands that answer the pending calls.
     fn print_how_to_answer(&self, response: &AgentResponse) {
         if !self.prints {
             return;
         }
-        for call in &response.decision.pending {
+        let pending = &response.decision.pending;
+        // If the answer was printed, it is the question of a single call. Several calls are named
+        // again, each above the commands with its id.
+        let was_asked = pending.len() == 1 && !self.will_be_answered(response);
+        for call in pending {
             let id = call.short_id();
-            let preview = clip(&call.preview, 200);
-            match call.kind() {
-                PendingKind::Doubt => {
-                    self.screen.side_line(&format!("Was it done? {preview}"));
-                    self.screen
-                        .side_line(&format!("  adjutant pending resolve {id} done|retry|leave"));
-                }
-                PendingKind::Result => {
-                    self.screen
-                        .side_line(&format!("Waiting for the program that asked: {preview}"));
-                }
-                PendingKind::Confirmation => {
-                    self.screen
-                        .side_line(&format!("Waiting for a yes: {preview}"));
-                    self.screen
-                        .side_line(&format!("  adjutant pending approve {id}"));
-                    self.screen
-                        .side_line(&format!("  adjutant pending deny {id}"));
-                }
+            let (title, commands) = match call.kind() {
+                PendingKind::Doubt => (
+                    "Was it done?",
+                    vec![format!("resolve {id} done|retry|leave")],
+                ),
+                PendingKind::Result => ("Waiting for the program that asked:", Vec::new()),
+                PendingKind::Confirmation => (
+                    "Waiting for a yes:",
+                    vec![format!("approve {id}"), format!("deny {id}")],
+                ),
+            };
+            if !was_asked {
+                self.screen.side_line(&format!("{title} {}", preview(call)));
+            }
+            for command in commands {
+                self.screen
+                    .side_line(&format!("  adjutant pending {command}"));
             }
         }
-        if response
-            .decision
-            .pending
+        if pending
             .iter()
             .all(|call| call.kind() == PendingKind::Confirmation)
         {

@@ -5,6 +5,7 @@ use reedline::{
 };
 
 use super::paste::Pastes;
+use crate::private_file;
 
 /// Lines of history kept in the file.
 const LINES: usize = 2_000;
@@ -38,18 +39,8 @@ fn open_file(file: &Path) -> Result<FileBackedHistory> {
 
 /// Creates the file and its folder, readable by their owner only.
 fn create_private(file: &Path) -> std::io::Result<()> {
-    if let Some(folder) = file.parent() {
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(folder)?;
-    }
-    let mut options = std::fs::OpenOptions::new();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(file)?;
+    let file = private_file::append(file)?;
+    // The file of an earlier version, or one that the user made, may be readable by others.
     #[cfg(unix)]
     file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     drop(file);

@@ -47,8 +47,8 @@ mod host {
 /// Result of waiting at the prompt.
 #[derive(Debug)]
 pub(crate) enum Typed {
-    /// A complete line: a message or a command.
-    Line(String),
+    /// A complete line: a message or a command. From a pipe it may be no text.
+    Line(Vec<u8>),
     /// Ctrl-C on an empty line.
     Interrupt,
     /// Ctrl-O: the text so far is to be opened in an external editor.
@@ -57,8 +57,10 @@ pub(crate) enum Typed {
     Thinking,
     /// A paste was refused as too long. The line is kept.
     TooLong,
-    /// Ctrl-D on an empty line.
+    /// Ctrl-D on an empty line, or the end of a pipe.
     End,
+    /// SIGTERM or SIGHUP, while the prompt was shown.
+    Terminated,
     /// The wait was stopped by [`Editor::stop`]. The line is kept.
     Stopped,
     /// The terminal cannot be read, with the cause.
@@ -240,7 +242,7 @@ fn read_line(reedline: &mut Reedline, pastes: &Pastes, line: &LineState) -> Type
                 let _ = reedline.sync_history();
                 let line = pastes.expand(&text);
                 pastes.clear();
-                return Typed::Line(line);
+                return Typed::Line(line.into_bytes());
             }
             Signal::HostCommand(command) if command == host::EDIT => {
                 return Typed::Edit(pastes.expand(reedline.current_buffer_contents()));
