@@ -37,16 +37,17 @@ pub(crate) use users::Users;
 #[derive(Debug, Parser)]
 #[command(name = "adjutant", version, about, after_help = after_help(), disable_help_subcommand = true)]
 pub(crate) struct Cli {
+    // The heading of the global options also applies to every option that is declared after them.
+    /// The message. Standard input is attached if it is no terminal; `-` waits for its end. Without
+    /// a message: chat at a terminal, else standard input is the prompt
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Vec<String>,
     #[command(flatten)]
     pub(crate) global: Global,
     #[command(flatten)]
     pub(crate) along: Along,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
-    /// The message. Standard input is attached if it is no terminal; `-` waits for its end. Without
-    /// a message: chat at a terminal, else standard input is the prompt
-    #[arg(value_name = "PROMPT")]
-    pub(crate) prompt: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -62,6 +62,17 @@ pub(crate) struct Override {
     pub(crate) asks: bool,
 }
 
+impl Override {
+    /// Creates the options of a conversation: those of the settings, and a local server may be
+    /// queried.
+    fn for_conversation() -> Self {
+        Self {
+            asks: true,
+            ..Self::default()
+        }
+    }
+}
+
 impl Choice {
     /// Parses `PROVIDER`, `PROVIDER/MODEL` or `PROVIDER:FILE`.
     ///
@@ -134,12 +145,11 @@ impl Choice {
         if settings.embedded_model.is_some() {
             return Ok((Self::Embedded(None), Named::Yes));
         }
-        Ok((
-            running_ollama(settings, screen)
-                .await?
-                .unwrap_or(Self::Embedded(None)),
-            Named::No,
-        ))
+        #[cfg(feature = "ollama")]
+        if let Some(choice) = running_ollama(settings, screen).await? {
+            return Ok((choice, Named::No));
+        }
+        Ok((Self::Embedded(None), Named::No))
     }
 }
 
@@ -149,15 +159,16 @@ async fn running_ollama(settings: &Settings, screen: &Screen) -> Result<Option<C
     let Some(provider) = ollama::provider() else {
         return Ok(None);
     };
+    let over = Override::default();
     let set = settings.provider(provider);
-    if !ollama::listens(&base_url(settings, provider, &Override::default())?.unwrap_or_default()) {
+    if !ollama::listens(&base_url(settings, provider, &over)?.unwrap_or_default()) {
         return Ok(None);
     }
     if set.model.is_some() {
         return Ok(Some(Choice::Vendor(provider, set.model)));
     }
-    consent::ask(settings, screen, provider, &Override::default()).await?;
-    let connection = connection(settings, provider, &Override::default())?;
+    consent::ask(settings, screen, provider, &over).await?;
+    let connection = connection(settings, provider, &over)?;
     Ok(
         match ollama::discover(&connection, ollama::PATIENCE).await {
             Found::Model(name) => Some(Choice::Vendor(provider, Some(name))),
@@ -171,11 +182,6 @@ async fn running_ollama(settings: &Settings, screen: &Screen) -> Result<Option<C
             Found::NoServer(_) => None,
         },
     )
-}
-
-#[cfg(not(feature = "ollama"))]
-async fn running_ollama(_: &Settings, _: &Screen) -> Result<Option<Choice>, CliError> {
-    Ok(None)
 }
 
 /// Opens the chosen model, downloading it if needed and permitted, with the models of `fallback`
@@ -221,10 +227,7 @@ pub(crate) async fn open_alone(
         screen,
         choice,
         named,
-        &Override {
-            asks: true,
-            ..Override::default()
-        },
+        &Override::for_conversation(),
     )
     .await
 }
@@ -247,8 +250,17 @@ pub(crate) async fn open_choice(
     }
     match choice {
         Choice::Vendor(provider, name) => vendor(settings, screen, provider, name, over).await,
-        Choice::Embedded(name) => embedded(settings, screen, name, named).await,
+        #[cfg(feature = "embedded")]
+        Choice::Embedded(name) => {
+            let name = name.or_else(|| settings.embedded_model.clone());
+            let (name, file) =
+                crate::embedded::ensure_installed(settings, screen, name, named).await?;
+            in_process(settings, &name, file)
+        }
+        #[cfg(feature = "embedded")]
         Choice::EmbeddedFile(file) => embedded_file(settings, file),
+        #[cfg(not(feature = "embedded"))]
+        Choice::Embedded(_) | Choice::EmbeddedFile(_) => Err(no_embedded(named)),
         Choice::Scripted(file) => scripted(settings, &file, over),
         Choice::Demo => {
             let model =
@@ -294,7 +306,15 @@ async fn vendor(
         })
 }
 
-#[cfg(feature = "ollama")]
+/// Builds a vendor's model. A local server may be queried for its capabilities first.
+#[cfg_attr(
+    not(feature = "ollama"),
+    expect(
+        clippy::unused_async,
+        unused_variables,
+        reason = "only such a server is queried"
+    )
+)]
 async fn make(
     settings: &Settings,
     provider: &Provider,
@@ -302,20 +322,10 @@ async fn make(
     connection: Connection,
     over: &Override,
 ) -> Result<Arc<dyn LanguageModel>, ModelError> {
+    #[cfg(feature = "ollama")]
     if ollama::is(provider) {
         return ollama::model(settings, name, connection, over.asks).await;
     }
-    Ok(Arc::new(provider.model(name, connection)?))
-}
-
-#[cfg(not(feature = "ollama"))]
-async fn make(
-    _: &Settings,
-    provider: &Provider,
-    name: &str,
-    connection: Connection,
-    _: &Override,
-) -> Result<Arc<dyn LanguageModel>, ModelError> {
     Ok(Arc::new(provider.model(name, connection)?))
 }
 
@@ -469,18 +479,6 @@ fn scripted(
 }
 
 #[cfg(feature = "embedded")]
-async fn embedded(
-    settings: &Settings,
-    screen: &Screen,
-    name: Option<String>,
-    named: Named,
-) -> Result<Arc<dyn LanguageModel>, CliError> {
-    let name = name.or_else(|| settings.embedded_model.clone());
-    let (name, file) = crate::embedded::ensure_installed(settings, screen, name, named).await?;
-    in_process(settings, &name, file)
-}
-
-#[cfg(feature = "embedded")]
 fn embedded_file(settings: &Settings, file: PathBuf) -> Result<Arc<dyn LanguageModel>, CliError> {
     let unusable = |cause: &str| {
         CliError::configuration(format!("{} cannot be used as a model", file.display()))
@@ -512,31 +510,18 @@ fn in_process(
     Ok(Arc::new(model))
 }
 
+/// Returns the error of a program that was built without embedded models.
 #[cfg(not(feature = "embedded"))]
-async fn embedded(
-    _: &Settings,
-    _: &Screen,
-    _: Option<String>,
-    named: Named,
-) -> Result<Arc<dyn LanguageModel>, CliError> {
+fn no_embedded(named: Named) -> CliError {
+    let without = "this adjutant was built without the embedded model";
     let error = match named {
-        Named::Yes => CliError::configuration("this adjutant was built without the embedded model"),
-        Named::No => CliError::configuration(
-            "there is no key, and this adjutant was built without the embedded model",
-        ),
+        Named::Yes => CliError::configuration(without),
+        Named::No => CliError::configuration(format!("there is no key, and {without}")),
     };
-    let error = key_variables()
+    key_variables()
         .into_iter()
-        .fold(error, |error, way| error.or_try(way));
-    Err(error.or_try("cargo install with the feature embedded"))
-}
-
-#[cfg(not(feature = "embedded"))]
-fn embedded_file(_: &Settings, _: PathBuf) -> Result<Arc<dyn LanguageModel>, CliError> {
-    Err(
-        CliError::configuration("this adjutant was built without the embedded model")
-            .or_try("cargo install with the feature embedded"),
-    )
+        .fold(error, CliError::or_try)
+        .or_try("cargo install with the feature embedded")
 }
 
 /// Returns the variables of keys, the preferred providers first, one line each.

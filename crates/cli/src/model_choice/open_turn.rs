@@ -27,7 +27,14 @@ pub(crate) async fn open_original(
     let id = id.ok_or("the model was not recorded")?;
     let opened = match Choice::parse(&id.to_string()) {
         Ok(Choice::Vendor(provider, Some(name))) => vendor(settings, provider, &name).await,
-        Ok(Choice::Embedded(Some(name))) => embedded(settings, screen, &name).await,
+        #[cfg(feature = "embedded")]
+        Ok(Choice::Embedded(Some(name))) => {
+            crate::embedded::find_installed(settings, screen, &name)
+                .await
+                .and_then(|(name, file)| super::in_process(settings, &name, file))
+        }
+        #[cfg(not(feature = "embedded"))]
+        Ok(Choice::Embedded(Some(_))) => Err(super::no_embedded(super::Named::Yes)),
         _ => return Err("it ran from a file that was not recorded".to_owned()),
     };
     opened.map_err(|error| {
@@ -49,10 +56,7 @@ async fn vendor(
 ) -> Result<Arc<dyn LanguageModel>, CliError> {
     // An address of the working directory gets no key here, because that would need the user's
     // consent.
-    let over = Override {
-        asks: true,
-        ..Override::default()
-    };
+    let over = Override::for_conversation();
     let connection = connection(settings, provider, &over)?;
     // Checked first: with a server that does not run, the turn would end with that error instead of
     // staying open.
@@ -78,23 +82,4 @@ fn listens(address: &str) -> bool {
     addresses
         .iter()
         .any(|address| TcpStream::connect_timeout(address, PATIENCE).is_ok())
-}
-
-#[cfg(feature = "embedded")]
-async fn embedded(
-    settings: &Settings,
-    screen: &Screen,
-    name: &str,
-) -> Result<Arc<dyn LanguageModel>, CliError> {
-    let (name, file) = crate::embedded::find_installed(settings, screen, name).await?;
-    super::in_process(settings, &name, file)
-}
-
-#[cfg(not(feature = "embedded"))]
-async fn embedded(
-    settings: &Settings,
-    screen: &Screen,
-    name: &str,
-) -> Result<Arc<dyn LanguageModel>, CliError> {
-    super::embedded(settings, screen, Some(name.to_owned()), super::Named::Yes).await
 }

@@ -47,34 +47,8 @@ pub(crate) struct PromptSources {
     pub(crate) files: Vec<String>,
 }
 
-/// A text file to attach.
-pub(crate) struct FileText(Attachment);
-
-impl FileText {
-    /// Reads the file. `name` is the name for the user.
-    ///
-    /// # Errors
-    /// It cannot be read, is no text, or is longer than a message may be.
-    pub(crate) async fn read(path: PathBuf, name: String) -> Result<Self, CliError> {
-        let mut read = read_files(vec![(path, name)]).await?;
-        read.pop()
-            .map(Self)
-            .ok_or_else(|| CliError::failed("the file cannot be read"))
-    }
-
-    /// Returns the text in a frame; `None` if it is empty.
-    pub(crate) fn frame(&self) -> Option<String> {
-        (!self.0.is_empty()).then(|| self.0.frame())
-    }
-
-    /// Returns notes for the user about the file.
-    pub(crate) fn notices(&self) -> Vec<String> {
-        self.0.notices()
-    }
-}
-
 /// A text to attach, with its name.
-struct Attachment {
+pub(crate) struct Attachment {
     what: String,
     text: Text,
 }
@@ -114,34 +88,27 @@ pub(crate) async fn prompt(
     };
     let patience = (!demanded && !alone).then_some(wait);
     let leaves_alone = patience.is_some_and(|wait| stdin.is_terminal() || wait.is_zero());
-    let input = if leaves_alone {
-        None
-    } else {
-        Some(stdin.read(patience, screen).await?)
-    };
-    let input = match input {
-        None => None,
-        Some(Input::Nothing) => {
-            screen.note(&format!(
+    let mut input = None;
+    if !leaves_alone {
+        match stdin.read(patience, screen).await? {
+            Input::Nothing => screen.note(&format!(
                 "no standard input after {}: going on without it (`-` among the words waits for it)",
                 format_duration(wait)
-            ));
-            None
-        }
-        Some(Input::Bytes(bytes)) => Some(Attachment {
-            what: STDIN.to_owned(),
-            text: usable(bytes, STDIN)?,
-        }),
-    };
-    let input = match input {
-        Some(input) if input.is_empty() && !alone => {
-            if demanded || screen.verbose() {
-                screen.note(&input.left_out());
+            )),
+            Input::Bytes(bytes) => {
+                input = Some(Attachment {
+                    what: STDIN.to_owned(),
+                    text: usable(bytes, STDIN)?,
+                });
             }
-            None
         }
-        input => input,
-    };
+    }
+    // Where it is the prompt, an empty input is an error.
+    if let Some(empty) = input.take_if(|input| input.is_empty() && !alone)
+        && (demanded || screen.verbose())
+    {
+        screen.note(&empty.left_out());
+    }
     let (files, left_out): (Vec<Attachment>, Vec<Attachment>) =
         files.into_iter().partition(|file| !file.is_empty());
     left_out
@@ -245,16 +212,27 @@ pub(crate) async fn files_for_chat(
 }
 
 impl Attachment {
-    fn is_empty(&self) -> bool {
+    /// Reads a text file. `name` is the name for the user.
+    ///
+    /// # Errors
+    /// It cannot be read, is no text, or is longer than a message may be.
+    pub(crate) async fn read(path: PathBuf, name: String) -> Result<Self, CliError> {
+        let mut read = read_files(vec![(path, name)]).await?;
+        read.pop()
+            .ok_or_else(|| CliError::failed("the file cannot be read"))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
         self.text.text.trim().is_empty()
     }
 
-    fn frame(&self) -> String {
+    /// Returns the text in a frame.
+    pub(crate) fn frame(&self) -> String {
         framed(&self.what, &self.text.text)
     }
 
     /// Returns notes for the user about the attachment.
-    fn notices(&self) -> Vec<String> {
+    pub(crate) fn notices(&self) -> Vec<String> {
         let attached = format!("  attached: {}, {}", self.what, self.text.lines());
         self.text
             .notice(&self.what)

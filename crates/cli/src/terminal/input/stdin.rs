@@ -14,7 +14,7 @@ use crate::terminal::render::live::Status;
 use crate::terminal::screen::Screen;
 
 /// A wait that lasts longer than this is shown.
-const TOLD_AFTER: Duration = Duration::from_secs(1);
+const SHOWN_AFTER: Duration = Duration::from_secs(1);
 
 /// Bytes of one read.
 const PIECE: usize = 64 * 1024;
@@ -81,7 +81,7 @@ async fn gather(
     let began = Instant::now();
     let end = patience.map(|patience| began + patience);
     let mut bytes = Vec::new();
-    let mut told = false;
+    let mut shown = false;
     loop {
         let piece = tokio::select! {
             biased;
@@ -89,8 +89,8 @@ async fn gather(
             () = until(end), if bytes.is_empty() => {
                 return Ok(Input::Nothing);
             }
-            () = sleep_until(began + TOLD_AFTER), if !told => {
-                told = true;
+            () = sleep_until(began + SHOWN_AFTER), if !shown => {
+                shown = true;
                 show_wait(&bytes, patience, is_terminal, screen);
                 continue;
             }
@@ -104,7 +104,7 @@ async fn gather(
             }
             None => break,
         }
-        if told && !is_terminal {
+        if shown && !is_terminal {
             screen.live(
                 &Status {
                     since: began,
@@ -137,17 +137,17 @@ type Pieces = mpsc::UnboundedReceiver<std::io::Result<Vec<u8>>>;
 fn pieces(mut reader: Box<dyn Read + Send>) -> Pieces {
     let (sender, receiver) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
-        let mut room = MESSAGE_BYTES_MAX + 1;
+        let mut remaining = MESSAGE_BYTES_MAX + 1;
         let mut piece = vec![0; PIECE];
-        while room > 0 {
-            let most = piece.len().min(room);
+        while remaining > 0 {
+            let most = piece.len().min(remaining);
             let read = match reader.read(piece.get_mut(..most).unwrap_or_default()) {
                 Ok(0) => return,
                 Ok(read) => Ok(piece.get(..read).unwrap_or_default().to_vec()),
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                 Err(error) => Err(error),
             };
-            room -= read.as_ref().map_or(room, Vec::len);
+            remaining -= read.as_ref().map_or(remaining, Vec::len);
             if sender.send(read).is_err() {
                 return;
             }

@@ -2,6 +2,8 @@
 
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
 
+use crate::terminal::display::plural;
+
 /// Text without control characters.
 #[derive(Debug, PartialEq)]
 pub(super) struct Text {
@@ -52,20 +54,16 @@ pub(super) fn decode(bytes: Vec<u8>) -> Result<Text, Unusable> {
 impl Text {
     /// Returns a note about removed characters. `what` describes the text.
     pub(super) fn notice(&self, what: &str) -> Option<String> {
-        match self.removed {
-            0 => None,
-            1 => Some(format!("1 control character was removed from {what}")),
-            many => Some(format!(
-                "{many} control characters were removed from {what}"
-            )),
-        }
+        let removed = plural(
+            self.removed as u64,
+            "control character was",
+            "control characters were",
+        );
+        (self.removed > 0).then(|| format!("{removed} removed from {what}"))
     }
 
     /// Formats the number of its lines.
     pub(super) fn lines(&self) -> String {
-        match self.text.lines().count() {
-            1 => "1 line".to_owned(),
-            many => format!("{many} lines"),
-        }
+        plural(self.text.lines().count() as u64, "line", "lines")
     }
 }

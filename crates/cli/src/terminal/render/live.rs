@@ -107,10 +107,10 @@ impl Status {
         if self.tokens > 0 {
             figures.push_str(&format!(" · ~{} tok", tokens(self.tokens)));
         }
-        let room = columns
+        let remaining = columns
             .saturating_sub(figures.chars().count())
             .max(WORDS_COLUMNS_MIN);
-        clip_columns(&words, room) + &figures
+        clip_columns(&words, remaining) + &figures
     }
 }
 
@@ -150,7 +150,7 @@ impl LiveLine {
         self.drawn_at = Some(now);
         // The last column stays free: some terminals wrap as soon as it is filled.
         let columns = columns.saturating_sub(1).max(1);
-        let room = if rows < ROWS_MANY {
+        let tail_columns = if rows < ROWS_MANY {
             TAIL_COLUMNS_LOW
         } else {
             TAIL_COLUMNS
@@ -158,7 +158,7 @@ impl LiveLine {
         let mut lines = last_lines(
             &self.tail,
             columns,
-            room,
+            tail_columns,
             TAIL_LINES.min(rows.saturating_sub(2)),
         );
         let turns = now.saturating_duration_since(self.began).as_millis() / TICK.as_millis();
@@ -192,9 +192,9 @@ fn clip_columns(text: &str, columns: usize) -> String {
 
 /// Returns the last lines of a text, wrapped, as many as fit. Markdown is shown as written, since a
 /// mark may not be closed yet.
-fn last_lines(text: &str, columns: usize, mut room: usize, most: usize) -> Vec<String> {
+fn last_lines(text: &str, columns: usize, mut remaining: usize, most: usize) -> Vec<String> {
     let text = clean(text).replace('\t', " ");
-    let columns = columns.min(room);
+    let columns = columns.min(remaining);
     let lines = text
         .trim_matches('\n')
         .lines()
@@ -202,10 +202,11 @@ fn last_lines(text: &str, columns: usize, mut room: usize, most: usize) -> Vec<S
         .collect::<Vec<&str>>();
     let mut shown: Vec<String> = Vec::new();
     for line in lines.iter().rev().take(most) {
-        let Some(left) = room.checked_sub(StrFit::count_fitting(line, usize::MAX).1.max(1)) else {
+        let Some(left) = remaining.checked_sub(StrFit::count_fitting(line, usize::MAX).1.max(1))
+        else {
             break;
         };
-        room = left;
+        remaining = left;
         shown.push((*line).to_owned());
     }
     shown.reverse();

@@ -36,7 +36,7 @@ pub(super) struct Table {
 /// The space that a table is laid out in.
 pub(super) struct Page<'a> {
     /// Available columns.
-    pub(super) room: usize,
+    pub(super) columns: usize,
     /// Columns of the margin on the left.
     pub(super) margin: usize,
     pub(super) styled: bool,
@@ -62,7 +62,7 @@ impl Table {
             })
             .collect();
         let marks = if page.styled { &DRAWN } else { &ASCII };
-        match widths(&rows, columns, page.room) {
+        match widths(&rows, columns, page.columns) {
             Some(widths) => self.in_columns(&rows, &widths, marks, page),
             None => row_by_row(&rows, marks, page),
         }
@@ -152,12 +152,12 @@ fn row_by_row(rows: &[Vec<Vec<Span>>], marks: &Marks, page: &Page<'_>) -> Vec<St
             words.extend(cell.iter().cloned());
         }
         lines.extend(
-            wrapped(&words, page.room)
+            wrapped(&words, page.columns)
                 .iter()
                 .map(|line| (page.style)(line)),
         );
         if number == 0 {
-            lines.push(marks.line.repeat(page.room.min(20)));
+            lines.push(marks.line.repeat(page.columns.min(20)));
         }
     }
     lines
@@ -177,7 +177,7 @@ fn on_one_line(cell: &[Span]) -> Vec<Span> {
 
 /// Returns the width of each column, so that the table fits and no word is cut; `None` if there is
 /// no such width.
-fn widths(rows: &[Vec<Vec<Span>>], columns: usize, room: usize) -> Option<Vec<usize>> {
+fn widths(rows: &[Vec<Vec<Span>>], columns: usize, available: usize) -> Option<Vec<usize>> {
     let of = |column: usize, width_of: &dyn Fn(&[Span]) -> usize| {
         rows.iter()
             .filter_map(|row| row.get(column))
@@ -196,8 +196,8 @@ fn widths(rows: &[Vec<Vec<Span>>], columns: usize, room: usize) -> Option<Vec<us
         .map(|column| of(column, &longest_word))
         .collect();
     let mut widths: Vec<usize> = (0..columns).map(|column| of(column, &width)).collect();
-    let room = room.checked_sub(columns + 1)?;
-    while widths.iter().sum::<usize>() > room {
+    let available = available.checked_sub(columns + 1)?;
+    while widths.iter().sum::<usize>() > available {
         // The widest column shrinks first: narrow ones hold single words.
         let (widest, _) = widths
             .iter()

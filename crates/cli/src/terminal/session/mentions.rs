@@ -8,8 +8,8 @@ use adjutant_memory::NoteText;
 use super::Session;
 use crate::config::{Settings, attachment_folders, expand_home};
 use crate::error::CliError;
-use crate::terminal::display::{clean_line, clip};
-use crate::terminal::input::{FileText, framed, mention};
+use crate::terminal::display::{clean_line, clip, plural};
+use crate::terminal::input::{Attachment, framed, mention};
 
 /// Notes and files attached to one message at most.
 const ATTACHED_MAX: usize = 20;
@@ -104,18 +104,18 @@ impl Session<'_> {
             }
         }
         self.ask_for_folder(&path, &shown, settings).await?;
-        let file = FileText::read(path, name.to_owned())
+        let file = Attachment::read(path, name.to_owned())
             .await
             .map_err(|error| error.or_try(AS_A_WORD))?;
-        let Some(frame) = file.frame() else {
+        if file.is_empty() {
             self.screen
                 .note(&format!("  @{shown} is empty; nothing is attached"));
             return Ok(None);
-        };
+        }
         file.notices()
             .iter()
             .for_each(|notice| self.screen.note(notice));
-        Ok(Some(frame))
+        Ok(Some(file.frame()))
     }
 
     /// Asks once per folder if its files may be attached, unless the folder is trusted.
@@ -180,10 +180,7 @@ impl Session<'_> {
 const AS_A_WORD: &str = "if it is no file: leave out the @";
 
 fn attachment_notice(note: &NoteText) -> String {
-    let lines = match note.lines {
-        1 => "1 line".to_owned(),
-        number => format!("{number} lines"),
-    };
+    let lines = plural(note.lines as u64, "line", "lines");
     match note.cut {
         None => format!("{}, {lines}", note.path),
         Some(_) => format!(
@@ -194,13 +191,9 @@ fn attachment_notice(note: &NoteText) -> String {
 }
 
 fn frame(note: &NoteText) -> String {
-    let cut = note
-        .cut
-        .as_ref()
-        .map(|cut| format!("\n({cut})"))
-        .unwrap_or_default();
-    framed(
-        &format!("note \"{}\"", note.path),
-        &format!("{}{cut}", note.text),
-    )
+    let text = match &note.cut {
+        Some(cut) => &format!("{}\n({cut})", note.text),
+        None => &note.text,
+    };
+    framed(&format!("note \"{}\"", note.path), text)
 }

@@ -562,34 +562,29 @@ impl<'a> Session<'a> {
         approves(&self.yes, call) || matches!(self.permissions.allow(call), Allowed::Yes(_))
     }
 
-    /// Prints the commands that answer the pending calls.
+    /// Prints the commands that answer the pending calls. The question itself is the answer of the
+    /// turn, or was asked at the terminal.
     fn print_how_to_answer(&self, response: &AgentResponse) {
         if !self.prints {
             return;
         }
         let pending = &response.decision.pending;
-        // If the answer was printed, it is the question of a single call. Several calls are named
-        // again, each above the commands with its id.
-        let was_asked = pending.len() == 1 && !self.will_be_answered(response);
         for call in pending {
-            let id = call.short_id();
-            let (title, commands) = match call.kind() {
-                PendingKind::Doubt => (
-                    "Was it done?",
-                    vec![format!("resolve {id} done|retry|leave")],
-                ),
-                PendingKind::Result => ("Waiting for the program that asked:", Vec::new()),
-                PendingKind::Confirmation => (
-                    "Waiting for a yes:",
-                    vec![format!("approve {id}"), format!("deny {id}")],
-                ),
-            };
-            if !was_asked {
-                self.screen.side_line(&format!("{title} {}", preview(call)));
-            }
-            for command in commands {
+            let (id, preview) = (call.short_id(), preview(call));
+            let print = |command: &str| {
                 self.screen
-                    .side_line(&format!("  adjutant pending {command}"));
+                    .side_line(&format!("  adjutant pending {command}    {preview}"));
+            };
+            match call.kind() {
+                PendingKind::Doubt => print(&format!("resolve {id} done|retry|leave")),
+                PendingKind::Confirmation => {
+                    print(&format!("approve {id}"));
+                    self.screen
+                        .side_line(&format!("  adjutant pending deny {id}"));
+                }
+                PendingKind::Result => self
+                    .screen
+                    .side_line(&format!("Waiting for the program that asked: {preview}")),
             }
         }
         if pending

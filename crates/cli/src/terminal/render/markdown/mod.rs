@@ -125,21 +125,11 @@ fn notes_in(source: &str, vault: &Vault) -> HashMap<String, Arc<str>> {
     }
     let mut links: Vec<String> = Vec::new();
     for event in Parser::new_ext(source, OPTIONS.union(Options::ENABLE_WIKILINKS)) {
-        if let Event::Start(
-            Tag::Link {
-                link_type: LinkType::WikiLink { .. },
-                dest_url,
-                ..
-            }
-            | Tag::Image {
-                link_type: LinkType::WikiLink { .. },
-                dest_url,
-                ..
-            },
-        ) = event
+        if let Event::Start(tag) = event
+            && let Some((dest_url, true)) = link(&tag)
             && links.len() < NOTES_MAX
         {
-            links.push(dest_url.into_string());
+            links.push(dest_url.to_owned());
         }
     }
     // If the vault cannot be read, links lead nowhere and the answer is shown all the same.
@@ -149,6 +139,23 @@ fn notes_in(source: &str, vault: &Vault) -> HashMap<String, Arc<str>> {
         .zip(addresses)
         .filter_map(|(link, address)| Some((link, address?.into())))
         .collect()
+}
+
+/// Returns the address of a link or an image, and true if it is written in double brackets.
+fn link<'a>(tag: &'a Tag<'_>) -> Option<(&'a str, bool)> {
+    match tag {
+        Tag::Link {
+            link_type,
+            dest_url,
+            ..
+        }
+        | Tag::Image {
+            link_type,
+            dest_url,
+            ..
+        } => Some((dest_url, matches!(link_type, LinkType::WikiLink { .. }))),
+        _ => None,
+    }
 }
 
 /// A block that contains other blocks.
@@ -293,7 +300,7 @@ impl<'a> Page<'a> {
             Event::SoftBreak | Event::HardBreak => self.push_text("\n".to_owned()),
             Event::Rule => {
                 self.block(at);
-                let columns = self.room().min(RULE_COLUMNS);
+                let columns = self.text_columns().min(RULE_COLUMNS);
                 let mark = if self.theme.styled { "─" } else { "-" };
                 self.push_lines(vec![mark.repeat(columns)]);
             }
@@ -363,28 +370,21 @@ impl<'a> Page<'a> {
             Tag::Strong => self.mark("**", |page| page.bold += 1),
             Tag::Emphasis => self.mark("*", |page| page.italic += 1),
             Tag::Strikethrough => self.mark("~~", |page| page.strikeout += 1),
-            Tag::Link {
-                link_type: LinkType::WikiLink { .. },
-                dest_url,
-                ..
-            }
-            | Tag::Image {
-                link_type: LinkType::WikiLink { .. },
-                dest_url,
-                ..
-            } => {
-                self.note = self.notes.get(&*dest_url).cloned();
-                if self.note.is_none() {
-                    self.push_text(clean_line(self.source.get(at..end).unwrap_or_default()));
-                    self.written = at..end;
-                } else {
-                    self.links.push((String::new(), self.spans.len()));
+            tag => match link(&tag) {
+                Some((note, true)) => {
+                    self.note = self.notes.get(note).cloned();
+                    if self.note.is_none() {
+                        self.push_text(clean_line(self.source.get(at..end).unwrap_or_default()));
+                        self.written = at..end;
+                    } else {
+                        self.links.push((String::new(), self.spans.len()));
+                    }
                 }
-            }
-            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
-                self.links.push((clean_line(&dest_url), self.spans.len()));
-            }
-            _ => {}
+                Some((address, false)) => {
+                    self.links.push((clean_line(address), self.spans.len()));
+                }
+                None => {}
+            },
         }
     }
 
@@ -505,7 +505,7 @@ impl<'a> Page<'a> {
             return;
         };
         let lines = table.lines(&table::Page {
-            room: self.room(),
+            columns: self.text_columns(),
             margin: self.margin_width(),
             styled: self.theme.styled,
             style: &|words| self.styled(words, CompositeStyle::Paragraph),
@@ -552,7 +552,7 @@ impl<'a> Page<'a> {
         for line in spans.split(|span| span.words == "\n") {
             if line.iter().any(|span| !span.words.trim().is_empty()) {
                 lines.extend(
-                    wrapped(line, self.room())
+                    wrapped(line, self.text_columns())
                         .iter()
                         .map(|line| self.styled(line, style)),
                 );
@@ -581,7 +581,7 @@ impl<'a> Page<'a> {
     }
 
     /// Returns the columns for text.
-    fn room(&self) -> usize {
+    fn text_columns(&self) -> usize {
         self.columns
             .saturating_sub(self.margin_width())
             .max(COLUMNS_MIN.min(self.columns))
