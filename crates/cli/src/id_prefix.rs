@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_fits_one_thing_is_enough() {
+    fn a_part_that_fits_one_id_is_enough() {
         check("d", Ok("def_3"));
         check(" DEF ", Ok("def_3"));
         check("_12", Ok("abc_12"));
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_none_or_several_is_told() {
+    fn an_id_that_fits_none_or_several_is_an_error() {
         check("abc", Err("\"abc\" fits 2 things"));
         check("ef", Err("no thing has the id \"ef\""));
         check("  ", Err("no thing has the id \"\""));

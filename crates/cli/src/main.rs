@@ -127,9 +127,9 @@ fn not_parsed(error: clap::Error) -> ExitCode {
         .next()
         .unwrap_or_default()
         .trim_start_matches("error: ");
-    let told = tips
+    let error = tips
         .into_iter()
         .fold(CliError::usage(first), CliError::or_try);
-    print_failure(&screen, OnFailure::from_arguments(args()), &told);
+    print_failure(&screen, OnFailure::from_arguments(args()), &error);
     Exit::Usage.into()
 }

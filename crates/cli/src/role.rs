@@ -45,6 +45,7 @@ fn system_text(text: &str) -> Result<String, CliError> {
 
 fn role_text(name: &str, folder: &Path) -> Result<String, CliError> {
     let there = names(folder);
+    // Only a name of the list becomes a path: `../x` leads out of the folder.
     if !there.iter().any(|one| one == name) {
         return Err(unknown(name, folder, &there));
     }
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_that_is_not_there_is_told_with_those_that_are() {
+    fn an_unknown_role_is_an_error_that_lists_the_others() {
         let folder = roles(&[
             ("pirate.md", "x"),
             ("reviewer.md", "x"),

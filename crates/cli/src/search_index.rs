@@ -31,6 +31,7 @@ impl PastIndex {
                     if let Err(error) = index_all(&*store).await {
                         tracing::warn!(target: "adjutant::past", %error, "what was said could not be put into the index of past conversations");
                     }
+                    // A turn that ended during the run has left a permit, so this returns at once.
                     news.notified().await;
                 }
             }

@@ -151,6 +151,7 @@ pub(crate) async fn open_for_session(settings: &Settings) -> Result<Stores, CliE
         return Ok(Stores::shared(store));
     }
     let conversation: Arc<dyn Store> = Arc::new(sqlite::Store::in_memory().await?);
+    // A run that leaves nothing behind must not create the database either.
     let is_there = match &settings.database {
         Database::Sqlite(path) => path.exists(),
         Database::Postgres(_) => true,

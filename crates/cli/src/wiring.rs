@@ -293,6 +293,8 @@ pub(crate) fn policy(
     ];
     let mut policy = Policy::default();
     for (key, names, permission) in lists {
+        // Between confirm and deny: a server's own confirmations override what the user allows, and
+        // yield to what they deny.
         if permission == Permission::Deny
             && let Some(servers) = servers
         {

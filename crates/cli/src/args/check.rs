@@ -22,6 +22,7 @@ pub(crate) enum OnFailure {
 impl OnFailure {
     /// Returns the output for a command line that could not be parsed.
     pub(crate) fn from_arguments(words: impl Iterator<Item = OsString>) -> Self {
+        // What follows `--` is the prompt.
         let words: Vec<OsString> = words.take_while(|word| word != "--").collect();
         if words
             .windows(2)

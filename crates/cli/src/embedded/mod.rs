@@ -110,11 +110,13 @@ async fn verify(model: &'static KnownModel, dir: &Path, screen: &Screen) -> Resu
     }
     let (sender, mut progress) = tokio::sync::watch::channel(0);
     let folder = dir.to_owned();
+    // Hashing gigabytes takes seconds, in which the bar is drawn.
     let verifying = tokio::task::spawn_blocking(move || {
         model.verify_in(&folder, &mut |done| {
             sender.send_replace(done);
         })
     });
+    // The sender is dropped when the check has ended, which closes the channel.
     while progress.changed().await.is_ok() {
         let done = *progress.borrow_and_update();
         if let Some(display) = &mut display {
@@ -233,6 +235,8 @@ async fn download(
         loop {
             tokio::select! {
                 result = &mut pull => break result,
+                // Not dropped: the download has to keep its part of the file and to report how it
+                // goes on.
                 () = interrupts.next() => cancel.cancel(),
             }
         }

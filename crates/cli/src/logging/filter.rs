@@ -39,11 +39,13 @@ pub(super) fn parse(filter: &str) -> Result<Targets, CliError> {
             }
         })
         .collect();
-    parts.join(",").parse().map_err(|_| {
+    let filters = parts.join(",").parse::<Targets>();
+    filters.map_err(|error| {
         CliError::configuration(format!(
             "ADJUTANT_LOG (serve.log) is no filter of logs: {}",
             clip(filter, 80)
         ))
+        .because(error.to_string())
         .or_try("ADJUTANT_LOG=info, or one of error, warn, debug, trace, off")
         .or_try("ADJUTANT_LOG=info,adjutant_store=debug")
     })
@@ -84,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_logged_for_whoever_asks() {
+    fn requests_are_logged_with_the_option_verbose() {
         for (verbosity, requests, news) in [
             (Verbosity::Quiet, false, false),
             (Verbosity::Normal, false, true),

@@ -110,6 +110,7 @@ impl Visit for Fields {
 
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
         let mut words = value.to_string();
+        // An error's own text need not name its causes, and those say what to mend.
         let mut cause = value.source();
         while let Some(error) = cause {
             words = format!("{words}: {error}");
@@ -193,7 +194,7 @@ mod tests {
 
     #[test]
     fn an_event_says_which_request_it_is_of() {
-        let told = logged("warn", || {
+        let lines = logged("warn", || {
             let request = error_span!("request", request_id = "r1", user = tracing::field::Empty);
             request.in_scope(|| {
                 request.record("user", "ana");
@@ -213,26 +214,26 @@ mod tests {
             "level": "ERROR", "target": TARGET, "message": "it failed", "request_id": "r1", "user": "ana",
             "turn_request_id": "r0", "turn": 7, "error": "no answer[2J", "ok": false, "ms": 5
         });
-        assert_eq!(told, [expected]);
+        assert_eq!(lines, [expected]);
     }
 
     #[test]
-    fn what_nobody_asked_for_is_not_logged() {
-        let told = logged("info", || {
+    fn events_outside_the_filter_are_not_logged() {
+        let lines = logged("info", || {
             debug!("not this");
             info!(target: "hyper", "nor this");
             info!("this");
         });
         assert_eq!(
-            told,
+            lines,
             [json!({"level": "INFO", "target": TARGET, "message": "this"})]
         );
         assert_eq!(logged("off", || error!("nor this")), [Value::Null; 0]);
     }
 
     #[test]
-    fn a_panic_is_told_with_its_place_and_the_request_in_which_it_happened() {
-        let told = logged("error", || {
+    fn a_panic_is_logged_with_its_place_and_its_request() {
+        let lines = logged("error", || {
             std::panic::set_hook(Box::new(panic::log));
             let request = error_span!("request", request_id = "r1");
             let ended = std::panic::catch_unwind(AssertUnwindSafe(|| {
@@ -242,16 +243,16 @@ mod tests {
             drop(std::panic::take_hook());
         });
         assert_eq!(
-            (&told[0]["request_id"], &told[0]["error"]),
+            (&lines[0]["request_id"], &lines[0]["error"]),
             (&json!("r1"), &json!("out of luck"))
         );
-        let place = told[0]["place"].as_str().unwrap();
+        let place = lines[0]["place"].as_str().unwrap();
         assert!(place.contains("layer.rs:"), "{place}");
     }
 
     #[test]
-    fn an_error_is_told_with_its_causes_and_without_secrets() {
-        let told = logged("error", || {
+    fn an_error_is_logged_with_its_causes_and_without_secrets() {
+        let lines = logged("error", || {
             let error = Outer(std::io::Error::other("refused"));
             error!(
                 error = &error as &dyn Error,
@@ -259,7 +260,7 @@ mod tests {
                 "it failed"
             );
         });
-        assert_eq!(told[0]["error"], "cannot connect with [secret]: refused");
-        assert_eq!(told[0]["long"].as_str().unwrap().chars().count(), TEXT_MAX);
+        assert_eq!(lines[0]["error"], "cannot connect with [secret]: refused");
+        assert_eq!(lines[0]["long"].as_str().unwrap().chars().count(), TEXT_MAX);
     }
 }

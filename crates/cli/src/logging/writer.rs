@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_full_queue_does_not_take_is_counted() {
+    fn lines_dropped_by_a_full_queue_are_counted() {
         let (queue, lines) = queue(2);
         for line in ["one\n", "two\n", "three\n", "four\n"] {
             queue.push(line.to_owned());

@@ -57,7 +57,7 @@ pub(crate) struct Override {
     /// must not do.
     #[cfg_attr(
         not(feature = "ollama"),
-        expect(dead_code, reason = "only such a server says so beforehand")
+        expect(dead_code, reason = "only a server of Ollama is queried beforehand")
     )]
     pub(crate) asks: bool,
 }
@@ -198,6 +198,7 @@ pub(crate) async fn open(
     if settings.fallback.is_empty() {
         return Ok(first);
     }
+    // The cause that an error has is worth more than the place, so that is a remedy then.
     let in_fallback = |error: CliError| match error.cause {
         None => error.because("in fallback"),
         Some(_) => error.or_try("fallback in the configuration (adjutant config show --origin)"),
@@ -292,8 +293,6 @@ async fn vendor(
     if ollama::is(provider) && over.asks && (screen.asks() || settings.bounds.in_chat) {
         ollama::check(settings, screen, &name).await?;
     }
-    #[cfg(not(feature = "ollama"))]
-    let _ = screen;
     make(settings, provider, &name, connection, over)
         .await
         .map_err(|error| {
@@ -309,11 +308,7 @@ async fn vendor(
 /// Builds a vendor's model. A local server may be queried for its capabilities first.
 #[cfg_attr(
     not(feature = "ollama"),
-    expect(
-        clippy::unused_async,
-        unused_variables,
-        reason = "only such a server is queried"
-    )
+    expect(unused_variables, reason = "only a server of Ollama is queried")
 )]
 async fn make(
     settings: &Settings,
@@ -583,6 +578,7 @@ fn provider_of_model(model: &str) -> Option<&'static str> {
             .default_model
             .is_some_and(|model| first(model) == word)
     };
+    // A server on this machine has models of all makers, whose names say nothing about it.
     let makers = || Provider::by_preference().filter(|provider| !provider.local);
     (model.contains('-') && !word.is_empty())
         .then(|| makers().find(alike))?
@@ -626,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_as_documented() {
+    fn names_are_parsed_as_documented() {
         assert_eq!(read("embedded"), "Embedded(None)");
         assert_eq!(read("embedded/qwen"), "Embedded(Some(\"qwen\"))");
         assert_eq!(read("embedded:/a/b.gguf"), "EmbeddedFile(\"/a/b.gguf\")");

@@ -34,7 +34,10 @@ pub(crate) async fn open_original(
                 .and_then(|(name, file)| super::in_process(settings, &name, file))
         }
         #[cfg(not(feature = "embedded"))]
-        Ok(Choice::Embedded(Some(_))) => Err(super::no_embedded(super::Named::Yes)),
+        Ok(Choice::Embedded(Some(_))) => {
+            let _ = screen;
+            Err(super::no_embedded(super::Named::Yes))
+        }
         _ => return Err("it ran from a file that was not recorded".to_owned()),
     };
     opened.map_err(|error| {

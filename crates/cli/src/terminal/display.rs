@@ -11,6 +11,7 @@ pub(crate) fn wrap(line: &str, columns: usize) -> Vec<&str> {
     let (mut rest, mut lines) = (line, Vec::new());
     loop {
         let (bytes, _) = StrFit::count_fitting(rest, columns.max(1));
+        // Where not even one character fits, the rest stays whole: the loop would not end.
         if bytes >= rest.len() || bytes == 0 {
             lines.push(rest);
             return lines;
@@ -47,6 +48,7 @@ pub(crate) fn fold(text: &str, columns: usize) -> String {
         let indent = second
             .filter(|column| *column <= columns / 2)
             .unwrap_or(blanks_before + 2)
+            // Half of the line stays for text, in a terminal of any width.
             .min(columns / 2);
         let (mut used, mut blanks, mut begun) = (0, 0, false);
         for part in bare.split_inclusive(' ') {

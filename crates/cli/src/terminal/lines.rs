@@ -84,6 +84,8 @@ impl Lines {
         #[cfg(unix)]
         let _mode = if let Origin::Terminal(terminal) = &mut self.0 {
             let mode = Mode::line();
+            // Before the question is visible: an answer typed as soon as it can be read must not be
+            // lost.
             terminal.forget();
             Some(mode)
         } else {
@@ -154,11 +156,13 @@ impl Pipe {
     }
 
     async fn next(&mut self) -> std::io::Result<Option<Vec<u8>>> {
+        // A wait that was dropped has requested a line already, which is still to come.
         if !self.waiting {
             // If the thread has ended, receiving its next line fails.
             let _ = self.wanted.send(());
             self.waiting = true;
         }
+        // A thread that has ended cannot read: the same as the end of input.
         let line = self.typed.recv().await.unwrap_or(Ok(None));
         self.waiting = false;
         line
@@ -272,6 +276,8 @@ mod terminal {
                 Err(error) => return Err(error.into()),
             }
             if unwanted.is_cancelled() {
+                // The line editor may read by now, and a byte that is taken here would be missing
+                // there.
                 return Ok(None);
             }
             let length = match rustix::io::read(stdin(), &mut piece) {

@@ -55,6 +55,7 @@ impl Notifier {
                     .map(|argument| argument.replace(TEXT, &text)),
             )
             .stdin(Stdio::piped())
+            // Its output would stand between the lines of the turn, or in the answer of a script.
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .kill_on_drop(true);
@@ -62,7 +63,7 @@ impl Notifier {
         for variable in Provider::all().filter_map(|provider| provider.key_variable) {
             command.env_remove(variable);
         }
-        let told = json_line(&json!({
+        let question = json_line(&json!({
             "event": "question",
             "id": call.short_id(),
             "conversation": conversation,
@@ -74,7 +75,7 @@ impl Notifier {
         }));
         let program = program.clone();
         self.running.push(tokio::spawn(async move {
-            let run = run(command, format!("{told}\n"));
+            let run = run(command, format!("{question}\n"));
             let ended = match tokio::time::timeout(PATIENCE, run).await {
                 Ok(ended) => ended,
                 Err(_) => Err(format!("it was ended after {} s", PATIENCE.as_secs())),
@@ -87,6 +88,7 @@ impl Notifier {
 
     /// Waits until all started commands have ended, each within its time, and prints the failures.
     pub(crate) async fn wait(&mut self, screen: &Screen) {
+        // A task that panicked has printed that already.
         for running in self.running.drain(..) {
             if let Ok(Err(reason)) = running.await {
                 screen.note(&reason);

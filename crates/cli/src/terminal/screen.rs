@@ -158,6 +158,7 @@ impl Screen {
         );
         screen.out_is_terminal = out_is_terminal;
         screen.err_is_terminal = err_is_terminal;
+        // Questions are printed on standard error, so standard output may be redirected.
         screen.asks = !no_input && err_is_terminal && std::io::stdin().is_terminal();
         screen.verbosity = verbosity;
         screen
@@ -277,10 +278,12 @@ impl Screen {
             .live
             .get_or_insert_with(|| LiveLine::new(status.clone()));
         live.set(status.clone(), tail.to_owned());
+        // An answer arrives in many small pieces. The ticker draws what is left out here.
         if live.is_due(Instant::now()) {
             streams.draw((self.size)());
         }
         if !std::mem::replace(&mut streams.ticks, true) {
+            // Weak, so that the task ends with the screen.
             tokio::spawn(tick(Arc::downgrade(&self.streams), Arc::clone(&self.size)));
         }
     }
@@ -358,6 +361,7 @@ impl Screen {
 
     fn write(&self, to: To, text: &str) -> io::Result<()> {
         let mut streams = lock(&self.streams);
+        // The live line is below all other output: it is cleared, and drawn again behind the text.
         if streams.live.is_some() {
             streams.write_err(live::CLEAR);
         }
@@ -396,6 +400,7 @@ impl Screen {
         if !new && STANDING.contains(&code) && !self.verbose() {
             return;
         }
+        // The mark takes four columns, and `columns` returns no fewer than `COLUMNS_MIN`.
         let columns = if self.err_is_terminal {
             self.columns() - 4
         } else {
@@ -456,6 +461,7 @@ fn size_of_terminal() -> (usize, usize) {
 /// Redraws the live line until it is removed.
 async fn tick(streams: Weak<Mutex<Streams>>, size: Size) {
     let mut ticks = interval(live::TICK);
+    // After the process was suspended, one drawing replaces all that were missed.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks.tick().await;
     loop {
@@ -473,5 +479,6 @@ async fn tick(streams: Weak<Mutex<Streams>>, size: Size) {
 }
 
 fn lock<T>(stream: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic in the middle of a line leaves streams that can still be written to.
     stream.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -117,6 +117,7 @@ mod unix {
 
     /// Discards input that was typed before it was asked for.
     pub(crate) fn forget_typed() {
+        // If standard input is no terminal, nothing was typed.
         let _ = tcflush(stdin(), QueueSelector::IFlush);
     }
 }

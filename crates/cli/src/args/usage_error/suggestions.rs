@@ -96,7 +96,7 @@ const TALKING: [&str; 2] = ["ask", "chat"];
 /// Returns suggestions for these arguments, which lack the program's name. They contain no control
 /// characters.
 pub(super) fn tips(error: &clap::Error, args: &[String]) -> Vec<String> {
-    let said = |kind| match error.get(kind) {
+    let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
     };
@@ -107,12 +107,12 @@ pub(super) fn tips(error: &clap::Error, args: &[String]) -> Vec<String> {
     let command = args.iter().position(|arg| names.contains(arg));
     match error.kind() {
         ErrorKind::UnknownArgument
-            if said(ContextKind::InvalidArg).is_some_and(|arg| arg.starts_with('-')) =>
+            if text(ContextKind::InvalidArg).is_some_and(|arg| arg.starts_with('-')) =>
         {
             let talks = command
                 .and_then(|at| args.get(at))
                 .is_none_or(|name| TALKING.contains(&name.as_str()));
-            let flag = said(ContextKind::InvalidArg).unwrap_or_default();
+            let flag = text(ContextKind::InvalidArg).unwrap_or_default();
             let known = ELSEWHERE
                 .iter()
                 .find(|(flags, _)| talks && flags.contains(&flag));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn none_of_them_is_an_option_here() {
+    fn no_listed_option_of_other_programs_exists_here() {
         for flag in ELSEWHERE.iter().flat_map(|(flags, _)| *flags) {
             let error = Cli::try_parse_from(["adjutant", flag, "x"]).unwrap_err();
             assert_eq!(

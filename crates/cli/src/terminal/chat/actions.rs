@@ -158,6 +158,7 @@ impl Chat<'_> {
     /// # Errors
     /// The process received a termination signal meanwhile.
     pub(super) async fn edit(&mut self, text: &str) -> Result<(), CliError> {
+        // No Ctrl-C here: it is a key of the external editor, which has the terminal now.
         let edited = tokio::select! {
             edited = external::edited(text) => edited,
             () = self.session.endings.next() => return Err(CliError::terminated()),

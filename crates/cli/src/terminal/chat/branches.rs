@@ -71,6 +71,7 @@ impl Chat<'_> {
             .store
             .alternatives(&self.session.agent.key(&self.context))
             .await?;
+        // The last one is nearest to what the user sees.
         let Some(place) = found.into_iter().next_back() else {
             screen.note(
                 "this conversation goes on in one way only; /retry and /rewind begin another",
@@ -157,6 +158,7 @@ impl Chat<'_> {
                 Event::TurnStarted {
                     turn,
                     message,
+                    // A turn of a command has no message that could be repeated.
                     call: None,
                     ..
                 } => Some((*turn, message.clone())),

@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_read_with_what_follows() {
+    fn a_command_is_parsed_with_its_argument() {
         assert_eq!(
             parse("/model ollama/qwen3:8b").unwrap(),
             (Action::Model, "ollama/qwen3:8b")

@@ -66,6 +66,7 @@ pub(crate) async fn edited(text: &str) -> Result<String, CliError> {
     if !status.success() {
         return Err(unusable(format!("it ended with {status}")));
     }
+    // Before it is read: an editor may have written a file of any size.
     let length = std::fs::metadata(file.path())
         .map_err(|error| unusable(error.to_string()))?
         .len();
@@ -75,12 +76,13 @@ pub(crate) async fn edited(text: &str) -> Result<String, CliError> {
         )));
     }
     let bytes = std::fs::read(file.path()).map_err(|error| unusable(error.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|_| unusable("it is not UTF-8 text".to_owned()))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|error| unusable(format!("it is not UTF-8 text: {error}")))?;
     Ok(text.trim_end().to_owned())
 }
 
 /// Copies a text to the clipboard through the terminal (OSC 52), which works over SSH too. Some
-/// terminals refuse without an answer, so success cannot be told.
+/// terminals refuse without an answer, so success is unknown.
 ///
 /// # Errors
 /// Standard output is no terminal, or the text is longer than terminals accept.

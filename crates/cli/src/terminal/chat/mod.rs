@@ -95,6 +95,8 @@ impl<'a> Chat<'a> {
         screen: &'a Screen,
         Options { resume, yes, files }: Options,
     ) -> Result<Self, CliError> {
+        // Before anything is opened: a wrong file name is an error before a model is downloaded or
+        // a server is started.
         let files = input::files_for_chat(files, screen).await?;
         let start = resume.resolve(settings, screen).await?;
         // From here the keyboard belongs to the editor: in line mode, an Enter typed while servers
@@ -106,6 +108,7 @@ impl<'a> Chat<'a> {
             .await?;
         drop(startup);
         screen.note(&greeting(&session).await);
+        // Before the context is loaded: an open turn may be in the conversation that is continued.
         session.recover_open_turns().await?;
         db::remove_old(settings, &*session.store, screen).await;
         let context = session.context(start).await?;
@@ -145,6 +148,7 @@ impl<'a> Chat<'a> {
         if let Some(editor) = &mut self.editor {
             editor.stop().await;
         }
+        // After the editor is stopped: in raw mode, notes would not begin at the first column.
         self.record_end().await;
         self.session.leave().await;
     }
@@ -332,6 +336,7 @@ impl<'a> Chat<'a> {
     /// Runs one turn and adds its usage to the session's.
     async fn run_turn(&mut self, text: &str) -> Result<OutcomeCategory, CliError> {
         let response = self.session.submit(&mut self.context, text).await?;
+        // Not only the last response: a confirmation divides a turn into several runs.
         self.usage = self.usage.plus(self.session.spent().usage);
         self.turns += 1;
         let outcome = response.outcome;
@@ -349,6 +354,7 @@ fn can_edit(screen: &Screen) -> bool {
         clippy::disallowed_methods,
         reason = "TERM describes the terminal and is no setting"
     )]
+    // Users of screen readers set `TERM=dumb` to get lines instead of an editor that redraws.
     let plain = std::env::var("TERM").map_or(true, |kind| kind.is_empty() || kind == "dumb");
     !plain && screen.asks() && screen.shows_answers_live()
 }
@@ -360,6 +366,7 @@ async fn open_editor(settings: &Settings, session: &mut Session<'_>) -> Option<E
         return None;
     }
     let options = editor::Options {
+        // `--temp` leaves nothing behind.
         history: (!settings.bounds.temp).then(|| settings.dirs.state.join(HISTORY)),
         names: {
             let vault = session
@@ -382,6 +389,8 @@ async fn open_editor(settings: &Settings, session: &mut Session<'_>) -> Option<E
             Some(editor)
         }
         Err(none) => {
+            // Keys that arrived in place of the cursor's position are the beginning of the first
+            // line.
             session.lines.put_back(&none.typed);
             None
         }

@@ -21,12 +21,13 @@ impl Chat<'_> {
     pub(super) async fn print_recalled(&self) -> Result<(), CliError> {
         let screen = self.session.screen;
         let key = self.session.agent.key(&self.context);
+        // Only the last turn, however long the conversation is.
         let last = self.session.store.load_turns(&key, None, 1).await?;
         let events = last.map(|last| last.events).unwrap_or_default();
         if events.is_empty() {
             return Err(CliError::usage("there has been no turn yet").or_try("/memory"));
         }
-        let (instruction, found) = (told_in(&events), found_in(&events));
+        let (instruction, found) = (attached_in(&events), found_in(&events));
         if instruction.is_empty() && found.is_empty() {
             screen
                 .note("nothing more of your memory than what stands above and the important facts (/memory)");
@@ -77,12 +78,12 @@ impl Chat<'_> {
 }
 
 /// Returns the parts that automatic recall attached to the message of the turn.
-fn told_in(events: &[Recorded]) -> &[RecalledText] {
-    let told = events.iter().find_map(|recorded| match &*recorded.event {
+fn attached_in(events: &[Recorded]) -> &[RecalledText] {
+    let attached = events.iter().find_map(|recorded| match &*recorded.event {
         Event::TurnStarted { told, .. } => Some(told.as_slice()),
         _ => None,
     });
-    told.unwrap_or_default()
+    attached.unwrap_or_default()
 }
 
 /// Returns the summaries of the memory searches that the model made.

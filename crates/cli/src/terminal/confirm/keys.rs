@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn one_key_or_a_line() {
+    fn a_question_takes_one_key_or_a_line() {
         let words = |words: &str| Some(Typed::Text(words.to_owned()));
         assert_eq!(typed("\r").1, words(""));
         assert_eq!(typed("yes\r").1, words("yes"));

@@ -210,6 +210,7 @@ impl Approver<'_> {
             Ok(Typed::Text(words)) => Ok(words),
             Ok(Typed::Interrupted) => Err(Asked::Interrupted),
             Ok(Typed::Ended) => Err(Asked::Nothing),
+            // Whatever the cause, the user can still type a line.
             Err(_) => self.read_line(question).await,
         }
     }
@@ -233,18 +234,20 @@ impl Approver<'_> {
             ))
             .await?
         };
-        let edited = serde_json::from_str::<Arguments>(&text).ok();
-        if edited.is_none() {
-            self.screen
-                .side_line("  That is not a JSON object; nothing was done.");
+        let edited = serde_json::from_str::<Arguments>(&text);
+        if let Err(error) = &edited {
+            self.screen.side_line(&format!(
+                "  That is not a JSON object ({error}); nothing was done."
+            ));
         }
-        Ok(edited)
+        Ok(edited.ok())
     }
 
     /// Asks for one line.
     async fn read_line(&mut self, question: &str) -> Result<String, Asked> {
         let line = tokio::select! {
             line = self.lines.answer(self.screen, question) => line,
+            // The cursor is still behind the question.
             () = self.interrupts.next() => {
                 self.screen.side("\n");
                 return Err(Asked::Interrupted);

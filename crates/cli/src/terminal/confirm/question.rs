@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_question_names_the_thing_and_what_happens_to_it() {
+    fn the_question_names_the_object_and_the_effect() {
         check(
             "delete_task",
             "Delete “buy milk tomorrow”",
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_shown_has_no_yes() {
+    fn a_call_that_was_not_shown_whole_cannot_be_approved() {
         let call = waiting(
             "fx__destroy",
             &format!("{} and drop the database", "x".repeat(300)),

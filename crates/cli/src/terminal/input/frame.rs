@@ -1,4 +1,4 @@
-//! Frames around attached text, so that a model can tell it from the user's own message.
+//! Frames around attached text, so that a model can distinguish it from the user's own message.
 
 use crate::terminal::display::clean_line;
 
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_are_known_by_their_frames() {
+    fn notes_are_found_by_their_frames() {
         let note = |path: &str| framed(&format!("note \"{path}\""), "note \"x\"\ntext");
         let text = format!(
             "see @A and b{}{}{}",

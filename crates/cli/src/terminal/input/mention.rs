@@ -137,6 +137,8 @@ pub(crate) fn names(root: &Path, typed: &str) -> Vec<String> {
             }
             let path = entry.path();
             let hidden = entry.file_name().to_string_lossy().starts_with('.');
+            // The type of a symbolic link is not that of its target, so links that lead in a circle
+            // are not followed.
             let Ok(kind) = entry.file_type() else {
                 continue;
             };
@@ -147,6 +149,7 @@ pub(crate) fn names(root: &Path, typed: &str) -> Vec<String> {
                 folders.push_back(path);
                 continue;
             }
+            // Links to notes have slashes on every system.
             let relative = path
                 .strip_prefix(root)
                 .unwrap_or(&path)
@@ -185,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_told_from_a_word() {
+    fn a_path_is_distinguished_from_a_word() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("src")).unwrap();
         let looks = |name: &str| looks_like_path(name, &folder.path().join(name));

@@ -80,6 +80,7 @@ pub(crate) async fn prompt(
     if alone && !demanded && stdin.is_terminal() {
         return Err(empty("there is no prompt"));
     }
+    // Before standard input: a wrong file name is an error at once, however long the input takes.
     let files = read_files(with_paths(files)).await?;
     let typed = if words.is_empty() {
         None

@@ -84,6 +84,7 @@ async fn gather(
     let mut shown = false;
     loop {
         let piece = tokio::select! {
+            // Input that has arrived is used, even if the time is up by now.
             biased;
             piece = pieces.recv() => piece,
             () = until(end), if bytes.is_empty() => {
@@ -135,6 +136,7 @@ type Pieces = mpsc::UnboundedReceiver<std::io::Result<Vec<u8>>>;
 /// Reads on a thread of its own, because a blocking read cannot be cancelled. The channel closes at
 /// the end of input, or after more than a message may have.
 fn pieces(mut reader: Box<dyn Read + Send>) -> Pieces {
+    // The thread sends no more than a message may have, which is the bound.
     let (sender, receiver) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
         let mut remaining = MESSAGE_BYTES_MAX + 1;
@@ -144,6 +146,7 @@ fn pieces(mut reader: Box<dyn Read + Send>) -> Pieces {
             let read = match reader.read(piece.get_mut(..most).unwrap_or_default()) {
                 Ok(0) => return,
                 Ok(read) => Ok(piece.get(..read).unwrap_or_default().to_vec()),
+                // A signal interrupted the read before there was a byte.
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                 Err(error) => Err(error),
             };
@@ -208,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_writes_to_is_given_up() {
+    async fn a_pipe_without_a_writer_is_given_up() {
         let (_writer, pieces) = mpsc::unbounded_channel();
         let read = gather(pieces, Some(Duration::ZERO), false, &screen()).await;
         assert_eq!(read.unwrap(), Input::Nothing);
@@ -218,7 +221,7 @@ mod tests {
     async fn after_the_first_byte_the_end_is_waited_for() {
         let (writer, pieces) = mpsc::unbounded_channel();
         writer.send(Ok(b"first, ".to_vec())).unwrap();
-        // The time is over as soon as it is looked at.
+        // The time is over at once.
         let reading =
             tokio::spawn(async { gather(pieces, Some(Duration::ZERO), false, &screen()).await });
         tokio::task::yield_now().await;
@@ -241,7 +244,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_more_is_held_than_shows_that_it_is_too_much() {
+    async fn a_too_long_input_is_read_up_to_one_byte_over_the_bound() {
         let Input::Bytes(bytes) = read(std::io::repeat(b'x'), None).await.unwrap() else {
             panic!("nothing")
         };

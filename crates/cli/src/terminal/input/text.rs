@@ -33,6 +33,7 @@ pub(super) fn decode(bytes: Vec<u8>) -> Result<Text, Unusable> {
         let at = error.utf8_error().valid_up_to();
         Unusable::NotText(format!("byte {} is not UTF-8", at + 1))
     })?;
+    // Text has no zeros; a binary file that happens to be UTF-8 does.
     if let Some(at) = text.find('\0') {
         return Err(Unusable::NotText(format!("byte {} is zero", at + 1)));
     }

@@ -61,6 +61,7 @@ pub(super) async fn recoverable(
     let mut all = Vec::new();
     for key in recoverable_keys(store, user, now).await? {
         let open = in_conversation(store, &key).await?;
+        // A turn that waits is in this list only if the time for its answer is up.
         all.extend(open.map(|open| match open.waits {
             true => OpenTurn {
                 doing: "waiting for a yes, for which the time is up".to_owned(),
@@ -82,6 +83,7 @@ pub(super) async fn recoverable_keys(
     let agent = store::agent_name();
     let mut keys = store.unsettled(&agent, Some(user)).await?;
     for key in store.expired(&agent, Some(user), now).await? {
+        // A conversation may be in both lists.
         if !keys.contains(&key) {
             keys.push(key);
         }
@@ -105,6 +107,7 @@ pub(super) async fn in_conversation(
     store: &dyn Store,
     key: &ConversationKey,
 ) -> Result<Option<OpenTurn>, CliError> {
+    // Turns of a conversation follow each other, so only the last one can be open.
     let Some(last) = store.load_turns(key, None, 1).await? else {
         return Ok(None);
     };
@@ -124,6 +127,7 @@ pub(super) async fn in_conversation(
     });
     let (since, model, local) = match started {
         Some((at, model, local)) => (Some(at), model, local),
+        // No turn has begun: the time of the oldest message that was accepted.
         None => (last.inbox.first().map(|input| input.at), None, None),
     };
     let summary = store.summary(key).await?;

@@ -247,6 +247,7 @@ impl Session<'_> {
         open: &OpenTurn,
         model: Arc<dyn LanguageModel>,
     ) -> Result<(), CliError> {
+        // Only for this turn: the next message goes to the model that the user chose.
         let own = self.swap_model(model)?;
         let ended = self.run_recovered(open).await;
         self.restore(own);
@@ -282,6 +283,7 @@ impl Session<'_> {
             () = tokio::time::sleep(CHECK_INTERVAL) => Ok(()),
             () = self.interrupts.next() => {
                 let stopped = "not sent: a turn of this conversation runs elsewhere";
+                // A chat goes back to its prompt; a single request ends, as after any Ctrl-C.
                 Err(if self.settings.bounds.in_chat {
                     CliError::failed(stopped)
                 } else {

@@ -33,6 +33,7 @@ impl Origin {
         let same = self.model.as_ref() == Some(model);
         // A turn made by a command has no model calls, so any model may finish it.
         let asks_none = self.model == Some(ModelId::none());
+        // What was sent to another machine before does not leave this one now.
         let stays_here = local || self.local == Some(false);
         match (same && stays_here || asks_none, stays_here) {
             (true, _) => Change::Stays,
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_written_down_is_taken_for_what_must_not_leave() {
+    fn a_turn_of_an_unrecorded_place_is_taken_for_a_local_one() {
         check(("a", None), ("a", false), Change::Leaves);
         check(("a", None), ("a", true), Change::Stays);
         check(("a", None), ("b", true), Change::Moves);
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_without_a_model_is_finished_by_anybody() {
+    fn a_turn_without_a_model_is_finished_by_any_model() {
         let begun = Origin {
             model: Some(ModelId::none()),
             local: None,

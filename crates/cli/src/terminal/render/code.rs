@@ -271,9 +271,11 @@ impl Code {
         }
         if is_of_word(first) {
             let end = rest
+                // `1.5` is one number, `a.b` are two names.
                 .find(|c| !(is_of_word(c) || c == '.' && first.is_ascii_digit()))
                 .unwrap_or(rest.len());
             let word = &rest[..end];
+            // SQL keywords are written in upper case as often as in lower case.
             let folds = language.names.contains(&"sql");
             let is =
                 |keyword: &str| keyword == word || (folds && keyword.eq_ignore_ascii_case(word));
@@ -348,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_strings_numbers_and_keywords_are_told_apart() {
+    fn comments_strings_numbers_and_keywords_are_distinguished() {
         check(
             "rust",
             &[

@@ -163,6 +163,8 @@ impl LiveLine {
         );
         let turns = now.saturating_duration_since(self.began).as_millis() / TICK.as_millis();
         let spinner = SPINNER[(turns % SPINNER.len() as u128) as usize];
+        // Below a tail the status is short, so that the rows of both stay few when the terminal
+        // gets narrower.
         let columns = if lines.is_empty() {
             columns
         } else {
@@ -193,6 +195,7 @@ fn clip_columns(text: &str, columns: usize) -> String {
 /// Returns the last lines of a text, wrapped, as many as fit. Markdown is shown as written, since a
 /// mark may not be closed yet.
 fn last_lines(text: &str, columns: usize, mut remaining: usize, most: usize) -> Vec<String> {
+    // The width of a tab depends on its column, and the rows would be counted wrongly.
     let text = clean(text).replace('\t', " ");
     let columns = columns.min(remaining);
     let lines = text
@@ -202,6 +205,7 @@ fn last_lines(text: &str, columns: usize, mut remaining: usize, most: usize) -> 
         .collect::<Vec<&str>>();
     let mut shown: Vec<String> = Vec::new();
     for line in lines.iter().rev().take(most) {
+        // An empty line takes a row too.
         let Some(left) = remaining.checked_sub(StrFit::count_fitting(line, usize::MAX).1.max(1))
         else {
             break;
@@ -218,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_happens_is_told_with_its_figures() {
+    fn the_status_has_the_figures_of_the_activity() {
         let now = Instant::now();
         let status = |since: u64, until: Option<u64>, tokens| {
             Status {

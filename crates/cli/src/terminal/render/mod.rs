@@ -39,10 +39,10 @@ use tools::Running;
 /// Characters of a failed attempt's reason at most.
 const REASON_CHARS: usize = 200;
 
-/// Bytes of the unfinished answer that the live lines look at.
+/// Bytes of the unfinished answer that are laid out for the live lines.
 const TAIL_BYTES: usize = 2 * 1_024;
 
-/// Lays out a whole answer for the screen, as it looked when it was streamed. `vault` resolves its
+/// Lays out a whole answer for the screen, as it was shown when it was streamed. `vault` resolves its
 /// links to notes.
 pub(crate) fn laid_out(screen: &Screen, vault: Option<Vault>, answer: &str) -> String {
     Layout::new(Theme::new(screen.styles_answers()))
@@ -230,6 +230,7 @@ impl<'a> Renderer<'a> {
         self.end_text();
         self.streamed.clear();
         if self.screen.shows_work() {
+            // After Ctrl-C no event reports the end of calls that were running.
             for line in self.running.unfinished() {
                 self.screen.side_line(&dim(&line));
             }
@@ -286,6 +287,7 @@ impl<'a> Renderer<'a> {
         }
         self.reading = Some(progress);
         if self.screen.shows_live() {
+            // The seconds go on from the start of the wait, of which reading is a part.
             self.start_activity(prompt_progress::status(progress, self.status.since));
         } else if let Some(line) = prompt_progress::line(progress, self.reported_quarter) {
             self.screen.note(&line);

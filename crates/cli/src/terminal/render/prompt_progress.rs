@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_advised_bound_has_room_for_the_rest_and_an_answer() {
+    fn an_advised_bound_has_time_for_the_rest_and_an_answer() {
         assert_eq!(enough(Duration::ZERO), 50);
         assert_eq!(enough(Duration::from_secs(57)), 140);
     }

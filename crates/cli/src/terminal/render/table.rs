@@ -196,6 +196,7 @@ fn widths(rows: &[Vec<Vec<Span>>], columns: usize, available: usize) -> Option<V
         .map(|column| of(column, &longest_word))
         .collect();
     let mut widths: Vec<usize> = (0..columns).map(|column| of(column, &width)).collect();
+    // One bar before each column, and one at the end.
     let available = available.checked_sub(columns + 1)?;
     while widths.iter().sum::<usize>() > available {
         // The widest column shrinks first: narrow ones hold single words.

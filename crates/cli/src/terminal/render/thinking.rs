@@ -15,6 +15,7 @@ pub(super) struct ThinkingLines {
 impl ThinkingLines {
     /// Adds text and returns the lines that are complete.
     pub(super) fn push(&mut self, piece: &str, columns: usize) -> Vec<String> {
+        // The width of a tab depends on its column, so lines with tabs would not fit.
         let piece = clean(piece).replace('\t', " ");
         self.rest.push_str(if self.rest.is_empty() {
             piece.trim_start()

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_says_what_came_of_it() {
+    fn the_end_of_a_call_has_its_time_or_its_error() {
         let good = result(json!({ "success": true, "data": {} }));
         let bad = result(json!({ "success": false, "error": "no such task\u{1b}[31m" }));
         assert_eq!(end(&good, 2), "  ✓ 2 ms");

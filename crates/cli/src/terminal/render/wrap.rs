@@ -91,6 +91,8 @@ fn parts(letters: &str) -> impl Iterator<Item = &str> {
 
 /// Returns true for Chinese, Japanese and Korean characters, between which lines may be cut.
 fn is_wide(c: char) -> bool {
+    // Radicals to Yi, Hangul syllables, compatibility ideographs, full-width forms, and the
+    // ideographs beyond the basic plane.
     matches!(c, '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}')
 }
 
@@ -127,11 +129,13 @@ impl Paper {
     }
 
     fn push(&mut self, span: Span) {
+        // A word wider than the line fills it; the terminal continues the word in the next row.
         self.used = (self.used + width(std::slice::from_ref(&span))).min(self.columns);
         let Some(line) = self.lines.last_mut() else {
             return;
         };
         match line.last_mut() {
+            // Without their words, equal spans have the same style.
             Some(last) if last.with("") == span.with("") => last.words.push_str(&span.words),
             _ => line.push(span),
         }

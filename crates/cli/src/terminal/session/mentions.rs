@@ -169,6 +169,7 @@ impl Session<'_> {
         };
         match (yes, settings.bounds.temp) {
             (false, _) => return Err(refused.because(format!("{name} is not trusted"))),
+            // `--temp` leaves nothing behind: the folder is allowed for this run only.
             (true, true) => self.allowed.push(folder),
             (true, false) => attachment_folders::allow(state, &folder)?,
         }

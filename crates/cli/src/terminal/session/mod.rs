@@ -103,6 +103,7 @@ impl<'a> Session<'a> {
         headed: bool,
     ) -> Result<Self, CliError> {
         let model = model_choice::open(settings, screen).await?;
+        // Before the store is opened: the model's name is the first line of output (README).
         if headed {
             screen.note(&header(&*model));
         }
@@ -435,6 +436,8 @@ impl<'a> Session<'a> {
                 () = self.endings.next() => {
                     context.cancelled.cancel();
                     let stopped = async { while stream.next().await.is_some() {} };
+                    // A turn that does not stop in time stays open in the journal, and the next
+                    // chat recovers it.
                     let _ = tokio::time::timeout(STOP_WITHIN, stopped).await;
                     renderer.end_lines();
                     return Err(CliError::terminated());
@@ -528,6 +531,8 @@ impl<'a> Session<'a> {
             .agent
             .context_use(&self.agent.key(context))
             .await
+            // The answer is printed already; if the store cannot be read now, only a figure is
+            // missing.
             .ok()?;
         context_meter(u64::from(used.total()), u64::from(used.usable()))
     }

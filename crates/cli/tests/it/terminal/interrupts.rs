@@ -19,8 +19,7 @@ fn ctrl_c_stops_an_answer_and_keeps_what_came() {
         .prompts_after("The first half.");
     assert!(!terminal.screen().contains("^C"), "{}", terminal.screen());
     terminal.line("go on").prompts_after("You said: go on");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
     assert_eq!(messages(&home), ["tell me", "go on"]);
 }
 
@@ -45,8 +44,7 @@ fn ctrl_c_stops_a_tool_and_the_session_goes_on() {
     terminal
         .line("still there?")
         .prompts_after("You said: still there?");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
 }
 
 #[test]
@@ -67,8 +65,7 @@ fn a_summary_shows_that_it_is_at_work_and_ctrl_c_gives_it_up() {
     terminal
         .line("still here?")
         .prompts_after("You said: still here?");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
 }
 
 #[test]
@@ -117,14 +114,13 @@ fn ctrl_c_in_a_question_leaves_the_question_and_nothing_else() {
             screen.contents().matches("[y]").count() == 2
         });
     terminal.line("y").prompts_after("It is gone.");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
     assert!(home.tasks().is_empty());
 }
 
 /// All of what a yes is to is shown before it can be given.
 #[test]
-fn what_is_folded_is_looked_at_before_it_is_agreed_to() {
+fn a_long_preview_is_viewed_before_it_is_approved() {
     let home = Home::new();
     home.add_task(&format!(
         "{} and drop the database",
@@ -142,8 +138,7 @@ fn what_is_folded_is_looked_at_before_it_is_agreed_to() {
     assert_eq!(home.tasks().len(), 1);
     terminal.line("v").sees("database").sees("[y] delete");
     terminal.line("y").prompts_after("It is gone.");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
     assert!(home.tasks().is_empty());
 }
 
@@ -175,8 +170,7 @@ fn a_process_that_is_killed_loses_nothing_but_the_running_turn() {
     terminal
         .line("the third")
         .prompts_after("You said: the third");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
     assert_eq!(messages(&home), ["the first", "the second", "the third"]);
 }
 

@@ -28,8 +28,7 @@ fn keys_pressed_ahead_answer_no_question() {
     terminal.sees("[y]");
     assert_eq!(home.tasks(), ["buy milk"]);
     terminal.line("n").prompts_after("I kept it.");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
     assert_eq!(home.tasks(), ["buy milk"]);
 }
 
@@ -41,8 +40,7 @@ fn lines_typed_ahead_are_messages_one_by_one() {
     terminal
         .keys(&words.map(|word| format!("{word}\r")).concat())
         .prompts_after("You said: five");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
     assert_eq!(messages(&home), words);
 }
 
@@ -61,8 +59,7 @@ fn five_hundred_pasted_lines_are_one_message() {
     // A short one is shown as it is, and its line breaks send nothing.
     terminal.paste("one\ntwo\r\nthree").sees("three");
     terminal.line("").prompts_after("Read again.");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
     assert_eq!(
         messages(&home),
         [lines.join("\n"), "one\ntwo\nthree".to_owned()]
@@ -81,8 +78,7 @@ fn a_paste_that_is_too_long_is_refused_and_what_was_there_stays() {
     terminal
         .line(" there")
         .prompts_after("You said: hello there");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
 }
 
 impl Terminal {
@@ -106,20 +102,18 @@ fn a_newline_has_three_keys() {
     terminal.prompts_after("/help");
     terminal.keys("a\x1b\rb\nc\x1b[13;2ud").sees("...> d");
     terminal.line("").prompts_after("Read.");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
     assert_eq!(messages(&home), ["a\nb\nc\nd"]);
 }
 
 #[test]
-fn what_was_typed_comes_back_the_next_time() {
+fn typed_lines_are_in_the_history_of_the_next_session() {
     let home = Home::new();
     let mut terminal = talking(&home, &[ECHO]);
     terminal
         .line("remember the milk")
         .prompts_after("You said: remember the milk");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
     let history = home.path("state/adjutant/history.txt");
     use std::os::unix::fs::PermissionsExt as _;
     assert_eq!(
@@ -139,8 +133,7 @@ fn what_was_typed_comes_back_the_next_time() {
         .sees("the milk) remember the milk!")
         .keys(CTRL_C);
     terminal.prompts_after("the milk) remember");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
 }
 
 #[test]
@@ -152,8 +145,7 @@ fn a_temporary_chat_leaves_no_history() {
     terminal
         .line("a secret")
         .prompts_after("You said: a secret");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
     assert!(!home.path("state/adjutant/history.txt").exists());
 }
 
@@ -174,43 +166,28 @@ fn tab_completes_a_command() {
         .sees("/resume")
         .keys(CTRL_C);
     terminal.prompts_after("0 turns");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
 }
 
 #[test]
 fn an_editor_of_ones_own_writes_the_message() {
     let home = Home::new();
-    let model = home.script(&[r#"{"text": "Read."}"#]);
-    let editor = home.file("editor.sh", "printf ' and\\nmore' >> \"$1\"\n");
-    let mut command = home.command(&["-m", &model]);
-    command
-        .env("EDITOR", format!("sh {}", arg(&editor)))
-        .env("PATH", "/usr/bin:/bin");
-    let mut terminal = Terminal::of(command, Kind::Usual);
-    terminal.prompts_after("/help");
+    let editor = "printf ' and\\nmore' >> \"$1\"\n";
+    let mut terminal = talking_with_editor(&home, r#"{"text": "Read."}"#, editor);
     terminal
         .keys("begun")
         .sees("begun")
         .keys("\x0f")
         .sees("...> more");
     terminal.line("").prompts_after("Read.");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
     assert_eq!(messages(&home), ["begun and\nmore"]);
 }
 
 #[test]
-fn the_process_ends_when_it_is_told_to_while_the_editor_is_open() {
+fn sigterm_ends_the_process_while_the_external_editor_is_open() {
     let home = Home::new();
-    let model = home.script(&[ECHO]);
-    let editor = home.file("editor.sh", "echo open\nexec sleep 1000\n");
-    let mut command = home.command(&["-m", &model]);
-    command
-        .env("EDITOR", format!("sh {}", arg(&editor)))
-        .env("PATH", "/usr/bin:/bin");
-    let mut terminal = Terminal::of(command, Kind::Usual);
-    terminal.prompts_after("/help");
+    let mut terminal = talking_with_editor(&home, ECHO, "echo open\nexec sleep 1000\n");
     terminal.line("/edit").sees("open").signal(Signal::SIGTERM);
     terminal.ends_with(143);
 }
@@ -240,12 +217,11 @@ fn what_is_typed_while_servers_start_is_the_first_message() {
     ));
     let model = home.script(&[ECHO]);
     let mut terminal = Terminal::start(&home, &["-m", &model]);
-    // The server has begun, and does not answer before it is told to.
+    // The server has begun, and does not answer before the test writes to its pipe.
     std::fs::read(&began).unwrap();
     terminal.keys("typed early\r");
     std::fs::write(&go, "go\n").unwrap();
     terminal.prompts_after("You said: typed early");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
     assert!(terminal.echoes(), "the terminal is as it was");
 }

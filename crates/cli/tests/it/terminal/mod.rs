@@ -16,7 +16,7 @@ use pty::{Kind, Terminal};
 const CTRL_C: &str = "\x03";
 const CTRL_D: &str = "\x04";
 
-/// A model that repeats what it is told, for ever.
+/// A model that repeats each message, for ever.
 const ECHO: &str = r#"{"text": "You said: {{input}}", "repeat": true}"#;
 
 fn talking(home: &Home, script: &[&str]) -> Terminal {
@@ -24,6 +24,28 @@ fn talking(home: &Home, script: &[&str]) -> Terminal {
     let mut terminal = Terminal::start(home, &["-m", &model]);
     terminal.prompts_after("/help");
     terminal
+}
+
+/// Starts a chat whose external editor is this shell script.
+fn talking_with_editor(home: &Home, answer: &str, editor: &str) -> Terminal {
+    let model = home.script(&[answer]);
+    let editor = home.file("editor.sh", editor);
+    let mut command = home.command(&["-m", &model]);
+    command
+        .env("EDITOR", format!("sh {}", arg(&editor)))
+        .env("PATH", "/usr/bin:/bin");
+    let mut terminal = Terminal::of(command, Kind::Usual);
+    terminal.prompts_after("/help");
+    terminal
+}
+
+impl Terminal {
+    /// Ends the chat with Ctrl-D, which is a success.
+    #[track_caller]
+    fn quits(&mut self) {
+        self.keys(CTRL_D);
+        self.ends_with(0);
+    }
 }
 
 /// The messages that reached the log, oldest first.
@@ -69,14 +91,13 @@ fn the_first_five_minutes() {
         .line("/tools")
         .sees("delete_task")
         .prompts_after("delete_task");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
     assert!(terminal.echoes(), "the terminal is as it was");
     assert_eq!(home.tasks(), ["buy milk"]);
 }
 
 #[test]
-fn the_next_attempt_is_told_when_it_begins() {
+fn the_next_attempt_is_shown_when_it_begins() {
     let home = Home::new();
     let again = r#"{"fault": "rate_limit", "retry_after_s": 1}"#;
     let mut terminal = talking(&home, &[again, r#"{"fault": "stall"}"#]);
@@ -105,8 +126,7 @@ fn a_terminal_that_gets_smaller_and_larger_is_followed() {
         .resize(120, 40)
         .line(" or not")
         .prompts_after("or not");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
     assert_eq!(
         messages(&home),
         ["some words that are long enough to need two lines of a narrow terminal or not"]
@@ -151,8 +171,7 @@ fn nothing_a_model_or_a_paste_says_moves_the_terminal() {
     ] {
         assert!(!raw.contains(obeyed), "{obeyed:?} in {raw:?}");
     }
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
 }
 
 #[test]
@@ -170,8 +189,7 @@ fn a_dumb_terminal_gets_lines_and_no_escape() {
         screen.contents().matches("you>").count() == 2
     });
     terminal.keys(CTRL_C).sees("Ctrl-C again");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
     assert!(!terminal.raw().contains('\x1b'), "{:?}", terminal.raw());
 }
 
@@ -182,8 +200,7 @@ fn a_terminal_that_answers_nothing_gets_lines_and_loses_none() {
     let mut terminal = Terminal::of(home.command(&["-m", &model]), Kind::Silent);
     terminal.keys("hello\n").sees("You said: hello");
     terminal.keys("again\n").sees("You said: again");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
 }
 
 #[test]

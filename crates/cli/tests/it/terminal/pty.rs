@@ -1,8 +1,7 @@
 //! A terminal with a person in front of it: the real binary on a pseudo-terminal, and a screen that
 //! shows what it prints.
 //!
-//! Nothing here sleeps: whoever looks for something is woken by what is printed, and gives up after
-//! a minute.
+//! Nothing here sleeps: a test that waits is woken by each output, and fails after a minute.
 
 use std::io::{Read as _, Write as _};
 use std::num::NonZeroU16;
@@ -23,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 pub(crate) enum Kind {
     /// As they all do.
     Usual,
-    /// It can tell Shift-Enter from Enter.
+    /// It reports Shift-Enter as a key other than Enter.
     Kitty,
     /// It answers nothing, as a script that only reads does.
     Silent,
@@ -170,7 +169,7 @@ impl Terminal {
         self.keys(line).keys("\r")
     }
 
-    /// Pastes, as terminals tell programs that asked for it.
+    /// Pastes with the markers of bracketed paste.
     pub(crate) fn paste(&mut self, text: &str) -> &mut Self {
         self.keys("\x1b[200~").keys(text).keys("\x1b[201~")
     }
@@ -245,7 +244,7 @@ impl Terminal {
         self.process.get_echo().unwrap()
     }
 
-    /// The memory that the process holds, in KiB, as Linux tells it.
+    /// The memory that the process holds, in KiB, as Linux reports it.
     pub(crate) fn resident_kib(&self) -> u64 {
         let status =
             std::fs::read_to_string(format!("/proc/{}/status", self.process.pid())).unwrap();

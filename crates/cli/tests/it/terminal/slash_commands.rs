@@ -14,8 +14,7 @@ fn the_last_answer_is_rated() {
     terminal
         .line("/bad not in Swiss German")
         .prompts_after("noted");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
     let listed = home
         .run(&["log", "list", "--feedback", "down", "--json"])
         .succeeds()
@@ -38,8 +37,7 @@ fn the_clipboard_gets_the_answer() {
     terminal.line("/copy").prompts_after("clipboard");
     let copied = base64::engine::general_purpose::STANDARD.encode("Grüße.");
     assert!(terminal.raw().contains(&format!("\x1b]52;c;{copied}\x07")));
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
 }
 
 #[test]
@@ -68,8 +66,7 @@ fn another_model_answers_in_the_middle_of_a_conversation() {
             screen.contents().contains("Error:")
                 && screen.contents().matches("and you?").count() >= 2
         });
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
     let (_, decisions) = home.json(&["log", "list"]);
     let conversations: std::collections::HashSet<_> = decisions
         .as_array()
@@ -124,8 +121,7 @@ fn other_answers_and_other_words_are_kept_beside_the_first() {
     terminal
         .line("/branches")
         .prompts_after("* 1  something hot → Tea.");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
     let (_, listed) = home.json(&["sessions", "list"]);
     let branches: Vec<_> = listed
         .as_array()
@@ -184,8 +180,7 @@ fn a_vault_is_named_completed_attached_and_written_to() {
         .sees("@nobody is not attached");
     terminal.prompts_after("tea.");
     assert!(!terminal.raw().contains("\x1b[31mlikes"));
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
     assert!(
         !std::fs::read_to_string(vault.join("memory/facts.md"))
             .unwrap()
@@ -194,7 +189,7 @@ fn a_vault_is_named_completed_attached_and_written_to() {
 }
 
 #[test]
-fn what_the_memory_told_for_an_answer_is_shown_and_mended_there() {
+fn facts_attached_to_a_message_are_shown_and_corrected() {
     let home = Home::new();
     let vault = home.path("Notes");
     std::fs::create_dir_all(&vault).unwrap();
@@ -231,12 +226,11 @@ fn what_the_memory_told_for_an_answer_is_shown_and_mended_there() {
         .line("/memory told")
         .sees("Ana takes the train to work")
         .prompts_after("/forget ID");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
 }
 
 #[test]
-fn conversations_are_found_named_taken_up_and_written_out() {
+fn conversations_are_listed_renamed_continued_and_exported() {
     let home = Home::new();
     let mut terminal = talking(&home, &[ECHO]);
     terminal
@@ -285,8 +279,7 @@ fn conversations_are_found_named_taken_up_and_written_out() {
     terminal
         .line("more of it")
         .prompts_after("You said: more of it");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
     let (_, decisions) = home.json(&["log", "list"]);
     assert_eq!(decisions[0]["conversation"], decisions[2]["conversation"]);
     assert_ne!(decisions[0]["conversation"], decisions[1]["conversation"]);
@@ -326,8 +319,7 @@ fn a_file_behind_an_at_sign_is_completed_asked_for_once_and_attached() {
         .sees("@src/mian.rs cannot be read");
     terminal.waits("the line that came back", twice("you> and @src/mian.rs"));
     terminal.keys(CTRL_C).prompts_after("mian.rs");
-    terminal.keys(CTRL_D);
-    terminal.ends_with(0);
+    terminal.quits();
     assert_eq!(messages(&home).len(), 2);
     let list = home.run(&["config", "trust", "--list"]).succeeds();
     assert!(

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use super::ECHO;
 use super::pty::{Kind, Terminal};
-use super::{CTRL_D, ECHO};
 use crate::harness::Home;
 
 const RUNS: usize = 21;
@@ -70,8 +70,7 @@ fn how_fast_it_is() {
             terminal.prompts_after("/help");
             let took = began.elapsed();
             resident.push(terminal.resident_kib());
-            terminal.keys(CTRL_D);
-            terminal.ends_with(0);
+            terminal.quits();
             took
         });
         figures(what, prompt.collect());

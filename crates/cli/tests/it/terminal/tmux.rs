@@ -80,7 +80,7 @@ impl Drop for Tmux {
     }
 }
 
-/// A script that shows one answer after the other, each when it is told to.
+/// A script that shows one answer after the other, each at its cue.
 fn script(home: &Home, cases: &[u64]) -> String {
     let program = home.command(&[]);
     let variables: Vec<String> = program

@@ -10,7 +10,7 @@ use crate::private_file;
 /// Lines of history kept in the file.
 const LINES: usize = 2_000;
 
-/// Longer lines are not kept, in bytes: nobody searches the history for a pasted file.
+/// Longer lines are not kept, in bytes: a pasted file is no line to search for.
 const BYTES_MAX: usize = 16 * 1024;
 
 /// Opens the history of earlier sessions. The second value is a notice for the user if it cannot be
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_text_is_left_alone_and_told() {
+    fn a_file_that_is_no_text_is_named_and_not_attached() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("history.txt");
         std::fs::write(&file, b"fine\n\xff\xfe\n").unwrap();

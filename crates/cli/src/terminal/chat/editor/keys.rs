@@ -26,6 +26,7 @@ impl KeyBindings {
         );
         let newline = || ReedlineEvent::Edit(vec![EditCommand::InsertNewline]);
         let host = |command: &str| ReedlineEvent::ExecuteHostCommand(command.to_owned());
+        // Four keys, because terminals differ in which of them they report as more than Enter.
         keys.add_binding(alt, KeyCode::Enter, newline());
         keys.add_binding(shift, KeyCode::Enter, newline());
         keys.add_binding(control, KeyCode::Enter, newline());

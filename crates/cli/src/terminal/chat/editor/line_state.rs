@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use reedline::{Color, Highlighter, StyledText};
 
-/// Tells if the edited line holds text. reedline has cleared the line when it reports a Ctrl-C, so
+/// Records if the edited line holds text. reedline has cleared the line when it reports a Ctrl-C, so
 /// its highlighter, which sees every line that is drawn, records it. The line is drawn without
 /// styles.
 #[derive(Debug, Clone, Default)]

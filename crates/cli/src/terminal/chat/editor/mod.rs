@@ -5,7 +5,7 @@
 mod complete; // completion with Tab
 mod history; // lines of earlier sessions
 mod keys; // key bindings
-mod line_state; // tells if the edited line holds text
+mod line_state; // records if the edited line holds text
 mod paste; // placeholders for long pasted texts
 mod prompt; // the prompt `you> `
 
@@ -114,6 +114,8 @@ impl Editor {
     pub(crate) async fn open(options: Options) -> Result<(Self, Option<String>), NoCursorReport> {
         let between = Mode::turn(TypeAhead::Keys);
         let (requests, wished) = std::sync::mpsc::channel();
+        // A request is answered once and sent only after the last answer, so the thread never waits
+        // here.
         let (send, typed) = mpsc::channel(1);
         let (opened, ready) = tokio::sync::oneshot::channel();
         let stop = Arc::new(AtomicBool::new(false));
@@ -215,6 +217,7 @@ fn reedline(
         .with_min_chars(2);
     Reedline::create()
         .use_bracketed_paste(true)
+        // Without this protocol, Shift-Enter and Ctrl-Enter are the same byte as Enter.
         .use_kitty_keyboard_enhancement(true)
         .with_ansi_colors(options.colors)
         .with_hinter(Box::new(hinter))
@@ -223,6 +226,7 @@ fn reedline(
         .with_partial_completions(true)
         .with_menu(complete::menu())
         .with_edit_mode(Box::new(keys::KeyBindings::new(pastes)))
+        // reedline checks the signal between two polls for a key.
         .with_break_signal(stop)
         .with_poll_interval(POLL_INTERVAL)
 }
@@ -230,6 +234,7 @@ fn reedline(
 /// Reads one line, until Enter, a key of the caller's, or a stop.
 fn read_line(reedline: &mut Reedline, pastes: &Pastes, line: &LineState) -> Typed {
     loop {
+        // The highlighter has not drawn the new line yet: its state is that of the line before.
         line.forget();
         let signal = match reedline.read_line(&ChatPrompt) {
             Ok(signal) => signal,
@@ -279,11 +284,13 @@ fn terminal_answers() -> Result<(), NoCursorReport> {
 fn typed_meanwhile() -> String {
     use crossterm::event::{Event, KeyCode, KeyModifiers, poll, read};
     let mut typed = String::new();
+    // A longer text is refused as a message anyway.
     while typed.len() <= MESSAGE_BYTES_MAX && poll(Duration::ZERO).unwrap_or(false) {
         let Ok(event) = read() else { break };
         match event {
             Event::Paste(text) => typed.push_str(&text),
             Event::Key(key) => match key.code {
+                // Ctrl-J is a line feed, which some terminals send for Enter.
                 KeyCode::Char('j') if key.modifiers == KeyModifiers::CONTROL => typed.push('\n'),
                 KeyCode::Char(c) if !key.modifiers.contains(KeyModifiers::CONTROL) => typed.push(c),
                 KeyCode::Enter => typed.push('\n'),

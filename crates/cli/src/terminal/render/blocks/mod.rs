@@ -128,6 +128,7 @@ impl Blocks {
         };
         let line_start = |at: usize| self.tail[..at].rfind('\n').map_or(0, |newline| newline + 1);
         match last.kind {
+            // Lines of code are final one by one, so nothing of the block is held back.
             Kind::Fence => {
                 let rest = self.tail.split_off(line_start(last.start));
                 self.emit_all(done);

@@ -454,6 +454,7 @@ impl<'a> Page<'a> {
             .skip(first)
             .map(|span| span.words.as_str())
             .collect();
+        // The address of `<ana@example.org>` begins with `mailto:`.
         if !to.is_empty() && words != to && format!("mailto:{words}") != to {
             let space = if words.is_empty() { "" } else { " " };
             self.push_text(format!("{space}({to})"));
@@ -564,6 +565,8 @@ impl<'a> Page<'a> {
     }
 
     fn styled(&self, line: &[Span], style: CompositeStyle) -> String {
+        // termimad does not know links of a terminal: each run is styled alone, between its
+        // sequences.
         let parts = line
             .chunk_by(|one, other| one.opens == other.opens)
             .map(|spans| {
@@ -596,6 +599,7 @@ impl<'a> Page<'a> {
         let last = self.containers.len().saturating_sub(1);
         let shown = self.containers.iter().enumerate();
         shown
+            // The innermost block has its mark at any depth.
             .filter(|(depth, _)| *depth < INDENTED_MAX || *depth == last)
             .map(|(_, container)| match container {
                 Container::Quote if self.theme.styled => "▌ ".to_owned(),
@@ -614,6 +618,7 @@ impl<'a> Page<'a> {
 
     fn push_lines(&mut self, lines: Vec<String>) {
         if std::mem::take(&mut self.gap) && !self.lines.is_empty() {
+            // A blank line between two blocks of a quote is part of the quote.
             let quotes = self
                 .containers
                 .iter()
