@@ -368,6 +368,7 @@ fn message_chars_max(settings: &Settings) -> Option<usize> {
     settings
         .agent
         .message_chars_max
+        // A number beyond the address space limits nothing.
         .and_then(|max| usize::try_from(max).ok())
 }
 

@@ -113,13 +113,9 @@ impl Cli {
             self.command,
             None | Some(Command::Ask { .. } | Command::Chat)
         );
-        if self.global.continues && !talks {
-            return Err(CliError::usage("-c/--continue belongs to chat and ask"));
-        }
-        if self.global.resume.is_some() && !talks {
-            return Err(CliError::usage("-r/--resume belongs to chat and ask"));
-        }
         let of_talks = [
+            (self.global.continues, "-c/--continue"),
+            (self.global.resume.is_some(), "-r/--resume"),
             (self.global.temp, "--temp"),
             (self.global.no_tools, "--no-tools"),
             (!self.along.attached.is_empty(), "-f/--file"),

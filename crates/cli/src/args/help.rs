@@ -41,10 +41,10 @@ pub(super) fn after_help() -> String {
         "Models (-m, ADJUTANT_MODEL, or `model` in the configuration; `adjutant models list`):\n"
             .to_owned();
     for provider in Provider::all() {
-        let names = match provider.default_model {
-            Some(_) => format!("{0} | {0}/NAME", provider.name),
-            None if provider.local => format!("{0} | {0}/NAME", provider.name),
-            None => format!("{}/NAME", provider.name),
+        // A local server is asked which model it has.
+        let names = match provider.default_model.is_some() || provider.local {
+            true => format!("{0} | {0}/NAME", provider.name),
+            false => format!("{}/NAME", provider.name),
         };
         let note = match (provider.key_variable, provider.needs_key, provider.local) {
             (Some(variable), true, _) => format!("needs {variable}"),

@@ -151,16 +151,10 @@ impl Line {
     }
 
     fn into_text(self) -> String {
-        let Self {
-            time,
-            level,
-            target,
-            message,
-            fields,
-        } = self;
-        let target = target.split("::").next().unwrap_or_default();
-        let mut line = format!("{time} {level:5} {target}: {message}");
-        for (name, value) in fields {
+        // The crate is enough for a person; the JSON form has the module.
+        let target = self.target.split("::").next().unwrap_or_default();
+        let mut line = format!("{} {:5} {target}: {}", self.time, self.level, self.message);
+        for (name, value) in self.fields {
             // Writing to a String cannot fail.
             let _ = match &value {
                 Value::String(text) if is_plain(text) => write!(line, " {name}={text}"),

@@ -48,6 +48,8 @@ pub(crate) struct Thread(Queue);
 impl Drop for Thread {
     fn drop(&mut self) {
         let (done, is_done) = sync_channel(1);
+        // A full queue means that the log is not read, so that waiting for its end would be in
+        // vain.
         if self.0.sender.try_send(Message::End(done)).is_ok() {
             // A closed channel means that the thread has ended.
             let _ = is_done.recv_timeout(LAST_WORDS);
@@ -96,6 +98,7 @@ fn write(
                 let _ = to.write_all(line.as_bytes());
             }
             Message::End(done) => {
+                // If the receiver is gone, the process no longer waits for this.
                 let _ = done.send(());
             }
         }

@@ -479,6 +479,7 @@ fn embedded_file(settings: &Settings, file: PathBuf) -> Result<Arc<dyn LanguageM
         CliError::configuration(format!("{} cannot be used as a model", file.display()))
             .because(cause)
     };
+    // The model is loaded in the background, where an error would come with the first message only.
     match std::fs::metadata(&file) {
         Err(error) => return Err(unusable(&error.to_string())),
         Ok(data) if !data.is_file() => return Err(unusable("it is not a file")),

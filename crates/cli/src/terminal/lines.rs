@@ -102,6 +102,7 @@ impl Lines {
         question: &str,
         enter: bool,
     ) -> bool {
+        // Without an answer nothing is agreed to, whatever the cause.
         let line = self.answer(screen, question).await.ok().flatten();
         line.is_some_and(|line| {
             let words = String::from_utf8_lossy(&line);
@@ -183,6 +184,7 @@ fn read_line() -> std::io::Result<Option<Vec<u8>>> {
         return Ok(None);
     }
     if line.pop_if(|last| *last == b'\n').is_none() && line.len() > MESSAGE_BYTES_MAX {
+        // The rest of the line is dropped: it must not become the next message.
         loop {
             let buffer = stdin.fill_buf()?;
             let (length, ended) = match buffer.iter().position(|byte| *byte == b'\n') {
@@ -242,6 +244,7 @@ mod terminal {
                     Ok(line.map(|line| [std::mem::take(&mut self.ahead), line].concat()))
                 }
                 Ok(Err(error)) => Err(error),
+                // The thread has panicked, so no input will come.
                 Err(_) => Ok(None),
             }
         }

@@ -47,6 +47,7 @@ impl Notifier {
             return;
         };
         let text = question_line(call);
+        // Without a shell, so that no text of a tool can be a command.
         let mut command = Command::new(program);
         command
             .args(
@@ -58,6 +59,7 @@ impl Notifier {
             // Its output would stand between the lines of the turn, or in the answer of a script.
             .stdout(Stdio::null())
             .stderr(Stdio::null())
+            // Dropped when its time is up.
             .kill_on_drop(true);
         // The program has no need for the keys of model providers.
         for variable in Provider::all().filter_map(|provider| provider.key_variable) {

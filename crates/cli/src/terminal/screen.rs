@@ -100,8 +100,9 @@ impl Streams {
         let _ = self.write(To::Err, text);
     }
 
-    fn draw(&mut self, (columns, rows): (usize, usize)) {
+    fn draw(&mut self, size: &Size) {
         if let Some(live) = &mut self.live {
+            let (columns, rows) = size();
             let drawing = live.drawing(columns, rows, Instant::now());
             self.write_err(&drawing);
         }
@@ -140,6 +141,7 @@ impl Screen {
     pub(crate) fn new(color: ColorChoice, verbosity: Verbosity, no_input: bool) -> Self {
         let (out, err) = (std::io::stdout(), std::io::stderr());
         let (out_is_terminal, err_is_terminal) = (out.is_terminal(), err.is_terminal());
+        // Without `--color` each stream decides alone: one of them may be a file.
         let choose = |of_stream: ColorChoice| {
             if color == ColorChoice::Auto {
                 of_stream
@@ -280,7 +282,7 @@ impl Screen {
         live.set(status.clone(), tail.to_owned());
         // An answer arrives in many small pieces. The ticker draws what is left out here.
         if live.is_due(Instant::now()) {
-            streams.draw((self.size)());
+            streams.draw(&self.size);
         }
         if !std::mem::replace(&mut streams.ticks, true) {
             // Weak, so that the task ends with the screen.
@@ -317,6 +319,7 @@ impl Screen {
             // A closed pipe is no error: its reader has seen enough.
             && error.kind() != io::ErrorKind::BrokenPipe
         {
+            // The first error is kept: it is the cause of the others.
             let _ = self.lost.set(error);
         }
     }
@@ -370,7 +373,7 @@ impl Screen {
             streams.live = None;
         }
         let written = streams.write(to, text);
-        streams.draw((self.size)());
+        streams.draw(&self.size);
         written
     }
 
@@ -474,7 +477,7 @@ async fn tick(streams: Weak<Mutex<Streams>>, size: Size) {
             streams.ticks = false;
             return;
         }
-        streams.draw(size());
+        streams.draw(&size);
     }
 }
 

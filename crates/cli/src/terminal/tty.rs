@@ -109,6 +109,7 @@ mod unix {
         let foreground = isatty(stdin())
             && tcgetpgrp(stdin()).is_ok_and(|foreground| foreground == rustix::process::getpgrp());
         if foreground {
+            // A mode that cannot be read could not be restored, so it is left alone.
             tcgetattr(stdin()).ok()
         } else {
             None

@@ -123,6 +123,7 @@ impl Chat<'_> {
             ..self.settings.clone()
         };
         self.session.use_model(&settings).await?;
+        // Only now: a model that cannot be opened leaves the conversation as it was.
         self.settings = settings;
         screen.note(&greeting(&self.session).await);
         Ok(())
@@ -385,6 +386,7 @@ impl Chat<'_> {
         let summary = if !id.is_empty() {
             sessions::find(store, user, id).await?
         } else if self.editor.is_some() {
+            // A list that redraws itself is nothing for `TERM=dumb` (docs/screen-readers.md).
             let Some(picked) = sessions::pick(store, user).await? else {
                 return Ok(());
             };

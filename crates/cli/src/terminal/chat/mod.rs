@@ -125,6 +125,7 @@ impl<'a> Chat<'a> {
         } else {
             TypeAhead::Lines
         };
+        // Without an editor, lines are read in the mode that the terminal had.
         let ahead = ahead.filter(|_| editor.is_some());
         Ok(Self {
             session,

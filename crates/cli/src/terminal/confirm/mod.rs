@@ -25,11 +25,9 @@ const YES_NO_EDIT_ALWAYS: &[char] = &['y', 'n', 'e', 'a'];
 const DONE_RETRY_LEAVE: &[char] = &['d', 'r', 'l'];
 const VIEW_NO: &[char] = &['v', 'n'];
 
-/// Result of asking for confirmations.
+/// The reason why a question has no answer.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Decided {
-    /// Answers to some or all of the pending calls.
-    Answers(Vec<Answer>),
+pub(crate) enum NoAnswer {
     /// The user cannot be asked, or did not answer.
     Unanswered,
     /// The user left the question with Ctrl-C.
@@ -49,7 +47,14 @@ pub(crate) struct Approver<'a> {
 
 impl Approver<'_> {
     /// Answers pending calls from `--yes` and permissions, and asks the user about the others.
-    pub(crate) async fn decide(&mut self, pending: &[PendingCall]) -> Decided {
+    /// Returns answers to some or all of the calls.
+    ///
+    /// # Errors
+    /// No call was answered, or the user did not answer a question about one.
+    pub(crate) async fn decide(
+        &mut self,
+        pending: &[PendingCall],
+    ) -> Result<Vec<Answer>, NoAnswer> {
         let mut answers = Vec::new();
         // Calls that wait for their result were sent to a client; there is nothing to approve.
         for call in pending.iter().filter(|call| !call.awaits_result()) {
@@ -66,17 +71,12 @@ impl Approver<'_> {
                 Allowed::No(note) => note.iter().for_each(|note| self.screen.note(note)),
             }
             if self.screen.asks() {
-                match self.ask(call).await {
-                    Asked::Answer(answer) => answers.push(*answer),
-                    Asked::Nothing => return Decided::Unanswered,
-                    Asked::Interrupted => return Decided::Interrupted,
-                }
+                answers.push(self.ask(call).await?);
             }
         }
-        if answers.is_empty() {
-            Decided::Unanswered
-        } else {
-            Decided::Answers(answers)
+        match answers.is_empty() {
+            true => Err(NoAnswer::Unanswered),
+            false => Ok(answers),
         }
     }
 
@@ -86,7 +86,7 @@ impl Approver<'_> {
         self.read_answer(question, keys).await.ok()
     }
 
-    async fn ask(&mut self, call: &PendingCall) -> Asked {
+    async fn ask(&mut self, call: &PendingCall) -> Result<Answer, NoAnswer> {
         // A live line that is redrawn would overwrite what is typed.
         self.screen.end_live();
         // A call can be approved only after all of its arguments were shown.
@@ -100,10 +100,7 @@ impl Approver<'_> {
                 (None, false) if can_grant => YES_NO_EDIT_ALWAYS,
                 (None, false) => YES_NO_EDIT,
             };
-            let line = match self.read_answer(&question, keys).await {
-                Ok(line) => line,
-                Err(asked) => return asked,
-            };
+            let line = self.read_answer(&question, keys).await?;
             if let Some(whole) = &folded {
                 match line.trim() {
                     "v" | "V" | "view" => {
@@ -114,7 +111,7 @@ impl Approver<'_> {
                         if call.doubt.is_none()
                             && (words.is_empty() || read_words(words) == Reading::No) =>
                     {
-                        return Asked::Answer(Box::new(call.answer(Verdict::Denied)));
+                        return Ok(call.answer(Verdict::Denied));
                     }
                     _ => self
                         .screen
@@ -126,23 +123,19 @@ impl Approver<'_> {
                 (true, words) => parse_doubt_answer(words).ok_or("Please answer d, r or l."),
                 // Enter alone is the safe answer.
                 (false, "") => Ok(Verdict::Denied),
-                (false, "e" | "E" | "edit") => match self.ask_for_arguments(call).await {
-                    Ok(Some(edited)) => {
-                        return Asked::Answer(Box::new(
-                            call.answer(Verdict::Approved).with_arguments(edited),
-                        ));
-                    }
-                    // No arguments were entered: the question is repeated.
-                    Ok(None) => continue,
-                    Err(asked) => return asked,
-                },
+                (false, "e" | "E" | "edit") => {
+                    let Some(edited) = self.ask_for_arguments(call).await? else {
+                        // No arguments were entered: the question is repeated.
+                        continue;
+                    };
+                    return Ok(call.answer(Verdict::Approved).with_arguments(edited));
+                }
                 (false, "a" | "A" | "always") if can_grant => {
-                    match self.ask_for_permission(call).await {
-                        Ok(true) => Ok(Verdict::Approved),
+                    if !self.ask_for_permission(call).await? {
                         // No permission was chosen: the question is repeated.
-                        Ok(false) => continue,
-                        Err(asked) => return asked,
+                        continue;
                     }
+                    Ok(Verdict::Approved)
                 }
                 (false, words) => match read_words(words) {
                     Reading::Yes => Ok(Verdict::Approved),
@@ -152,7 +145,7 @@ impl Approver<'_> {
                 },
             };
             match read {
-                Ok(verdict) => return Asked::Answer(Box::new(call.answer(verdict))),
+                Ok(verdict) => return Ok(call.answer(verdict)),
                 Err(hint) => self.screen.side_line(&format!("  {hint}")),
             }
         }
@@ -160,7 +153,7 @@ impl Approver<'_> {
 
     /// Asks which later calls are allowed too, and stores that permission. Returns false if the
     /// user went back without one.
-    async fn ask_for_permission(&mut self, call: &PendingCall) -> Result<bool, Asked> {
+    async fn ask_for_permission(&mut self, call: &PendingCall) -> Result<bool, NoAnswer> {
         let choices = allowances(self.permissions.can_last());
         let keys: &'static [char] = if self.permissions.can_last() {
             &['1', '2', '3', '4']
@@ -172,8 +165,8 @@ impl Approver<'_> {
             let line = match self.read_answer(&question, keys).await {
                 Ok(line) => line,
                 // Here, Esc and Ctrl-C return to the question about the call.
-                Err(Asked::Interrupted) => return Ok(false),
-                Err(asked) => return Err(asked),
+                Err(NoAnswer::Interrupted) => return Ok(false),
+                Err(none) => return Err(none),
             };
             let line = line.trim();
             if line.is_empty() {
@@ -204,12 +197,12 @@ impl Approver<'_> {
         &mut self,
         question: &str,
         single: &'static [char],
-    ) -> Result<String, Asked> {
+    ) -> Result<String, NoAnswer> {
         let question = &fold(question, self.screen.columns());
         match keys::ask(question, single, self.interrupts).await {
             Ok(Typed::Text(words)) => Ok(words),
-            Ok(Typed::Interrupted) => Err(Asked::Interrupted),
-            Ok(Typed::Ended) => Err(Asked::Nothing),
+            Ok(Typed::Interrupted) => Err(NoAnswer::Interrupted),
+            Ok(Typed::Ended) => Err(NoAnswer::Unanswered),
             // Whatever the cause, the user can still type a line.
             Err(_) => self.read_line(question).await,
         }
@@ -217,7 +210,10 @@ impl Approver<'_> {
 
     /// Reads other arguments, from the external editor if there is one, else from a line. Returns
     /// `None` after printing why there are none.
-    async fn ask_for_arguments(&mut self, call: &PendingCall) -> Result<Option<Arguments>, Asked> {
+    async fn ask_for_arguments(
+        &mut self,
+        call: &PendingCall,
+    ) -> Result<Option<Arguments>, NoAnswer> {
         let text = if external::editor().is_some() {
             let shown = serde_json::to_string_pretty(&call.arguments).unwrap_or_default();
             match external::edited(&shown).await {
@@ -244,27 +240,21 @@ impl Approver<'_> {
     }
 
     /// Asks for one line.
-    async fn read_line(&mut self, question: &str) -> Result<String, Asked> {
+    async fn read_line(&mut self, question: &str) -> Result<String, NoAnswer> {
         let line = tokio::select! {
             line = self.lines.answer(self.screen, question) => line,
             // The cursor is still behind the question.
             () = self.interrupts.next() => {
                 self.screen.side("\n");
-                return Err(Asked::Interrupted);
+                return Err(NoAnswer::Interrupted);
             }
         };
         let Ok(Some(line)) = line else {
             self.screen.side("\n");
-            return Err(Asked::Nothing);
+            return Err(NoAnswer::Unanswered);
         };
         Ok(String::from_utf8_lossy(&line).into_owned())
     }
-}
-
-enum Asked {
-    Answer(Box<Answer>),
-    Nothing,
-    Interrupted,
 }
 
 /// Parses the answer about a call in doubt: one letter, or an unmistakable word. Enter alone is no

@@ -48,6 +48,7 @@ pub(super) fn read_text_file(path: &Path, name: &str) -> Result<Text, CliError> 
     file.take(MESSAGE_BYTES_MAX as u64 + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| unreadable(error.to_string()))?;
+    // Enough for the beginning of a PDF and of the pictures that are recognised.
     let head = bytes.get(..5).unwrap_or_default().to_owned();
     decode(bytes).map_err(|unusable| match unusable {
         Unusable::TooLong => CliError::usage(format!(

@@ -35,6 +35,7 @@ pub(crate) fn framed(what: &str, text: &str) -> String {
 
 /// Returns the paths of the notes framed in a text.
 pub(crate) fn notes_in(text: &str) -> impl Iterator<Item = &str> {
+    // From the template, so that its words can be changed in one place.
     let (first, _) = FRAME.split_once("{{text}}").unwrap_or((FRAME, ""));
     let first = first
         .trim()

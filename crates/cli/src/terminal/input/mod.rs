@@ -88,6 +88,7 @@ pub(crate) async fn prompt(
         Some(parse_prompt(words.join(" ").into_bytes(), "the prompt")?)
     };
     let patience = (!demanded && !alone).then_some(wait);
+    // At a terminal the words are the whole prompt, unless `-` asks for more.
     let leaves_alone = patience.is_some_and(|wait| stdin.is_terminal() || wait.is_zero());
     let mut input = None;
     if !leaves_alone {

@@ -94,6 +94,7 @@ impl Session<'_> {
         context: &mut RunContext,
     ) -> Result<Option<Arc<dyn LanguageModel>>, CliError> {
         let key = self.agent.key(context);
+        // Until nothing is open: a message that was accepted may wait behind a turn that is closed.
         loop {
             let Some(open) = find::in_conversation(&*self.store, &key).await? else {
                 return Ok(None);

@@ -21,7 +21,8 @@ pub(super) enum Kind {
 
 /// Marks and keywords of a language.
 struct Language {
-    names: &'static [&'static str],
+    /// Names of the language in the info string of a fence, and of files in it.
+    names: &'static str,
     /// Marks that begin a comment up to the end of the line.
     line_comments: &'static [&'static str],
     block_comment: Option<(&'static str, &'static str)>,
@@ -33,7 +34,7 @@ struct Language {
 }
 
 const NO_LANGUAGE: Language = Language {
-    names: &[],
+    names: "",
     line_comments: &[],
     block_comment: None,
     quotes: &[],
@@ -56,7 +57,7 @@ const HASH: Language = Language {
 
 const LANGUAGES: &[Language] = &[
     Language {
-        names: &["rust", "rs"],
+        names: "rust rs",
         // A quote may also begin a lifetime.
         quotes: &['"'],
         keywords: "as async await break const continue crate dyn else enum extern false fn for if impl in let loop match mod \
@@ -64,14 +65,14 @@ const LANGUAGES: &[Language] = &[
         ..C
     },
     Language {
-        names: &["python", "py", "python3"],
+        names: "python py python3",
         long_quotes: &["\"\"\"", "'''"],
         keywords: "and as assert async await break class continue def del elif else except False finally for from global if \
                    import in is lambda match None nonlocal not or pass raise return True try while with yield",
         ..HASH
     },
     Language {
-        names: &["javascript", "js", "jsx", "typescript", "ts", "tsx", "mjs"],
+        names: "javascript js jsx typescript ts tsx mjs",
         long_quotes: &["`"],
         keywords: "abstract any as async await boolean break case catch class const continue default delete do else enum export \
                    extends false finally for from function if implements import in instanceof interface keyof let new null \
@@ -80,14 +81,14 @@ const LANGUAGES: &[Language] = &[
         ..C
     },
     Language {
-        names: &["go", "golang"],
+        names: "go golang",
         long_quotes: &["`"],
         keywords: "break case chan const continue default defer else fallthrough false for func go goto if import interface map \
                    nil package range return select struct switch true type var",
         ..C
     },
     Language {
-        names: &["c", "h", "cpp", "c++", "cc", "hpp", "objc", "cuda"],
+        names: "c h cpp c++ cc hpp objc cuda",
         keywords: "auto bool break case catch char class const constexpr continue default delete do double else enum extern \
                    false float for if include inline int long namespace new nullptr NULL private protected public return \
                    short signed sizeof static struct switch template this throw true try typedef typename union unsigned \
@@ -95,9 +96,7 @@ const LANGUAGES: &[Language] = &[
         ..C
     },
     Language {
-        names: &[
-            "java", "kotlin", "kt", "scala", "csharp", "cs", "c#", "swift", "dart", "php", "groovy",
-        ],
+        names: "java kotlin kt scala csharp cs c# swift dart php groovy",
         long_quotes: &["\"\"\""],
         keywords: "abstract as async await boolean break case catch class const continue data def default do double else enum \
                    extends false final finally float for foreach fun func function guard if implements import in init int \
@@ -107,49 +106,35 @@ const LANGUAGES: &[Language] = &[
         ..C
     },
     Language {
-        names: &[
-            "sh",
-            "bash",
-            "zsh",
-            "shell",
-            "console",
-            "fish",
-            "powershell",
-            "ps1",
-            "make",
-            "makefile",
-            "dockerfile",
-        ],
+        names: "sh bash zsh shell console fish powershell ps1 make makefile dockerfile",
         keywords: "case do done elif else esac exit export fi for function if in local return set then until while FROM RUN COPY \
                    CMD ENTRYPOINT ENV WORKDIR",
         ..HASH
     },
     Language {
-        names: &[
-            "ruby", "rb", "elixir", "ex", "perl", "pl", "r", "julia", "jl", "nix",
-        ],
+        names: "ruby rb elixir ex perl pl r julia jl nix",
         keywords: "alias and begin break case class def defmodule do else elsif end ensure false for fn function if in inherit let \
                    local module my new next nil not or rec require rescue return self sub then true unless until use when while \
                    with yield",
         ..HASH
     },
     Language {
-        names: &["yaml", "yml", "toml", "ini", "conf", "env"],
+        names: "yaml yml toml ini conf env",
         keywords: "true false null yes no",
         ..HASH
     },
     Language {
-        names: &["json", "jsonc", "json5", "ndjson"],
+        names: "json jsonc json5 ndjson",
         keywords: "true false null",
         ..C
     },
     Language {
-        names: &["css", "scss", "less"],
+        names: "css scss less",
         line_comments: &[],
         ..C
     },
     Language {
-        names: &["sql", "postgresql", "sqlite", "mysql"],
+        names: "sql postgresql sqlite mysql",
         line_comments: &["--"],
         block_comment: Some(("/*", "*/")),
         quotes: &['\'', '"'],
@@ -160,7 +145,7 @@ const LANGUAGES: &[Language] = &[
         ..NO_LANGUAGE
     },
     Language {
-        names: &["lua", "haskell", "hs", "elm"],
+        names: "lua haskell hs elm",
         line_comments: &["--"],
         quotes: &['"'],
         keywords: "and break case class data deriving do else elseif end false for function if import in instance let local module \
@@ -168,7 +153,7 @@ const LANGUAGES: &[Language] = &[
         ..NO_LANGUAGE
     },
     Language {
-        names: &["html", "xml", "svg", "vue"],
+        names: "html xml svg vue",
         block_comment: Some(("<!--", "-->")),
         quotes: &['"'],
         ..NO_LANGUAGE
@@ -198,7 +183,7 @@ impl Code {
             .to_lowercase();
         let grammar = match LANGUAGES
             .iter()
-            .find(|language| language.names.contains(&name.as_str()))
+            .find(|language| is_among(&name, language.names))
         {
             Some(language) => Grammar::Of(language),
             None if matches!(name.as_str(), "diff" | "patch") => Grammar::Patch,
@@ -276,7 +261,7 @@ impl Code {
                 .unwrap_or(rest.len());
             let word = &rest[..end];
             // SQL keywords are written in upper case as often as in lower case.
-            let folds = language.names.contains(&"sql");
+            let folds = is_among("sql", language.names);
             let is =
                 |keyword: &str| keyword == word || (folds && keyword.eq_ignore_ascii_case(word));
             return match first {
@@ -303,6 +288,10 @@ impl Code {
             .chain(language.block_comment.map(|(begin, _)| begin))
             .any(|mark| rest.starts_with(mark))
     }
+}
+
+fn is_among(word: &str, words: &str) -> bool {
+    words.split_whitespace().any(|known| known == word)
 }
 
 fn is_of_word(c: char) -> bool {

@@ -109,6 +109,8 @@ impl<'a> Renderer<'a> {
         {
             self.screen.answer_line(&line);
         }
+        // Any event but these means that the prompt was read. A run that ends before keeps the
+        // progress, for the message about it.
         if !matches!(
             event,
             RunEvent::Reading(_) | RunEvent::Noticed(_) | RunEvent::Finished(_)
@@ -122,6 +124,7 @@ impl<'a> Renderer<'a> {
                 self.phase = "answering";
                 self.reported_quarter = None;
                 self.end_text();
+                // The text of an earlier attempt at this call is void.
                 self.streamed.clear();
                 self.start_activity(Status::new("waiting"));
             }

@@ -66,18 +66,13 @@ pub(super) fn line(progress: PromptProgress, reported: Option<u32>) -> Option<St
 /// continues.
 pub(crate) fn stopped(progress: PromptProgress, stays: bool) -> String {
     let percent = kept_percent(progress, stays);
-    match (percent, progress.left) {
-        (0, _) => "the model had only begun to read the prompt".to_owned(),
-        (percent, Some(left)) => format!(
-            "{percent} % of the prompt was read and is kept: the next request goes on there (about {} s)",
-            left.as_secs_f64().ceil()
-        ),
-        (percent, None) => {
-            format!(
-                "{percent} % of the prompt was read and is kept: the next request goes on there"
-            )
-        }
+    if percent == 0 {
+        return "the model had only begun to read the prompt".to_owned();
     }
+    let about = progress.left.map_or_else(String::new, |left| {
+        format!(" (about {} s)", left.as_secs_f64().ceil())
+    });
+    format!("{percent} % of the prompt was read and is kept: the next request goes on there{about}")
 }
 
 /// Adds to the error of a turn that timed out while the model read: the part that need not be read
@@ -103,16 +98,14 @@ pub(crate) fn explained(
         0 => format!("the model had read {} % of the prompt", progress.percent()),
         _ => format!("the model had read {percent} % of the prompt; that is kept"),
     };
-    let mut shown = CliError {
-        tries: Vec::new(),
+    let again = (percent > 0).then(|| format!("the same again: it goes on at {percent} %"));
+    CliError {
+        // The remedies of the error itself do not know how far the model was.
+        tries: again
+            .into_iter()
+            .chain(progress.left.map(long_enough))
+            .collect(),
         ..error.because(cause)
-    };
-    if percent > 0 {
-        shown = shown.or_try(format!("the same again: it goes on at {percent} %"));
-    }
-    match progress.left {
-        Some(left) => shown.or_try(long_enough(left)),
-        None => shown,
     }
 }
 

@@ -54,6 +54,7 @@ pub(super) fn wrapped(line: &[Span], columns: usize) -> Vec<Vec<Span>> {
         for run in span.words.split_inclusive(' ') {
             let letters = run.trim_end_matches(' ');
             for part in parts(letters) {
+                // A line may be cut before a wide character, but not before closing punctuation.
                 if part.starts_with(is_wide) && !part.starts_with(CLOSING) {
                     paper.word(&mut blank, &mut word);
                 }

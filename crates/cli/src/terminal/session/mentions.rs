@@ -32,11 +32,8 @@ impl Session<'_> {
         let mut frames = Vec::new();
         for name in mention::mentions(text) {
             let frame = match self.note(&name).await {
-                Some(Ok(note)) => Some(frame(&note)),
-                unread => {
-                    self.file(&name, unread.and_then(Result::err), settings)
-                        .await?
-                }
+                Ok(note) => Some(frame(&note)),
+                Err(no_note) => self.file(&name, no_note, settings).await?,
             };
             frames.extend(frame);
             if frames.len() > ATTACHED_MAX {
@@ -49,15 +46,20 @@ impl Session<'_> {
         Ok(frames.concat())
     }
 
-    /// Returns the note of that name, or the reason why it cannot be attached; `None` without a
-    /// vault.
-    async fn note(&self, name: &str) -> Option<Result<NoteText, String>> {
-        let read = self.user_memory.memory()?.notes()?.read(name, None).await;
-        if let Ok(note) = &read {
-            self.screen
-                .note(&format!("  attached: {}", attachment_notice(note)));
-        }
-        Some(read.map_err(|error| clip(&error.to_string(), 300)))
+    /// Returns the note of that name.
+    ///
+    /// # Errors
+    /// The reason why it cannot be attached; `None` without a vault.
+    async fn note(&self, name: &str) -> Result<NoteText, Option<String>> {
+        let memory = self.user_memory.memory().ok_or(None::<String>)?;
+        let notes = memory.notes().ok_or(None::<String>)?;
+        let note = notes
+            .read(name, None)
+            .await
+            .map_err(|error| clip(&error.to_string(), 300))?;
+        self.screen
+            .note(&format!("  attached: {}", attachment_notice(&note)));
+        Ok(note)
     }
 
     /// Returns the file of that name in a frame; `None` if it is just a word. `no_note` is the

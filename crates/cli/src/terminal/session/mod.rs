@@ -24,7 +24,7 @@ use crate::model_choice;
 use crate::policy::{Allowed, Permissions};
 use crate::search_index::PastIndex;
 use crate::store::{self, Store, Stores};
-use crate::terminal::confirm::{Approver, Decided, approves, preview};
+use crate::terminal::confirm::{Approver, NoAnswer, approves, preview};
 use crate::terminal::display::plural;
 use crate::terminal::lines::{Interrupts, Lines, Terminations};
 use crate::terminal::notify::{self, Notifier};
@@ -139,6 +139,7 @@ impl<'a> Session<'a> {
                 ..error.because("in --yes")
             })?;
         }
+        // The model reads its instruction while the user types the first message.
         agent.prepare();
         let index = (!settings.bounds.temp).then(|| PastIndex::keep(stores.conversation.clone()));
         index.iter().for_each(|index| index.listen(&agent));
@@ -311,6 +312,7 @@ impl<'a> Session<'a> {
         {
             self.screen.note(&reason);
         }
+        // After an error too, the next message goes to the model that the user chose.
         let response = self.run_to_end(context, begin).await;
         if let Some(previous) = previous {
             self.restore(previous);
@@ -333,6 +335,7 @@ impl<'a> Session<'a> {
                 agent.stream_recovery(context)
             })
             .await;
+        // Ctrl-C at a question of this turn does not decide the exit code of the command.
         (self.prints, self.left_open) = (printed, false);
         ended
     }
@@ -383,13 +386,13 @@ impl<'a> Session<'a> {
                 }
             };
             match decided {
-                Decided::Answers(answers) => {
+                Ok(answers) => {
                     context.cancelled = CancellationToken::new();
                     let stream = self.agent.stream_answer(context, answers);
                     response = self.show_run(stream, context).await?;
                 }
-                decided @ (Decided::Unanswered | Decided::Interrupted) => {
-                    self.left_open = decided == Decided::Interrupted;
+                Err(none) => {
+                    self.left_open = none == NoAnswer::Interrupted;
                     self.print_how_to_answer(&response);
                     break;
                 }
@@ -446,6 +449,7 @@ impl<'a> Session<'a> {
         }
         let (response, after) = stream.finish().await?;
         self.spent.add(&response, began.elapsed());
+        // Permissions for tools of servers hold only while these are as they were when allowed.
         self.permissions.set_conversation(
             context.conversation,
             self.servers

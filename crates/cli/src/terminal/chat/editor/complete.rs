@@ -32,6 +32,7 @@ pub(super) fn menu() -> ReedlineMenu {
     let menu = ColumnarMenu::default()
         .with_name(MENU)
         .with_columns(1)
+        // An open menu shows its marker in the place of the prompt.
         .with_marker(PROMPT);
     ReedlineMenu::EngineCompleter(Box::new(menu))
 }

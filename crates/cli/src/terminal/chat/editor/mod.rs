@@ -123,6 +123,7 @@ impl Editor {
         std::thread::spawn(move || {
             // In this thread, because the terminal's answer is awaited by a blocking read.
             if let Err(none) = terminal_answers() {
+                // If the receiver is gone, the chat has ended meanwhile.
                 let _ = opened.send(Err(none));
                 return;
             }
@@ -165,6 +166,7 @@ impl Editor {
                 notice,
             )),
             Ok(Err(none)) => Err(none),
+            // The thread has panicked. Lines can still be read without it.
             Err(_) => Err(NoCursorReport {
                 typed: String::new(),
             }),
@@ -276,6 +278,7 @@ fn terminal_answers() -> Result<(), NoCursorReport> {
         return Ok(());
     }
     let typed = typed_meanwhile();
+    // If the terminal is gone, there is no mode to restore.
     let _ = crossterm::terminal::disable_raw_mode();
     Err(NoCursorReport { typed })
 }

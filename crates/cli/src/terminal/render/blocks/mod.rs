@@ -283,6 +283,7 @@ impl Fence {
             .filter(|mark| matches!(mark, '`' | '~'))?;
         let length = rest.chars().take_while(|c| *c == mark).count();
         let info = &rest[length..];
+        // Four blanks begin indented code, and a backtick behind backticks makes it inline code.
         (indent < 4 && length >= 3 && !(mark == '`' && info.contains('`'))).then_some(Self {
             mark,
             length,
@@ -293,6 +294,7 @@ impl Fence {
     fn is_closed_by(&self, line: &str) -> bool {
         let indent = line.len() - line.trim_start_matches(' ').len();
         let rest = line[indent..].trim_end();
+        // With four blanks before it, it would be a line of the code.
         indent < 4 && rest.len() >= self.length && rest.chars().all(|c| c == self.mark)
     }
 

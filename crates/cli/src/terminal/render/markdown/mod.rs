@@ -366,6 +366,7 @@ impl<'a> Page<'a> {
                 }
                 self.row = at..end;
             }
+            // At the end of the row, the bytes that are left are surplus cells.
             Tag::TableCell => self.row.start = end,
             Tag::Strong => self.mark("**", |page| page.bold += 1),
             Tag::Emphasis => self.mark("*", |page| page.italic += 1),
