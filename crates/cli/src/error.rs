@@ -284,6 +284,7 @@ fn more_time(provider: &ProviderId, waited: Duration) -> String {
     /// Round timeouts in seconds.
     const STEPS: [u64; 11] = [2, 5, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200];
     let now = waited.as_secs().max(1);
+    // Twice the time that was not enough, rounded up.
     let more = STEPS
         .into_iter()
         .find(|step| *step >= now.saturating_mul(2))

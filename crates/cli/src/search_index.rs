@@ -12,12 +12,12 @@ use crate::store::{self, Store};
 
 /// A task that fills the index until this is dropped. The rest is indexed by the next process, or
 /// before a search.
-pub(crate) struct PastIndex {
+pub(crate) struct SearchIndexer {
     news: Arc<Notify>,
     task: JoinHandle<()>,
 }
 
-impl PastIndex {
+impl SearchIndexer {
     /// Starts the task: it indexes everything missing, and continues whenever a conversation has
     /// changed.
     pub(crate) fn keep(store: Arc<dyn Store>) -> Self {
@@ -46,7 +46,7 @@ impl PastIndex {
     }
 }
 
-impl Drop for PastIndex {
+impl Drop for SearchIndexer {
     fn drop(&mut self) {
         self.task.abort();
     }

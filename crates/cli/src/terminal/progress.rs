@@ -21,6 +21,7 @@ impl<'a> DownloadProgress<'a> {
         let bar = screen.shows_progress().then(|| {
             let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
             let style = "{msg} {bar:24} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+            // The template is a constant; a wrong one would leave the bar in its default style.
             if let Ok(style) = ProgressStyle::with_template(style) {
                 bar.set_style(style);
             }

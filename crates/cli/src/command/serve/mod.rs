@@ -25,7 +25,7 @@ use crate::logging;
 use crate::mcp_servers;
 use crate::memory;
 use crate::model_choice;
-use crate::search_index::PastIndex;
+use crate::search_index::SearchIndexer;
 use crate::store;
 use crate::store::Stores;
 use crate::terminal::display::json_line;
@@ -72,7 +72,7 @@ pub(crate) async fn run(
     let user_memories = UserMemories::open(settings, vaults, &stores, screen).await;
     let tasks = memory::task_store(settings, user_memories.vault_memories(), &stores)?;
     let agent = user_memories.agent(settings, &model, &stores, servers.as_ref())?;
-    let index = PastIndex::keep(store.clone());
+    let index = SearchIndexer::keep(store.clone());
     index.listen(&agent);
     let model = agent.model().id().to_string();
     let mut config = service_config(settings, &options, ServiceConfig::new(bind, auth))?;

@@ -39,7 +39,7 @@ impl Chat<'_> {
             Action::Tools => tools::list(
                 &self.session.agent,
                 &self.settings,
-                self.session.servers(),
+                self.session.servers.as_ref(),
                 screen,
             )?,
             Action::Memory if rest.trim() == "told" => self.print_recalled().await?,
@@ -247,6 +247,7 @@ impl Chat<'_> {
         screen.live(&Status::new("waiting"), "");
         let mut renderer = Renderer::new(screen, false, None);
         let done = {
+            // A clone, because the other branches borrow the session.
             let agent = self.session.agent.clone();
             tokio::select! {
                 done = agent.compact_with_progress(&key, focus, |event| renderer.event(event)) => Ok(Some(done)),

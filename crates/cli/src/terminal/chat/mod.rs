@@ -45,6 +45,7 @@ pub(crate) async fn run(
 ) -> Result<Exit, CliError> {
     let mut chat = Chat::start(sources, settings, screen, options).await?;
     let exit = chat.run_until_exit().await;
+    // After an error too: the end is recorded, and the servers are stopped.
     chat.leave().await;
     exit
 }
@@ -338,7 +339,7 @@ impl<'a> Chat<'a> {
     async fn run_turn(&mut self, text: &str) -> Result<OutcomeCategory, CliError> {
         let response = self.session.submit(&mut self.context, text).await?;
         // Not only the last response: a confirmation divides a turn into several runs.
-        self.usage = self.usage.plus(self.session.spent().usage);
+        self.usage = self.usage.plus(self.session.spent.usage);
         self.turns += 1;
         let outcome = response.outcome;
         self.answer = Some(LastAnswer {

@@ -209,6 +209,7 @@ impl Session<'_> {
     }
 
     async fn ask(&mut self, open: &OpenTurn, question: &str) -> Result<Decision, CliError> {
+        // A live line that is redrawn would overwrite what is typed.
         self.screen.end_live();
         loop {
             let mut approver = Approver {

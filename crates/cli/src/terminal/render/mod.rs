@@ -261,7 +261,7 @@ impl<'a> Renderer<'a> {
     }
 
     fn on_text(&mut self, text: &str) {
-        self.count(text);
+        self.bytes += text.len() as u64;
         let text = clean(text);
         // Leading newlines of a model are no part of the answer.
         let text = if self.streamed.is_empty() {
@@ -299,7 +299,7 @@ impl<'a> Renderer<'a> {
     }
 
     fn thinking(&mut self, text: &str) {
-        self.count(text);
+        self.bytes += text.len() as u64;
         if self.screen.shows_thinking() {
             let lines = self.thinking_lines.push(text, self.screen.columns());
             if !lines.is_empty() {
@@ -322,10 +322,6 @@ impl<'a> Renderer<'a> {
     fn end_thinking(&mut self) {
         let rest = self.thinking_lines.finish();
         self.print_thinking(&rest);
-    }
-
-    fn count(&mut self, text: &str) {
-        self.bytes += text.len() as u64;
     }
 
     fn retrying(&mut self, attempt: u32, wait: Duration, reason: &str) {

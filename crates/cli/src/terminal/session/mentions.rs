@@ -154,7 +154,7 @@ impl Session<'_> {
             ));
         if !self.screen.asks() {
             return Err(refused
-                .because(format!("{name} is not trusted, and nobody can be asked"))
+                .because(format!("{name} is not trusted, and you cannot be asked"))
                 .or_try("run it again at a terminal, which asks once"));
         }
         let question = format!("? Allow @ to attach files from {name}?  [y] yes  [N] no: ");

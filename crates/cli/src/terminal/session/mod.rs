@@ -22,7 +22,7 @@ use crate::mcp_servers;
 use crate::memory::{self, UserInstruction, UserMemory};
 use crate::model_choice;
 use crate::policy::{Allowed, Permissions};
-use crate::search_index::PastIndex;
+use crate::search_index::SearchIndexer;
 use crate::store::{self, Store, Stores};
 use crate::terminal::confirm::{Approver, NoAnswer, approves, preview};
 use crate::terminal::display::plural;
@@ -61,9 +61,9 @@ pub(crate) struct Session<'a> {
     allowed: Vec<PathBuf>,
     /// Fills the index for conversation search in the background. `None` with `--temp`, where
     /// nothing is kept.
-    index: Option<PastIndex>,
-    /// Kept alive as long as the agent, which has their tools.
-    servers: Option<Servers>,
+    index: Option<SearchIndexer>,
+    /// The MCP servers, if the model gets their tools. Kept alive as long as the agent.
+    pub(crate) servers: Option<Servers>,
     yes: Vec<String>,
     /// Permissions that the user gave at earlier confirmations.
     pub(crate) permissions: Permissions,
@@ -71,8 +71,9 @@ pub(crate) struct Session<'a> {
     notifier: Notifier,
     /// Folders in which conversations began.
     folders: Folders,
-    /// Tokens, cost and time of the current turn; time spent waiting for the user does not count.
-    spent: Spent,
+    /// Tokens, cost and time of the last turn, from the message to its answer; time spent waiting
+    /// for the user does not count.
+    pub(crate) spent: Spent,
     /// True if answers are printed as text; false with `--json`.
     prints: bool,
     /// True if the process stays after the answer (`chat`).
@@ -141,7 +142,8 @@ impl<'a> Session<'a> {
         }
         // The model reads its instruction while the user types the first message.
         agent.prepare();
-        let index = (!settings.bounds.temp).then(|| PastIndex::keep(stores.conversation.clone()));
+        let index =
+            (!settings.bounds.temp).then(|| SearchIndexer::keep(stores.conversation.clone()));
         index.iter().for_each(|index| index.listen(&agent));
         let interrupts = Interrupts::new()?;
         let endings = Terminations::new()?;
@@ -219,11 +221,6 @@ impl<'a> Session<'a> {
         self.agent = previous.agent;
         self.instruction = previous.instruction;
         self.model = previous.model;
-    }
-
-    /// Returns the MCP servers, if the model gets their tools.
-    pub(crate) fn servers(&self) -> Option<&Servers> {
-        self.servers.as_ref()
     }
 
     /// Waits for notifications and stops the MCP servers.
@@ -346,6 +343,7 @@ impl<'a> Session<'a> {
         begin: impl FnOnce(&Agent, &RunContext) -> RunStream,
     ) -> Result<AgentResponse, CliError> {
         let _modes = (Mode::turn(self.ahead), BracketedPaste::during(self.ahead));
+        // The token of the last run may be cancelled, and a cancelled one stays so.
         context.cancelled = CancellationToken::new();
         self.spent = Spent::default();
         let stream = begin(&self.agent, context);
@@ -539,11 +537,6 @@ impl<'a> Session<'a> {
             // missing.
             .ok()?;
         context_meter(u64::from(used.total()), u64::from(used.usable()))
-    }
-
-    /// Returns tokens, cost and time of the last turn, from the message to its answer.
-    pub(crate) fn spent(&self) -> &Spent {
-        &self.spent
     }
 
     /// Runs the notification command for pending calls that no option answers: if no one can be

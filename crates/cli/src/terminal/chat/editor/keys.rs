@@ -33,6 +33,7 @@ impl KeyBindings {
         keys.add_binding(control, KeyCode::Char('j'), newline());
         keys.add_binding(control, KeyCode::Char('o'), host(host::EDIT));
         keys.add_binding(alt, KeyCode::Char('t'), host(host::THINKING));
+        // Tab opens the menu; in an open menu it goes to the next entry.
         let next = ReedlineEvent::UntilFound(vec![
             ReedlineEvent::Menu(complete::MENU.to_owned()),
             ReedlineEvent::MenuNext,

@@ -100,6 +100,7 @@ pub(crate) struct Options {
 
 /// The terminal does not answer the question for its cursor's position, which the line editor
 /// needs.
+#[derive(Default)]
 pub(crate) struct NoCursorReport {
     /// Text that was typed while the answer was awaited.
     pub(crate) typed: String,
@@ -154,23 +155,18 @@ impl Editor {
                 }
             }
         });
-        match ready.await {
-            Ok(Ok(notice)) => Ok((
-                Self {
-                    requests,
-                    typed,
-                    stop,
-                    waiting: false,
-                    _between: between,
-                },
-                notice,
-            )),
-            Ok(Err(none)) => Err(none),
-            // The thread has panicked. Lines can still be read without it.
-            Err(_) => Err(NoCursorReport {
-                typed: String::new(),
-            }),
-        }
+        // If the thread has panicked, lines can still be read without it.
+        let notice = ready
+            .await
+            .unwrap_or_else(|_| Err(NoCursorReport::default()))?;
+        let editor = Self {
+            requests,
+            typed,
+            stop,
+            waiting: false,
+            _between: between,
+        };
+        Ok((editor, notice))
     }
 
     /// Waits for input at the prompt. Dropping the future does not stop the editor;
