@@ -2,7 +2,6 @@
 
 mod pull; // pulling and deleting models
 
-use std::net::{TcpStream, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use adjutant_core::{LanguageModel, ModelError};
 use adjutant_providers::ollama::{self, OllamaOptions, Server, Think};
 use adjutant_providers::{Connection, Provider};
 
+use crate::command::doctor::connect;
 use crate::config::Settings;
 
 pub(crate) use pull::{check, pull, remove, server};
@@ -89,11 +89,7 @@ pub(crate) fn listens(address: &str) -> bool {
     let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
         return false;
     };
-    let host = host.trim_matches(['[', ']']);
-    let Ok(mut addresses) = (host, port).to_socket_addrs() else {
-        return false;
-    };
-    addresses.any(|address| TcpStream::connect_timeout(&address, PATIENCE).is_ok())
+    connect(host, port, PATIENCE).is_ok()
 }
 
 /// Returns true if two names are the same model: a missing tag means `latest`.

@@ -15,11 +15,28 @@ pub(crate) enum Status {
     Fail,
 }
 
+/// A group of checks by its name; [`GROUPS`] has all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct Group(pub(super) &'static str);
+
+/// The groups, in the order they are printed.
+pub(super) const GROUPS: [Group; 9] = [
+    Group("configuration"),
+    Group("model"),
+    Group("data"),
+    Group("memory"),
+    Group("tools"),
+    Group("service"),
+    Group("dispatch"),
+    Group("machine"),
+    Group("network"),
+];
+
 /// One check and its result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Check {
     pub(crate) name: String,
-    pub(crate) group: &'static str,
+    pub(crate) group: Group,
     pub(crate) status: Status,
     /// The finding in one sentence.
     pub(crate) message: String,
@@ -31,16 +48,17 @@ pub(crate) struct Check {
     pub(crate) remedy: Option<String>,
 }
 
-impl Check {
-    pub(crate) fn new(
-        group: &'static str,
-        name: impl Into<String>,
+impl Group {
+    /// Creates a check without cause and remedy.
+    pub(super) fn check(
+        self,
         status: Status,
+        name: impl Into<String>,
         message: impl Into<String>,
-    ) -> Self {
-        Self {
+    ) -> Check {
+        Check {
             name: name.into(),
-            group,
+            group: self,
             status,
             message: message.into(),
             cause: None,
@@ -48,51 +66,42 @@ impl Check {
         }
     }
 
-    pub(super) fn ok(
-        group: &'static str,
-        name: impl Into<String>,
-        message: impl Into<String>,
-    ) -> Self {
-        Self::new(group, name, Status::Ok, message)
+    pub(super) fn ok(self, name: impl Into<String>, message: impl Into<String>) -> Check {
+        self.check(Status::Ok, name, message)
     }
 
-    pub(super) fn warn(
-        group: &'static str,
-        name: impl Into<String>,
-        message: impl Into<String>,
-    ) -> Self {
-        Self::new(group, name, Status::Warn, message)
+    pub(super) fn warn(self, name: impl Into<String>, message: impl Into<String>) -> Check {
+        self.check(Status::Warn, name, message)
     }
 
-    pub(super) fn fail(
-        group: &'static str,
-        name: impl Into<String>,
-        message: impl Into<String>,
-    ) -> Self {
-        Self::new(group, name, Status::Fail, message)
+    pub(super) fn fail(self, name: impl Into<String>, message: impl Into<String>) -> Check {
+        self.check(Status::Fail, name, message)
     }
 
-    pub(super) fn because(mut self, cause: impl Into<String>) -> Self {
-        self.cause = Some(cause.into());
+    /// Creates a failed check with message and cause of an error, and the error's first remedy or
+    /// `remedy` if it has none.
+    pub(super) fn from_error(
+        self,
+        name: impl Into<String>,
+        error: &CliError,
+        remedy: &str,
+    ) -> Check {
+        let first = error.tries.first().map_or(remedy, String::as_str);
+        Check {
+            cause: error.cause.clone(),
+            ..self.fail(name, &error.message).with_remedy(first)
+        }
+    }
+}
+
+impl Check {
+    pub(super) fn because(mut self, cause: impl ToString) -> Self {
+        self.cause = Some(cause.to_string());
         self
     }
 
     pub(super) fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self
-    }
-
-    /// Creates a failed check from an error, with the error's first remedy or `remedy` if it has
-    /// none.
-    pub(super) fn from_error(
-        group: &'static str,
-        name: impl Into<String>,
-        error: &CliError,
-        remedy: &str,
-    ) -> Self {
-        let mut check = Self::fail(group, name, error.message.clone());
-        check.cause.clone_from(&error.cause);
-        let first = error.tries.first().map_or(remedy, String::as_str);
-        check.with_remedy(first)
     }
 }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use adjutant_runtime::InMemory;
 
-use super::Check;
+use super::{Check, Group};
 use crate::config::{Checked, Settings, Sources};
+use crate::error::CliError;
 use crate::wiring;
 
-const GROUP: &str = "configuration";
+const GROUP: Group = Group("configuration");
 
 /// Checks each source by itself.
 pub(super) fn files(sources: &Sources) -> Vec<Check> {
@@ -36,8 +37,10 @@ fn source_checks(checked: Checked) -> Vec<Check> {
     let shown = place.unwrap_or_else(|| "of this process".to_owned());
     match result {
         Err(error) => {
-            let mut check = Check::fail(GROUP, name, error.message.clone());
-            check.cause.clone_from(&error.cause);
+            let check = Check {
+                cause: error.cause.clone(),
+                ..GROUP.fail(name, &error.message)
+            };
             // The error names the place already; its remedies tell how to change it there.
             let near = error
                 .cause
@@ -54,13 +57,19 @@ fn source_checks(checked: Checked) -> Vec<Check> {
             } else {
                 format!("{shown} (not there: nothing is set in it)")
             };
-            vec![Check::ok(GROUP, name, message)]
+            vec![GROUP.ok(name, message)]
         }
         Ok(warnings) => warnings
             .into_iter()
             .map(|warning| from_warning(name, &warning))
             .collect(),
     }
+}
+
+/// Creates the failed check of settings that cannot be loaded, though each source is right by
+/// itself.
+pub(super) fn not_loaded(error: &CliError) -> Check {
+    GROUP.from_error("settings", error, "adjutant config check")
 }
 
 /// Creates a warning from a text that contains its own remedy.
@@ -78,19 +87,20 @@ fn from_warning(name: &str, warning: &str) -> Check {
             format!("adjutant {}", command.trim_end_matches(')')),
         )
     } else {
-        return Check::warn(GROUP, name, warning).with_remedy("adjutant config show --origin");
+        return GROUP
+            .warn(name, warning)
+            .with_remedy("adjutant config show --origin");
     };
-    Check::warn(GROUP, name, message).with_remedy(remedy)
+    GROUP.warn(name, message).with_remedy(remedy)
 }
 
 /// Checks that the settings fit together: tools exist, and instruction and prices can be read.
 pub(super) fn consistency(settings: &Settings) -> Check {
     let store = Arc::new(InMemory::new());
     match wiring::agent(settings, wiring::no_model(), store.clone(), store) {
-        Ok(_) => Check::ok(GROUP, "settings", "they fit together"),
+        Ok(_) => GROUP.ok("settings", "they fit together"),
         Err(error) => {
-            let mut check =
-                Check::from_error(GROUP, "settings", &error, "adjutant config show --origin");
+            let mut check = GROUP.from_error("settings", &error, "adjutant config show --origin");
             // `known_tool` suggests a tool name; the setting to put it into is in the cause.
             if let (Some(cause), Some(near)) = (&error.cause, error.tries.first())
                 && cause.starts_with("in agent.")

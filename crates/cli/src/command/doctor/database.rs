@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Check;
 use super::folders::nearest_existing;
+use super::{Check, Group};
 use crate::config::{Database, Settings};
 use crate::error::CliError;
 use crate::store::{self, Store};
 
-const GROUP: &str = "data";
+const GROUP: Group = Group("data");
 const NAME: &str = "database";
 
 /// Time that a database server may take.
@@ -24,27 +24,27 @@ pub(super) async fn checks(settings: &Settings) -> (Vec<Check>, Option<Arc<dyn S
     if let Database::Sqlite(file) = &settings.database
         && !file.exists()
     {
-        let there = nearest_existing(file).is_some_and(std::path::Path::is_dir);
-        let check = match there {
-            true => {
-                vec![Check::ok(
-                    GROUP,
-                    NAME,
-                    format!("{} (not there yet: made when needed)", file.display()),
-                )]
-            }
-            // The folder of data is reported by another check; only a file elsewhere is worth a
-            // line of its own.
-            false if file.starts_with(&settings.dirs.data) => Vec::new(),
-            false => vec![
-                Check::fail(GROUP, NAME, format!("{} cannot be made", file.display()))
+        let can_be_made = nearest_existing(file).is_some_and(std::path::Path::is_dir);
+        let file_name = file.display();
+        let check = if can_be_made {
+            Some(GROUP.ok(
+                NAME,
+                format!("{file_name} (not there yet: made when needed)"),
+            ))
+        } else if file.starts_with(&settings.dirs.data) {
+            // The check of the data folder reports it already.
+            None
+        } else {
+            let check = GROUP.fail(NAME, format!("{file_name} cannot be made"));
+            Some(
+                check
                     .because("a file stands where its folder belongs")
                     .with_remedy(
                         "set store.path to another place: adjutant config set store.path FILE",
                     ),
-            ],
+            )
         };
-        return (check, None);
+        return (check.into_iter().collect(), None);
     }
     let opened = tokio::time::timeout(PATIENCE, store::open(settings))
         .await
@@ -70,31 +70,30 @@ pub(super) async fn checks(settings: &Settings) -> (Vec<Check>, Option<Arc<dyn S
 async fn notifications(store: &dyn Store) -> Check {
     let name = "database.listen_url";
     match store.receives_notifications().await {
-        true => Check::ok(GROUP, name, "what other processes do is told here at once"),
-        false => Check::warn(GROUP, name, "what other processes do is seen here within a second, and their runs cannot be followed here")
+        true => GROUP.ok( name, "what other processes do is told here at once"),
+        false => GROUP.warn( name, "what other processes do is seen here within a second, and their runs cannot be followed here")
             .because("notifications do not arrive: a pooler that gives every transaction another connection hands none on")
             .with_remedy("adjutant config set database.listen_url postgres://USER@HOST:PORT/DATABASE    (the server itself)"),
     }
 }
 
 fn not_opened(settings: &Settings, error: &CliError) -> Check {
-    let check = Check::fail(GROUP, NAME, error.message.clone());
-    let cause = error.cause.clone().unwrap_or_else(|| error.message.clone());
-    let check = match &error.cause {
-        Some(cause) => check.because(cause.clone()),
-        None => check,
-    };
-    match &settings.database {
+    let cause = error.cause.as_ref().unwrap_or(&error.message);
+    let remedy = match &settings.database {
         Database::Sqlite(file) if cause.contains("newer") => {
-            check.with_remedy(format!("use the newer adjutant that made {}, or set store.path to another file", file.display()))
+            format!("use the newer adjutant that made {}, or set store.path to another file", file.display())
         }
         Database::Sqlite(file) => {
             let file = file.display();
-            check.with_remedy(format!("mv {file} {file}.damaged    (then put your backup in its place, or begin anew)"))
+            format!("mv {file} {file}.damaged    (then put your backup in its place, or begin anew)")
         }
-        Database::Postgres(_) => check.with_remedy(
-            "start the server, or correct serve.database_url (DATABASE_URL): adjutant config show --origin tells where it is from",
-        ),
+        Database::Postgres(_) => {
+            "start the server, or correct serve.database_url (DATABASE_URL): adjutant config show --origin tells where it is from".to_owned()
+        }
+    };
+    Check {
+        cause: error.cause.clone(),
+        ..GROUP.fail(NAME, &error.message).with_remedy(remedy)
     }
 }
 
@@ -102,8 +101,9 @@ async fn store_checks(store: &dyn Store) -> Check {
     let status = match store.status().await {
         Ok(status) => status,
         Err(error) => {
-            return Check::fail(GROUP, NAME, "it cannot be read")
-                .because(error.to_string())
+            return GROUP
+                .fail(NAME, "it cannot be read")
+                .because(error)
                 .with_remedy("adjutant db check");
         }
     };
@@ -115,28 +115,28 @@ async fn store_checks(store: &dyn Store) -> Check {
     if let Some(version) = status.product.strip_prefix("SQLite ")
         && numbers(version) < SQLITE_NEEDED
     {
-        return Check::fail(GROUP, NAME, shown)
+        return GROUP
+            .fail(NAME, shown)
             .because(
                 "SQLite before 3.51.3 can damage a file when a crash meets the reset of its log",
             )
             .with_remedy("use an adjutant that was built with its own SQLite");
     }
     match store.check().await {
-        Err(error) => Check::fail(GROUP, NAME, "it cannot be looked through")
-            .because(error.to_string())
+        Err(error) => GROUP
+            .fail(NAME, "it cannot be looked through")
+            .because(error)
             .with_remedy("adjutant db check"),
         Ok(findings) => match findings.first() {
-            Some(first) => Check::fail(
-                GROUP,
-                NAME,
-                format!("{shown} · {} findings", findings.len()),
-            )
-            .because(first.to_string())
-            .with_remedy("adjutant db backup FILE, then adjutant db check"),
-            None if status.bytes > LARGE => Check::warn(GROUP, NAME, shown)
+            Some(first) => GROUP
+                .fail(NAME, format!("{shown} · {} findings", findings.len()))
+                .because(first)
+                .with_remedy("adjutant db backup FILE, then adjutant db check"),
+            None if status.bytes > LARGE => GROUP
+                .warn(NAME, shown)
                 .because("it grows with every conversation")
                 .with_remedy("adjutant config set log.keep 365d"),
-            None => Check::ok(GROUP, NAME, shown),
+            None => GROUP.ok(NAME, shown),
         },
     }
 }

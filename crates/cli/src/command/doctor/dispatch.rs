@@ -3,11 +3,11 @@
 
 use adjutant_restate::{Calls, Diagnosis, NotReached, RestateAddress, WorkerError, diagnose};
 
-use super::Check;
+use super::{Check, Group};
 use crate::config::{Database, Settings};
 use crate::store::Store;
 
-const GROUP: &str = "dispatch";
+const GROUP: Group = Group("dispatch");
 /// The setting that turns dispatch on.
 const NAME: &str = "serve.dispatch";
 
@@ -22,7 +22,8 @@ pub(super) async fn checks(
         Err(error) => {
             let error: adjutant_restate::InvalidAddress = error;
             return vec![
-                Check::fail(GROUP, NAME, error.to_string())
+                GROUP
+                    .fail(NAME, error.to_string())
                     .with_remedy("correct --dispatch or serve.dispatch (docs/restate.md)"),
             ];
         }
@@ -45,17 +46,17 @@ pub(super) async fn checks(
 async fn database(settings: &Settings, store: Option<&dyn Store>) -> Check {
     let name = "database";
     match (&settings.database, store) {
-        (Database::Sqlite(_), _) => Check::fail(GROUP, name, "what is in a file cannot go on in another process")
+        (Database::Sqlite(_), _) => GROUP.fail( name, "what is in a file cannot go on in another process")
             .because("Restate has conversations go on in any service; all of them need one PostgreSQL")
             .with_remedy("adjutant config set serve.database_url postgres://HOST/DATABASE"),
         (Database::Postgres(_), None) => {
-            Check::fail(GROUP, name, "it cannot be opened").with_remedy("see data above")
+            GROUP.fail( name, "it cannot be opened").with_remedy("see data above")
         }
         (Database::Postgres(_), Some(store)) if store.receives_notifications().await => {
-            Check::ok(GROUP, name, "PostgreSQL; what happens in a worker is told where it was asked, as it comes")
+            GROUP.ok( name, "PostgreSQL; what happens in a worker is told where it was asked, as it comes")
         }
         (Database::Postgres(_), Some(_)) => {
-            Check::warn(GROUP, name, "answers from another service come as a whole, at their end")
+            GROUP.warn( name, "answers from another service come as a whole, at their end")
                 .because("notifications do not arrive: a pooler that gives every transaction another connection hands none on")
                 .with_remedy("adjutant config set database.listen_url postgres://USER@HOST:PORT/DATABASE    (the server itself)")
         }
@@ -63,7 +64,7 @@ async fn database(settings: &Settings, store: Option<&dyn Store>) -> Check {
 }
 
 fn nobody_to_ask(error: &WorkerError) -> Check {
-    let check = Check::fail(GROUP, "token_file", error.to_string());
+    let check = GROUP.fail("token_file", error.to_string());
     match error {
         WorkerError::Token { path, .. } => check.with_remedy(format!(
             "write the token into {}, one line, readable for this user",
@@ -75,8 +76,9 @@ fn nobody_to_ask(error: &WorkerError) -> Check {
 
 /// Creates a failure for a part of Restate that cannot be reached.
 fn not_reached(name: &str, place: &str, wrong: &NotReached, remedy: &str) -> Check {
-    let check = Check::fail(GROUP, name, format!("{place} does not take requests"))
-        .because(wrong.to_string());
+    let check = GROUP
+        .fail(name, format!("{place} does not take requests"))
+        .because(wrong);
     match wrong {
         NotReached::Unauthorized(_) => {
             check.with_remedy("a token that it accepts: token_file= in serve.dispatch")
@@ -87,11 +89,7 @@ fn not_reached(name: &str, place: &str, wrong: &NotReached, remedy: &str) -> Che
 
 fn ingress(restate: &RestateAddress, found: &Diagnosis) -> Check {
     match &found.ingress {
-        Ok(()) => Check::ok(
-            GROUP,
-            "ingress",
-            format!("{} takes calls", restate.ingress()),
-        ),
+        Ok(()) => GROUP.ok("ingress", format!("{} takes calls", restate.ingress())),
         Err(wrong) => not_reached(
             "ingress",
             restate.ingress(),
@@ -104,8 +102,7 @@ fn ingress(restate: &RestateAddress, found: &Diagnosis) -> Check {
 /// Checks the admin API and the workers registered there.
 fn admin(restate: &RestateAddress, found: &Diagnosis) -> Vec<Check> {
     let (Some(place), Some(admin)) = (restate.admin(), &found.admin) else {
-        return vec![Check::ok(
-            GROUP,
+        return vec![GROUP.ok(
             "admin",
             "admin=none: somebody else registers the workers, and no one can be asked about them",
         )];
@@ -113,7 +110,7 @@ fn admin(restate: &RestateAddress, found: &Diagnosis) -> Vec<Check> {
     match admin {
         Ok(version) => {
             vec![
-                Check::ok(GROUP, "admin", format!("Restate {version} at {place}")),
+                GROUP.ok("admin", format!("Restate {version} at {place}")),
                 registered(found),
             ]
         }
@@ -152,19 +149,19 @@ fn registered(found: &Diagnosis) -> Check {
         Some(Ok(()) | Err(NotReached::Unauthorized(_)))
     );
     match found.deployed.iter().find(|known| known.is_here) {
-        Some(here) if here.is_latest => Check::ok(GROUP, name, all),
-        Some(_) => Check::warn(GROUP, name, all)
+        Some(here) if here.is_latest => GROUP.ok( name, all),
+        Some(_) => GROUP.warn( name, all)
             .because("a worker at another address has started later, or took the place of this one while it was gone")
             .with_remedy("one advertise= for all workers, which leads to any of them (docs/restate.md)"),
         None if known.is_empty() && answers => {
-            Check::fail(GROUP, name, "Restate knows no worker, though one answers at this address")
+            GROUP.fail( name, "Restate knows no worker, though one answers at this address")
                 .because("a worker registers itself within seconds; what it cannot do it says on standard error")
                 .with_remedy(format!("restate deployments register {here}"))
         }
-        None if known.is_empty() => Check::warn(GROUP, name, "Restate knows no worker, and calls none")
+        None if known.is_empty() => GROUP.warn( name, "Restate knows no worker, and calls none")
             .because("no adjutant serve has run with it yet")
             .with_remedy("adjutant serve    (with this address in serve.dispatch or --dispatch; it registers itself)"),
-        None => Check::warn(GROUP, name, format!("{all}; not {here}"))
+        None => GROUP.warn( name, format!("{all}; not {here}"))
             .because("Restate calls workers by one address, and this is another")
             .with_remedy("one advertise= for all workers, which leads to any of them (docs/restate.md)"),
     }
@@ -179,41 +176,33 @@ fn worker(found: &Diagnosis) -> Option<Check> {
         .iter()
         .any(|known| known.is_here && known.is_latest);
     Some(match (from_here, &found.from_restate) {
-        (_, Some(Ok(()))) => Check::ok(GROUP, name, format!("{url} answers Restate")),
-        (Ok(()), None) => Check::ok(GROUP, name, format!("{url} answers")),
+        (_, Some(Ok(()))) => GROUP.ok( name, format!("{url} answers Restate")),
+        (Ok(()), None) => GROUP.ok( name, format!("{url} answers")),
         // The worker accepts signed calls only, and this process has no key.
-        (Err(NotReached::Unauthorized(_)), None) => Check::ok(
-            GROUP,
-            name,
+        (Err(NotReached::Unauthorized(_)), None) => GROUP.ok(name,
             format!("{url} answers, and takes signed calls only"),
         ),
-        (Ok(()), Some(Err(wrong))) => Check::fail(
-            GROUP,
-            name,
+        (Ok(()), Some(Err(wrong))) => GROUP.fail(name,
             format!("{url} answers from here, but not when Restate asks"),
         )
-        .because(wrong.to_string())
+        .because(wrong)
         .with_remedy(
             "an address that Restate reaches: advertise=http://HOST:PORT in serve.dispatch",
         ),
-        (Err(NotReached::Unauthorized(_)), Some(Err(wrong))) => Check::fail(
-            GROUP,
-            name,
+        (Err(NotReached::Unauthorized(_)), Some(Err(wrong))) => GROUP.fail(name,
             format!("{url} does not take what Restate signs"),
         )
-        .because(wrong.to_string())
+        .because(wrong)
         .with_remedy("key= in serve.dispatch: the public key that Restate's log shows"),
-        (Err(wrong), _) if is_called => Check::fail(
-            GROUP,
-            name,
+        (Err(wrong), _) if is_called => GROUP.fail(name,
             format!("Restate calls {url}, and nothing answers there"),
         )
-        .because(wrong.to_string())
+        .because(wrong)
         .with_remedy(
             "adjutant serve, or another one takes over: until then every service does its own work",
         ),
-        (Err(wrong), _) => Check::warn(GROUP, name, format!("nothing answers at {url} yet"))
-            .because(wrong.to_string())
+        (Err(wrong), _) => GROUP.warn( name, format!("nothing answers at {url} yet"))
+            .because(wrong)
             .with_remedy("adjutant serve"),
     })
 }
@@ -222,8 +211,9 @@ fn calls(calls: &Result<Calls, NotReached>) -> Check {
     let calls = match calls {
         Ok(calls) => calls,
         Err(wrong) => {
-            return Check::warn(GROUP, "calls", "Restate does not say how many there are")
-                .because(wrong.to_string())
+            return GROUP
+                .warn("calls", "Restate does not say how many there are")
+                .because(wrong)
                 .with_remedy("again in some seconds, if Restate has just started; else its log");
         }
     };
@@ -232,8 +222,8 @@ fn calls(calls: &Result<Calls, NotReached>) -> Check {
         calls.running, calls.waiting, calls.scheduled, calls.stuck
     );
     match calls.stuck {
-        0 => Check::ok(GROUP, "calls", counted),
-        _ => Check::warn(GROUP, "calls", counted)
+        0 => GROUP.ok( "calls", counted),
+        _ => GROUP.warn( "calls", counted)
             .because(calls.why.clone().unwrap_or_else(|| "Restate does not say why".to_owned()))
             .with_remedy("adjutant turns list    (what is left to do; a call that fails is given up after two minutes)"),
     }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::Check;
+use super::{Check, Group};
 use crate::config::Settings;
 
-const GROUP: &str = "data";
+const GROUP: Group = Group("data");
 
 /// Free bytes below which a database cannot be kept safely.
 #[cfg(unix)]
@@ -32,9 +32,8 @@ pub(super) fn checks(settings: &Settings) -> Vec<Check> {
 
 fn writable(name: &'static str, folder: &Path, variable: &str) -> Check {
     match try_write(folder) {
-        Ok(true) => Check::ok(GROUP, name, folder.display().to_string()),
-        Ok(false) => Check::ok(
-            GROUP,
+        Ok(true) => GROUP.ok(name, folder.display().to_string()),
+        Ok(false) => GROUP.ok(
             name,
             format!("{} (not there yet: made when needed)", folder.display()),
         ),
@@ -55,13 +54,10 @@ fn writable(name: &'static str, folder: &Path, variable: &str) -> Check {
                 }
                 None => format!("set {variable} to a folder you can write"),
             };
-            Check::fail(
-                GROUP,
-                name,
-                format!("{} cannot be written", folder.display()),
-            )
-            .because(error.to_string())
-            .with_remedy(remedy)
+            GROUP
+                .fail(name, format!("{} cannot be written", folder.display()))
+                .because(error)
+                .with_remedy(remedy)
         }
     }
 }
@@ -97,13 +93,15 @@ fn space(folder: &Path) -> Option<Check> {
     let free = about.f_bavail.saturating_mul(about.f_frsize);
     let shown = format!("{:.1} GB free where data is", free as f64 / 1e9);
     Some(match free {
-        ..SPACE_NEEDED => Check::fail(GROUP, "disk space", shown)
+        ..SPACE_NEEDED => GROUP
+            .fail("disk space", shown)
             .because("what is written may not be kept")
             .with_remedy(format!("free some space: df -h {}", folder.display())),
-        SPACE_NEEDED..SPACE_WANTED => Check::warn(GROUP, "disk space", shown)
+        SPACE_NEEDED..SPACE_WANTED => GROUP
+            .warn("disk space", shown)
             .because("the embedded model would not fit beside everything else")
             .with_remedy(format!("free some space: df -h {}", folder.display())),
-        _ => Check::ok(GROUP, "disk space", shown),
+        _ => GROUP.ok("disk space", shown),
     })
 }
 

@@ -1,15 +1,22 @@
 //! Checks of the environment: terminal, editor, clock, certificates, proxy.
 
+use std::io;
+use std::net::{TcpStream, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use url::Url;
 
-use super::Check;
+use super::{Check, Group};
 use crate::clock;
 use crate::config::Sources;
 
-const GROUP: &str = "machine";
+const GROUP: Group = Group("machine");
+const NETWORK: Group = Group("network");
+
+/// Time that a proxy may take to accept a connection.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The clock is wrong before this time, in seconds since 1970: 2026-01-01.
 const WRITTEN: i64 = 1_767_225_600;
@@ -48,15 +55,15 @@ fn terminal<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Check {
     };
     let shown = format!("{kind} · {colours}");
     match language {
-        Some((_, value)) if utf8(value) => {
-            Check::ok(GROUP, "terminal", format!("{shown} · {value}"))
-        }
-        Some((name, value)) => Check::warn(GROUP, "terminal", shown)
+        Some((_, value)) if utf8(value) => GROUP.ok("terminal", format!("{shown} · {value}")),
+        Some((name, value)) => GROUP
+            .warn("terminal", shown)
             .because(format!(
                 "{name} is {value}: what is not English may not be shown"
             ))
             .with_remedy(format!("export {name}=C.UTF-8")),
-        None => Check::warn(GROUP, "terminal", shown)
+        None => GROUP
+            .warn("terminal", shown)
             .because("no language is set: what is not English may not be shown")
             .with_remedy("export LANG=C.UTF-8"),
     }
@@ -67,30 +74,19 @@ fn editor<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Check {
     let named = ["VISUAL", "EDITOR"]
         .into_iter()
         .find_map(|name| Some((name, variable(name)?)));
-    let path = variable("PATH").unwrap_or_default();
-    match named {
-        Some((name, words)) => {
-            let program = words.split_whitespace().next().unwrap_or_default();
-            match find(program, path) {
-                Some(found) => Check::ok(
-                    GROUP,
-                    "editor",
-                    format!("{name} is {words} ({})", found.display()),
-                ),
-                None => Check::fail(
-                    GROUP,
-                    "editor",
-                    format!("{name} is {words}, which is not there"),
-                )
-                .because("/edit and adjutant config edit open it")
-                .with_remedy(format!("export {name}=PROGRAM, or unset {name}")),
-            }
-        }
-        None => Check::ok(
-            GROUP,
+    let Some((name, command)) = named else {
+        return GROUP.ok("editor", "none is named (EDITOR): /edit is not there");
+    };
+    let program = command.split_whitespace().next().unwrap_or_default();
+    match find(program, variable("PATH").unwrap_or_default()) {
+        Some(found) => GROUP.ok(
             "editor",
-            "none is named (EDITOR): /edit is not there",
+            format!("{name} is {command} ({})", found.display()),
         ),
+        None => GROUP
+            .fail("editor", format!("{name} is {command}, which is not there"))
+            .because("/edit and adjutant config edit open it")
+            .with_remedy(format!("export {name}=PROGRAM, or unset {name}")),
     }
 }
 
@@ -112,22 +108,20 @@ fn clock() -> Check {
     let seconds = now.as_second();
     let shown = now.strftime("%Y-%m-%d %H:%MZ").to_string();
     if !(WRITTEN..FAR).contains(&seconds) {
-        return Check::fail(GROUP, "clock", format!("it says {shown}"))
+        return GROUP
+            .fail("clock", format!("it says {shown}"))
             .because("with a wrong clock no certificate is believed, and notes get wrong dates")
             .with_remedy("timedatectl set-ntp true");
     }
     match TimeZone::try_system() {
         Ok(zone) => {
             let zone = zone.iana_name().unwrap_or("local time").to_owned();
-            Check::ok(GROUP, "clock", format!("{shown} · {zone}"))
+            GROUP.ok("clock", format!("{shown} · {zone}"))
         }
-        Err(error) => Check::warn(
-            GROUP,
-            "clock",
-            format!("{shown} · the time zone is not known"),
-        )
-        .because(error.to_string())
-        .with_remedy("export TZ=Europe/Berlin    (yours)"),
+        Err(error) => GROUP
+            .warn("clock", format!("{shown} · the time zone is not known"))
+            .because(error)
+            .with_remedy("export TZ=Europe/Berlin    (yours)"),
     }
 }
 
@@ -136,33 +130,33 @@ fn certificates<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Vec<Check> {
     let wrong = |name: &str| {
         let value = variable(name)?;
         let path = Path::new(value);
-        let right = if name == "SSL_CERT_DIR" {
+        let is_folder = name == "SSL_CERT_DIR";
+        let exists = if is_folder {
             path.is_dir()
         } else {
             path.is_file()
         };
-        let readable = std::fs::read(path).map_or(name == "SSL_CERT_DIR", |bytes| {
-            bytes
-                .windows(11)
-                .any(|window| window == b"CERTIFICATE".as_slice())
-                || !bytes.is_ascii()
-        });
-        (!right || !readable).then(|| {
-            let what = if right {
-                "holds no certificate"
-            } else {
-                "is not there"
-            };
-            Check::fail(
-                "network",
-                "certificates",
-                format!("{name} is {value}, which {what}"),
-            )
-            .because("no https address is believed without certificates")
-            .with_remedy(format!(
-                "unset {name}, or set it to the file of your certificates"
-            ))
-        })
+        // A file that is not ASCII may be DER, which has no header to look for.
+        let readable = is_folder
+            || std::fs::read(path).is_ok_and(|bytes| {
+                bytes.windows(11).any(|window| window == b"CERTIFICATE") || !bytes.is_ascii()
+            });
+        let problem = match (exists, readable) {
+            (true, true) => return None,
+            (true, false) => "holds no certificate",
+            (false, _) => "is not there",
+        };
+        let check = NETWORK.fail(
+            "certificates",
+            format!("{name} is {value}, which {problem}"),
+        );
+        Some(
+            check
+                .because("no https address is believed without certificates")
+                .with_remedy(format!(
+                    "unset {name}, or set it to the file of your certificates"
+                )),
+        )
     };
     ["SSL_CERT_FILE", "SSL_CERT_DIR"]
         .into_iter()
@@ -171,7 +165,7 @@ fn certificates<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Vec<Check> {
         .collect()
 }
 
-fn proxy<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Vec<Check> {
+fn proxy<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Option<Check> {
     let names = [
         "HTTPS_PROXY",
         "https_proxy",
@@ -184,53 +178,51 @@ fn proxy<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Vec<Check> {
         .into_iter()
         .filter_map(|name| Some((name, variable(name)?)))
         .collect();
-    let check = set.iter().find_map(|(name, value)| {
-        let text = if value.contains("://") {
-            (*value).to_owned()
-        } else {
-            format!("http://{value}")
-        };
-        let wrong = |cause: String| {
-            // The address may contain a password, so it is not shown.
-            Check::fail("network", "proxy", format!("{name} cannot be used"))
-                .because(cause)
-                .with_remedy(format!(
-                    "unset {name}, or correct it: {name}=http://HOST:PORT"
-                ))
-        };
-        let url = match Url::parse(&text) {
-            Ok(url) if url.has_host() => url,
-            Ok(_) => return Some(wrong("it names no host".to_owned())),
-            Err(error) => return Some(wrong(error.to_string())),
-        };
-        let (host, port) = (
-            url.host_str()?.to_owned(),
-            url.port_or_known_default().unwrap_or(1080),
-        );
-        match reachable(&host, port) {
-            Ok(()) => None,
-            Err(cause) => Some(wrong(format!("{host}:{port}: {cause}"))),
-        }
+    let wrong = set.iter().find_map(|(name, value)| {
+        let cause = try_proxy(value).err()?;
+        // The address may contain a password, so it is not shown.
+        let check = NETWORK
+            .fail("proxy", format!("{name} cannot be used"))
+            .because(cause);
+        Some(check.with_remedy(format!(
+            "unset {name}, or correct it: {name}=http://HOST:PORT"
+        )))
     });
-    match (check, set.first()) {
-        (Some(check), _) => vec![check],
-        (None, Some((name, _))) => vec![Check::ok("network", "proxy", format!("{name} is used"))],
-        (None, None) => Vec::new(),
-    }
+    let used = || Some(NETWORK.ok("proxy", format!("{} is used", set.first()?.0)));
+    wrong.or_else(used)
 }
 
-/// Connects to a port to check that something listens there.
-fn reachable(host: &str, port: u16) -> Result<(), String> {
-    use std::net::{TcpStream, ToSocketAddrs as _};
+/// Connects to a proxy to check that something listens there.
+///
+/// # Errors
+/// The reason why it cannot be used.
+fn try_proxy(address: &str) -> Result<(), String> {
+    let with_scheme = match address.contains("://") {
+        true => address.to_owned(),
+        false => format!("http://{address}"),
+    };
+    let url = Url::parse(&with_scheme).map_err(|error| error.to_string())?;
+    let host = url
+        .host_str()
+        .filter(|host| !host.is_empty())
+        .ok_or("it names no host")?;
+    // SOCKS proxies, whose scheme has no default port in the URL standard, listen at 1080.
+    let port = url.port_or_known_default().unwrap_or(1080);
+    connect(host, port, PATIENCE).map_err(|error| format!("{host}:{port}: {error}"))
+}
+
+/// Connects to the first address of a host that accepts a connection, and closes it.
+///
+/// # Errors
+/// The host has no address, or the error of the last one.
+pub(crate) fn connect(host: &str, port: u16, patience: Duration) -> io::Result<()> {
+    // A URL has an IPv6 address in brackets, which the resolver does not take.
     let host = host.trim_matches(['[', ']']);
-    let addresses = (host, port)
-        .to_socket_addrs()
-        .map_err(|error| error.to_string())?;
-    let mut last = "it has no address".to_owned();
-    for address in addresses {
-        match TcpStream::connect_timeout(&address, std::time::Duration::from_secs(3)) {
+    let mut last = io::Error::other("it has no address");
+    for address in (host, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, patience) {
             Ok(_) => return Ok(()),
-            Err(error) => last = error.to_string(),
+            Err(error) => last = error,
         }
     }
     Err(last)

@@ -16,7 +16,9 @@ mod servers; // MCP servers
 mod service; // the HTTP service
 mod vault; // notes and memory
 
-pub(crate) use check::{Check, Status};
+pub(crate) use machine::connect;
+
+use check::{Check, GROUPS, Group, Status};
 
 use crate::config::{Settings, Sources};
 use crate::error::{CliError, Exit};
@@ -31,7 +33,6 @@ const DIM: &str = "\x1b[2m";
 const PLAIN: &str = "\x1b[0m";
 
 /// Results of all checks.
-#[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) checks: Vec<Check>,
     /// True if checks were skipped because the settings cannot be read.
@@ -71,48 +72,26 @@ pub(crate) async fn run(
 /// Runs all checks. `dispatch` is the address of a Restate server; by default the one in the
 /// settings, if there is one.
 pub(crate) async fn run_checks(sources: &Sources, dispatch: Option<&str>) -> Findings {
-    let mut findings = Findings {
-        checks: configuration::files(sources),
-        left_out: false,
-    };
-    findings.checks.extend(machine::checks(sources));
-    if !findings.ready() {
-        findings.left_out = true;
-        return findings;
+    let mut checks = configuration::files(sources);
+    checks.extend(machine::checks(sources));
+    // With a broken source the settings would be partly those of other sources, and every later
+    // check would judge what the user never chose.
+    if checks.iter().any(|check| check.status == Status::Fail) {
+        return Findings {
+            checks,
+            left_out: true,
+        };
     }
-    match sources.load() {
-        Ok(settings) => findings
-            .checks
-            .extend(settled(sources, &settings, dispatch).await),
-        Err(error) => {
-            findings.left_out = true;
-            findings.checks.push(Check::from_error(
-                "configuration",
-                "settings",
-                &error,
-                "adjutant config check",
-            ));
-        }
+    let loaded = sources.load();
+    let left_out = loaded.is_err();
+    match loaded {
+        Ok(settings) => checks.extend(settled(sources, &settings, dispatch).await),
+        Err(error) => checks.push(configuration::not_loaded(&error)),
     }
     // Sorted by group; the order within a group stays.
-    findings
-        .checks
-        .sort_by_key(|check| GROUPS.iter().position(|group| *group == check.group));
-    findings
+    checks.sort_by_key(|check| GROUPS.iter().position(|group| *group == check.group));
+    Findings { checks, left_out }
 }
-
-/// The groups, in the order they are printed.
-const GROUPS: [&str; 9] = [
-    "configuration",
-    "model",
-    "data",
-    "memory",
-    "tools",
-    "service",
-    "dispatch",
-    "machine",
-    "network",
-];
 
 /// Runs the checks that need valid settings.
 async fn settled(sources: &Sources, settings: &Settings, dispatch: Option<&str>) -> Vec<Check> {
@@ -120,45 +99,30 @@ async fn settled(sources: &Sources, settings: &Settings, dispatch: Option<&str>)
     checks.extend(folders::checks(settings));
     let (database, store) = database::checks(settings).await;
     checks.extend(database);
-    let (model, mut more) = tokio::join!(model::checks(settings), servers::checks(settings));
-    checks.extend(model);
-    checks.append(&mut more);
+    // Together, because both wait for other programs, each for many seconds at worst.
+    let (model, servers) = tokio::join!(model::checks(settings), servers::checks(settings));
+    checks.extend(model.into_iter().chain(servers));
     checks.extend(vault::checks(settings).await);
     checks.extend(service::checks(sources, settings, store.as_deref()).await);
     if let Some(address) = dispatch.or(settings.serve.dispatch.as_deref()) {
+        #[cfg(feature = "restate")]
         checks.extend(dispatch::checks(address, settings, store.as_deref()).await);
+        #[cfg(not(feature = "restate"))]
+        checks.push(
+            Group("dispatch")
+                .fail("serve.dispatch", "this adjutant was built without Restate")
+                .with_remedy("cargo build --release --features restate    (or take serve.dispatch out: adjutant config edit)"),
+        );
     }
     checks
 }
 
-#[cfg(not(feature = "restate"))]
-mod dispatch {
-    use super::Check;
-    use crate::config::Settings;
-    use crate::store::Store;
-
-    pub(super) async fn checks(
-        _address: &str,
-        _settings: &Settings,
-        _store: Option<&dyn Store>,
-    ) -> Vec<Check> {
-        let check = Check::fail(
-            "dispatch",
-            "serve.dispatch",
-            "this adjutant was built without Restate",
-        );
-        vec![check.with_remedy(
-            "cargo build --release --features restate    (or take serve.dispatch out: adjutant config edit)",
-        )]
-    }
-}
-
 fn print(findings: &Findings, screen: &Screen) {
-    let mut group = "";
+    let mut group = None;
     for check in &findings.checks {
-        if check.group != group {
-            group = check.group;
-            screen.answer_line(&format!("{BOLD}{group}{PLAIN}"));
+        if group != Some(check.group) {
+            group = Some(check.group);
+            screen.answer_line(&format!("{BOLD}{}{PLAIN}", check.group.0));
         }
         let sign = match check.status {
             Status::Ok => format!("{GREEN}✓{PLAIN}"),
@@ -170,12 +134,10 @@ fn print(findings: &Findings, screen: &Screen) {
             clean_line(&check.name),
             clean_line(&check.message)
         ));
-        let more = [("cause", &check.cause), ("try", &check.remedy)];
-        for (what, words) in more
-            .into_iter()
-            .filter_map(|(what, words)| Some((what, words.as_ref()?)))
-        {
-            screen.answer_line(&format!("      {DIM}{what}:{PLAIN} {}", clean_line(words)));
+        for (label, text) in [("cause", &check.cause), ("try", &check.remedy)] {
+            if let Some(text) = text {
+                screen.answer_line(&format!("      {DIM}{label}:{PLAIN} {}", clean_line(text)));
+            }
         }
     }
     let count = |status| {
@@ -188,7 +150,7 @@ fn print(findings: &Findings, screen: &Screen) {
     let (warnings, failures) = (count(Status::Warn), count(Status::Fail));
     if findings.left_out {
         screen.answer_line(
-            "The rest (model, data, memory, tools, service) can be looked at when this is mended.",
+            "The rest (model, data, memory, tools, service) can be checked when this is mended.",
         );
     }
     screen.answer_line(&match (failures, warnings) {

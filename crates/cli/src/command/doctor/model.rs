@@ -3,18 +3,20 @@
 use std::path::Path;
 use std::time::Duration;
 
-use adjutant_core::{GenerateRequest, LanguageModel as _, Message, ModelError, TimeBound};
+use adjutant_core::{LanguageModel as _, ModelError, TimeBound};
 use adjutant_providers::Provider;
 use adjutant_providers::scripted::ScriptedModel;
 use anstream::ColorChoice;
+use secrecy::ExposeSecret as _;
 
-use super::Check;
+use super::{Check, Group};
+use crate::command::models::test_request;
 use crate::config::Settings;
 use crate::error::CliError;
 use crate::model_choice::{self, Choice, Named, Override};
 use crate::terminal::screen::{Screen, Verbosity};
 
-const GROUP: &str = "model";
+const GROUP: Group = Group("model");
 const NAME: &str = "model";
 
 /// Time that a provider may take for an answer of one word.
@@ -28,54 +30,48 @@ pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
         Ok(choice) => choice,
         Err(error) => return vec![not_a_model(&error)],
     };
-    match choice {
-        Choice::Demo => {
-            vec![Check::ok(
-                GROUP,
-                NAME,
-                "demo: canned answers, no language model",
-            )]
-        }
-        Choice::Scripted(file) => vec![scripted(&file)],
-        Choice::EmbeddedFile(file) => vec![own_file(&file)],
-        Choice::Embedded(name) => vec![embedded(settings, name, named).await],
+    let check = match choice {
+        Choice::Demo => GROUP.ok(NAME, "demo: canned answers, no language model"),
+        Choice::Scripted(file) => scripted(&file),
+        Choice::EmbeddedFile(file) => own_file(&file),
+        Choice::Embedded(name) => embedded(settings, name, named).await,
         #[cfg(feature = "ollama")]
         Choice::Vendor(provider, model) if crate::ollama::is(provider) => {
-            super::ollama::checks(settings, provider, model).await
+            let checks = super::ollama::checks(settings, provider, model).await;
+            return checks.unwrap_or_else(|check| vec![check]);
         }
-        Choice::Vendor(provider, model) => vec![vendor(settings, provider, model, &quiet).await],
-    }
+        Choice::Vendor(provider, model) => vendor(settings, provider, model, &quiet)
+            .await
+            .unwrap_or_else(|check| check),
+    };
+    vec![check]
 }
 
 fn not_a_model(error: &CliError) -> Check {
-    let check = Check::fail(GROUP, NAME, error.message.clone());
-    let cause = error.cause.clone().unwrap_or_default();
-    match cause
-        .strip_prefix("did you mean ")
-        .map(|near| near.trim_end_matches('?').to_owned())
-    {
-        Some(near) => check
-            .because(cause)
-            .with_remedy(format!("adjutant config set model {near}")),
-        None => check
-            .because(cause)
-            .with_remedy("adjutant config set model PROVIDER/NAME    (adjutant models list)"),
-    }
+    let cause = error.cause.as_deref().unwrap_or_default();
+    let remedy = match cause.strip_prefix("did you mean ") {
+        Some(near) => format!("adjutant config set model {}", near.trim_end_matches('?')),
+        None => "adjutant config set model PROVIDER/NAME    (adjutant models list)".to_owned(),
+    };
+    GROUP
+        .fail(NAME, &error.message)
+        .because(cause)
+        .with_remedy(remedy)
 }
 
 fn scripted(file: &Path) -> Check {
     let script = std::fs::read_to_string(file).map_err(|error| error.to_string());
-    match script
-        .and_then(|script| ScriptedModel::from_jsonl(&script).map_err(|error| error.to_string()))
-    {
-        Ok(_) => Check::ok(GROUP, NAME, format!("scripted: {}", file.display())),
-        Err(cause) => Check::fail(
-            GROUP,
-            NAME,
-            format!("the script {} cannot be used", file.display()),
-        )
-        .because(cause)
-        .with_remedy("adjutant config set model scripted:FILE    (another file), or correct it"),
+    let model = script
+        .and_then(|script| ScriptedModel::from_jsonl(&script).map_err(|error| error.to_string()));
+    let file = file.display();
+    match model {
+        Ok(_) => GROUP.ok(NAME, format!("scripted: {file}")),
+        Err(cause) => GROUP
+            .fail(NAME, format!("the script {file} cannot be used"))
+            .because(cause)
+            .with_remedy(
+                "adjutant config set model scripted:FILE    (another file), or correct it",
+            ),
     }
 }
 
@@ -86,12 +82,12 @@ fn own_file(file: &Path) -> Check {
     let read = std::fs::File::open(file).and_then(|mut open| open.read_exact(&mut magic));
     let cause = match read {
         Ok(()) if &magic == b"GGUF" => {
-            return Check::ok(GROUP, NAME, format!("embedded: {}", file.display()));
+            return GROUP.ok(NAME, format!("embedded: {}", file.display()));
         }
         Ok(()) => "it is not a GGUF file".to_owned(),
         Err(error) => error.to_string(),
     };
-    Check::fail(GROUP, NAME, format!("{} cannot be used as a model", file.display())).because(cause).with_remedy(
+    GROUP.fail( NAME, format!("{} cannot be used as a model", file.display())).because(cause).with_remedy(
         "adjutant config set model embedded    (the usual one), or name another file: embedded:FILE.gguf",
     )
 }
@@ -108,18 +104,15 @@ async fn embedded(settings: &Settings, name: Option<String>, named: Named) -> Ch
     let spec = format!("embedded/{}", model.name);
     let pull = format!("adjutant models pull {}", model.name);
     let missing = |cause: String| {
-        let why = if named == Named::No {
-            "there is no key, no server on this machine, and "
-        } else {
-            ""
+        let (why, remedy) = match named {
+            Named::No => (
+                "there is no key, no server on this machine, and ",
+                format!("{pull}    (once), or adjutant keys set gemini"),
+            ),
+            _ => ("", pull.clone()),
         };
-        Check::fail(GROUP, NAME, format!("{spec} is not here"))
-            .because(format!("{why}{cause}"))
-            .with_remedy(if named == Named::No {
-                format!("{pull}    (once), or adjutant keys set gemini")
-            } else {
-                pull.clone()
-            })
+        let check = GROUP.fail(NAME, format!("{spec} is not here"));
+        check.because(format!("{why}{cause}")).with_remedy(remedy)
     };
     match model.state_in(&dir) {
         InstallState::Missing => missing("it was not fetched yet".to_owned()),
@@ -127,33 +120,29 @@ async fn embedded(settings: &Settings, name: Option<String>, named: Named) -> Ch
             "only {} of it were fetched",
             crate::terminal::display::size(bytes)
         )),
-        InstallState::Damaged { bytes } => Check::fail(GROUP, NAME, format!("{spec} is damaged"))
+        InstallState::Damaged { bytes } => GROUP
+            .fail(NAME, format!("{spec} is damaged"))
             .because(format!("its file has {bytes} bytes, not {}", model.bytes))
             .with_remedy(pull),
         InstallState::Installed => {
             let file = model.path_in(&dir);
             let (path, expected) = (file.clone(), model.sha256);
+            // Gigabytes are read, which would block the runtime and the checks of MCP servers.
             let whole =
                 tokio::task::spawn_blocking(move || digest(&path).map(|found| found == expected))
                     .await;
+            let file = file.display();
+            let unreadable = || GROUP.fail(NAME, format!("{file} cannot be read"));
             match whole {
-                Ok(Ok(true)) => Check::ok(GROUP, NAME, format!("{spec} · whole")),
-                Ok(Ok(false)) => Check::fail(GROUP, NAME, format!("{spec} is damaged"))
-                    .because(format!(
-                        "{} has not the content it was published with",
-                        file.display()
-                    ))
+                Ok(Ok(true)) => GROUP.ok(NAME, format!("{spec} · whole")),
+                Ok(Ok(false)) => GROUP
+                    .fail(NAME, format!("{spec} is damaged"))
+                    .because(format!("{file} has not the content it was published with"))
                     .with_remedy(format!("adjutant models rm {0} -y && {pull}", model.name)),
-                Ok(Err(error)) => {
-                    Check::fail(GROUP, NAME, format!("{} cannot be read", file.display()))
-                        .because(error.to_string())
-                        .with_remedy(format!("chmod u+r {}", file.display()))
-                }
-                Err(error) => {
-                    Check::fail(GROUP, NAME, format!("{} cannot be read", file.display()))
-                        .because(error.to_string())
-                        .with_remedy(pull)
-                }
+                Ok(Err(error)) => unreadable()
+                    .because(error)
+                    .with_remedy(format!("chmod u+r {file}")),
+                Err(error) => unreadable().because(error).with_remedy(pull),
             }
         }
     }
@@ -181,99 +170,78 @@ fn digest(path: &Path) -> std::io::Result<String> {
 
 #[cfg(not(feature = "embedded"))]
 async fn embedded(_: &Settings, _: Option<String>, _: Named) -> Check {
-    Check::fail(GROUP, NAME, "there is no language model to ask")
+    GROUP
+        .fail(NAME, "there is no language model to ask")
         .because("there is no key, and this adjutant was built without the embedded model")
         .with_remedy("adjutant keys set gemini")
 }
 
-/// Asks a provider for one word, which tests key, address and model name together.
+/// Asks a provider for one word, which tests key, address and model name together. `Err` is the
+/// failed check.
 async fn vendor(
     settings: &Settings,
     provider: &'static Provider,
     model: Option<String>,
     screen: &Screen,
-) -> Check {
+) -> Result<Check, Check> {
     let origin = |name: &str| {
         let shown = settings.shown.iter().find(|shown| shown.name == name);
         shown
-            .map(|shown| shown.origin.clone())
-            .filter(|origin| origin != "default")
+            .map(|shown| shown.origin.as_str())
+            .filter(|origin| *origin != "default")
     };
     let variable = provider.key_variable.unwrap_or_default();
+    let name = provider.name;
     // A variable overrides the stored key: setting the stored one would change nothing.
     let new_key = match origin(variable) {
         Some(origin) if origin.starts_with("variable") => {
-            format!(
-                "export {variable}=…, or unset it and adjutant keys set {}",
-                provider.name
-            )
+            format!("export {variable}=…, or unset it and adjutant keys set {name}")
         }
         Some(origin) if origin.ends_with(".env") => {
-            format!(
-                "correct {origin}, or take it out and adjutant keys set {}",
-                provider.name
-            )
+            format!("correct {origin}, or take it out and adjutant keys set {name}")
         }
-        _ => format!("adjutant keys set {}", provider.name),
+        _ => format!("adjutant keys set {name}"),
     };
     if let Some(key) = settings.provider(provider).any_key()
-        && let Some(cause) =
-            crate::command::keys::malformed(secrecy::ExposeSecret::expose_secret(key).trim())
+        && let Some(cause) = crate::command::keys::malformed(key.expose_secret().trim())
     {
-        return Check::fail(
-            GROUP,
-            NAME,
-            format!("the key for {} cannot be one", provider.name),
-        )
-        .because(cause)
-        .with_remedy(new_key);
+        let check = GROUP.fail(NAME, format!("the key for {name} cannot be one"));
+        return Err(check.because(cause).with_remedy(new_key));
     }
+    // One attempt: with retries, a provider that is busy would use up the whole patience.
     let over = Override {
         retries: Some(0),
         ..Override::default()
     };
-    let provider_choice = Choice::Vendor(provider, model);
-    let model =
-        match model_choice::open_choice(settings, screen, provider_choice, Named::Yes, &over).await
-        {
-            Ok(model) => model,
-            Err(error) => {
-                return Check::from_error(
-                    GROUP,
-                    NAME,
-                    &error,
-                    &format!("adjutant config edit    ([{}])", provider.name),
-                );
-            }
-        };
+    let choice = Choice::Vendor(provider, model);
+    let model = model_choice::open_choice(settings, screen, choice, Named::Yes, &over)
+        .await
+        .map_err(|error| {
+            GROUP.from_error(NAME, &error, &format!("adjutant config edit    ([{name}])"))
+        })?;
     let spec = model.id().to_string();
-    let question = match Message::user("Answer with the word: ready") {
-        Ok(question) => question,
-        Err(error) => return Check::fail(GROUP, NAME, error.to_string()),
-    };
-    let asked = GenerateRequest::new(vec![question]);
-    let answer = tokio::time::timeout(PATIENCE, model.generate(&asked))
+    let request = test_request().map_err(|error| GROUP.fail(NAME, error.message))?;
+    let answer = tokio::time::timeout(PATIENCE, model.generate(&request))
         .await
         .unwrap_or_else(|_| {
-            let (provider, bound) = (model.id().provider.clone(), TimeBound::Total);
             Err(ModelError::Timeout {
-                provider,
+                provider: model.id().provider.clone(),
                 waited: PATIENCE,
-                bound,
+                bound: TimeBound::Total,
             })
         });
     let error = match answer {
-        Ok(_) => return Check::ok(GROUP, NAME, format!("{spec} answers")),
+        Ok(_) => return Ok(GROUP.ok(NAME, format!("{spec} answers"))),
         Err(error) => error,
     };
-    let base_url = format!("{}.base_url", provider.name);
-    let check =
-        Check::fail(GROUP, NAME, format!("{spec} does not answer")).because(error.to_string());
-    match &error {
+    let base_url = format!("{name}.base_url");
+    let check = GROUP
+        .fail(NAME, format!("{spec} does not answer"))
+        .because(&error);
+    Err(match &error {
         ModelError::Authentication { .. } => check.with_remedy(new_key),
         ModelError::NotFound { .. } => check.with_remedy(format!(
-            "adjutant config set model {}/NAME    (a model the provider has)",
-            provider.name
+            "adjutant config set model {name}/NAME    (a model the provider has)"
         )),
         ModelError::Network { .. } | ModelError::Timeout { .. } => match origin(&base_url) {
             Some(origin) => check.with_remedy(format!(
@@ -284,15 +252,14 @@ async fn vendor(
             ),
         },
         // The provider was reached and accepted the key; it is only busy.
-        ModelError::RateLimited { .. } | ModelError::Server { .. } => {
-            Check::warn(GROUP, NAME, format!("{spec} has no time now"))
-                .because(error.to_string())
-                .with_remedy("try again later")
-        }
+        ModelError::RateLimited { .. } | ModelError::Server { .. } => GROUP
+            .warn(NAME, format!("{spec} has no time now"))
+            .because(&error)
+            .with_remedy("try again later"),
         error => {
-            let shown = CliError::from_model_error(error);
-            let first = shown.tries.first().cloned();
+            let remedies = CliError::from_model_error(error).tries;
+            let first = remedies.into_iter().next();
             check.with_remedy(first.unwrap_or_else(|| "adjutant models test".to_owned()))
         }
-    }
+    })
 }

@@ -2,13 +2,13 @@
 
 use adjutant_mcp::client::{Health, ServerConfig, Servers};
 
-use super::Check;
+use super::{Check, Group};
 use crate::config::Settings;
 use crate::mcp_servers::pins::PinFiles;
 use crate::mcp_servers::{log, surroundings};
 use crate::terminal::display::plural;
 
-const GROUP: &str = "tools";
+const GROUP: Group = Group("tools");
 
 /// Returns one check for each server.
 pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
@@ -27,13 +27,14 @@ pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
         .collect();
     let surroundings = match surroundings(&configs, log(false), PinFiles::looking(settings)) {
         Ok(surroundings) => surroundings,
-        Err(error) => return vec![Check::fail(GROUP, "mcp", error.message)],
+        Err(error) => return vec![GROUP.fail("mcp", error.message)],
     };
     let servers = match Servers::start(configs, surroundings).await {
         Ok(servers) => servers,
         Err(error) => {
             return vec![
-                Check::fail(GROUP, error.server.as_str(), error.reason)
+                GROUP
+                    .fail(error.server.as_str(), error.reason)
                     .with_remedy("adjutant -v tools"),
             ];
         }
@@ -47,24 +48,22 @@ pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
                 let shown =
                     format!("{} · {}", report.place, plural(report.tools.len() as u64, "tool", "tools"));
                 if !report.changed.is_empty() {
-                    return Check::warn(GROUP, name, shown)
+                    return GROUP.warn( name, shown)
                         .because(format!("changed since they were agreed to: {}", report.changed.join(", ")))
                         .with_remedy(format!("adjutant tools accept {}", report.name));
                 }
                 match (left_out, report.warnings.first()) {
-                    (0, None) => Check::ok(GROUP, name, shown),
-                    (0, Some(warning)) => Check::warn(GROUP, name, shown)
+                    (0, None) => GROUP.ok( name, shown),
+                    (0, Some(warning)) => GROUP.warn( name, shown)
                         .because(warning.clone())
                         .with_remedy(format!("adjutant config edit    ([mcp.servers.{}])", report.name)),
-                    (n, _) => Check::warn(GROUP, name, shown)
+                    (n, _) => GROUP.warn( name, shown)
                         .because(format!("{n} of its tools cannot be used"))
                         .with_remedy("adjutant tools"),
                 }
             }
-            Health::Disabled => Check::ok(GROUP, name, "switched off"),
-            Health::Failed { reason } | Health::Restarting { reason } => Check::fail(
-                GROUP,
-                name,
+            Health::Disabled => GROUP.ok( name, "switched off"),
+            Health::Failed { reason } | Health::Restarting { reason } => GROUP.fail(name,
                 format!("{} did not start", report.place),
             )
             .because(reason)
@@ -73,7 +72,7 @@ pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
                 report.name
             )),
             Health::Starting | Health::Stopped => {
-                Check::fail(GROUP, name, "it has ended").with_remedy("adjutant -v tools")
+                GROUP.fail( name, "it has ended").with_remedy("adjutant -v tools")
             }
         }
     });

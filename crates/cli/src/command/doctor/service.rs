@@ -4,12 +4,12 @@ use std::net::TcpListener;
 
 use adjutant_core::port::{TokenKind, TokenRecord};
 
-use super::Check;
+use super::{Check, Group, Status};
 use crate::clock::now;
 use crate::config::{Authentication, Settings, Sources};
 use crate::store::Store;
 
-const GROUP: &str = "service";
+const GROUP: Group = Group("service");
 
 /// Checks port and users of `adjutant serve`.
 pub(super) async fn checks(
@@ -26,27 +26,26 @@ fn port(sources: &Sources, settings: &Settings) -> Check {
     let bind = settings.serve.bind;
     let name = "serve.bind";
     match TcpListener::bind(bind) {
-        Ok(_) => Check::ok(GROUP, name, format!("{bind} is free")),
-        Err(_) if sources.dirs.state.join("serve.json").exists() => Check::ok(
-            GROUP,
-            name,
-            format!("{bind} is in use; adjutant serve runs"),
-        ),
+        Ok(_) => GROUP.ok(name, format!("{bind} is free")),
+        Err(_) if sources.dirs.state.join("serve.json").exists() => {
+            GROUP.ok(name, format!("{bind} is in use; adjutant serve runs"))
+        }
         Err(error) => {
             let said = settings
                 .shown
                 .iter()
                 .any(|shown| shown.name == name && shown.origin != "default");
-            let check = if said { Check::fail } else { Check::warn };
+            let status = if said { Status::Fail } else { Status::Warn };
             let free = TcpListener::bind((bind.ip(), 0)).and_then(|free| free.local_addr());
             let free = free.map_or_else(|_| "127.0.0.1:8081".to_owned(), |free| free.to_string());
-            check(
-                GROUP,
-                name.to_owned(),
-                format!("adjutant serve cannot listen at {bind}"),
-            )
-            .because(error.to_string())
-            .with_remedy(format!("adjutant config set serve.bind {free}"))
+            GROUP
+                .check(
+                    status,
+                    name,
+                    format!("adjutant serve cannot listen at {bind}"),
+                )
+                .because(error)
+                .with_remedy(format!("adjutant config set serve.bind {free}"))
         }
     }
 }
@@ -55,17 +54,14 @@ async fn users(settings: &Settings, store: Option<&dyn Store>) -> Check {
     let serve = &settings.serve;
     let (name, open) = ("serve.auth", !serve.bind.ip().is_loopback());
     match serve.auth {
-        Authentication::None if open => Check::fail(
-            GROUP,
-            name,
-            format!("everybody could ask at {}", serve.bind),
-        )
-        .because("serve.auth is none, and serve.bind is no address of this machine alone")
-        .with_remedy(format!(
-            "adjutant config set serve.bind 127.0.0.1:{}",
-            serve.bind.port()
-        )),
-        Authentication::None => Check::ok(GROUP, name, "none: whoever is on this machine is you"),
+        Authentication::None if open => GROUP
+            .fail(name, format!("everybody could ask at {}", serve.bind))
+            .because("serve.auth is none, and serve.bind is no address of this machine alone")
+            .with_remedy(format!(
+                "adjutant config set serve.bind 127.0.0.1:{}",
+                serve.bind.port()
+            )),
+        Authentication::None => GROUP.ok(name, "none: whoever is on this machine is you"),
         Authentication::Token => {
             let tokens = match store {
                 Some(store) => store.tokens(None).await.unwrap_or_default(),
@@ -76,18 +72,15 @@ async fn users(settings: &Settings, store: Option<&dyn Store>) -> Check {
             };
             let usable = tokens.iter().filter(holds).count();
             if open && usable == 0 {
-                return Check::fail(
-                    GROUP,
-                    name,
-                    format!("no one could sign in at {}", serve.bind),
-                )
-                .because("there is no token yet")
-                .with_remedy(format!(
-                    "adjutant token create --user {}",
-                    settings.user_name
-                ));
+                return GROUP
+                    .fail(name, format!("no one could sign in at {}", serve.bind))
+                    .because("there is no token yet")
+                    .with_remedy(format!(
+                        "adjutant token create --user {}",
+                        settings.user_name
+                    ));
             }
-            Check::ok(GROUP, name, format!("token: {usable} made"))
+            GROUP.ok(name, format!("token: {usable} made"))
         }
         Authentication::Jwt => {
             let ways = [
@@ -96,35 +89,35 @@ async fn users(settings: &Settings, store: Option<&dyn Store>) -> Check {
                 serve.jwt.jwks_file.is_some(),
             ];
             match ways.iter().filter(|way| **way).count() {
-                1 => Check::ok(GROUP, name, "jwt"),
-                0 => Check::fail(GROUP, name, "serve.auth is jwt, and nothing says what tokens are signed with")
+                1 => GROUP.ok( name, "jwt"),
+                0 => GROUP.fail( name, "serve.auth is jwt, and nothing says what tokens are signed with")
                     .with_remedy("adjutant config set serve.jwt_jwks_url https://…"),
-                _ => Check::fail(GROUP, name, "tokens can be signed in one way only")
+                _ => GROUP.fail( name, "tokens can be signed in one way only")
                     .because("more than one of serve.jwt_secret, serve.jwt_jwks_url and serve.jwt_jwks_file is set")
                     .with_remedy("adjutant config show --origin"),
             }
         }
-        Authentication::Oidc if serve.oidc_config().is_none() => Check::fail(
-            GROUP,
-            name,
-            "serve.auth is oidc, and nothing says which provider people sign in at",
-        )
-        .with_remedy(
-            "adjutant config set serve.oidc_issuer https://…    (and serve.oidc_client_id)",
-        ),
-        Authentication::Oidc => Check::ok(GROUP, name, "oidc"),
-        Authentication::Proxy if serve.proxy_header.is_none() => Check::fail(
-            GROUP,
-            name,
-            "serve.auth is proxy, and nothing says in which header it names the user",
-        )
-        .with_remedy("adjutant config set serve.proxy_header X-Forwarded-User"),
-        Authentication::Proxy if serve.proxy_peers.is_empty() => Check::fail(
-            GROUP,
-            name,
-            "serve.auth is proxy, and nothing says where the proxy is",
-        )
-        .with_remedy("adjutant config set serve.proxy_peers 127.0.0.1"),
-        Authentication::Proxy => Check::ok(GROUP, name, "proxy"),
+        Authentication::Oidc if serve.oidc_config().is_none() => GROUP
+            .fail(
+                name,
+                "serve.auth is oidc, and nothing says which provider people sign in at",
+            )
+            .with_remedy(
+                "adjutant config set serve.oidc_issuer https://…    (and serve.oidc_client_id)",
+            ),
+        Authentication::Oidc => GROUP.ok(name, "oidc"),
+        Authentication::Proxy if serve.proxy_header.is_none() => GROUP
+            .fail(
+                name,
+                "serve.auth is proxy, and nothing says in which header it names the user",
+            )
+            .with_remedy("adjutant config set serve.proxy_header X-Forwarded-User"),
+        Authentication::Proxy if serve.proxy_peers.is_empty() => GROUP
+            .fail(
+                name,
+                "serve.auth is proxy, and nothing says where the proxy is",
+            )
+            .with_remedy("adjutant config set serve.proxy_peers 127.0.0.1"),
+        Authentication::Proxy => GROUP.ok(name, "proxy"),
     }
 }

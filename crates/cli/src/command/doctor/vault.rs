@@ -7,82 +7,70 @@ use adjutant_core::UserId;
 use adjutant_memory::{DailyNotes, DailySource, InMemoryLedger, Memory, NOTE_BYTES_MAX, Vault};
 use serde_json::{Map, Value};
 
-use super::Check;
+use super::{Check, Group};
 use crate::clock;
 use crate::config::Settings;
 use crate::memory::{self, OwnVault};
 use crate::terminal::display::plural;
 
-const GROUP: &str = "memory";
+const GROUP: Group = Group("memory");
 
 /// Settings files of Obsidian that have an effect here.
 const FOLLOWED: [&str; 3] = ["daily-notes.json", "templates.json", PLUGINS];
 /// The only one of them that contains a list.
 const PLUGINS: &str = "community-plugins.json";
 
-/// Checks the vault and the facts in it.
+/// Checks the vault and the facts in it, and the vaults of other users of the service.
 pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
-    let mut checks = own_vault(settings).await;
-    checks.extend(user_vaults(settings));
+    let mut checks = own_vault(settings)
+        .await
+        .unwrap_or_else(|check| vec![check]);
+    if !settings.memory.users.is_empty() {
+        checks.extend(user_vaults(settings).unwrap_or_else(|check| vec![check]));
+    }
     checks
 }
 
-/// Checks the vaults of other users of the service.
-fn user_vaults(settings: &Settings) -> Vec<Check> {
-    if settings.memory.users.is_empty() {
-        return Vec::new();
-    }
-    let vaults = match memory::vaults(settings) {
-        Ok(vaults) => vaults,
-        Err(error) => {
-            return vec![Check::from_error(
-                GROUP,
-                "vault.users",
-                &error,
-                "adjutant config path",
-            )];
-        }
-    };
+/// Checks the vaults of other users of the service. `Err` is the only check.
+fn user_vaults(settings: &Settings) -> Result<Vec<Check>, Check> {
+    let vaults = memory::vaults(settings)
+        .map_err(|error| GROUP.from_error("vault.users", &error, "adjutant config path"))?;
     let user_vaults = vaults.into_iter().filter(|own| !own.is_of_machine());
     let check = |own: OwnVault| match Vault::open(&own.path) {
         Ok(vault) => Check {
             name: own.setting,
             ..writable(&vault)
         },
-        Err(error) => Check::fail(GROUP, "vault.users", format!("{}: {error}", own.user))
+        Err(error) => GROUP
+            .fail("vault.users", format!("{}: {error}", own.user))
             .because("nothing is remembered of this user")
             .with_remedy(format!(
                 "mkdir -p {}, or another folder in vault.users",
                 own.path.display()
             )),
     };
-    user_vaults.map(check).collect()
+    Ok(user_vaults.map(check).collect())
 }
 
-async fn own_vault(settings: &Settings) -> Vec<Check> {
-    let Some(path) = &settings.memory.vault else {
-        let facts = if settings.memory.in_database {
-            "none: nothing is remembered in the terminal; the service keeps facts in the database"
-        } else {
-            "none: nothing is remembered"
+/// Checks the vault of `vault.path`. `Err` is the only check.
+async fn own_vault(settings: &Settings) -> Result<Vec<Check>, Check> {
+    let path = settings.memory.vault.as_ref().ok_or_else(|| {
+        let facts = match settings.memory.in_database {
+            true => "none: nothing is remembered in the terminal; the service keeps facts in the database",
+            false => "none: nothing is remembered",
         };
-        return vec![Check::ok(GROUP, "vault", facts)];
-    };
-    let vault = match Vault::open(path) {
-        Ok(vault) => vault,
-        Err(error) => {
-            return vec![
-                Check::fail(GROUP, "vault", error.to_string()).with_remedy(format!(
-                    "mkdir -p {0}, or adjutant config set vault.path FOLDER",
-                    path.display()
-                )),
-            ];
-        }
-    };
+        GROUP.ok("vault", facts)
+    })?;
+    let vault = Vault::open(path).map_err(|error| {
+        GROUP.fail("vault", error.to_string()).with_remedy(format!(
+            "mkdir -p {0}, or adjutant config set vault.path FOLDER",
+            path.display()
+        ))
+    })?;
     let mut checks = vec![writable(&vault)];
     checks.extend(obsidian(settings, &vault));
     checks.push(facts(settings, vault).await);
-    checks
+    Ok(checks)
 }
 
 fn writable(vault: &Vault) -> Check {
@@ -95,45 +83,28 @@ fn writable(vault: &Vault) -> Check {
         if let Err(error) =
             rustix::fs::access(root, Access::WRITE_OK | Access::READ_OK | Access::EXEC_OK)
         {
-            return Check::fail(
-                GROUP,
-                "vault",
-                format!("{} cannot be written", root.display()),
-            )
-            .because(error.to_string())
-            .with_remedy(format!("chmod u+rwx {}", root.display()));
+            return GROUP
+                .fail("vault", format!("{} cannot be written", root.display()))
+                .because(error)
+                .with_remedy(format!("chmod u+rwx {}", root.display()));
         }
     }
-    Check::ok(
-        GROUP,
-        "vault",
-        format!("{} · {}", vault.name(), root.display()),
-    )
+    GROUP.ok("vault", format!("{} · {}", vault.name(), root.display()))
 }
 
 /// Checks the settings that Obsidian wrote. Unreadable ones are ignored, here as by the assistant.
 fn obsidian(settings: &Settings, vault: &Vault) -> Option<Check> {
     let folder = vault.root().join(".obsidian");
-    let broken = FOLLOWED
-        .iter()
-        .map(|name| folder.join(name))
-        .find_map(|file| Some((broken(&file)?, file)));
-    match broken {
-        Some((cause, file)) => Some(
-            Check::fail(
-                GROUP,
-                "Obsidian's settings",
-                format!("{} cannot be read", file.display()),
-            )
-            .because(cause)
-            .with_remedy(format!(
-                "mv {0} {0}.broken    (Obsidian writes it anew)",
-                file.display()
-            )),
-        ),
-        None if folder.is_dir() => Some(daily(settings, vault)),
-        None => None,
+    let files = FOLLOWED.iter().map(|name| folder.join(name));
+    for file in files {
+        if let Some(cause) = broken(&file) {
+            let file = file.display();
+            let check = GROUP.fail("Obsidian's settings", format!("{file} cannot be read"));
+            let remedy = format!("mv {file} {file}.broken    (Obsidian writes it anew)");
+            return Some(check.because(cause).with_remedy(remedy));
+        }
     }
+    folder.is_dir().then(|| daily(settings, vault))
 }
 
 /// Checks whose daily-note settings apply, where today's note is, and which plugins are ignored.
@@ -145,13 +116,8 @@ fn daily(settings: &Settings, vault: &Vault) -> Check {
     let path = match daily.path(&now) {
         Ok(path) => path,
         Err(error) => {
-            return Check::fail(
-                GROUP,
-                NAME,
-                "today's note cannot have the name that the format gives it",
-            )
-            .because(error.to_string())
-            .with_remedy(
+            let message = "today's note cannot have the name that the format gives it";
+            return GROUP.fail(NAME, message).because(error).with_remedy(
                 "change the format in Obsidian, or adjutant config set vault.daily FORMAT",
             );
         }
@@ -168,17 +134,16 @@ fn daily(settings: &Settings, vault: &Vault) -> Check {
     };
     let shown = format!("{whose} · today {path}{language}");
     if let Some(notice) = daily.notices.first() {
-        return Check::warn(GROUP, NAME, shown)
+        return GROUP
+            .warn(NAME, shown)
             .because(notice.as_str())
             .with_remedy(
                 "adjutant config set vault.locale CODE, or mend the plugin's settings in Obsidian",
             );
     }
     match template_trouble(vault, &daily) {
-        Some((cause, remedy)) => Check::warn(GROUP, NAME, shown)
-            .because(cause)
-            .with_remedy(remedy),
-        None => Check::ok(GROUP, NAME, shown),
+        Some((cause, remedy)) => GROUP.warn(NAME, shown).because(cause).with_remedy(remedy),
+        None => GROUP.ok(NAME, shown),
     }
 }
 
@@ -234,31 +199,29 @@ async fn facts(settings: &Settings, vault: Vault) -> Check {
     let memory = match Memory::new(vault, UserId::local(), options, ledger, clock) {
         Ok(memory) => memory,
         Err(error) => {
-            return Check::fail(GROUP, "facts", error.to_string())
+            return GROUP
+                .fail("facts", error.to_string())
                 .with_remedy("adjutant config set memory.path memory/facts.md");
         }
     };
     match memory.facts().list().await {
-        Ok(facts) if facts.len() >= max => Check::warn(
-            GROUP,
-            "facts",
-            format!("{path} · {} facts, which is the limit", facts.len()),
-        )
-        .because("nothing new is remembered")
-        .with_remedy(format!(
-            "adjutant memory forget, or adjutant config set memory.max_facts {}",
-            max * 2
-        )),
-        Ok(facts) => Check::ok(
-            GROUP,
-            "facts",
-            format!(
-                "{path} · {} of at most {max}",
-                plural(facts.len() as u64, "fact", "facts")
-            ),
-        ),
-        Err(error) => Check::fail(GROUP, "facts", format!("{path} cannot be used"))
-            .because(error.to_string())
+        Ok(facts) if facts.len() >= max => GROUP
+            .warn(
+                "facts",
+                format!("{path} · {} facts, which is the limit", facts.len()),
+            )
+            .because("nothing new is remembered")
+            .with_remedy(format!(
+                "adjutant memory forget, or adjutant config set memory.max_facts {}",
+                max * 2
+            )),
+        Ok(facts) => {
+            let facts = plural(facts.len() as u64, "fact", "facts");
+            GROUP.ok("facts", format!("{path} · {facts} of at most {max}"))
+        }
+        Err(error) => GROUP
+            .fail("facts", format!("{path} cannot be used"))
+            .because(error)
             .with_remedy(format!(
                 "mend {path} in an editor, or adjutant config set memory.path OTHER.md"
             )),

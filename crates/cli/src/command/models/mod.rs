@@ -16,9 +16,6 @@ use crate::terminal::display::{clip, json_line, millis, tokens};
 use crate::terminal::lines::ask_yes_no;
 use crate::terminal::screen::Screen;
 
-/// The message that tests a model.
-const QUESTION: &str = "Answer with the word: ready";
-
 /// Lists, downloads, deletes or tests models.
 ///
 /// # Errors
@@ -239,8 +236,7 @@ async fn test(
     let (choice, named) = Choice::choose(settings, screen).await?;
     let model = model_choice::open_choice(settings, screen, choice, named, &over).await?;
     let began = Instant::now();
-    let question = Message::user(QUESTION).map_err(|error| CliError::failed(error.to_string()))?;
-    let answer = model.generate(&GenerateRequest::new(vec![question])).await;
+    let answer = model.generate(&test_request()?).await;
     let answer = answer.map_err(|error| CliError::from_model_error(&error))?;
     let ms = whole_millis(began.elapsed());
     let name = model.id().to_string();
@@ -260,6 +256,16 @@ async fn test(
         millis(ms)
     ));
     Ok(Exit::Ok)
+}
+
+/// Creates the request that tests a model: an answer of one word costs next to nothing.
+///
+/// # Errors
+/// None in practice: the message is a constant.
+pub(crate) fn test_request() -> Result<GenerateRequest, CliError> {
+    let question = Message::user("Answer with the word: ready");
+    let question = question.map_err(|error| CliError::failed(error.to_string()))?;
+    Ok(GenerateRequest::new(vec![question]))
 }
 
 fn whole_millis(time: Duration) -> u64 {
