@@ -13,6 +13,7 @@ pub(crate) mod man; // adjutant man
 pub(crate) mod mcp; // adjutant mcp
 pub(crate) mod memory; // adjutant memory
 pub(crate) mod models; // adjutant models
+mod output; // tables, lists and errors of files, for all commands
 pub(crate) mod pending; // adjutant pending
 pub(crate) mod policy; // adjutant policy
 pub(crate) mod report; // adjutant report
@@ -72,7 +73,7 @@ pub(crate) async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
     } = global;
     let resume = sessions::Resume::from_options(continues, resume);
     let serves = matches!(command, Some(Command::Serve(_)));
-    let place = mcp::LaunchOptions {
+    let launch = mcp::LaunchOptions {
         config: config.clone(),
         env_file: env_file.clone(),
         database: database.clone(),
@@ -87,10 +88,13 @@ pub(crate) async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
         Some(command) => matches!(command, Command::Chat),
     };
     let log = OnceCell::new();
+    // Each command calls it when it needs settings: those that repair or explain a broken
+    // configuration must not fail because of it.
     let load = || {
         let mut settings = sources.load()?;
         // `serve` always has a log, with settings of its own.
         if !serves {
+            // Already set only if a command loads twice; the first log is in use then.
             let _ = log.set(logging::start_if_asked(
                 &sources, &settings, screen, in_chat,
             )?);
@@ -104,67 +108,61 @@ pub(crate) async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
         screen.show_thinking(thinking.unwrap_or(settings.thinking) == args::Thinking::Show);
         settings.extra_instructions =
             role::additional_instruction(role.as_deref(), system.as_deref(), &settings.dirs)?;
-        settings
-            .warnings
-            .iter()
-            .for_each(|warning| screen.note(warning));
+        output::note_warnings(&settings, screen);
         Ok::<Settings, CliError>(settings)
     };
-    let mut schema = None;
-    let words = match command {
+    let any_yes = !yes.is_empty();
+    let (words, schema, command) = match command {
+        Some(Command::Ask { prompt, schema }) => (prompt, schema, None),
+        command => (prompt, None, command),
+    };
+    match command {
         None | Some(Command::Chat) if in_chat => {
-            return chat::run(
-                &sources,
-                &load()?,
-                screen,
-                chat::Options { resume, yes, files },
-            )
-            .await;
+            let options = chat::Options { resume, yes, files };
+            chat::run(&sources, &load()?, screen, options).await
         }
-        Some(Command::Serve(options)) => return serve::run(&load()?, screen, options).await,
-        Some(Command::Db(command)) => return db::run(&load()?, screen, command).await,
-        Some(Command::Mcp(options)) => return mcp::run(load(), screen, options, place).await,
-        Some(Command::Tools { command: None }) => return tools::run(&load()?, screen).await,
+        // `chat` is always a conversation, see `in_chat`, and `ask` was taken apart above.
+        None | Some(Command::Chat | Command::Ask { .. }) => {
+            // Before the settings: a schema that cannot be used fails without a prompt being read.
+            let schema = schema.as_deref().map(ask::schema).transpose()?;
+            let settings = load()?;
+            // From here on Ctrl-C is a signal to this program, so that reading can be given up.
+            let mut startup = session::Startup::listen()?;
+            let given = input::PromptSources { words, files };
+            let stdin = input::Stdin::of_process();
+            let prompt = input::prompt(given, stdin, settings.input_wait, screen);
+            let prompt = startup.read_input(prompt).await?;
+            let options = ask::Options {
+                resume,
+                yes,
+                schema,
+            };
+            ask::run(&settings, screen, prompt, options, startup).await
+        }
+        Some(Command::Serve(options)) => serve::run(&load()?, screen, options).await,
+        Some(Command::Db(command)) => db::run(&load()?, screen, command).await,
+        Some(Command::Mcp(options)) => mcp::run(load(), screen, options, launch).await,
+        Some(Command::Tools { command: None }) => tools::run(&load()?, screen).await,
         Some(Command::Tools {
             command: Some(Tools::Accept { server }),
-        }) => {
-            return tools::accept(&load()?, screen, &server, !yes.is_empty()).await;
-        }
-        Some(Command::Token(command)) => return token::run(&load()?, screen, command).await,
-        Some(Command::Report(options)) => {
-            return report::run(&sources, screen, options).await;
-        }
-        Some(Command::Users(command)) => {
-            return users::run(&load()?, screen, command, &yes).await;
-        }
+        }) => tools::accept(&load()?, screen, &server, any_yes).await,
+        Some(Command::Token(command)) => token::run(&load()?, screen, command).await,
+        Some(Command::Report(options)) => report::run(&sources, screen, options).await,
+        Some(Command::Users(command)) => users::run(&load()?, screen, command, &yes).await,
         Some(Command::Tasks {
             command,
             idempotency_key,
-        }) => {
-            return tasks::run(&load()?, screen, command, idempotency_key, &yes).await;
-        }
-        Some(Command::Memory(command)) => {
-            return memory::run(&load()?, screen, command, &yes).await;
-        }
-        Some(Command::Turns(command)) => {
-            return turns::run(&load()?, screen, command, &yes).await;
-        }
-        Some(Command::Pending(command)) => {
-            return pending::run(&load()?, screen, command, yes).await;
-        }
-        Some(Command::Policy(command)) => {
-            return policy::run(&load()?, screen, command, &yes).await;
-        }
-        Some(Command::Sessions(command)) => {
-            return sessions::run(&load()?, screen, command, &yes).await;
-        }
-        Some(Command::Log(command)) => return log::run(&load()?, screen, command).await,
+        }) => tasks::run(&load()?, screen, command, idempotency_key, &yes).await,
+        Some(Command::Memory(command)) => memory::run(&load()?, screen, command, &yes).await,
+        Some(Command::Turns(command)) => turns::run(&load()?, screen, command, &yes).await,
+        Some(Command::Pending(command)) => pending::run(&load()?, screen, command, yes).await,
+        Some(Command::Policy(command)) => policy::run(&load()?, screen, command, &yes).await,
+        Some(Command::Sessions(command)) => sessions::run(&load()?, screen, command, &yes).await,
+        Some(Command::Log(command)) => log::run(&load()?, screen, command).await,
         Some(Command::Models(Models::Call(options))) => {
-            return models::call::run(&sources, screen, options).await;
+            models::call::run(&sources, screen, options).await
         }
-        Some(Command::Models(command)) => {
-            return models::run(&load()?, screen, command, !yes.is_empty()).await;
-        }
+        Some(Command::Models(command)) => models::run(&load()?, screen, command, any_yes).await,
         Some(Command::Eval {
             files,
             min_pass,
@@ -174,62 +172,18 @@ pub(crate) async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
             let settings = load()?;
             let model = model_choice::open_alone(&settings, screen).await?;
             screen.note(&session::header(&*model));
-            return eval::run(&cases, min_pass, memory, screen, &settings, model).await;
+            eval::run(&cases, min_pass, memory, screen, &settings, model).await
         }
         Some(Command::Init(options)) => {
-            return init::run(
-                &sources,
-                screen,
-                options,
-                sources.vault.clone(),
-                !yes.is_empty(),
-            )
-            .await;
+            let vault = sources.vault.clone();
+            init::run(&sources, screen, options, vault, any_yes).await
         }
-        Some(Command::Completions { shell }) => {
-            return completions::run(screen, shell).map(|()| Exit::Ok);
-        }
-        Some(Command::Man { dir }) => {
-            return man::run(screen, dir.as_deref()).map(|()| Exit::Ok);
-        }
+        Some(Command::Completions { shell }) => completions::run(screen, shell),
+        Some(Command::Man { dir }) => man::run(screen, dir.as_deref()),
         Some(Command::Doctor { dispatch }) => {
-            return doctor::run(&sources, screen, dispatch.as_deref()).await;
+            doctor::run(&sources, screen, dispatch.as_deref()).await
         }
-        Some(Command::Keys(command)) => return keys::run(&sources, screen, command),
-        Some(Command::Config(command)) => {
-            return config::run(&sources, screen, command).await;
-        }
-        Some(Command::Ask {
-            prompt,
-            schema: file,
-        }) => {
-            schema = file;
-            prompt
-        }
-        // `chat` is always a conversation, see `in_chat`.
-        None | Some(Command::Chat) => prompt,
-    };
-    let schema = schema.as_deref().map(ask::schema).transpose()?;
-    let settings = load()?;
-    let mut startup = session::Startup::listen()?;
-    let given = input::PromptSources { words, files };
-    let prompt = input::prompt(
-        given,
-        input::Stdin::of_process(),
-        settings.input_wait,
-        screen,
-    );
-    let prompt = startup.read_input(prompt).await?;
-    ask::run(
-        &settings,
-        screen,
-        prompt,
-        ask::Options {
-            resume,
-            yes,
-            schema,
-        },
-        startup,
-    )
-    .await
+        Some(Command::Keys(command)) => keys::run(&sources, screen, command),
+        Some(Command::Config(command)) => config::run(&sources, screen, command).await,
+    }
 }

@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use adjutant_core::UserId;
 use adjutant_core::port::{TokenGrant, TokenRecord};
 use adjutant_service::new_token;
-use comfy_table::{ContentArrangement, Table, presets};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::args::{Holds, Token};
 use crate::clock::now;
+use crate::command::output::{print_list, table, user_option};
 use crate::config::Settings;
 use crate::error::{CliError, Exit};
 use crate::id_prefix::{Kind, the_one};
@@ -41,8 +40,7 @@ pub(crate) async fn run(
             expires,
             grant,
         } => {
-            let user = UserId::new(user)
-                .map_err(|error| CliError::usage(format!("--user cannot be that: {error}")))?;
+            let user = user_option(&user)?;
             let token = new_token().map_err(|error| CliError::failed(error.to_string()))?;
             let holds = expires.map_or(settings.serve.token_expiry, |Holds(time)| time);
             let grant = TokenGrant {
@@ -50,69 +48,59 @@ pub(crate) async fn run(
                 expires_at: holds.map(from_now).transpose()?,
                 ..TokenGrant::token(user.clone(), name.trim())
             };
-            let kept = store.create_token(&grant, &token.digest).await?;
+            let record = store.create_token(&grant, &token.digest).await?;
             if screen.json() {
-                let mut made = to_json(&kept);
-                made["token"] = token.secret.into();
-                screen.answer_json(&made);
+                let mut created = to_json(&record);
+                created["token"] = token.secret.into();
+                screen.answer_json(&created);
             } else {
+                // Alone on standard output, so that a script can take it; it cannot be shown again,
+                // because only its digest is stored.
                 screen.answer_line(&token.secret);
                 screen.note(&format!(
                     "the token of {user}: it is shown this once, and {}; take it back with adjutant token revoke {}",
-                    match kept.grant.expires_at {
+                    match record.grant.expires_at {
                         Some(expiry) => format!("holds until {}", day(expiry)),
                         None => "does not expire".to_owned(),
                     },
-                    kept.id
+                    record.id
                 ));
             }
         }
         Token::List => {
             let tokens = store.tokens(None).await?;
-            if screen.json() {
-                screen.answer_json(&tokens.iter().map(to_json).collect::<Vec<_>>());
-            } else if tokens.is_empty() {
-                screen.answer_line("There are no tokens.");
-            } else {
-                screen.answer_line(&table(&tokens));
-            }
+            let json: Vec<Value> = tokens.iter().map(to_json).collect();
+            print_list(screen, &json, "There are no tokens.", || {
+                format_table(&tokens)
+            });
         }
         Token::Revoke { id: None, user } => {
-            let user = UserId::new(user.unwrap_or_default())
-                .map_err(|error| CliError::usage(format!("--user cannot be that: {error}")))?;
+            let user = user_option(&user.unwrap_or_default())?;
             let revoked = store.revoke_tokens_of(&user, None).await?;
-            if screen.json() {
-                screen.answer_json(&json!({ "user": user, "revoked": revoked }));
-            } else {
-                let what = plural(revoked, "token or session", "tokens and sessions");
-                screen.answer_line(&format!("{what} of {user}: refused from now on."));
-            }
+            screen.result(&json!({ "user": user, "revoked": revoked }), || {
+                let count = plural(revoked, "token or session", "tokens and sessions");
+                format!("{count} of {user}: refused from now on.")
+            });
         }
         Token::Revoke { id: Some(id), .. } => {
-            let token = the_one(
-                store.tokens(None).await?,
-                &id,
-                |token| token.id.clone(),
-                &TOKENS,
-            )?;
+            let tokens = store.tokens(None).await?;
+            let token = the_one(tokens, &id, |token| token.id.clone(), &TOKENS)?;
             let revoked = store.revoke_token(&token.id).await?;
-            if screen.json() {
-                screen.answer_json(&json!({ "id": token.id, "revoked": revoked }));
-            } else if revoked {
-                screen.answer_line(&format!(
-                    "The token {} of {} is refused from now on.",
-                    token.id,
-                    clip(token.grant.user.as_str(), 60)
-                ));
-            } else {
-                screen.answer_line(&format!("The token {} was revoked before.", token.id));
-            }
+            screen.result(&json!({ "id": token.id, "revoked": revoked }), || {
+                let id = &token.id;
+                let user = clip(token.grant.user.as_str(), 60);
+                match revoked {
+                    true => format!("The token {id} of {user} is refused from now on."),
+                    false => format!("The token {id} was revoked before."),
+                }
+            });
         }
     }
     Ok(Exit::Ok)
 }
 
-fn to_json(token: &TokenRecord) -> Value {
+/// Returns the fields of a token as `--json` and exports have them, without its secret.
+pub(super) fn to_json(token: &TokenRecord) -> Value {
     json!({
         "id": token.id,
         "user": token.grant.user,
@@ -126,13 +114,9 @@ fn to_json(token: &TokenRecord) -> Value {
     })
 }
 
-fn table(tokens: &[TokenRecord]) -> String {
+fn format_table(tokens: &[TokenRecord]) -> String {
     let now = now();
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
-    for token in tokens {
+    let rows = tokens.iter().map(|token| {
         let grant = &token.grant;
         let end = match (token.revoked_at, grant.expires_at) {
             (Some(at), _) => format!("revoked {}", day(at)),
@@ -140,20 +124,21 @@ fn table(tokens: &[TokenRecord]) -> String {
             (None, Some(at)) => format!("expires {}", day(at)),
             (None, None) => String::new(),
         };
-        table.add_row([
+        let used = token
+            .used_at
+            .map_or_else(|| "never used".to_owned(), |at| format!("used {}", day(at)));
+        [
             token.id.clone(),
             grant.kind.as_str().to_owned(),
             clip(grant.user.as_str(), 40),
             grant.role.as_str().to_owned(),
             clip(&grant.name, 40),
             day(token.created_at),
-            token
-                .used_at
-                .map_or_else(|| "never used".to_owned(), |at| format!("used {}", day(at))),
+            used,
             end,
-        ]);
-    }
-    table.trim_fmt()
+        ]
+    });
+    table(&[], rows)
 }
 
 fn day(at: Timestamp) -> String {

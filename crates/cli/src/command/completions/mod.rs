@@ -10,7 +10,7 @@ use clap_complete::engine::ArgValueCandidates;
 use clap_complete::{CompleteEnv, Shell};
 
 use crate::args::Cli;
-use crate::error::CliError;
+use crate::error::{CliError, Exit};
 use crate::terminal::screen::Screen;
 
 pub(crate) use candidates::{Candidate, conversations_of, models_of};
@@ -23,7 +23,7 @@ const VARIABLE: &str = "_ADJUTANT_COMPLETE";
 ///
 /// # Errors
 /// The script cannot be generated.
-pub(crate) fn run(screen: &Screen, shell: Shell) -> Result<(), CliError> {
+pub(crate) fn run(screen: &Screen, shell: Shell) -> Result<Exit, CliError> {
     let mut script = Vec::new();
     match shell::SHELLS.completer(&shell.to_string()) {
         Some(asking) => asking
@@ -32,7 +32,7 @@ pub(crate) fn run(screen: &Screen, shell: Shell) -> Result<(), CliError> {
         None => clap_complete::generate(shell, &mut Cli::command(), "adjutant", &mut script),
     }
     screen.answer(&String::from_utf8_lossy(&script));
-    Ok(())
+    Ok(Exit::Ok)
 }
 
 /// Answers a shell that asks for completions. Returns false if this process was started for

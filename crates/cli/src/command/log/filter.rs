@@ -7,6 +7,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::args::LogFilter;
+use crate::command::output::user_option;
 use crate::error::CliError;
 
 /// The users whose decisions are listed.
@@ -27,30 +28,20 @@ pub(super) fn parse(
     limit: Option<u32>,
     now: Timestamp,
 ) -> Result<(UserSelection, DecisionFilter), CliError> {
-    let user = given.user.map(UserId::new).transpose();
-    let user = user.map_err(|error| CliError::usage(format!("--user: {error}")))?;
+    let user = given.user.as_deref().map(user_option).transpose()?;
     let moment = |text: Option<String>| text.map(|text| moment(&text, now)).transpose();
+    let agent = given.agent.map(AgentName::new).transpose();
+    let feedback = given.feedback.map(|word| word.parse()).transpose();
+    let conversation = given.thread.map(|id| {
+        id.parse()
+            .map_err(|_| CliError::usage(format!("{id:?} is no conversation's id")))
+    });
     let filter = DecisionFilter {
-        agent: match given.agent {
-            Some(name) => Some(
-                AgentName::new(name)
-                    .map_err(|error| CliError::usage(format!("--agent: {error}")))?,
-            ),
-            None => None,
-        },
+        agent: agent.map_err(|error| CliError::usage(format!("--agent: {error}")))?,
         outcome: given.outcome.as_deref().map(outcome).transpose()?,
-        conversation: match given.thread {
-            Some(id) => Some(
-                id.parse()
-                    .map_err(|_| CliError::usage(format!("{id:?} is no conversation's id")))?,
-            ),
-            None => None,
-        },
+        conversation: conversation.transpose()?,
         tool: given.tool,
-        feedback: given
-            .feedback
-            .map(|word| word.parse())
-            .transpose()
+        feedback: feedback
             .map_err(|error: UnknownRating| CliError::usage(format!("--feedback: {error}")))?,
         since: moment(given.since)?,
         until: moment(given.until)?,

@@ -12,17 +12,17 @@ use adjutant_core::{
     ToolInvocationRecord, TurnId, UserId,
 };
 use adjutant_runtime::read_trace;
-use comfy_table::{ContentArrangement, Table, presets};
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::args::{Log, LogFilter};
 use crate::clock::now;
+use crate::command::output::{counted, print_list, table, user_option};
 use crate::config::Settings;
 use crate::error::{CliError, Exit};
 use crate::id_prefix::{Kind, is_meant, the_one};
 use crate::store::{self, Store};
-use crate::terminal::display::{clean, clip, json_line, local, millis, tokens};
+use crate::terminal::display::{clean, clip, json_line, local, millis};
 use crate::terminal::lines::StopSignals;
 use crate::terminal::screen::Screen;
 use filter::UserSelection;
@@ -58,17 +58,12 @@ pub(crate) async fn run(
         Log::List { limit, filter } => {
             let (users, filter) = filter::parse(filter, Some(limit), now())?;
             let decisions = load_page(&*store, &users, &filter).await?;
-            if screen.json() {
-                screen.answer_json(&decisions);
-            } else if decisions.is_empty() {
-                screen.answer_line("Nothing has been decided yet.");
-            } else {
-                screen.answer_line(&table(&decisions, &users));
-            }
+            print_list(screen, &decisions, "Nothing has been decided yet.", || {
+                format_table(&decisions, &users)
+            });
         }
         Log::Show { id, user, request } => {
-            let user = user.map(UserId::new).transpose();
-            let user = user.map_err(|error| CliError::usage(format!("--user: {error}")))?;
+            let user = user.as_deref().map(user_option).transpose()?;
             let decision = match (user, id.as_deref(), request) {
                 (_, _, Some(request)) => find_by_request(&*store, &request).await?,
                 (None, Some(id), None) => find_for_any_user(&*store, id).await?,
@@ -117,7 +112,7 @@ pub(crate) async fn run(
             })
             .await?;
             let stats = stats::stats(&all, limit);
-            screen.result(&stats, || stats::table(&stats));
+            screen.result(&stats, || stats::format_table(&stats));
         }
         Log::Export { filter } => {
             let (users, filter) = filter::parse(filter, Some(AT_ONCE), now())?;
@@ -251,7 +246,9 @@ async fn tail(
             let news = printed.get(&decision.id) != Some(&decision.outcome);
             if news && (first || decision.outcome.is_some()) {
                 printed.insert(decision.id, decision.outcome);
-                screen.result(decision, || table(std::slice::from_ref(decision), users));
+                screen.result(decision, || {
+                    format_table(std::slice::from_ref(decision), users)
+                });
             }
         }
         first = false;
@@ -373,35 +370,33 @@ fn mark(rating: Rating) -> &'static str {
     }
 }
 
-fn table(decisions: &[DecisionRecord], users: &UserSelection) -> String {
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
-    for decision in decisions {
+fn format_table(decisions: &[DecisionRecord], users: &UserSelection) -> String {
+    let rows = decisions.iter().map(|decision| {
         let id = decision.id.to_string();
-        let outcome = decision.outcome.map_or("open", OutcomeCategory::as_str);
         // The end of the id: its beginning is the time, which neighbours share.
+        let end = id.get(id.len().saturating_sub(8)..).unwrap_or(&id);
+        let outcome = decision.outcome.map_or("open", OutcomeCategory::as_str);
+        let user = match users {
+            UserSelection::One(_) => None,
+            UserSelection::All(_) => Some(clip(decision.user.as_str(), 32)),
+        };
+        let rating = decision
+            .feedback
+            .as_ref()
+            .map(|feedback| mark(feedback.rating));
         let mut row = vec![
-            id.get(id.len().saturating_sub(8)..)
-                .unwrap_or(&id)
-                .to_owned(),
+            end.to_owned(),
+            local(decision.started_at),
+            outcome.to_owned(),
         ];
-        row.extend([local(decision.started_at), outcome.to_owned()]);
-        if let UserSelection::All(_) = users {
-            row.push(clip(decision.user.as_str(), 32));
-        }
-        row.push(
-            decision
-                .feedback
-                .as_ref()
-                .map_or("", |feedback| mark(feedback.rating))
-                .to_owned(),
-        );
-        row.push(clip(&decision.message, 48));
-        table.add_row(row);
-    }
-    table.trim_fmt()
+        row.extend(user);
+        row.extend([
+            rating.unwrap_or_default().to_owned(),
+            clip(&decision.message, 48),
+        ]);
+        row
+    });
+    table(&[], rows)
 }
 
 fn show(screen: &Screen, whole: &DecisionDetails) {
@@ -455,15 +450,10 @@ fn show(screen: &Screen, whole: &DecisionDetails) {
         "tool rounds",
         &format!("{} in {}", decision.iterations, millis(decision.tool_ms)),
     );
-    let count = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), tokens);
-    let usage = &decision.usage;
+    let (input, output) = (decision.usage.input_tokens, decision.usage.output_tokens);
     field(
         "tokens",
-        &format!(
-            "{} in, {} out",
-            count(usage.input_tokens),
-            count(usage.output_tokens)
-        ),
+        &format!("{} in, {} out", counted(input), counted(output)),
     );
     match decision.cost {
         // No cost: a local model, or no model call.
@@ -530,12 +520,8 @@ fn line_of(step: &Step) -> String {
         line += &format!("  attempt {attempt}");
     }
     if let Some(usage) = &step.usage {
-        let count = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), tokens);
-        line += &format!(
-            "  {}/{} tok",
-            count(usage.input_tokens),
-            count(usage.output_tokens)
-        );
+        let (input, output) = (counted(usage.input_tokens), counted(usage.output_tokens));
+        line += &format!("  {input}/{output} tok");
     }
     if let Some(error) = &step.error {
         line += &format!("  ✗ {}", error["message"].as_str().unwrap_or_default());

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use adjutant_core::{Cost, DecisionRecord, OutcomeCategory, Rating};
-use comfy_table::{ContentArrangement, Table, presets};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use super::totals::ratings;
-use crate::terminal::display::{millis, tokens};
+use super::totals::{cost, ratings, tokens_in_out};
+use crate::command::output::table;
+use crate::terminal::display::millis;
 
 /// Figures of a day, or of all days.
 #[derive(Debug, Default, PartialEq, Serialize)]
@@ -67,18 +67,16 @@ pub(super) fn stats(decisions: &[DecisionRecord], latest: Option<u32>) -> Stats 
         days.entry(day).or_default().push(decision);
     }
     let total = sum(&decisions.iter().collect::<Vec<_>>());
-    let told = latest
+    let shown = latest
         .and_then(|days| usize::try_from(days).ok())
         .unwrap_or(usize::MAX);
-    let left_out = days.len().saturating_sub(told);
-    let told = days.into_iter().skip(left_out);
+    let left_out = days.len().saturating_sub(shown);
+    let days = days.into_iter().skip(left_out).map(|(day, decisions)| Day {
+        day,
+        sum: sum(&decisions),
+    });
     Stats {
-        days: told
-            .map(|(day, decisions)| Day {
-                day,
-                sum: sum(&decisions),
-            })
-            .collect(),
+        days: days.collect(),
         total,
     }
 }
@@ -131,12 +129,8 @@ fn quantiles(times: impl Iterator<Item = u64>) -> Quantiles {
 }
 
 /// Formats the figures for people.
-pub(super) fn table(stats: &Stats) -> String {
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header([
+pub(super) fn format_table(stats: &Stats) -> String {
+    let header = [
         "day",
         "turns",
         "well",
@@ -147,44 +141,39 @@ pub(super) fn table(stats: &Stats) -> String {
         "p50",
         "p95",
         "up/down",
-    ]);
-    for Day { day, sum } in &stats.days {
-        table.add_row(row(&day.to_string(), sum));
-    }
-    table.add_row(row("all", &stats.total));
-    let mut text = table.trim_fmt();
+    ];
+    let days = stats
+        .days
+        .iter()
+        .map(|Day { day, sum }| row(&day.to_string(), sum));
+    let mut text = table(&header, days.chain([row("all", &stats.total)]));
     for (outcome, count) in &stats.total.outcomes {
         text += &format!("\n{count:>6}  {outcome}");
     }
     text
 }
 
-fn row(name: &str, sum: &Sum) -> Vec<String> {
-    let of = |prefix: &str| -> u64 {
-        sum.outcomes
-            .iter()
+fn row(name: &str, sum: &Sum) -> [String; 10] {
+    let count = |prefix: &str| -> u64 {
+        let outcomes = sum.outcomes.iter();
+        outcomes
             .filter(|(outcome, _)| outcome.starts_with(prefix))
             .map(|(_, count)| count)
             .sum()
     };
-    let (well, failed) = (of("SUCCESS:"), of("ERROR:"));
-    let cost = match (
-        Cost::from_usd(sum.cost_usd).unwrap_or_default(),
-        sum.unknown_costs,
-    ) {
-        (known, 0) => known.to_string(),
-        (known, _) if known == Cost::default() => "$?".to_owned(),
-        (known, _) => format!("{known} + $?"),
-    };
+    let (well, failed) = (count("SUCCESS:"), count("ERROR:"));
     let time = |ms: Option<u64>| ms.map(millis).unwrap_or_default();
-    vec![
+    [
         name.to_owned(),
         sum.decisions.to_string(),
         well.to_string(),
         failed.to_string(),
         (sum.decisions - well - failed).to_string(),
-        format!("{}/{}", tokens(sum.input_tokens), tokens(sum.output_tokens)),
-        cost,
+        tokens_in_out(sum.input_tokens, sum.output_tokens),
+        cost(
+            Cost::from_usd(sum.cost_usd).unwrap_or_default(),
+            sum.unknown_costs,
+        ),
         time(sum.total_ms.p50),
         time(sum.total_ms.p95),
         ratings(sum.rated_up, sum.rated_down),

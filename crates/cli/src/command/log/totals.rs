@@ -2,10 +2,10 @@
 
 use adjutant_core::port::{COUNTED_MAX, GroupBy, Total, Totals, TotalsFilter};
 use adjutant_core::{Cost, DecisionFilter};
-use comfy_table::{ContentArrangement, Table, presets};
 
 use super::filter::UserSelection;
 use crate::args::By;
+use crate::command::output::table;
 use crate::error::CliError;
 use crate::store::Store;
 use crate::terminal::display::{clip, tokens};
@@ -45,7 +45,7 @@ pub(super) async fn print(
         screen.answer_json(&totals);
         return Ok(());
     }
-    screen.answer_line(&table(&totals, by));
+    screen.answer_line(&format_table(&totals, by));
     if totals.is_cut {
         screen.note(&format!(
             "only the newest {COUNTED_MAX} turns are added up; --since and --until take fewer"
@@ -57,7 +57,7 @@ pub(super) async fn print(
     Ok(())
 }
 
-fn table(totals: &Totals, by: By) -> String {
+fn format_table(totals: &Totals, by: By) -> String {
     let name = match by {
         By::User => "user",
         By::Model => "model",
@@ -65,20 +65,16 @@ fn table(totals: &Totals, by: By) -> String {
         By::Outcome => "outcome",
         By::Error => "error",
     };
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header([name, "turns", "failed", "tokens in/out", "cost", "up/down"]);
-    for group in &totals.groups {
+    let groups = totals.groups.iter().map(|group| {
         let name = match group.group.as_str() {
             "" => "open".to_owned(),
             name => clip(name, 60),
         };
-        table.add_row(row(name, &group.total));
-    }
-    table.add_row(row("all".to_owned(), &totals.all));
-    table.trim_fmt()
+        row(name, &group.total)
+    });
+    let all = row("all".to_owned(), &totals.all);
+    let header = [name, "turns", "failed", "tokens in/out", "cost", "up/down"];
+    table(&header, groups.chain([all]))
 }
 
 fn row(name: String, total: &Total) -> [String; 6] {
@@ -86,14 +82,15 @@ fn row(name: String, total: &Total) -> [String; 6] {
         name,
         total.turns.to_string(),
         total.failed.to_string(),
-        format!(
-            "{}/{}",
-            tokens(total.input_tokens),
-            tokens(total.output_tokens)
-        ),
-        cost(total),
+        tokens_in_out(total.input_tokens, total.output_tokens),
+        cost(total.cost, total.cost_unknown),
         ratings(total.rated_up, total.rated_down),
     ]
+}
+
+/// Formats the tokens of requests and answers: `1.2k/80`.
+pub(crate) fn tokens_in_out(input: u64, output: u64) -> String {
+    format!("{}/{}", tokens(input), tokens(output))
 }
 
 /// Formats the number of ratings with the share of useful answers; empty if there are none.
@@ -104,11 +101,11 @@ pub(super) fn ratings(up: u64, down: u64) -> String {
     }
 }
 
-/// Formats a cost, with a mark if part of it is not known.
-pub(crate) fn cost(total: &Total) -> String {
-    match (total.cost, total.cost_unknown) {
-        (known, 0) => known.to_string(),
-        (known, _) if known == Cost::default() => "$?".to_owned(),
-        (known, _) => format!("{known} + $?"),
+/// Formats a cost, with a mark if that of `unknown` turns is missing.
+pub(crate) fn cost(known: Cost, unknown: u64) -> String {
+    match unknown {
+        0 => known.to_string(),
+        _ if known == Cost::default() => "$?".to_owned(),
+        _ => format!("{known} + $?"),
     }
 }

@@ -6,14 +6,14 @@ mod row_counts; // row counts
 
 use adjutant_core::UserId;
 use adjutant_core::port::{PeopleFilter, Person};
-use comfy_table::{ContentArrangement, Table, presets};
 
 use crate::args::Users;
-use crate::command::log::{moment, totals};
+use crate::command::log::{self, totals};
+use crate::command::output::{cut_to, print_list, table};
 use crate::config::Settings;
 use crate::error::{CliError, Exit};
 use crate::store::{self, Store};
-use crate::terminal::display::{clip, local, tokens};
+use crate::terminal::display::{clip, local};
 use crate::terminal::screen::Screen;
 
 /// Runs one subcommand.
@@ -34,7 +34,7 @@ pub(crate) async fn run(
             after,
             since,
         } => {
-            let since = since.map(|text| moment(&text)).transpose()?;
+            let since = since.map(|text| log::moment(&text)).transpose()?;
             list(
                 &*store,
                 screen,
@@ -69,31 +69,21 @@ async fn list(store: &dyn Store, screen: &Screen, filter: PeopleFilter) -> Resul
         ..filter
     };
     let mut people = store.people(&asked).await?;
-    let fit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
-    let more = people.len() > fit;
-    people.truncate(fit);
-    if screen.json() {
-        screen.answer_json(&people);
-    } else if people.is_empty() {
-        screen.answer_line("Nothing is kept of anybody.");
-    } else {
-        screen.answer_line(&table(&people));
-    }
+    let more = cut_to(&mut people, filter.limit);
+    print_list(screen, &people, "Nothing is kept of anybody.", || {
+        format_table(&people)
+    });
     if let (true, Some(last)) = (more, people.last()) {
         screen.note(&format!(
             "there are more: --after {}",
-            crate::command::log::quoted(&last.user)
+            log::quoted(&last.user)
         ));
     }
     Ok(())
 }
 
-fn table(people: &[Person]) -> String {
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header([
+fn format_table(people: &[Person]) -> String {
+    let header = [
         "user",
         "conversations",
         "waiting",
@@ -103,24 +93,20 @@ fn table(people: &[Person]) -> String {
         "tokens in/out",
         "cost",
         "last seen",
-    ]);
-    for person in people {
+    ];
+    let rows = people.iter().map(|person| {
         let total = &person.total;
-        table.add_row([
+        [
             clip(&person.user, 40),
             person.conversations.to_string(),
             person.waiting.to_string(),
             person.tasks.to_string(),
             total.turns.to_string(),
             total.failed.to_string(),
-            format!(
-                "{}/{}",
-                tokens(total.input_tokens),
-                tokens(total.output_tokens)
-            ),
-            totals::cost(total),
+            totals::tokens_in_out(total.input_tokens, total.output_tokens),
+            totals::cost(total.cost, total.cost_unknown),
             person.last_seen.map(local).unwrap_or_default(),
-        ]);
-    }
-    table.trim_fmt()
+        ]
+    });
+    table(&header, rows)
 }
