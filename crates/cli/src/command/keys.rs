@@ -7,10 +7,13 @@ use adjutant_providers::Provider;
 use clap::Subcommand;
 use inquire::{InquireError, Password, PasswordDisplayMode};
 use secrecy::SecretString;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
+use crate::command::output::load_settings;
 use crate::config::{Credentials, Sources};
 use crate::error::{CliError, Exit};
+use crate::terminal::display::clean_line;
 use crate::terminal::screen::Screen;
 
 /// Bytes read as a key at most; more than any provider's keys have.
@@ -148,52 +151,45 @@ pub(crate) fn malformed(key: &str) -> Option<&'static str> {
     }
 }
 
+/// A stored key, as a row of `--json`.
+#[derive(Serialize)]
+struct KeyRow<'a> {
+    variable: &'a str,
+    /// Providers of one vendor share its key.
+    providers: Vec<&'a str>,
+    /// The last characters of the key, to tell keys apart.
+    end: String,
+    origin: &'a str,
+}
+
 fn list(sources: &Sources, screen: &Screen) -> Result<Exit, CliError> {
-    let settings = sources.load()?;
-    settings
-        .warnings
-        .iter()
-        .for_each(|warning| screen.note(warning));
-    let mut rows: Vec<(&str, Vec<&str>, &str, String)> = Vec::new();
+    let settings = load_settings(sources, screen)?;
+    let mut rows: Vec<KeyRow<'_>> = Vec::new();
     for provider in Provider::all() {
         let Some(variable) = provider.key_variable else {
             continue;
         };
-        if let Some(row) = rows.iter_mut().find(|row| row.0 == variable) {
-            row.1.push(provider.name);
+        if let Some(row) = rows.iter_mut().find(|row| row.variable == variable) {
+            row.providers.push(provider.name);
             continue;
         }
-        let origin = settings
-            .shown
-            .iter()
-            .find(|shown| shown.name == variable)
-            .map(|shown| &shown.origin);
-        let key = settings.provider(provider).any_key().cloned();
-        if let (Some(origin), Some(key)) = (origin, key) {
-            rows.push((
+        let shown = settings.shown.iter().find(|shown| shown.name == variable);
+        if let (Some(shown), Some(key)) = (shown, settings.provider(provider).any_key()) {
+            rows.push(KeyRow {
                 variable,
-                vec![provider.name],
-                origin,
-                crate::config::key_ending(&key),
-            ));
+                providers: vec![provider.name],
+                end: crate::config::key_ending(key),
+                origin: &shown.origin,
+            });
         }
     }
     if screen.json() {
-        let all: Vec<Value> = rows
-            .iter()
-            .map(|(variable, providers, origin, end)| {
-                json!({ "variable": variable, "providers": providers, "end": end, "origin": origin })
-            })
-            .collect();
-        screen.answer_json(&all);
+        screen.answer_json(&rows);
         return Ok(Exit::Ok);
     }
-    for (_, providers, origin, end) in &rows {
-        let names = providers.join(", ");
-        screen.answer_line(&format!(
-            "{names:28} {end:8} {}",
-            crate::terminal::display::clean_line(origin)
-        ));
+    for row in &rows {
+        let (names, end, origin) = (row.providers.join(", "), &row.end, clean_line(row.origin));
+        screen.answer_line(&format!("{names:28} {end:8} {origin}"));
     }
     if rows.is_empty() {
         screen.note("there is no key yet: adjutant keys set PROVIDER");

@@ -3,7 +3,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use crate::clock::now;
-use crate::config::{Dirs, Settings};
+use crate::config::Settings;
 use crate::error::{CliError, Exit};
 use crate::id_prefix::{Kind, the_one};
 use crate::memory;
@@ -74,15 +74,6 @@ fn list(settings: &Settings, screen: &Screen) -> Result<(), CliError> {
             .for_each(|grant| screen.answer_line(&line(grant)));
     }
     Ok(())
-}
-
-/// Returns ids and descriptions of all permissions; none if they cannot be read.
-pub(crate) fn descriptions(dirs: &Dirs) -> Vec<(String, String)> {
-    let grants = file::load(dirs).unwrap_or_default();
-    grants
-        .into_iter()
-        .map(|grant| (grant.id.clone(), grant.describe()))
-        .collect()
 }
 
 fn line(grant: &Grant) -> String {

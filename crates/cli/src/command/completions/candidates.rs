@@ -1,3 +1,4 @@
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,11 +7,11 @@ use std::time::Duration;
 use adjutant_core::{UserId, conversation};
 use adjutant_providers::Provider;
 use adjutant_store::sqlite;
-use adjutant_tools::{TaskFilter, TaskStore};
+use adjutant_tools::{Task, TaskFilter, TaskStore};
 
-use crate::command::policy;
 use crate::command::sessions;
-use crate::config::{self, Database, Settings, Sources};
+use crate::config::{self, Database, Settings, Sources, TaskStorage};
+use crate::policy::{self, Grant};
 use crate::store::{self, Store};
 use crate::terminal::confirm::preview;
 use crate::terminal::display::{clean_line, clip};
@@ -41,8 +42,9 @@ impl Candidate {
     }
 }
 
-/// Loads the settings that the completed command line names, such as `--config` and `--database`.
-fn settings_here() -> Option<Settings> {
+/// Returns what `list` finds with the settings that the completed command line names, such as
+/// `--config` and `--database`; nothing if they cannot be loaded.
+pub(super) fn with_settings(list: impl FnOnce(&Settings) -> Vec<Candidate>) -> Vec<Candidate> {
     let words: Vec<OsString> = std::env::args_os()
         .skip_while(|word| word != "--")
         .skip(1)
@@ -59,14 +61,13 @@ fn settings_here() -> Option<Settings> {
         };
         behind.map(|pair| pair[1].clone()).or_else(joined)
     };
-    let text = |value: Option<OsString>| value.and_then(|value| value.into_string().ok());
     let config = given(["-C", "--config"]).map(PathBuf::from);
     let env_file = given(["--env-file", "--env-file"]).map(PathBuf::from);
-    let database = text(given(["--database", "--database"]));
-    Sources::from_process(config, env_file, None, database, None)
-        .ok()?
-        .load()
-        .ok()
+    let database = given(["--database", "--database"]).and_then(|text| text.into_string().ok());
+    let sources = Sources::from_process(config, env_file, None, database, None);
+    // A shell cannot show an error in the middle of a command line.
+    let settings = sources.and_then(|sources| sources.load());
+    settings.map(|settings| list(&settings)).unwrap_or_default()
 }
 
 /// Runs a future with a new runtime. Errors give no candidates, because a shell cannot show them.
@@ -82,11 +83,11 @@ fn block_on<T: Default>(work: impl Future<Output = Option<T>>) -> T {
     done.unwrap_or_default()
 }
 
-/// Returns what `look` finds in the database, without creating or migrating it. PostgreSQL is not
+/// Returns what `list` finds in the database, without creating or migrating it. PostgreSQL is not
 /// queried.
 fn from_store(
     settings: &Settings,
-    look: impl AsyncFnOnce(&dyn Store) -> Option<Vec<Candidate>>,
+    list: impl AsyncFnOnce(&dyn Store) -> Option<Vec<Candidate>>,
 ) -> Vec<Candidate> {
     block_on(async {
         let Database::Sqlite(path) = &settings.database else {
@@ -94,18 +95,11 @@ fn from_store(
         };
         let store: Arc<dyn Store> =
             Arc::new(sqlite::Store::open_existing(path, PATIENCE).await.ok()??);
-        look(&*store).await
+        list(&*store).await
     })
 }
 
-/// Returns the newest conversations, by the ends of their ids.
-pub(super) fn conversations() -> Vec<Candidate> {
-    settings_here()
-        .map(|settings| conversations_of(&settings))
-        .unwrap_or_default()
-}
-
-/// Returns the newest conversations in the database of `settings`.
+/// Returns the newest conversations in the database, by the ends of their ids.
 pub(crate) fn conversations_of(settings: &Settings) -> Vec<Candidate> {
     from_store(settings, async |store| {
         let listed = sessions::list(store, &UserId::local(), None, OFFERED_MAX)
@@ -118,70 +112,52 @@ pub(crate) fn conversations_of(settings: &Settings) -> Vec<Candidate> {
 }
 
 /// Returns the pending calls.
-pub(super) fn pending() -> Vec<Candidate> {
-    let Some(settings) = settings_here() else {
-        return Vec::new();
-    };
-    from_store(&settings, async |store| {
+pub(super) fn pending(settings: &Settings) -> Vec<Candidate> {
+    from_store(settings, async |store| {
         let mut waiting = Vec::new();
-        for (key, _) in store
-            .parked(&store::agent_name(), Some(&UserId::local()))
-            .await
-            .ok()?
-        {
+        let user = UserId::local();
+        for (key, _) in store.parked(&store::agent_name(), Some(&user)).await.ok()? {
+            // The others are offered even if one conversation is damaged.
             let Ok(loaded) = store.load(&key).await else {
                 continue;
             };
             let calls = conversation::pending(&loaded.events);
-            waiting.extend(
-                calls
-                    .iter()
-                    .map(|call| Candidate::new(call.short_id(), preview(call))),
-            );
+            let offered = calls
+                .iter()
+                .map(|call| Candidate::new(call.short_id(), preview(call)));
+            waiting.extend(offered);
         }
         Some(waiting)
     })
 }
 
 /// Returns the tasks that are not completed.
-pub(super) fn open_tasks() -> Vec<Candidate> {
-    tasks_of(TaskFilter::Pending)
+pub(super) fn open_tasks(settings: &Settings) -> Vec<Candidate> {
+    tasks_of(settings, TaskFilter::Pending)
 }
 
 /// Returns all tasks.
-pub(super) fn tasks() -> Vec<Candidate> {
-    tasks_of(TaskFilter::All)
+pub(super) fn tasks(settings: &Settings) -> Vec<Candidate> {
+    tasks_of(settings, TaskFilter::All)
 }
 
-fn tasks_of(filter: TaskFilter) -> Vec<Candidate> {
+fn tasks_of(settings: &Settings, filter: TaskFilter) -> Vec<Candidate> {
     // With tasks in notes, a completion would have to read the whole vault.
-    let Some(settings) = settings_here()
-        .filter(|settings| settings.memory.tasks != crate::config::TaskStorage::Notes)
-    else {
+    if settings.memory.tasks == TaskStorage::Notes {
         return Vec::new();
-    };
-    from_store(&settings, async move |store| {
+    }
+    from_store(settings, async move |store| {
         let tasks = TaskStore::list(store, &UserId::local(), filter)
             .await
             .ok()?;
         let newest = tasks.iter().rev().take(OFFERED_MAX as usize);
-        Some(
-            newest
-                .map(|task| Candidate::new(task.id.to_string(), task.description.to_string()))
-                .collect(),
-        )
+        let offer = |task: &Task| Candidate::new(task.id.to_string(), task.description.as_str());
+        Some(newest.map(offer).collect())
     })
 }
 
 /// Returns the models that can be used now: those of providers with a key, of an Ollama server that
 /// responds in time, and the downloaded ones.
-pub(super) fn models() -> Vec<Candidate> {
-    settings_here()
-        .map(|settings| models_of(&settings))
-        .unwrap_or_default()
-}
-
-/// Returns the usable models with these settings.
 pub(crate) fn models_of(settings: &Settings) -> Vec<Candidate> {
     let mut models = Vec::new();
     for provider in Provider::all() {
@@ -202,74 +178,65 @@ pub(crate) fn models_of(settings: &Settings) -> Vec<Candidate> {
     models.extend(ollama_models(settings));
     models.extend(embedded_of(settings, true));
     models.push(Candidate::new("demo", "no language model: canned answers"));
-    let mut seen = Vec::new();
-    models.retain(|model| {
-        let new = !seen.contains(&model.value);
-        seen.push(model.value.clone());
-        new
-    });
+    // The default model of a provider may be on the Ollama server too.
+    let mut seen = HashSet::new();
+    models.retain(|model| seen.insert(model.value.clone()));
     models
 }
 
-#[cfg(feature = "ollama")]
+#[cfg_attr(
+    not(feature = "ollama"),
+    expect(unused_variables, reason = "no server is asked")
+)]
 fn ollama_models(settings: &Settings) -> Vec<Candidate> {
-    let Ok(server) = crate::ollama::server(settings) else {
-        return Vec::new();
-    };
+    #[cfg(not(feature = "ollama"))]
+    return Vec::new();
+    #[cfg(feature = "ollama")]
     block_on(async {
-        let models = tokio::time::timeout(PATIENCE, server.within(PATIENCE).models())
+        let server = crate::ollama::server(settings).ok()?.within(PATIENCE);
+        let models = tokio::time::timeout(PATIENCE, server.models())
             .await
             .ok()?
             .ok()?;
+        let names = models.iter().map(|model| format!("ollama/{}", model.name));
         Some(
-            models
-                .iter()
-                .map(|model| {
-                    Candidate::new(format!("ollama/{}", model.name), "on the Ollama server")
-                })
+            names
+                .map(|name| Candidate::new(name, "on the Ollama server"))
                 .collect(),
         )
     })
 }
 
-#[cfg(not(feature = "ollama"))]
-fn ollama_models(_: &Settings) -> Vec<Candidate> {
-    Vec::new()
-}
-
-#[cfg(feature = "embedded")]
+#[cfg_attr(
+    not(feature = "embedded"),
+    expect(unused_variables, reason = "there are none")
+)]
 fn embedded_of(settings: &Settings, only_installed: bool) -> Vec<Candidate> {
-    use adjutant_embedded::catalogue::{self, InstallState};
-
-    let listed = catalogue::list(&settings.dirs.models()).unwrap_or_default();
-    let known = listed
-        .into_iter()
-        .filter_map(|model| model.known.map(|known| (model, known)));
-    known
-        .filter(|(model, _)| !only_installed || model.state == InstallState::Installed)
-        .map(|(model, known)| Candidate::new(format!("embedded/{}", model.name), known.note))
-        .collect()
-}
-
-#[cfg(not(feature = "embedded"))]
-fn embedded_of(_: &Settings, _: bool) -> Vec<Candidate> {
-    Vec::new()
+    #[cfg(not(feature = "embedded"))]
+    return Vec::new();
+    #[cfg(feature = "embedded")]
+    {
+        use adjutant_embedded::catalogue::{self, InstallState};
+        let listed = catalogue::list(&settings.dirs.models()).unwrap_or_default();
+        let known = listed.into_iter().filter_map(|model| {
+            let is_offered = !only_installed || model.state == InstallState::Installed;
+            Some((model.name, model.known.filter(|_| is_offered)?.note))
+        });
+        known
+            .map(|(name, note)| Candidate::new(format!("embedded/{name}"), note))
+            .collect()
+    }
 }
 
 /// Returns the models that can be downloaded.
-pub(super) fn embedded() -> Vec<Candidate> {
-    settings_here()
-        .map(|settings| embedded_of(&settings, false))
-        .unwrap_or_default()
+pub(super) fn embedded(settings: &Settings) -> Vec<Candidate> {
+    embedded_of(settings, false)
 }
 
 /// Returns the downloaded models, which can be deleted.
-pub(super) fn installed() -> Vec<Candidate> {
-    let Some(settings) = settings_here() else {
-        return Vec::new();
-    };
-    let mut models = embedded_of(&settings, true);
-    models.extend(ollama_models(&settings));
+pub(super) fn installed(settings: &Settings) -> Vec<Candidate> {
+    let mut models = embedded_of(settings, true);
+    models.extend(ollama_models(settings));
     models
 }
 
@@ -290,20 +257,15 @@ pub(super) fn settings() -> Vec<Candidate> {
 }
 
 /// Returns the permissions given at confirmations.
-pub(super) fn permissions() -> Vec<Candidate> {
-    let Some(settings) = settings_here() else {
-        return Vec::new();
-    };
-    let listed = policy::descriptions(&settings.dirs).into_iter();
-    listed
-        .map(|(id, words)| Candidate::new(id, words))
-        .collect()
+pub(super) fn permissions(settings: &Settings) -> Vec<Candidate> {
+    let grants = policy::file::load(&settings.dirs).unwrap_or_default();
+    let offer = |grant: &Grant| Candidate::new(&grant.id, grant.describe());
+    grants.iter().map(offer).collect()
 }
 
 /// Returns the MCP servers in the configuration.
-pub(super) fn servers() -> Vec<Candidate> {
-    let settings = settings_here();
-    let servers = settings.iter().flat_map(|settings| &settings.mcp);
+pub(super) fn servers(settings: &Settings) -> Vec<Candidate> {
+    let servers = settings.mcp.iter();
     servers
         .map(|server| Candidate::new(server.name.as_str(), ""))
         .collect()

@@ -10,10 +10,13 @@ use clap_complete::engine::ArgValueCandidates;
 use clap_complete::{CompleteEnv, Shell};
 
 use crate::args::Cli;
+use crate::config::Settings;
 use crate::error::{CliError, Exit};
 use crate::terminal::screen::Screen;
 
 pub(crate) use candidates::{Candidate, conversations_of, models_of};
+
+use candidates::with_settings;
 
 /// Variable in which a script names its shell. Without the prefix `ADJUTANT_`, because it is no
 /// setting.
@@ -50,31 +53,28 @@ pub(crate) fn answer_shell() -> bool {
 
 /// Returns the command-line definition with completers for values.
 fn command() -> Command {
-    let one = |name: &'static str, list: fn() -> Vec<Candidate>| {
-        move |command: Command| {
-            with(command, name, |arg| {
-                arg.add(ArgValueCandidates::new(move || offered(list())))
-            })
-        }
+    type List = fn(&Settings) -> Vec<Candidate>;
+    // The closures run only when a shell asks, because most processes complete nothing.
+    let from_settings = |list: List| ArgValueCandidates::new(move || offered(with_settings(list)));
+    let fixed = |list: fn() -> Vec<Candidate>| ArgValueCandidates::new(move || offered(list()));
+    let add = |name: &'static str, candidates: ArgValueCandidates| {
+        move |command: Command| with(command, name, |arg| arg.add(candidates.clone()))
     };
-    let conversations = || one("id", candidates::conversations);
+    let one = |name: &'static str, list: List| add(name, from_settings(list));
+    let provider = || add("provider", fixed(candidates::providers));
+    let key = || add("key", fixed(candidates::settings));
+    let conversations = || one("id", conversations_of);
     let pending = || one("id", candidates::pending);
     Cli::command()
-        .mut_arg("model", |arg| {
-            arg.add(ArgValueCandidates::new(|| offered(candidates::models())))
-        })
-        .mut_arg("resume", |arg| {
-            arg.add(ArgValueCandidates::new(|| {
-                offered(candidates::conversations())
-            }))
-        })
+        .mut_arg("model", |arg| arg.add(from_settings(models_of)))
+        .mut_arg("resume", |arg| arg.add(from_settings(conversations_of)))
         .mut_arg("vault", |arg| arg.value_hint(ValueHint::DirPath))
         .mut_subcommand("sessions", |sessions| {
             sessions
                 .mut_subcommand("show", conversations())
                 .mut_subcommand("export", conversations())
                 .mut_subcommand("rename", conversations())
-                .mut_subcommand("rm", one("ids", candidates::conversations))
+                .mut_subcommand("rm", one("ids", conversations_of))
         })
         .mut_subcommand("pending", |command| {
             command
@@ -94,13 +94,13 @@ fn command() -> Command {
                 .mut_subcommand("rm", one("name", candidates::installed))
         })
         .mut_subcommand("keys", |keys| {
-            keys.mut_subcommand("set", one("provider", candidates::providers))
-                .mut_subcommand("rm", one("provider", candidates::providers))
+            keys.mut_subcommand("set", provider())
+                .mut_subcommand("rm", provider())
         })
         .mut_subcommand("config", |config| {
             config
-                .mut_subcommand("get", one("key", candidates::settings))
-                .mut_subcommand("set", one("key", candidates::settings))
+                .mut_subcommand("get", key())
+                .mut_subcommand("set", key())
         })
         .mut_subcommand("policy", |policy| {
             policy.mut_subcommand("rm", one("ids", candidates::permissions))

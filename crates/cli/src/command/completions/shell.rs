@@ -23,46 +23,78 @@ const HELP_CHARS: usize = 60;
 const LISTS: &str = "63";
 
 /// The shells that call this program for completions.
-pub(super) const SHELLS: Shells<'static> = Shells(&[&Bash, &AnyFish, &ZshFile]);
+pub(super) const SHELLS: Shells<'static> =
+    Shells(&[&OwnShell::Bash, &OwnShell::Fish, &OwnShell::Zsh]);
 
-/// Bash, with descriptions in its list and words that are not split at colons.
+/// A shell whose script or protocol differs from clap's.
 #[derive(Debug)]
-struct Bash;
+enum OwnShell {
+    /// With descriptions in its list, and words that are not split at colons.
+    Bash,
+    /// With clap's protocol, but the candidates of [`fitting`].
+    Fish,
+    /// From a file that zsh finds by name in `fpath`.
+    Zsh,
+}
 
-impl EnvCompleter for Bash {
+impl EnvCompleter for OwnShell {
     fn name(&self) -> &'static str {
-        "bash"
+        match self {
+            Self::Bash => "bash",
+            Self::Fish => "fish",
+            Self::Zsh => "zsh",
+        }
     }
 
     fn is(&self, name: &str) -> bool {
-        name == "bash"
+        name == self.name()
     }
 
     fn write_registration(
         &self,
-        _: &str,
-        _: &str,
-        _: &str,
-        _: &str,
+        var: &str,
+        name: &str,
+        bin: &str,
+        completer: &str,
         buf: &mut dyn Write,
     ) -> Result<(), Error> {
-        buf.write_all(SCRIPT.as_bytes())
+        match self {
+            Self::Bash => buf.write_all(SCRIPT.as_bytes()),
+            Self::Fish => Fish.write_registration(var, name, bin, completer, buf),
+            Self::Zsh => {
+                Zsh.write_registration(var, name, bin, completer, buf)?;
+                buf.write_all(ZSH_FIRST_TAB.as_bytes())
+            }
+        }
     }
 
     fn write_complete(
         &self,
         command: &mut Command,
-        words: Vec<OsString>,
+        mut words: Vec<OsString>,
         folder: Option<&Path>,
         buf: &mut dyn Write,
     ) -> Result<(), Error> {
+        if let Self::Zsh = self {
+            let index = variable("_CLAP_COMPLETE_INDEX").and_then(|index| index.parse().ok());
+            // Zsh does not pass an empty last word.
+            words.resize(index.unwrap_or(0_usize) + 1, OsString::new());
+        }
         let candidates = fitting(command, words, folder)?;
+        // Bash inserts what a line says, so descriptions are only for a list that it prints.
         let lists = variable("_ADJUTANT_COMPLETE_TYPE").is_some_and(|kind| kind == LISTS)
             && candidates.len() > 1;
         for (value, help) in candidates {
-            match help.filter(|_| lists) {
-                Some(help) => writeln!(buf, "{value}  ({help})")?,
-                None => writeln!(buf, "{value}")?,
+            // Zsh separates value and description by a colon.
+            let value = match self {
+                Self::Zsh => value.replace('\\', "\\\\").replace(':', "\\:"),
+                Self::Bash | Self::Fish => value,
+            };
+            match (self, help) {
+                (Self::Bash, Some(help)) if lists => writeln!(buf, "{value}  ({help})")?,
+                (Self::Fish, Some(help)) => writeln!(buf, "{value}\t{help}")?,
+                (Self::Zsh, Some(help)) => writeln!(buf, "{value}:{}", help.replace('\\', "\\\\"))?,
+                (_, _) => writeln!(buf, "{value}")?,
             }
         }
         Ok(())
@@ -110,94 +142,4 @@ fn fitting(
 )]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
-}
-
-/// Zsh, from a file that it finds by name in `fpath`.
-#[derive(Debug)]
-struct ZshFile;
-
-impl EnvCompleter for ZshFile {
-    fn name(&self) -> &'static str {
-        "zsh"
-    }
-
-    fn is(&self, name: &str) -> bool {
-        name == "zsh"
-    }
-
-    fn write_registration(
-        &self,
-        var: &str,
-        name: &str,
-        bin: &str,
-        completer: &str,
-        buf: &mut dyn Write,
-    ) -> Result<(), Error> {
-        Zsh.write_registration(var, name, bin, completer, buf)?;
-        buf.write_all(ZSH_FIRST_TAB.as_bytes())
-    }
-
-    fn write_complete(
-        &self,
-        command: &mut Command,
-        mut words: Vec<OsString>,
-        folder: Option<&Path>,
-        buf: &mut dyn Write,
-    ) -> Result<(), Error> {
-        let index: usize = variable("_CLAP_COMPLETE_INDEX")
-            .and_then(|index| index.parse().ok())
-            .unwrap_or_default();
-        // Zsh does not pass an empty last word.
-        words.resize(index + 1, OsString::new());
-        for (value, help) in fitting(command, words, folder)? {
-            // Zsh separates value and description by a colon.
-            write!(buf, "{}", value.replace('\\', "\\\\").replace(':', "\\:"))?;
-            match help {
-                Some(help) => writeln!(buf, ":{}", help.replace('\\', "\\\\"))?,
-                None => writeln!(buf)?,
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Fish, which needs no changes to clap's protocol.
-#[derive(Debug)]
-struct AnyFish;
-
-impl EnvCompleter for AnyFish {
-    fn name(&self) -> &'static str {
-        "fish"
-    }
-
-    fn is(&self, name: &str) -> bool {
-        name == "fish"
-    }
-
-    fn write_registration(
-        &self,
-        var: &str,
-        name: &str,
-        bin: &str,
-        completer: &str,
-        buf: &mut dyn Write,
-    ) -> Result<(), Error> {
-        Fish.write_registration(var, name, bin, completer, buf)
-    }
-
-    fn write_complete(
-        &self,
-        command: &mut Command,
-        words: Vec<OsString>,
-        folder: Option<&Path>,
-        buf: &mut dyn Write,
-    ) -> Result<(), Error> {
-        for (value, help) in fitting(command, words, folder)? {
-            match help {
-                Some(help) => writeln!(buf, "{value}\t{help}")?,
-                None => writeln!(buf, "{value}")?,
-            }
-        }
-        Ok(())
-    }
 }

@@ -14,6 +14,7 @@ use clap::Args;
 use secrecy::SecretString;
 
 use crate::command::doctor;
+use crate::command::output::load_settings;
 use crate::config::{Credentials, Draft, Sources, find_setting};
 use crate::error::{CliError, Exit};
 use crate::model_choice::Choice;
@@ -71,11 +72,7 @@ pub(crate) async fn run(
         vault: None,
         ..sources.clone()
     };
-    let settings = bare.load()?;
-    settings
-        .warnings
-        .iter()
-        .for_each(|warning| screen.note(warning));
+    let settings = load_settings(&bare, screen)?;
     let mut plan = Plan::default();
     let ask = screen.asks() && !yes;
 

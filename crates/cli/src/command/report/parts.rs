@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::command::doctor;
 use crate::command::log;
+use crate::command::output::file_error;
 use crate::config::{Settings, Shown, Sources, find_setting};
 use crate::error::CliError;
 use crate::store::Store;
@@ -140,11 +141,11 @@ pub(super) fn settings(settings: &Settings) -> Part {
             );
         }
     }
-    let told = json!({ "settings": all, "mcp_servers": servers.len() });
+    let shown = json!({ "settings": all, "mcp_servers": servers.len() });
     Part::new(
         "settings.json",
         "settings that are numbers, times or words of a list; of others, that they are set",
-        &told,
+        &shown,
     )
 }
 
@@ -181,19 +182,23 @@ pub(super) async fn database(store: &dyn Store) -> Vec<Part> {
             .iter()
             .map(|table| (table.name.clone(), table.rows.into()))
             .collect();
-        let told = json!({
+        let status = json!({
             "product": status.product, "schema_version": status.schema_version, "journal_mode": status.journal_mode,
             "bytes": status.bytes, "rows": tables, "unsettled": status.unsettled, "waiting": status.waiting,
         });
-        parts.push(Part::new("database.json", "product, schema, sizes", &told));
+        parts.push(Part::new(
+            "database.json",
+            "product, schema, sizes",
+            &status,
+        ));
     }
     if let Ok(failed) = store.decisions_of_all(&filter, Which::Failed).await {
-        let told: Vec<Value> = failed.iter().map(outline).collect();
+        let outlines: Vec<Value> = failed.iter().map(outline).collect();
         let holds = format!(
             "the last {} turns that failed: times, outcomes, codes",
-            told.len()
+            outlines.len()
         );
-        parts.push(Part::new("errors.json", holds, &json!(told)));
+        parts.push(Part::new("errors.json", holds, &json!(outlines)));
     }
     parts
 }
@@ -248,20 +253,20 @@ pub(super) async fn turn(
 ) -> Result<Part, CliError> {
     let decision = log::find_for_any_user(store, id).await?;
     if with_words {
-        let told = log::DecisionDetails::load(store, decision, settings.log_content).await?;
+        let details = log::DecisionDetails::load(store, decision, settings.log_content).await?;
         return Ok(Part::new(
             "turn.json",
             "one turn, WITH WHAT WAS SAID in it and whose it is",
-            &told,
+            &details,
         ));
     }
     let steps = read_trace(store, &decision.key(), decision.id, LogContent::None).await?;
     let steps: Vec<Value> = steps.iter().map(step).collect();
-    let told = json!({ "turn": outline(&decision), "steps": steps });
+    let outline = json!({ "turn": outline(&decision), "steps": steps });
     Ok(Part::new(
         "turn.json",
         "the steps of one turn, without what was said",
-        &told,
+        &outline,
     ))
 }
 
@@ -278,9 +283,7 @@ fn step(step: &Step) -> Value {
 /// # Errors
 /// The file cannot be read.
 pub(super) fn log(file: &Path) -> Result<Part, CliError> {
-    let failed = |error: std::io::Error| {
-        CliError::failed(format!("{} cannot be read", file.display())).because(error.to_string())
-    };
+    let failed = |error: std::io::Error| file_error(file, "read", &error);
     let mut kept = VecDeque::new();
     let mut left_out = 0_u64;
     for line in BufReader::new(File::open(file).map_err(failed)?).split(b'\n') {
@@ -290,7 +293,7 @@ pub(super) fn log(file: &Path) -> Result<Part, CliError> {
                 if kept.len() == LINES {
                     kept.pop_front();
                 }
-                kept.push_back(told_of(&fields));
+                kept.push_back(harmless_fields(&fields));
             }
             Err(_) => left_out += 1,
         }
@@ -307,8 +310,9 @@ pub(super) fn log(file: &Path) -> Result<Part, CliError> {
     })
 }
 
-fn told_of(fields: &Map<String, Value>) -> Value {
-    let told = FIELDS.iter().filter_map(|name| {
+/// Returns the fields of a log line that are included.
+fn harmless_fields(fields: &Map<String, Value>) -> Value {
+    let included = FIELDS.iter().filter_map(|name| {
         let value = match fields.get(*name)? {
             Value::String(word) => plain(word).into(),
             number @ (Value::Number(_) | Value::Bool(_)) => number.clone(),
@@ -316,5 +320,5 @@ fn told_of(fields: &Map<String, Value>) -> Value {
         };
         Some(((*name).to_owned(), value))
     });
-    Value::Object(told.collect())
+    Value::Object(included.collect())
 }

@@ -10,6 +10,7 @@ use zip::write::SimpleFileOptions;
 
 use super::parts::Part;
 use crate::args::Report;
+use crate::command::output::file_error;
 use crate::error::CliError;
 use crate::private_file;
 
@@ -32,8 +33,7 @@ pub(super) fn write(options: &Report, parts: &[Part], now: Timestamp) -> Result<
         }
     };
     written.map_err(|error| {
-        CliError::failed(format!("{} cannot be written", place.display()))
-            .because(error.to_string())
+        file_error(&place, "written", &error)
             .or_try("another name, of something that is not there yet")
     })?;
     Ok(place)

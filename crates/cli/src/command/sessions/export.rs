@@ -8,6 +8,7 @@ use adjutant_core::UserId;
 use adjutant_core::port::ConversationSummary;
 use adjutant_service::export::Export;
 
+use crate::command::output::file_error;
 use crate::error::CliError;
 use crate::store::{self, Store};
 
@@ -32,14 +33,8 @@ pub(crate) async fn load_export(
 pub(crate) fn save(file: &Path, text: &str, force: bool) -> Result<PathBuf, CliError> {
     let place = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     let failed = |error: std::io::Error| match error.kind() {
-        ErrorKind::AlreadyExists => CliError::failed(format!(
-            "{} is there already; nothing was written",
-            place.display()
-        ))
-        .or_try("another name")
-        .or_try("--force    replaces it"),
-        _ => CliError::failed(format!("{} cannot be written", place.display()))
-            .because(error.to_string()),
+        ErrorKind::AlreadyExists => file_exists(&place),
+        _ => file_error(&place, "written", &error),
     };
     if !force {
         return write_new(&place, text)
@@ -62,6 +57,16 @@ pub(crate) fn save(file: &Path, text: &str, force: bool) -> Result<PathBuf, CliE
             failed(error)
         })?;
     Ok(place)
+}
+
+/// Returns the error of a file that must not be replaced.
+pub(crate) fn file_exists(place: &Path) -> CliError {
+    CliError::failed(format!(
+        "{} is there already; nothing was written",
+        place.display()
+    ))
+    .or_try("another name")
+    .or_try("--force    replaces it")
 }
 
 /// Creates a new file, completely or not at all.

@@ -1,8 +1,9 @@
 //! Finds a conversation by a part of its id.
 
-use adjutant_core::port::{ConversationFilter, ConversationStore, ConversationSummary};
+use adjutant_core::port::ConversationSummary;
 use adjutant_core::{ConversationId, UserId};
 
+use super::list::list_where;
 use crate::error::CliError;
 use crate::id_prefix::{Kind, is_meant, the_one};
 use crate::store::{self, Store};
@@ -12,8 +13,6 @@ pub(super) const CONVERSATIONS: Kind = Kind {
     many: "conversations",
     list: "adjutant sessions list",
 };
-/// Conversations loaded at once.
-const AT_ONCE: u32 = 500;
 
 /// Returns the user's conversation whose id begins or ends with `given`.
 ///
@@ -30,21 +29,10 @@ pub(crate) async fn find(
             return Ok(found);
         }
     }
-    let mut meant = Vec::new();
-    let mut filter = ConversationFilter::newest(AT_ONCE);
-    loop {
-        let page = ConversationStore::list(store, &store::agent_name(), user, &filter).await?;
-        let Some(last) = page.last() else { break };
-        filter.after = Some(last.cursor());
-        meant.extend(
-            page.into_iter()
-                .filter(|summary| is_meant(&summary.id.to_string(), given)),
-        );
-    }
-    the_one(
-        meant,
-        given,
-        |summary| summary.id.to_string(),
-        &CONVERSATIONS,
-    )
+    // Any part of an id may be given, which no index helps with: all are loaded.
+    let meant = list_where(store, user, None, usize::MAX, |summary| {
+        is_meant(&summary.id.to_string(), given)
+    });
+    let id = |summary: &ConversationSummary| summary.id.to_string();
+    the_one(meant.await?, given, id, &CONVERSATIONS)
 }

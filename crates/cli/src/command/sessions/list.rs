@@ -6,11 +6,11 @@ use adjutant_core::port::{
     BranchPoint, ConversationFilter, ConversationStore, ConversationSummary,
 };
 use adjutant_core::{ConversationId, SessionState, UserId};
-use comfy_table::{ContentArrangement, Table, presets};
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::clock::{ago, now};
+use crate::command::output::{self, cut_to, print_list};
 use crate::error::CliError;
 use crate::store::{self, Store};
 use crate::terminal::display::{clip, plural};
@@ -63,34 +63,48 @@ pub(crate) async fn list_filtered(
     only: Option<&HashSet<ConversationId>>,
     limit: u32,
 ) -> Result<Vec<ConversationSummary>, CliError> {
-    let search = search
-        .map(str::trim)
-        .filter(|words| !words.is_empty())
-        .map(str::to_owned);
-    let Some(only) = only else {
-        let filter = ConversationFilter {
-            search,
-            ..ConversationFilter::newest(limit)
-        };
-        return Ok(ConversationStore::list(store, &store::agent_name(), user, &filter).await?);
-    };
-    let wanted = usize::try_from(limit).unwrap_or(usize::MAX).min(only.len());
-    let mut filter = ConversationFilter {
-        search,
-        ..ConversationFilter::newest(AT_ONCE)
-    };
+    match only {
+        None => {
+            let filter = filter_by(search, limit);
+            Ok(ConversationStore::list(store, &store::agent_name(), user, &filter).await?)
+        }
+        Some(only) => {
+            let wanted = usize::try_from(limit).unwrap_or(usize::MAX).min(only.len());
+            list_where(store, user, search, wanted, |summary| {
+                only.contains(&summary.id)
+            })
+            .await
+        }
+    }
+}
+
+/// Returns the user's newest conversations that `fits` accepts, at most `wanted`, loaded page by
+/// page.
+pub(super) async fn list_where(
+    store: &dyn Store,
+    user: &UserId,
+    search: Option<&str>,
+    wanted: usize,
+    fits: impl Fn(&ConversationSummary) -> bool,
+) -> Result<Vec<ConversationSummary>, CliError> {
+    let mut filter = filter_by(search, AT_ONCE);
     let mut found = Vec::new();
     while found.len() < wanted {
         let page = ConversationStore::list(store, &store::agent_name(), user, &filter).await?;
         let Some(last) = page.last() else { break };
         filter.after = Some(last.cursor());
-        found.extend(
-            page.into_iter()
-                .filter(|summary| only.contains(&summary.id)),
-        );
+        found.extend(page.into_iter().filter(&fits));
     }
     found.truncate(wanted);
     Ok(found)
+}
+
+fn filter_by(search: Option<&str>, limit: u32) -> ConversationFilter {
+    let search = search.map(str::trim).filter(|words| !words.is_empty());
+    ConversationFilter {
+        search: search.map(str::to_owned),
+        ..ConversationFilter::newest(limit)
+    }
 }
 
 /// Returns the end of an id, which is enough to name a conversation.
@@ -108,29 +122,26 @@ pub(crate) fn short_of(summary: &ConversationSummary) -> String {
 
 /// Formats one line per conversation: id, title, turns, last activity, state, pending calls.
 pub(crate) fn table(listed: &[ConversationSummary], now: Timestamp) -> String {
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
-    for summary in listed {
-        table.add_row([
+    let rows = listed.iter().map(|summary| {
+        let branch = summary
+            .branched_from
+            .map(|from| format!("branch of {}", short(from.conversation)));
+        [
             short(summary.id),
             clip(&title(summary), TITLE_CHARS),
             turns(summary.turns),
             ago(summary.last_activity, now),
             summary.state(now).as_str().to_owned(),
             if summary.pending {
-                "waits for an answer".to_owned()
+                "waits for an answer"
             } else {
-                String::new()
-            },
-            summary
-                .branched_from
-                .map(|from| format!("branch of {}", short(from.conversation)))
-                .unwrap_or_default(),
-        ]);
-    }
-    table.trim_fmt()
+                ""
+            }
+            .to_owned(),
+            branch.unwrap_or_default(),
+        ]
+    });
+    output::table(&[], rows)
 }
 
 /// Formats a number of turns: `1 turn`, `2 turns`.
@@ -149,31 +160,25 @@ pub(super) async fn print(
 ) -> Result<(), CliError> {
     // One more than asked for shows if there are more.
     let mut listed = list_filtered(store, user, search, only, limit.saturating_add(1)).await?;
-    let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
-    let more = listed.len() > wanted;
-    listed.truncate(wanted);
+    let more = cut_to(&mut listed, limit);
     let now = now();
-    if screen.json() {
-        let rows = listed.into_iter().map(|summary| Listed {
-            id: summary.id,
-            state: summary.state(now),
-            title: summary.title,
-            started_at: summary.created_at,
-            last_activity: summary.last_activity,
-            turns: summary.turns,
-            pending: summary.pending,
-            branched_from: summary.branched_from,
-        });
-        screen.answer_json(&rows.collect::<Vec<_>>());
-    } else if listed.is_empty() {
-        screen.answer_line(match (search, only) {
-            (Some(_), _) => "No conversation has these words in its title.",
-            (None, Some(_)) => "No conversation has begun in this folder yet.",
-            (None, None) => "There are no conversations yet.",
-        });
-    } else {
-        screen.answer_line(&table(&listed, now));
-    }
+    let row = |summary: &ConversationSummary| Listed {
+        id: summary.id,
+        state: summary.state(now),
+        title: summary.title.clone(),
+        started_at: summary.created_at,
+        last_activity: summary.last_activity,
+        turns: summary.turns,
+        pending: summary.pending,
+        branched_from: summary.branched_from,
+    };
+    let none = match (search, only) {
+        (Some(_), _) => "No conversation has these words in its title.",
+        (None, Some(_)) => "No conversation has begun in this folder yet.",
+        (None, None) => "There are no conversations yet.",
+    };
+    let rows: Vec<Listed> = listed.iter().map(row).collect();
+    print_list(screen, &rows, none, || table(&listed, now));
     if more {
         screen.note(&format!(
             "there are more: adjutant sessions list -n {}",

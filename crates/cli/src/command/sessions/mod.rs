@@ -26,7 +26,7 @@ use crate::terminal::screen::Screen;
 pub(crate) use args::Sessions;
 pub(crate) use choose::{Resume, Start};
 pub(crate) use end::end;
-pub(crate) use export::{load_export, save};
+pub(crate) use export::{file_exists, load_export, save};
 pub(crate) use find::find;
 pub(crate) use folder::Folders;
 pub(crate) use list::{list, list_filtered, short_of, table, title};

@@ -1,7 +1,6 @@
 //! Export of all data of a user as JSON lines.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -11,11 +10,14 @@ use adjutant_store::StoredConversation;
 use adjutant_tools::{TaskFilter, TaskStore};
 use serde::Serialize;
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 
 use super::row_counts::row_counts;
 use crate::clock;
+use crate::command::output::file_error;
+use crate::command::sessions::file_exists;
+use crate::command::token;
 use crate::error::{CliError, Exit};
-use crate::private_file;
 use crate::store::Store;
 use crate::terminal::display::{json_line, plural};
 use crate::terminal::screen::Screen;
@@ -80,20 +82,12 @@ pub(super) async fn run(
     }
     decisions(store, &mut lines, user).await?;
     for token in store.tokens(Some(user)).await? {
-        let grant = &token.grant;
-        lines.line(
-            "access_token",
-            &json!({
-                "id": token.id,
-                "name": grant.name,
-                "kind": grant.kind.as_str(),
-                "role": grant.role.as_str(),
-                "created_at": token.created_at,
-                "expires_at": grant.expires_at,
-                "used_at": token.used_at,
-                "revoked_at": token.revoked_at,
-            }),
-        )?;
+        let mut fields = token::to_json(&token);
+        // The user is in the manifest, for all lines.
+        fields
+            .as_object_mut()
+            .and_then(|fields| fields.shift_remove("user"));
+        lines.line("access_token", &fields)?;
     }
     for row in store.rows_of(user).await? {
         lines.line("row", &row)?;
@@ -206,32 +200,26 @@ impl Lines<'_> {
 enum Target<'a> {
     Output(&'a Screen),
     File {
-        beside: PathBuf,
         place: PathBuf,
-        file: BufWriter<File>,
+        /// Beside the final path, because a file can be moved in one step within a folder only. It
+        /// is removed on drop, unless it was moved.
+        file: BufWriter<NamedTempFile>,
     },
 }
 
 impl Target<'_> {
-    /// Creates a temporary file beside the final path.
+    /// Creates a temporary file beside the final path, which only its owner may read.
     fn beside(place: &Path, force: bool) -> Result<Self, CliError> {
         let place = std::path::absolute(place).unwrap_or_else(|_| place.to_owned());
         if place.exists() && !force {
-            return Err(CliError::failed(format!(
-                "{} is there already; nothing was written",
-                place.display()
-            ))
-            .or_try("another name")
-            .or_try("--force    replaces it"));
+            return Err(file_exists(&place));
         }
-        let mut beside = place.clone().into_os_string();
-        beside.push(format!(".{}.tmp", uuid::Uuid::now_v7().simple()));
-        let beside = PathBuf::from(beside);
-        let file = private_file::create_new(&beside).map_err(|error| failed(&place, &error))?;
+        let folder = place.parent().unwrap_or(&place);
+        let file =
+            NamedTempFile::new_in(folder).map_err(|error| file_error(&place, "written", &error))?;
         Ok(Self::File {
-            beside,
-            place,
             file: BufWriter::new(file),
+            place,
         })
     }
 
@@ -239,41 +227,31 @@ impl Target<'_> {
         match self {
             Self::Output(screen) => {
                 screen.answer_line(line);
+                // Checked after every line: a full disk ends the export, not only its exit code.
                 screen.lost_output().map_or(Ok(()), Err)
             }
             Self::File { place, file, .. } => {
-                writeln!(file, "{line}").map_err(|error| failed(place, &error))
+                writeln!(file, "{line}").map_err(|error| file_error(place, "written", &error))
             }
         }
     }
 
     /// Moves the file to its final path; `None` for standard output.
-    fn end(&mut self) -> Result<Option<PathBuf>, CliError> {
-        let Self::File {
-            beside,
-            place,
-            file,
-        } = self
-        else {
+    fn end(self) -> Result<Option<PathBuf>, CliError> {
+        let Self::File { place, file } = self else {
             return Ok(None);
         };
-        let ended = file.flush().and_then(|()| file.get_ref().sync_all());
-        ended
-            .and_then(|()| fs::rename(&*beside, &*place))
-            .map_err(|error| failed(place, &error))?;
-        Ok(Some(place.clone()))
-    }
-}
-
-impl Drop for Target<'_> {
-    /// Removes a partial file; after a completed export there is none.
-    fn drop(&mut self) {
-        if let Self::File { beside, .. } = self {
-            let _ = fs::remove_file(beside);
+        let moved = file
+            .into_inner()
+            .map_err(|error| error.into_error())
+            .and_then(|file| {
+                // Synced before it is renamed: after a crash the name must not lead to an empty file.
+                file.as_file().sync_all()?;
+                Ok(file.persist(&place)?)
+            });
+        match moved {
+            Ok(_) => Ok(Some(place)),
+            Err(error) => Err(file_error(&place, "written", &error)),
         }
     }
-}
-
-fn failed(place: &Path, error: &std::io::Error) -> CliError {
-    CliError::failed(format!("{} cannot be written", place.display())).because(error.to_string())
 }

@@ -18,6 +18,7 @@ pub(crate) use answer::Answer;
 use input::Input;
 
 use crate::args::Call;
+use crate::command::output::load_settings;
 use crate::config::Sources;
 use crate::error::{CliError, Exit};
 use crate::model_choice::{self, Choice, Named, Override};
@@ -38,11 +39,7 @@ pub(crate) async fn run(
     options: Call,
 ) -> Result<Exit, CliError> {
     let input = Input::parse(&read_input(options.input.as_deref())?)?;
-    let settings = sources.load()?;
-    settings
-        .warnings
-        .iter()
-        .for_each(|warning| screen.note(warning));
+    let settings = load_settings(sources, screen)?;
     let flag = sources.model.as_deref().map(Choice::parse).transpose()?;
     let choice = match flag.clone() {
         Some(choice) => Some(choice),
