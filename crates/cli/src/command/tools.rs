@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant_core::{Annotations, Effect, Permission, UserId, nearest, visible};
 use adjutant_mcp::client::{
-    ChangedTool, ClientOptions, Health, JoinedTool, PinnedTools, Pins, ServerConfig, ServerName,
+    ChangedTool, ClientOptions, JoinedTool, PinnedTools, Pins, ServerConfig, ServerName,
     ServerReport, Servers,
 };
 use adjutant_runtime::Agent;
@@ -14,7 +14,7 @@ use crate::config::Settings;
 use crate::error::{CliError, Exit};
 use crate::mcp_servers;
 use crate::mcp_servers::pins::PinFiles;
-use crate::mcp_servers::{log, surroundings};
+use crate::mcp_servers::{client_options, log, state_of};
 use crate::memory::UserMemory;
 use crate::store;
 use crate::terminal::display::{clean_line, clip, json_line, plural};
@@ -64,58 +64,45 @@ pub(crate) async fn accept(
     server: &str,
     yes: bool,
 ) -> Result<Exit, CliError> {
-    let names = || settings.mcp.iter().map(|config| config.name.as_str());
-    let config = settings
-        .mcp
-        .iter()
-        .find(|config| config.name.as_str() == server)
-        .cloned();
-    let config = config.ok_or_else(|| {
-        let error = CliError::unknown(format!(
+    let mut configured = settings.mcp.iter();
+    let Some(config) = configured.find(|config| config.name.as_str() == server) else {
+        let names = settings.mcp.iter().map(|config| config.name.as_str());
+        let remedy = match nearest(server, names) {
+            Some(near) => format!("adjutant tools accept {near}, if that is what you mean"),
+            None => "adjutant tools    lists them".to_owned(),
+        };
+        return Err(CliError::unknown(format!(
             "there is no MCP server {server:?} in the configuration"
-        ));
-        match nearest(server, names()) {
-            Some(near) => error.or_try(format!(
-                "adjutant tools accept {near}, if that is what you mean"
-            )),
-            None => error.or_try("adjutant tools    lists them"),
-        }
-    })?;
+        ))
+        .or_try(remedy));
+    };
     let config = ServerConfig {
         required: false,
-        ..config
+        ..config.clone()
     };
-    let (name, pins) = (config.name.clone(), PinFiles::looking(settings));
+    let (name, pins) = (config.name.clone(), PinFiles::listing(settings));
     let known = pins.load(&name);
     // Unreadable pins count as none, so all tools are shown as new.
-    let looking = known
-        .as_ref()
-        .map_or_else(|_| None, |_| Some(Arc::clone(&pins) as Arc<dyn Pins>));
-    let surroundings = ClientOptions {
-        pins: looking,
-        ..surroundings(
-            std::slice::from_ref(&config),
-            log(screen.verbose()),
-            pins.clone(),
-        )?
+    let comparable = known.is_ok().then(|| Arc::clone(&pins) as Arc<dyn Pins>);
+    let options = client_options(std::slice::from_ref(&config), log(screen.verbose()), &pins)?;
+    let options = ClientOptions {
+        pins: comparable,
+        ..options
     };
-    let servers = Servers::start(vec![config], surroundings).await?;
+    let servers = Servers::start(vec![config], options).await?;
     servers.settled().await;
-    let (health, found) = (
-        servers.report().pop().map(|report| report.health),
-        servers.changes(&name),
-    );
+    let report = servers.report().pop();
+    let found = servers.changes(&name);
     servers.stop().await;
     let Some((changes, now)) = found else {
-        let health = health.map(|health| health.to_string()).unwrap_or_default();
+        let health = report.map(|report| report.health.to_string());
         return Err(
             CliError::failed(format!("the MCP server {name} does not list its tools"))
-                .because(health),
+                .because(health.unwrap_or_default()),
         );
     };
-    let is_known = known
-        .as_ref()
-        .is_ok_and(|known| known.as_ref().is_some_and(|known| known.place == now.place));
+    // Pins of another program or address say nothing about the tools of this one.
+    let is_known = matches!(&known, Ok(Some(known)) if known.place == now.place);
     let changes = if is_known { changes } else { all_new(&now) };
     if !screen.json() {
         print_changes(screen, &name, &changes);
@@ -134,8 +121,7 @@ pub(crate) async fn accept(
         }
     }
     if accepted || !is_known {
-        let kept = pins.write(&name, &now);
-        kept.map_err(|reason| {
+        pins.write(&name, &now).map_err(|reason| {
             CliError::failed("what was agreed to cannot be kept").because(reason)
         })?;
     }
@@ -169,13 +155,14 @@ fn change_json(change: &ChangedTool) -> Value {
 
 /// Prints each change in full, because a confirmation covers all of it.
 fn print_changes(screen: &Screen, server: &ServerName, changes: &[ChangedTool]) {
-    let tell = |line: String| screen.answer_line(&clean_line(&visible(&line)));
+    // A server's texts may hide characters from the reader, which the model would still obey.
+    let print = |line: String| screen.answer_line(&clean_line(&visible(&line)));
     if changes.is_empty() {
-        tell(format!(
+        print(format!(
             "MCP server {server} has the tools that were agreed to."
         ));
     }
-    let word = |value: &Value| match value {
+    let text = |value: &Value| match value {
         Value::Null => "nothing".to_owned(),
         Value::String(text) => text.clone(),
         value => json_line(value),
@@ -186,17 +173,17 @@ fn print_changes(screen: &Screen, server: &ServerName, changes: &[ChangedTool]) 
             (_, None) => "gone",
             (Some(_), Some(_)) => "changed",
         };
-        tell(format!("{kind}: {name}"));
+        print(format!("{kind}: {name}"));
         for field in ["title", "description", "annotations", "inputSchema"] {
             match (
                 before.as_ref().map(|tool| &tool[field]),
                 now.as_ref().map(|tool| &tool[field]),
             ) {
                 (Some(before), Some(now)) if before != now => {
-                    tell(format!("  {field} was: {}", word(before)));
-                    tell(format!("  {field} now: {}", word(now)));
+                    print(format!("  {field} was: {}", text(before)));
+                    print(format!("  {field} now: {}", text(now)));
                 }
-                (None, Some(now)) if !now.is_null() => tell(format!("  {field}: {}", word(now))),
+                (None, Some(now)) if !now.is_null() => print(format!("  {field}: {}", text(now))),
                 _ => {}
             }
         }
@@ -220,11 +207,8 @@ pub(crate) fn list(
 }
 
 fn print_all(listed: &[Listed<'_>], reports: &[ServerReport], screen: &Screen) {
-    let width = listed
-        .iter()
-        .map(|tool| tool.name.len())
-        .max()
-        .unwrap_or_default();
+    let widths = listed.iter().map(|tool| tool.name.len());
+    let width = widths.max().unwrap_or_default();
     listed.iter().for_each(|tool| tool.print(screen, width));
     reports
         .iter()
@@ -244,19 +228,16 @@ fn listed<'a>(
         .definitions(None)
         .into_iter()
         .map(|definition| {
+            let name = definition.name.as_str();
             let origin = reports.iter().find_map(|report| {
-                let joined = report
-                    .tools
-                    .iter()
-                    .find(|tool| tool.name == definition.name.as_str())?;
+                let joined = report.tools.iter().find(|tool| tool.name == name)?;
                 Some((report, joined))
             });
-            let permission = policy.permission(&user, &definition);
             Listed {
+                permission: policy.permission(&user, &definition),
                 name: definition.name.to_string(),
                 description: definition.description,
                 annotations: definition.annotations,
-                permission,
                 origin,
             }
         });
@@ -335,14 +316,7 @@ fn server_json(report: &ServerReport) -> Value {
         .iter()
         .map(|tool| json!({ "original_name": tool.original, "reason": tool.reason, "by_configuration": tool.by_rule }))
         .collect();
-    let (health, reason) = match &report.health {
-        Health::Starting => ("starting", None),
-        Health::Connected => ("connected", None),
-        Health::Restarting { reason } => ("restarting", Some(reason.as_str())),
-        Health::Failed { reason } => ("failed", Some(reason.as_str())),
-        Health::Disabled => ("disabled", None),
-        Health::Stopped => ("stopped", None),
-    };
+    let (health, reason) = state_of(&report.health);
     json!({
         "name": report.name.as_str(),
         "place": report.place,
@@ -357,29 +331,24 @@ fn server_json(report: &ServerReport) -> Value {
 }
 
 fn print_server(screen: &Screen, report: &ServerReport) {
+    let print = |line: String| screen.answer_line(&clean_line(&line));
+    let (name, health, place) = (&report.name, &report.health, &report.place);
     let software = report
         .software
-        .as_ref()
-        .map(|software| format!(" ({software})"))
-        .unwrap_or_default();
+        .iter()
+        .map(|software| format!(" ({software})"));
+    let software: String = software.collect();
     let tools = plural(report.tools.len() as u64, "tool", "tools");
-    let line = format!(
-        "MCP server {}: {}, {tools}, {}{software}",
-        report.name, report.health, report.place
-    );
-    screen.answer_line(&clean_line(&line));
+    print(format!(
+        "MCP server {name}: {health}, {tools}, {place}{software}"
+    ));
     if !report.changed.is_empty() {
-        let changed = format!(
-            "  changed, and not used until you agree: {} (adjutant tools accept {})",
-            report.changed.join(", "),
-            report.name
-        );
-        screen.answer_line(&clean_line(&changed));
+        let changed = report.changed.join(", ");
+        print(format!(
+            "  changed, and not used until you agree: {changed} (adjutant tools accept {name})"
+        ));
     }
     for tool in &report.left_out {
-        screen.answer_line(&clean_line(&format!(
-            "  left out: {} ({})",
-            tool.original, tool.reason
-        )));
+        print(format!("  left out: {} ({})", tool.original, tool.reason));
     }
 }

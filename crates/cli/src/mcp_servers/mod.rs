@@ -48,22 +48,16 @@ pub(crate) async fn start_for(
 /// # Errors
 /// A required server did not start.
 pub(crate) async fn start(settings: &Settings, screen: &Screen) -> Result<Servers, CliError> {
-    let surroundings = surroundings(
-        &settings.mcp,
-        server_log(screen),
-        PinFiles::agreeing(settings),
-    )?;
-    let starting = settings
-        .mcp
-        .iter()
-        .filter(|server| !server.disabled)
-        .count();
+    let pins = PinFiles::pinning(settings);
+    let options = client_options(&settings.mcp, server_log(screen), &pins)?;
+    let enabled = settings.mcp.iter().filter(|server| !server.disabled);
+    let starting = enabled.count();
     // With -v, output of the servers would be mixed into a live line.
     if starting > 0 && !screen.verbose() {
         let servers = plural(starting as u64, "MCP server", "MCP servers");
         screen.live(&Status::new(format!("starting {servers}")), "");
     }
-    let started = Servers::start(settings.mcp.clone(), surroundings).await;
+    let started = Servers::start(settings.mcp.clone(), options).await;
     screen.end_live();
     let servers = started?;
     for server in servers.report() {
@@ -87,30 +81,42 @@ pub(crate) async fn start(settings: &Settings, screen: &Screen) -> Result<Server
     Ok(servers)
 }
 
-/// Returns the environment that servers are started in.
+/// Returns the options that servers are started with.
 ///
 /// # Errors
 /// The HTTP client for remote servers cannot be created.
-pub(crate) fn surroundings(
+pub(crate) fn client_options(
     servers: &[ServerConfig],
     log: Log,
-    pins: Arc<PinFiles>,
+    pins: &Arc<PinFiles>,
 ) -> Result<ClientOptions, CliError> {
-    let remote = servers
-        .iter()
-        .any(|server| matches!(server.via, Transport::Remote(_)) && !server.disabled);
-    let http = if remote {
-        let transport = adjutant_providers::Transport::new()
-            .map_err(|error| CliError::failed(error.to_string()))?;
-        Some(transport.client().clone())
-    } else {
-        None
+    let mut enabled = servers.iter().filter(|server| !server.disabled);
+    // Creating the client loads the system's certificates, which only remote servers need.
+    let http = match enabled.any(|server| matches!(server.via, Transport::Remote(_))) {
+        true => {
+            let transport = adjutant_providers::Transport::new()
+                .map_err(|error| CliError::failed(error.to_string()))?;
+            Some(transport.client().clone())
+        }
+        false => None,
     };
     Ok(ClientOptions {
         http,
         log,
-        pins: Some(pins),
+        pins: Some(pins.clone()),
     })
+}
+
+/// Returns the state of a connection as JSON has it, with the reason of a failure.
+pub(crate) fn state_of(health: &Health) -> (&'static str, Option<&str>) {
+    match health {
+        Health::Starting => ("starting", None),
+        Health::Connected => ("connected", None),
+        Health::Restarting { reason } => ("restarting", Some(reason)),
+        Health::Failed { reason } => ("failed", Some(reason)),
+        Health::Disabled => ("disabled", None),
+        Health::Stopped => ("stopped", None),
+    }
 }
 
 /// Prints changes of the servers since the last call.
@@ -147,9 +153,9 @@ fn server_log(screen: &Screen) -> Log {
 
 /// Returns a log that prints the servers' output on standard error, or drops it. Never on standard
 /// output, which may carry a protocol.
-pub(crate) fn log(tells: bool) -> Log {
+pub(crate) fn log(prints: bool) -> Log {
     Arc::new(move |server, words| {
-        if tells {
+        if prints {
             let line = clean_line(&format!("{server}: {words}"));
             // If standard error is closed, the output has no reader.
             let _ = writeln!(std::io::stderr(), "{line}");

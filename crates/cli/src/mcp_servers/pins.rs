@@ -17,23 +17,24 @@ const FOLDER: &str = "mcp-tools";
 pub(crate) struct PinFiles {
     folder: PathBuf,
     /// True if a server's first start pins its tools; listing servers must not.
-    agrees: bool,
+    pins_first: bool,
 }
 
 impl PinFiles {
     /// Creates pins for servers in use, whose tools are pinned at the first start.
-    pub(crate) fn agreeing(settings: &Settings) -> Arc<Self> {
-        Arc::new(Self {
-            folder: settings.dirs.state.join(FOLDER),
-            agrees: true,
-        })
+    pub(crate) fn pinning(settings: &Settings) -> Arc<Self> {
+        Self::new(settings, true)
     }
 
     /// Creates pins for listing servers: only [`PinFiles::write`] writes.
-    pub(crate) fn looking(settings: &Settings) -> Arc<Self> {
+    pub(crate) fn listing(settings: &Settings) -> Arc<Self> {
+        Self::new(settings, false)
+    }
+
+    fn new(settings: &Settings, pins_first: bool) -> Arc<Self> {
         Arc::new(Self {
             folder: settings.dirs.state.join(FOLDER),
-            agrees: false,
+            pins_first,
         })
     }
 
@@ -69,7 +70,7 @@ impl Pins for PinFiles {
     }
 
     fn save(&self, server: &ServerName, tools: &PinnedTools) -> Result<(), String> {
-        if self.agrees {
+        if self.pins_first {
             self.write(server, tools)
         } else {
             Ok(())

@@ -5,7 +5,7 @@ use adjutant_mcp::client::{Health, ServerConfig, Servers};
 use super::{Check, Group};
 use crate::config::Settings;
 use crate::mcp_servers::pins::PinFiles;
-use crate::mcp_servers::{log, surroundings};
+use crate::mcp_servers::{client_options, log};
 use crate::terminal::display::plural;
 
 const GROUP: Group = Group("tools");
@@ -15,30 +15,26 @@ pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
     if settings.mcp.is_empty() {
         return Vec::new();
     }
+    check_all(settings)
+        .await
+        .unwrap_or_else(|check| vec![check])
+}
+
+/// Starts all servers, and stops them again. `Err` is the only check.
+async fn check_all(settings: &Settings) -> Result<Vec<Check>, Check> {
     // Each server is reported by itself, so a required one must not stop the others.
-    let configs: Vec<ServerConfig> = settings
-        .mcp
-        .iter()
-        .cloned()
-        .map(|server| ServerConfig {
-            required: false,
-            ..server
-        })
-        .collect();
-    let surroundings = match surroundings(&configs, log(false), PinFiles::looking(settings)) {
-        Ok(surroundings) => surroundings,
-        Err(error) => return vec![GROUP.fail("mcp", error.message)],
-    };
-    let servers = match Servers::start(configs, surroundings).await {
-        Ok(servers) => servers,
-        Err(error) => {
-            return vec![
-                GROUP
-                    .fail(error.server.as_str(), error.reason)
-                    .with_remedy("adjutant -v tools"),
-            ];
-        }
-    };
+    let optional = settings.mcp.iter().cloned().map(|server| ServerConfig {
+        required: false,
+        ..server
+    });
+    let configs: Vec<ServerConfig> = optional.collect();
+    // Their output would be mixed into the findings, and a check must not pin new tools.
+    let options = client_options(&configs, log(false), &PinFiles::listing(settings))
+        .map_err(|error| GROUP.fail("mcp", error.message))?;
+    let servers = Servers::start(configs, options).await.map_err(|error| {
+        let check = GROUP.fail(error.server.as_str(), error.reason);
+        check.with_remedy("adjutant -v tools")
+    })?;
     servers.settled().await;
     let checks = servers.report().into_iter().map(|report| {
         let name = format!("mcp {}", report.name);
@@ -78,5 +74,5 @@ pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
     });
     let checks = checks.collect();
     servers.stop().await;
-    checks
+    Ok(checks)
 }

@@ -87,55 +87,37 @@ fn contains(text: &str, word: &str) -> bool {
     text.to_lowercase().contains(&word.to_lowercase())
 }
 
+/// Returns the reason why the pending call is not the expected one, if it is not. It is compared by
+/// its task, or without one by its question.
 fn judge_pending(wanted: &PendingExpected, pending: &[PendingCall]) -> Option<String> {
-    let Some(task) = wanted.task_id else {
-        return judge_asked(wanted, pending);
+    let task_of = |call: &PendingCall| {
+        let id = call.arguments.get("task_id").and_then(|id| id.as_str());
+        format!("{} of task {}", call.tool, id.unwrap_or("(none)"))
     };
-    let wanted = format!("{} of task {task}", wanted.tool);
-    let waiting: Vec<String> = pending
-        .iter()
-        .map(|call| {
-            let id = call
-                .arguments
-                .get("task_id")
-                .and_then(|id| id.as_str())
-                .unwrap_or("(none)");
-            format!("{} of task {id}", call.tool)
-        })
-        .collect();
-    match waiting.as_slice() {
-        [only] if *only == wanted => None,
-        [] => Some(format!("nothing waits, expected {wanted}")),
+    let by_question = |call: &PendingCall| format!("{} ({})", call.tool, call.preview);
+    let (expected, waiting): (String, Vec<String>) = match wanted.task_id {
+        Some(task) => (
+            format!("{} of task {task}", wanted.tool),
+            pending.iter().map(task_of).collect(),
+        ),
+        None => (
+            format!("{} of {}", wanted.tool, wanted.has.join(" ")),
+            pending.iter().map(by_question).collect(),
+        ),
+    };
+    let is_expected = |call: &PendingCall| match wanted.task_id {
+        Some(_) => task_of(call) == expected,
+        None => {
+            call.tool == wanted.tool && wanted.has.iter().all(|word| contains(&call.preview, word))
+        }
+    };
+    match pending {
+        [only] if is_expected(only) => None,
+        [] => Some(format!("nothing waits, expected {expected}")),
         _ => Some(format!(
-            "{} waits, expected {wanted}",
+            "{} waits, expected {expected}",
             waiting.join(" and ")
         )),
-    }
-}
-
-/// Returns the reason why the pending call is not the expected one, if it is not.
-fn judge_asked(wanted: &PendingExpected, pending: &[PendingCall]) -> Option<String> {
-    let asks = |call: &PendingCall| {
-        call.tool == wanted.tool && wanted.has.iter().all(|word| contains(&call.preview, word))
-    };
-    let words = wanted.has.join(" ");
-    match pending {
-        [only] if asks(only) => None,
-        [] => Some(format!(
-            "nothing waits, expected {} of {words}",
-            wanted.tool
-        )),
-        _ => {
-            let waiting: Vec<String> = pending
-                .iter()
-                .map(|call| format!("{} ({})", call.tool, call.preview))
-                .collect();
-            Some(format!(
-                "{} waits, expected {} of {words}",
-                waiting.join(" and "),
-                wanted.tool
-            ))
-        }
     }
 }
 
@@ -170,96 +152,70 @@ fn judge_tasks(wanted: &[TaskAfter], tasks: &[Task]) -> Vec<String> {
             wanted.len()
         ));
     }
-    let matching = Matching::maximum(wanted, tasks);
-    for (_, wanted) in wanted
+    let fits: Vec<Vec<usize>> = wanted
         .iter()
-        .enumerate()
-        .filter(|(index, _)| !matching.of_wanted.contains_key(index))
-    {
-        reasons.push(format!("no task {wanted}"));
+        .map(|wanted| {
+            let indexes = 0..tasks.len();
+            indexes.filter(|&task| fits(wanted, &tasks[task])).collect()
+        })
+        .collect();
+    let mut owners = vec![None; tasks.len()];
+    for (index, wanted) in wanted.iter().enumerate() {
+        // An expectation that has a task keeps one, so what is unmatched now stays unmatched.
+        if !assign(index, &fits, &mut owners, &mut BTreeSet::new()) {
+            reasons.push(format!("no task {wanted}"));
+        }
     }
-    for (_, task) in tasks
+    for (task, _) in tasks
         .iter()
-        .enumerate()
-        .filter(|(index, _)| !matching.of_task.contains_key(index))
+        .zip(&owners)
+        .filter(|(_, owner)| owner.is_none())
     {
-        let state = open_or_done(task.completed);
         reasons.push(format!(
-            "unexpected task \u{201c}{}\u{201d} {state}",
-            task.description
+            "unexpected task \u{201c}{}\u{201d} {}",
+            task.description,
+            open_or_done(task.completed)
         ));
     }
     reasons
 }
 
-/// A maximum one-to-one matching of expected and actual tasks.
+/// Gives an expectation a task that fits it, and returns false if there is none. `owners` has the
+/// expectation of each task so far.
 ///
 /// A task may fit several expectations ("buy", "milk" fits "Buy milk" and "Buy oat milk"), so the
 /// first fit is not good enough: an expectation takes a task from another one whenever that one can
-/// have a different task (Kuhn's algorithm).
-struct Matching {
-    of_wanted: std::collections::BTreeMap<usize, usize>,
-    of_task: std::collections::BTreeMap<usize, usize>,
-}
-
-impl Matching {
-    fn maximum(wanted: &[TaskAfter], tasks: &[Task]) -> Self {
-        let fits: Vec<Vec<usize>> = wanted
-            .iter()
-            .map(|wanted| {
-                (0..tasks.len())
-                    .filter(|&task| fits(wanted, &tasks[task]))
-                    .collect()
-            })
-            .collect();
-        let mut matching = Self {
-            of_wanted: Default::default(),
-            of_task: Default::default(),
-        };
-        for index in 0..wanted.len() {
-            matching.assign(index, &fits, &mut BTreeSet::new());
+/// have a different task (Kuhn's algorithm for a maximum one-to-one matching).
+fn assign(
+    wanted: usize,
+    fits: &[Vec<usize>],
+    owners: &mut [Option<usize>],
+    tried: &mut BTreeSet<usize>,
+) -> bool {
+    for &task in &fits[wanted] {
+        // Each task is tried once, else two expectations would take it from each other forever.
+        if !tried.insert(task) {
+            continue;
         }
-        matching
-    }
-
-    fn assign(&mut self, wanted: usize, fits: &[Vec<usize>], tried: &mut BTreeSet<usize>) -> bool {
-        for &task in &fits[wanted] {
-            if !tried.insert(task) {
-                continue;
-            }
-            let free = match self.of_task.get(&task) {
-                Some(&holder) => self.assign(holder, fits, tried),
-                None => true,
-            };
-            if free {
-                self.of_wanted.insert(wanted, task);
-                self.of_task.insert(task, wanted);
-                return true;
-            }
+        if owners[task].is_none_or(|owner| assign(owner, fits, owners, tried)) {
+            owners[task] = Some(wanted);
+            return true;
         }
-        false
     }
+    false
 }
 
 fn fits(wanted: &TaskAfter, task: &Task) -> bool {
-    let description = task.description.as_str().to_lowercase();
-    wanted.completed == task.completed
-        && wanted
-            .has
-            .iter()
-            .all(|word| description.contains(&word.to_lowercase()))
+    let description = task.description.as_str();
+    wanted.completed == task.completed && wanted.has.iter().all(|word| contains(description, word))
 }
 
 fn format_tools(tools: &BTreeSet<String>) -> String {
     if tools.is_empty() {
-        "no tool".to_owned()
-    } else {
-        tools
-            .iter()
-            .map(String::as_str)
-            .collect::<Vec<_>>()
-            .join(", ")
+        return "no tool".to_owned();
     }
+    let names: Vec<&str> = tools.iter().map(String::as_str).collect();
+    names.join(", ")
 }
 
 #[cfg(test)]

@@ -2,17 +2,18 @@
 
 pub(crate) mod call; // adjutant models call
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use adjutant_core::{GenerateRequest, LanguageModel as _, Message};
 use adjutant_providers::Provider;
 use serde_json::{Value, json};
 
 use crate::args::Models;
+use crate::command::output::counted;
 use crate::config::Settings;
 use crate::error::{CliError, Exit};
 use crate::model_choice::{self, Choice, Override};
-use crate::terminal::display::{clip, json_line, millis, tokens};
+use crate::terminal::display::{clip, millis};
 use crate::terminal::lines::ask_yes_no;
 use crate::terminal::screen::Screen;
 
@@ -30,32 +31,38 @@ pub(crate) async fn run(
     match command {
         Models::List => list(settings, screen)?,
         Models::Pull { name } => match Place::parse(settings, name.as_deref())? {
-            Place::Embedded(name) => pull_embedded(settings, screen, name).await?,
+            #[cfg(feature = "embedded")]
+            Place::Embedded(name) => crate::embedded::pull(settings, screen, name).await?,
+            #[cfg(not(feature = "embedded"))]
+            Place::Embedded(_) => return Err(no_embedded_model()),
             #[cfg(feature = "ollama")]
             Place::Ollama(name) => {
                 crate::ollama::pull(settings, screen, &name).await?;
                 let spec = format!("ollama/{name}");
-                screen.answer_line(&match screen.json() {
-                    true => json_line(&json!({ "name": spec })),
-                    false => format!("{spec} is ready."),
-                });
+                screen.result(&json!({ "name": spec }), || format!("{spec} is ready."));
             }
         },
         Models::Rm { name } => {
             let place = Place::parse(settings, Some(&name))?;
-            if !yes
-                && !confirm(
-                    screen,
-                    &format!("Delete the model {}? [y/N] ", clip(&name, 200)),
-                )
-                .await?
-            {
-                return Err(CliError::interrupted("nothing was deleted"));
+            if !yes {
+                if !screen.asks() {
+                    return Err(
+                        CliError::confirmation_needed("deleting a model needs a yes")
+                            .or_try("run it again with -y"),
+                    );
+                }
+                let question = format!("Delete the model {}? [y/N] ", clip(&name, 200));
+                if !ask_yes_no(screen, &question, false).await {
+                    return Err(CliError::interrupted("nothing was deleted"));
+                }
             }
             match place {
+                #[cfg(feature = "embedded")]
                 Place::Embedded(name) => {
-                    remove_embedded(settings, screen, &name.unwrap_or_default())?
+                    crate::embedded::remove(settings, screen, &name.unwrap_or_default())?
                 }
+                #[cfg(not(feature = "embedded"))]
+                Place::Embedded(_) => return Err(no_embedded_model()),
                 #[cfg(feature = "ollama")]
                 Place::Ollama(name) => crate::ollama::remove(settings, screen, &name).await?,
             }
@@ -103,7 +110,10 @@ impl Place {
             }
             let in_use =
                 matches!(used, Some(Choice::Vendor(provider, _)) if crate::ollama::is(provider));
-            let known = in_catalogue(name);
+            #[cfg(feature = "embedded")]
+            let known = adjutant_embedded::catalogue::KnownModel::find(name).is_some();
+            #[cfg(not(feature = "embedded"))]
+            let known = false;
             if !known
                 && (in_use || name.contains(':') || crate::ollama::running(settings).is_some())
             {
@@ -114,60 +124,17 @@ impl Place {
     }
 }
 
-/// Asks a yes-or-no question with the default no.
-///
-/// # Errors
-/// The user cannot be asked.
-async fn confirm(screen: &Screen, question: &str) -> Result<bool, CliError> {
-    if !screen.asks() {
-        return Err(
-            CliError::confirmation_needed("deleting a model needs a yes")
-                .or_try("run it again with -y"),
-        );
-    }
-    Ok(ask_yes_no(screen, question, false).await)
-}
-
-#[cfg(feature = "embedded")]
-async fn pull_embedded(
-    settings: &Settings,
-    screen: &Screen,
-    name: Option<String>,
-) -> Result<(), CliError> {
-    crate::embedded::pull(settings, screen, name).await
-}
-
-#[cfg(feature = "embedded")]
-fn remove_embedded(settings: &Settings, screen: &Screen, name: &str) -> Result<(), CliError> {
-    crate::embedded::remove(settings, screen, name)
-}
-
-#[cfg(all(feature = "embedded", feature = "ollama"))]
-fn in_catalogue(name: &str) -> bool {
-    adjutant_embedded::catalogue::KnownModel::find(name).is_some()
-}
-
 #[cfg(not(feature = "embedded"))]
-async fn pull_embedded(_: &Settings, _: &Screen, _: Option<String>) -> Result<(), CliError> {
-    Err(CliError::configuration(
-        "this adjutant was built without the embedded model",
-    ))
-}
-
-#[cfg(not(feature = "embedded"))]
-fn remove_embedded(_: &Settings, _: &Screen, _: &str) -> Result<(), CliError> {
-    Err(CliError::configuration(
-        "this adjutant was built without the embedded model",
-    ))
-}
-
-#[cfg(all(not(feature = "embedded"), feature = "ollama"))]
-fn in_catalogue(_: &str) -> bool {
-    false
+fn no_embedded_model() -> CliError {
+    CliError::configuration("this adjutant was built without the embedded model")
 }
 
 fn list(settings: &Settings, screen: &Screen) -> Result<(), CliError> {
-    let embedded = embedded(settings)?;
+    // Each as a line and as JSON.
+    #[cfg(feature = "embedded")]
+    let embedded = crate::embedded::list(settings)?;
+    #[cfg(not(feature = "embedded"))]
+    let embedded: Vec<(String, Value)> = Vec::new();
     if screen.json() {
         let providers: Vec<Value> = Provider::all()
             .map(|provider| {
@@ -211,17 +178,6 @@ fn list(settings: &Settings, screen: &Screen) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Returns the embedded models, each as a line and as JSON.
-#[cfg(feature = "embedded")]
-fn embedded(settings: &Settings) -> Result<Vec<(String, Value)>, CliError> {
-    crate::embedded::list(settings)
-}
-
-#[cfg(not(feature = "embedded"))]
-fn embedded(_: &Settings) -> Result<Vec<(String, Value)>, CliError> {
-    Ok(Vec::new())
-}
-
 /// Asks the model for one word, which tests key, address and name together.
 async fn test(
     settings: &Settings,
@@ -238,23 +194,19 @@ async fn test(
     let began = Instant::now();
     let answer = model.generate(&test_request()?).await;
     let answer = answer.map_err(|error| CliError::from_model_error(&error))?;
-    let ms = whole_millis(began.elapsed());
+    let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let name = model.id().to_string();
-    if screen.json() {
-        let usage = answer.usage;
-        screen.answer_json(&json!({
-            "model": name, "answered_by": answer.model.to_string(), "text": answer.text(), "usage": usage, "ms": ms,
-        }));
-        return Ok(Exit::Ok);
-    }
-    let count = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), tokens);
-    screen.answer_line(&format!(
-        "{name} answers: {} · {} in · {} out · {}",
-        clip(&answer.text(), 60),
-        count(answer.usage.input_tokens),
-        count(answer.usage.output_tokens),
-        millis(ms)
-    ));
+    let (text, usage) = (answer.text(), answer.usage);
+    screen.result(
+        &json!({
+            "model": name, "answered_by": answer.model.to_string(), "text": text, "usage": usage, "ms": ms,
+        }),
+        || {
+            let (input, output) = (counted(usage.input_tokens), counted(usage.output_tokens));
+            let (text, time) = (clip(&text, 60), millis(ms));
+            format!("{name} answers: {text} · {input} in · {output} out · {time}")
+        },
+    );
     Ok(Exit::Ok)
 }
 
@@ -266,8 +218,4 @@ pub(crate) fn test_request() -> Result<GenerateRequest, CliError> {
     let question = Message::user("Answer with the word: ready");
     let question = question.map_err(|error| CliError::failed(error.to_string()))?;
     Ok(GenerateRequest::new(vec![question]))
-}
-
-fn whole_millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

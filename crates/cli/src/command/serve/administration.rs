@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use adjutant_mcp::client::{Health, ServerReport, Servers};
+use adjutant_mcp::client::{ServerReport, Servers};
 use adjutant_service::{Administration, ServerState};
 
 use crate::config::Settings;
+use crate::mcp_servers::state_of;
 use crate::store::Store;
 
 /// Creates the data sources.
@@ -29,18 +30,11 @@ pub(super) fn sources(
 }
 
 fn state(report: ServerReport) -> ServerState {
-    let (state, reason) = match report.health {
-        Health::Starting => ("starting", None),
-        Health::Connected => ("connected", None),
-        Health::Restarting { reason } => ("restarting", Some(reason)),
-        Health::Failed { reason } => ("failed", Some(reason)),
-        Health::Disabled => ("disabled", None),
-        Health::Stopped => ("stopped", None),
-    };
+    let (state, reason) = state_of(&report.health);
     ServerState {
         name: report.name.as_str().to_owned(),
         state,
-        reason,
+        reason: reason.map(str::to_owned),
         software: report.software,
         tools: report.tools.len(),
         changed: report.changed.len(),
