@@ -4,13 +4,14 @@ use adjutant_memory::{FactChange, KeyFact, NewFact, RecalledFact};
 use clap::Subcommand;
 use serde_json::json;
 
+use crate::command::output::{lines, print_list};
 use crate::config::Settings;
 use crate::error::{CliError, Exit};
 use crate::memory::{UserMemory, line, no_vault, why_lines};
 use crate::store;
 use crate::terminal::confirm::approved;
 use crate::terminal::display::{clean_line, clip};
-use crate::terminal::lines::ask_yes_no;
+use crate::terminal::lines::{ask_yes_no, require_yes};
 use crate::terminal::screen::Screen;
 
 /// The name that `--yes=…` uses for forgetting several facts.
@@ -31,7 +32,7 @@ pub(crate) enum Memory {
         /// One sentence
         #[arg(required = true)]
         words: Vec<String>,
-        /// The model is always told
+        /// Always attach it to messages: the model then knows it in every turn
         #[arg(long)]
         important: bool,
     },
@@ -41,10 +42,10 @@ pub(crate) enum Memory {
         fact: String,
         /// The new text
         words: Vec<String>,
-        /// The model is always told
+        /// Always attach it to messages: the model then knows it in every turn
         #[arg(long, conflicts_with = "not_important")]
         important: bool,
-        /// Only where it fits
+        /// Attach it only where it fits
         #[arg(long)]
         not_important: bool,
     },
@@ -60,8 +61,8 @@ pub(crate) enum Memory {
         #[arg(required = true)]
         fact: Vec<String>,
     },
-    /// Show which facts would be told with a message at the beginning of a conversation, with how
-    /// well they fit
+    /// Show which facts would be attached to a message at the beginning of a conversation (automatic
+    /// recall), with how well they fit
     Told {
         /// The message
         #[arg(required = true)]
@@ -87,7 +88,7 @@ pub(crate) async fn run(
         return Err(no_vault());
     }
     let user_memory = UserMemory::open(settings, store::open(settings).await?).await?;
-    let told = |change: FactChange| {
+    let print_change = |change: FactChange| {
         screen.result(&change, || {
             clean_line(&user_memory.describe_change(&change))
         });
@@ -98,22 +99,17 @@ pub(crate) async fn run(
         Memory::Add { words, important } => {
             let words = words.join(" ");
             let known = user_memory.contradicted(&words).await?;
-            let corrects = match &known {
-                Some(known) => ask_to_replace(screen, known)
-                    .await
-                    .then_some(known.id.as_str()),
-                None => None,
+            let replaced = match &known {
+                Some(known) if ask_to_replace(screen, known).await => Some(known.id.as_str()),
+                _ => None,
             };
-            told(
-                user_memory
-                    .remember(&NewFact {
-                        words: &words,
-                        important,
-                        corrects,
-                        said: "",
-                    })
-                    .await?,
-            );
+            let new = NewFact {
+                words: &words,
+                important,
+                corrects: replaced,
+                said: "",
+            };
+            print_change(user_memory.remember(&new).await?);
         }
         Memory::Edit {
             fact,
@@ -129,16 +125,17 @@ pub(crate) async fn run(
                     "adjutant memory edit ID NEW WORDS, or --important, or --not-important",
                 ));
             }
-            told(user_memory.edit(&fact, words.as_deref(), important).await?);
+            print_change(user_memory.edit(&fact, words.as_deref(), important).await?);
         }
         Memory::Forget { facts } => {
             let meant = find_facts(&user_memory, &facts).await?;
-            if meant.len() > 1 {
-                confirm(screen, &meant, yes).await?;
+            if meant.len() > 1 && !approved(yes, FORGET) {
+                confirm(screen, &meant).await?;
             }
             let mut forgotten = Vec::new();
             for fact in meant {
                 let change = user_memory.forget(fact.id.as_str()).await?;
+                // Printed at once: if the next one fails, the user sees what is gone already.
                 if !screen.json() {
                     screen.answer_line(&clean_line(&user_memory.describe_change(&change)));
                 }
@@ -150,24 +147,13 @@ pub(crate) async fn run(
         }
         Memory::Why { fact } => {
             let why = user_memory.why(&fact.join(" ")).await?;
-            if screen.json() {
-                screen.answer_json(&why);
-            } else {
-                why_lines(&why)
-                    .iter()
-                    .for_each(|line| screen.answer_line(&clean_line(line)));
-            }
+            screen.result(&why, || lines(&why_lines(&why), |line| clean_line(line)));
         }
         Memory::Told { message } => {
-            let told = user_memory.recalled_for(&message.join(" ")).await?;
-            if screen.json() {
-                screen.answer_json(&told);
-            } else if told.is_empty() {
-                screen.answer_line("No fact would be told.");
-            } else {
-                told.iter()
-                    .for_each(|told| screen.answer_line(&clean_line(&told_line(told))));
-            }
+            let recalled = user_memory.recalled_for(&message.join(" ")).await?;
+            print_list(screen, &recalled, "No fact would be attached.", || {
+                lines(&recalled, |fact| clean_line(&recalled_line(fact)))
+            });
         }
         Memory::Undo => {
             let undone = user_memory.undo().await?;
@@ -201,23 +187,19 @@ async fn ask_to_replace(screen: &Screen, known: &KeyFact) -> bool {
 }
 
 /// Formats a fact with its relevance, or the reason why it is attached without any.
-fn told_line(told: &RecalledFact) -> String {
-    let why = match told.score {
+fn recalled_line(recalled: &RecalledFact) -> String {
+    let why = match recalled.score {
         score if score > 0.0 => format!("{score:.2}"),
         _ => "one of the newest".to_owned(),
     };
-    format!("{}  · {why}", told.line.trim_start_matches("- "))
+    format!("{}  · {why}", recalled.line.trim_start_matches("- "))
 }
 
 fn facts(screen: &Screen, facts: &[KeyFact]) {
-    if screen.json() {
-        screen.answer_json(&facts);
-    } else if facts.is_empty() {
-        screen.note("no facts");
-    } else {
-        facts
-            .iter()
-            .for_each(|fact| screen.answer_line(&line(fact)));
+    match facts {
+        // A note on standard error: a script that counts lines counts no fact.
+        [] if !screen.json() => screen.note("no facts"),
+        facts => screen.result(&facts, || lines(facts, line)),
     }
 }
 
@@ -244,35 +226,20 @@ async fn find_facts(user_memory: &UserMemory, given: &[String]) -> Result<Vec<Ke
     Ok(meant)
 }
 
-/// Asks for confirmation before several facts are forgotten, unless `--yes` gives it.
-async fn confirm(screen: &Screen, meant: &[KeyFact], yes: &[String]) -> Result<(), CliError> {
-    if approved(yes, FORGET) {
-        return Ok(());
-    }
-    if !screen.asks() {
-        let words: Vec<String> = meant
-            .iter()
-            .map(|fact| format!("{} {}", fact.id, clip(&fact.content, 60)))
-            .collect();
-        return Err(CliError::confirmation_needed(format!(
-            "{} facts would be forgotten, and no one can be asked",
-            meant.len()
-        ))
-        .because(words.join(" · "))
-        .or_try("run it again with -y, or give the id of one"));
-    }
-    meant
+/// Asks for confirmation before several facts are forgotten.
+async fn confirm(screen: &Screen, meant: &[KeyFact]) -> Result<(), CliError> {
+    let count = meant.len();
+    let listed = meant
         .iter()
-        .for_each(|fact| screen.side_line(&format!("  {}", line(fact))));
-    if ask_yes_no(
-        screen,
-        &format!("? Forget these {} facts  [y] yes  [N] no: ", meant.len()),
-        false,
-    )
-    .await
-    {
-        Ok(())
-    } else {
-        Err(CliError::failed("nothing was changed"))
+        .map(|fact| format!("{} {}", fact.id, clip(&fact.content, 60)));
+    let needed = CliError::confirmation_needed(format!(
+        "{count} facts would be forgotten, and no one can be asked"
+    ))
+    .because(listed.collect::<Vec<_>>().join(" · "))
+    .or_try("run it again with -y, or give the id of one");
+    if screen.asks() {
+        screen.side_line(&lines(meant, |fact| format!("  {}", line(fact))));
     }
+    let question = format!("? Forget these {count} facts  [y] yes  [N] no: ");
+    require_yes(screen, &question, needed, "nothing was changed").await
 }

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::path::Path;
 
-use adjutant_core::UserId;
+use adjutant_core::{Arguments, UserId};
 use comfy_table::{ContentArrangement, Row, Table, presets};
 use serde::Serialize;
 
@@ -68,6 +68,16 @@ pub(super) fn file_error(path: &Path, done: &str, error: &impl Display) -> CliEr
 /// It cannot be the name of a user.
 pub(super) fn user_option(name: &str) -> Result<UserId, CliError> {
     UserId::new(name).map_err(|error| CliError::usage(format!("--user: {error}")))
+}
+
+/// Parses the arguments of `--args`.
+///
+/// # Errors
+/// They are not a JSON object.
+pub(super) fn parse_arguments(text: &str) -> Result<Arguments, CliError> {
+    serde_json::from_str(text).map_err(|error| {
+        CliError::usage("--args has to be a JSON object").because(error.to_string())
+    })
 }
 
 /// Loads the settings, and prints their warnings.

@@ -4,19 +4,20 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use adjutant_core::{
-    Arguments, ConversationKey, ModelId, PendingCall, PendingKind, UserId, Verdict, conversation,
+    ConversationKey, ModelId, PendingCall, PendingKind, UserId, Verdict, conversation,
 };
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::args::Pending;
 use crate::clock;
+use crate::command::output::{lines, parse_arguments, print_list};
 use crate::config::Settings;
 use crate::error::{CliError, Exit};
 use crate::id_prefix::{Kind, the_one};
 use crate::store::{self, Store};
 use crate::terminal::confirm::{preview, whole};
-use crate::terminal::display::{clean, json_line, rough};
+use crate::terminal::display::{clean, rough};
 use crate::terminal::json_answer::{self, JsonAnswer};
 use crate::terminal::lines::StopSignals;
 use crate::terminal::screen::Screen;
@@ -62,7 +63,7 @@ pub(crate) async fn run(
         Pending::Approve { id, args } => (
             id,
             Verdict::Approved,
-            args.as_deref().map(arguments).transpose()?,
+            args.as_deref().map(parse_arguments).transpose()?,
         ),
         Pending::Deny { id } => (id, Verdict::Denied, None),
         Pending::Resolve { id, how } => (id, how.into(), None),
@@ -81,14 +82,8 @@ pub(crate) async fn run(
         let response = own
             .answer(&mut own.context(&key).await?, vec![answer])
             .await?;
-        let text = match screen.json() {
-            true => json_line(&JsonAnswer::from_response(
-                &response,
-                ModelId::none().to_string(),
-            )),
-            false => clean(&response.content),
-        };
-        screen.answer_line(&text);
+        let answer = JsonAnswer::from_response(&response, ModelId::none().to_string());
+        screen.result(&answer, || clean(&response.content));
         return Ok(Exit::for_response(&response));
     }
     let mut session = Session::open(screen, settings, yes, !screen.json(), true).await?;
@@ -109,18 +104,10 @@ pub(crate) async fn run(
 async fn list(settings: &Settings, screen: &Screen) -> Result<Exit, CliError> {
     let store = store::open(settings).await?;
     let waiting = waiting(&*store).await?;
-    if screen.json() {
-        let all: Vec<Listed> = waiting.iter().map(Listed::from_waiting).collect();
-        screen.answer_json(&all);
-        return Ok(Exit::Ok);
-    }
-    if waiting.is_empty() {
-        screen.answer_line("Nothing waits for an answer.");
-        return Ok(Exit::Ok);
-    }
-    for waiting in &waiting {
-        waiting.print(screen);
-    }
+    let rows: Vec<Listed> = waiting.iter().map(Listed::from_waiting).collect();
+    print_list(screen, &rows, "Nothing waits for an answer.", || {
+        lines(&waiting, Waiting::describe)
+    });
     Ok(Exit::Ok)
 }
 
@@ -136,10 +123,7 @@ async fn watch(settings: &Settings, screen: &Screen) -> Result<Exit, CliError> {
             .iter()
             .filter(|one| !printed.contains(&one.call.digest))
         {
-            match screen.json() {
-                true => screen.answer_json(&Listed::from_waiting(one)),
-                false => one.print(screen),
-            }
+            screen.result(&Listed::from_waiting(one), || one.describe());
         }
         printed = waiting.into_iter().map(|one| one.call.digest).collect();
         tokio::select! {
@@ -160,46 +144,37 @@ impl Listed {
 }
 
 impl Waiting {
-    fn print(&self, screen: &Screen) {
+    /// Describes the call on two lines, or three if its question is long.
+    fn describe(&self) -> String {
         let Self { key, call } = self;
         let now = clock::now();
-        let age = rough(now.as_second() - call.requested_at.as_second());
-        let expiry = if call.has_expired(now) {
-            "expired".to_owned()
-        } else {
-            format!(
-                "expires in {}",
-                rough(call.expires_at.as_second() - now.as_second())
-            )
+        let since = |at: Timestamp| rough(now.as_second() - at.as_second());
+        let expiry = match call.has_expired(now) {
+            true => "expired".to_owned(),
+            false => {
+                let left = call.expires_at.as_second() - now.as_second();
+                format!("expires in {}", rough(left))
+            }
         };
+        let age = since(call.requested_at);
         let state = match &call.doubt {
             None if call.awaits_result() => {
                 format!("called {age} ago, waits for the program that asked, {expiry}")
             }
             None => format!("asked {age} ago, {expiry}"),
             Some(doubt) => {
-                let age = rough(now.as_second() - doubt.since.as_second());
+                let age = since(doubt.since);
                 format!("begun {age} ago and interrupted: was it done? {expiry}")
             }
         };
-        screen.answer_line(&format!(
-            "{}  {}  ({}, {state})",
-            call.short_id(),
-            preview(call),
-            call.tool
-        ));
-        if let Some(whole) = whole(call) {
-            screen.answer_line(&format!("          all of it: {whole}"));
-        }
-        screen.answer_line(&format!("          conversation {}", key.conversation));
+        let (id, tool, preview) = (call.short_id(), &call.tool, preview(call));
+        let whole = whole(call).map(|whole| format!("\n          all of it: {whole}"));
+        format!(
+            "{id}  {preview}  ({tool}, {state}){}\n          conversation {}",
+            whole.unwrap_or_default(),
+            key.conversation
+        )
     }
-}
-
-/// Parses the arguments of `--args`.
-fn arguments(text: &str) -> Result<Arguments, CliError> {
-    serde_json::from_str(text).map_err(|error| {
-        CliError::usage("--args has to be a JSON object").because(error.to_string())
-    })
 }
 
 /// Returns the error of a call that waits for another kind of answer.
@@ -211,7 +186,7 @@ fn other_answer(call: &PendingCall) -> CliError {
                 .or_try(format!("adjutant pending resolve {id} done|retry|leave"))
         }
         PendingKind::Result => CliError::usage(
-            "nobody has to agree to it: the program that asked carries it out and brings the result",
+            "it needs no yes: the program that asked carries it out and brings the result",
         ),
         PendingKind::Confirmation => CliError::usage("it was not begun: it waits for a yes or no")
             .or_try(format!("adjutant pending approve {id}"))

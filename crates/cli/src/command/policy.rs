@@ -1,8 +1,8 @@
-use adjutant_core::Arguments;
 use clap::Subcommand;
 use serde_json::json;
 
 use crate::clock::now;
+use crate::command::output::{lines, parse_arguments, print_list};
 use crate::config::Settings;
 use crate::error::{CliError, Exit};
 use crate::id_prefix::{Kind, the_one};
@@ -64,15 +64,8 @@ pub(crate) async fn run(
 
 fn list(settings: &Settings, screen: &Screen) -> Result<(), CliError> {
     let grants = file::load(&settings.dirs)?;
-    if screen.json() {
-        screen.answer_json(&grants);
-    } else if grants.is_empty() {
-        screen.answer_line("No permissions are saved: every such call asks first.");
-    } else {
-        grants
-            .iter()
-            .for_each(|grant| screen.answer_line(&line(grant)));
-    }
+    let none = "No permissions are saved: every such call asks first.";
+    print_list(screen, &grants, none, || lines(&grants, line));
     Ok(())
 }
 
@@ -114,12 +107,7 @@ async fn allow(
             Ok(()) => CliError::usage("name one tool").or_try("adjutant tools    lists them"),
         });
     }
-    let arguments = args
-        .map(serde_json::from_str::<Arguments>)
-        .transpose()
-        .map_err(|error| {
-            CliError::usage("--args has to be a JSON object").because(error.to_string())
-        })?;
+    let arguments = args.map(parse_arguments).transpose()?;
     let grant = Grant {
         id: new_id(),
         tool: tool.to_owned(),
@@ -128,18 +116,11 @@ async fn allow(
         foreign: None,
         granted_at: now(),
     };
-    file::change(&settings.dirs, |grants| {
-        grants.push(grant.clone());
-        (true, ())
-    })?;
-    match screen.json() {
-        true => screen.answer_json(&grant),
-        false => screen.answer_line(&format!(
-            "Allowed: {}. Take it back: adjutant policy rm {}",
-            grant.describe(),
-            grant.id
-        )),
-    }
+    file::change(&settings.dirs, |grants| grants.push(grant.clone()))?;
+    screen.result(&grant, || {
+        let (grant, id) = (grant.describe(), &grant.id);
+        format!("Allowed: {grant}. Take it back: adjutant policy rm {id}")
+    });
     Ok(())
 }
 
@@ -169,24 +150,17 @@ async fn remove(
         )
         .or_try("adjutant policy rm -y ID");
         if screen.asks() {
-            meant
-                .iter()
-                .for_each(|grant| screen.side_line(&line(grant)));
+            screen.side_line(&lines(&meant, line));
         }
         let question = "? take back  [y] yes  [N] no: ";
         require_yes(screen, question, needed, "nothing was changed").await?;
     }
-    let removed = file::change(&settings.dirs, |grants| {
-        let before = grants.len();
+    // Those of the file now: another process may have changed it while the user was asked.
+    file::change(&settings.dirs, |grants| {
         grants.retain(|grant| !meant.iter().any(|one| one.id == grant.id));
-        (grants.len() != before, meant)
     })?;
-    if screen.json() {
-        screen.answer_json(&json!({ "removed": removed }));
-    } else {
-        removed
-            .iter()
-            .for_each(|grant| screen.answer_line(&format!("Taken back: {}", grant.describe())));
-    }
+    screen.result(&json!({ "removed": meant }), || {
+        lines(&meant, |grant| format!("Taken back: {}", grant.describe()))
+    });
     Ok(())
 }

@@ -39,23 +39,23 @@ pub(crate) fn load(dirs: &Dirs) -> Result<Vec<Grant>, CliError> {
     }
 }
 
-/// Changes the permissions under a lock. The file is written only if `change` returns true.
+/// Changes the permissions under a lock. The file is written only if they differ afterwards.
 ///
 /// # Errors
 /// The file cannot be read or written.
-pub(crate) fn change<T>(
-    dirs: &Dirs,
-    change: impl FnOnce(&mut Vec<Grant>) -> (bool, T),
-) -> Result<T, CliError> {
-    let _held = lock(&dirs.state)?;
-    let mut grants = load(dirs)?;
-    let (changed, result) = change(&mut grants);
-    if changed {
+pub(crate) fn change(dirs: &Dirs, change: impl FnOnce(&mut Vec<Grant>)) -> Result<(), CliError> {
+    // A lock file of its own: the file of permissions is replaced at each write, and a lock on the
+    // replaced one would exclude no other process.
+    let _lock = lock(&dirs.state)?;
+    let before = load(dirs)?;
+    let mut grants = before.clone();
+    change(&mut grants);
+    if grants != before {
         let text = serde_json::to_string_pretty(&grants)
             .map_err(|error| CliError::failed(error.to_string()))?;
         write_private(&path(dirs), &format!("{text}\n"))?;
     }
-    Ok(result)
+    Ok(())
 }
 
 /// Locks the lock file, until it is dropped.
@@ -68,9 +68,9 @@ fn lock(state: &Path) -> Result<File, CliError> {
     if !file.exists() {
         write_private(&file, "")?;
     }
-    let held = File::open(&file).map_err(failed)?;
-    held.lock().map_err(failed)?;
-    Ok(held)
+    let lock = File::open(&file).map_err(failed)?;
+    lock.lock().map_err(failed)?;
+    Ok(lock)
 }
 
 /// Removes the permissions of a deleted conversation.
@@ -81,13 +81,10 @@ pub(crate) fn forget_conversation(
     dirs: &Dirs,
     conversation: ConversationId,
 ) -> Result<(), CliError> {
-    let of_it = |grant: &Grant| grant.conversation == Some(conversation);
-    if !load(dirs)?.iter().any(of_it) {
+    let is_of_it = |grant: &Grant| grant.conversation == Some(conversation);
+    // Looked for without the lock first: most conversations have none, and no lock file is made.
+    if !load(dirs)?.iter().any(is_of_it) {
         return Ok(());
     }
-    change(dirs, |grants| {
-        let before = grants.len();
-        grants.retain(|grant| !of_it(grant));
-        (grants.len() != before, ())
-    })
+    change(dirs, |grants| grants.retain(|grant| !is_of_it(grant)))
 }

@@ -132,21 +132,14 @@ impl Permissions {
             foreign,
             granted_at: now(),
         };
-        let told = format!(
-            "allowed: {} (adjutant policy rm {})",
-            grant.describe(),
-            grant.id
-        );
+        let note = format!("allowed: {}", grant.describe());
         if self.temporary {
-            let told = format!("allowed: {}", grant.describe());
             self.in_memory.push(grant);
-            return Ok(told);
+            return Ok(note);
         }
-        file::change(&self.dirs, |grants| {
-            grants.push(grant);
-            (true, ())
-        })?;
-        Ok(told)
+        let note = format!("{note} (adjutant policy rm {})", grant.id);
+        file::change(&self.dirs, |grants| grants.push(grant))?;
+        Ok(note)
     }
 }
 
@@ -231,11 +224,11 @@ mod tests {
             "[{\"id\":\"1\",\"tool\":\"x\",\"granted_at\":\"2026-01-01T00:00:00Z\",\"for_all\":true}]",
         ] {
             write(&permissions.dirs, broken);
-            let Allowed::No(Some(told)) = permissions.allow(&waiting("delete_task", "1", None))
+            let Allowed::No(Some(note)) = permissions.allow(&waiting("delete_task", "1", None))
             else {
                 panic!("{broken}");
             };
-            assert!(told.contains("policy.json"), "{told}");
+            assert!(note.contains("policy.json"), "{note}");
         }
     }
 
