@@ -1,6 +1,6 @@
 //! `adjutant config`: shows, checks and changes settings.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use adjutant_providers::Provider;
@@ -8,12 +8,13 @@ use clap::Subcommand;
 use serde_json::{Map, Value, json};
 use url::Url;
 
+use crate::command::output::{lines, load_settings};
 use crate::config::{
     self, Database, Draft, PROVIDER_SETTINGS, SERVER_FIELDS, SentVariables, Sources,
     attachment_folders, find_setting, trust,
 };
 use crate::error::{CliError, Exit};
-use crate::terminal::display::{clean_line, clip, json_line};
+use crate::terminal::display::{clean_line, clip};
 use crate::terminal::lines::ask_yes_no;
 use crate::terminal::screen::Screen;
 
@@ -95,31 +96,25 @@ pub(crate) async fn run(
         }
         Config::Edit => return edit(sources, screen),
         Config::Path => paths(sources, screen),
-        Config::Schema => screen.answer_line(&match screen.json() {
-            true => json_line(&config::schema()),
-            false => serde_json::to_string_pretty(&config::schema())
-                .map_err(|error| CliError::failed(error.to_string()))?,
-        }),
+        Config::Schema => {
+            let schema = config::schema();
+            // Indented, because it is usually saved to a file that people open.
+            screen.result(&schema, || format!("{schema:#}"));
+        }
         Config::Trust { list: true, .. } => trusted(sources, screen),
         Config::Trust { dir, revoke, .. } => {
             let folder = dir.unwrap_or_else(|| sources.project.clone());
             let state = &sources.dirs.state;
-            let files = match revoke {
-                true => {
-                    let of_folder =
-                        attachment_folders::forget(state, &folder)?.then(|| folder.clone());
-                    trust::revoke(state, &folder)?
-                        .into_iter()
-                        .chain(of_folder)
-                        .collect()
-                }
-                false => {
-                    let files = trust::Candidates::read(&folder)?;
-                    ask_for_addresses(screen, &files).await?;
-                    files.trust(state)?
-                }
+            let files = if revoke {
+                let mut files = trust::revoke(state, &folder)?;
+                files.extend(attachment_folders::forget(state, &folder)?.then_some(folder));
+                files
+            } else {
+                let files = trust::Candidates::read(&folder)?;
+                ask_for_addresses(screen, &files).await?;
+                files.trust(state)?
             };
-            tell_trust(screen, &files, revoke);
+            print_trust(screen, &files, revoke);
         }
     }
     Ok(Exit::Ok)
@@ -127,21 +122,18 @@ pub(crate) async fn run(
 
 /// Checks every source by itself, then all of them together.
 fn check(sources: &Sources, screen: &Screen) -> Exit {
-    let mut found = sources.check();
     let mut problems: Vec<(&str, CliError)> = Vec::new();
     let mut warnings: Vec<String> = Vec::new();
-    let mut told: Vec<Value> = Vec::new();
-    for checked in &mut found {
-        match &checked.result {
-            Ok(words) => warnings.extend(words.iter().cloned()),
-            Err(error) => problems.push((checked.name, error.clone())),
+    let mut checked_sources: Vec<Value> = Vec::new();
+    for checked in sources.check() {
+        let path = checked.path.map(|path| path.to_string_lossy().into_owned());
+        checked_sources.push(json!({ "name": checked.name, "path": path, "there": checked.exists, "ok": checked.result.is_ok() }));
+        match checked.result {
+            Ok(found) => warnings.extend(found),
+            Err(error) => problems.push((checked.name, error)),
         }
-        let path = checked
-            .path
-            .as_ref()
-            .map(|path| path.to_string_lossy().into_owned());
-        told.push(json!({ "name": checked.name, "path": path, "there": checked.exists, "ok": checked.result.is_ok() }));
     }
+    // Only if each is right by itself: the same mistake would be reported twice.
     if problems.is_empty()
         && let Err(error) = sources.load()
     {
@@ -156,7 +148,7 @@ fn check(sources: &Sources, screen: &Screen) -> Exit {
             })
             .collect();
         screen.answer_json(
-            &json!({ "ok": ok, "sources": told, "problems": problems, "warnings": warnings }),
+            &json!({ "ok": ok, "sources": checked_sources, "problems": problems, "warnings": warnings }),
         );
     } else {
         problems.iter().for_each(|(_, error)| screen.error(error));
@@ -173,18 +165,15 @@ fn get(sources: &Sources, screen: &Screen, name: &str) -> Result<(), CliError> {
     let settings = sources.load()?;
     let shown = settings.shown.iter().find(|shown| shown.name == key.name);
     let value = shown.and_then(|shown| shown.value.as_ref());
-    if screen.json() {
-        let origin = shown.map(|shown| &shown.origin);
-        screen.answer_json(&json!({ "name": key.name, "value": value, "origin": origin }));
-        return Ok(());
+    let (origin, unset) = (shown.map(|shown| &shown.origin), value.is_none());
+    if unset && !screen.json() {
+        return Err(CliError::unknown(format!("{} is not set", key.name))
+            .because(format!("what applies: {}", key.unset)));
     }
-    match value {
-        Some(value) => screen.answer_line(&clean_line(value)),
-        None => {
-            return Err(CliError::unknown(format!("{} is not set", key.name))
-                .because(format!("what applies: {}", key.unset)));
-        }
-    }
+    screen.result(
+        &json!({ "name": key.name, "value": value, "origin": origin }),
+        || clean_line(value.map_or("", String::as_str)),
+    );
     Ok(())
 }
 
@@ -215,18 +204,19 @@ fn set(
         draft.write()?;
     }
     let file = draft.path().display().to_string();
-    screen.answer_line(&match (screen.json(), value, was_there) {
-        (true, ..) => json_line(&json!({ "name": key.name, "set": value.is_some(), "file": file })),
-        (false, Some(_), _) => format!("{} is set in {file}.", key.name),
-        (false, None, true) => format!("{} is no longer set in {file}.", key.name),
-        (false, None, false) => format!("{} was not set in {file}.", key.name),
-    });
+    screen.result(
+        &json!({ "name": key.name, "set": value.is_some(), "file": file }),
+        || match (value, was_there) {
+            (Some(_), _) => format!("{} is set in {file}.", key.name),
+            (None, true) => format!("{} is no longer set in {file}.", key.name),
+            (None, false) => format!("{} was not set in {file}.", key.name),
+        },
+    );
     // A variable that overrides the file would make the change seem lost, so the user is told now.
     let settings = sources.load()?;
-    if let (Some(_), Some(shown)) = (
-        value,
-        settings.shown.iter().find(|shown| shown.name == key.name),
-    ) && !shown.origin.starts_with(&file)
+    let shown = settings.shown.iter().find(|shown| shown.name == key.name);
+    if value.is_some()
+        && let Some(shown) = shown.filter(|shown| !shown.origin.starts_with(&file))
     {
         screen.note(&format!("another source wins over it: {}", shown.origin));
     }
@@ -236,23 +226,19 @@ fn set(
 /// Opens the configuration file in an editor, then checks it.
 fn edit(sources: &Sources, screen: &Screen) -> Result<Exit, CliError> {
     let file = sources.user_file();
-    let said = |name: &str| {
-        sources
-            .variables
-            .get(name)
-            .filter(|words| !words.trim().is_empty())
-            .cloned()
-    };
-    let editor = said("VISUAL").or_else(|| said("EDITOR")).or_else(|| {
-        let path = sources.variables.get("PATH")?;
-        let there = |program: &&&str| {
+    let variables = &sources.variables;
+    let named = |name: &str| variables.get(name).filter(|value| !value.trim().is_empty());
+    let usual = || {
+        let path = variables.get("PATH")?;
+        let exists = |program: &&str| {
             std::env::split_paths(path).any(|folder| folder.join(program).is_file())
         };
-        USUAL_EDITORS
-            .iter()
-            .find(there)
-            .map(|program| (*program).to_owned())
-    });
+        USUAL_EDITORS.into_iter().find(exists).map(str::to_owned)
+    };
+    let editor = named("VISUAL")
+        .or_else(|| named("EDITOR"))
+        .cloned()
+        .or_else(usual);
     let editor = editor.ok_or_else(|| {
         CliError::usage("no editor is named")
             .or_try("EDITOR=nano adjutant config edit")
@@ -295,7 +281,7 @@ async fn ask_for_addresses(screen: &Screen, files: &trust::Candidates) -> Result
         // The host comes first and whole, because a long path could push it out of view.
         let address = clip(&format!("{asked} ({url})"), ADDRESS_MAX);
         let names = clean_line(&names.into_iter().collect::<Vec<_>>().join(", "));
-        let file = clean_line(&file.display().to_string());
+        let file = shown_path(file);
         let question = format!(
             "? {file} says that the MCP server {server} is at {address}. Send it what is in {names}?  [y] yes  [N] no: "
         );
@@ -320,70 +306,56 @@ async fn ask_for_addresses(screen: &Screen, files: &trust::Candidates) -> Result
     Ok(())
 }
 
-fn tell_trust(screen: &Screen, files: &[PathBuf], revoke: bool) {
-    if screen.json() {
-        let files: Vec<_> = files.iter().map(|file| file.to_string_lossy()).collect();
-        screen.answer_json(&json!({ "trusted": !revoke, "files": files }));
-        return;
-    }
-    let word = if revoke {
-        "no longer trusted"
-    } else {
-        "trusted as it is now"
+/// Prints the files that are trusted now, or not any more.
+fn print_trust(screen: &Screen, files: &[PathBuf], revoke: bool) {
+    let paths: Vec<_> = files.iter().map(|file| file.to_string_lossy()).collect();
+    let state = match revoke {
+        true => "no longer trusted",
+        false => "trusted as it is now",
     };
-    for file in files {
-        screen.answer_line(&format!(
-            "{word}: {}",
-            clean_line(&file.display().to_string())
-        ));
-    }
-    if files.is_empty() {
-        screen.answer_line("Nothing there was trusted.");
-    }
+    screen.result(
+        &json!({ "trusted": !revoke, "files": paths }),
+        || match files {
+            [] => "Nothing there was trusted.".to_owned(),
+            files => lines(files, |file| format!("{state}: {}", shown_path(file))),
+        },
+    );
 }
 
+/// Formats a path for one line: a folder's name may contain characters that a terminal obeys.
+fn shown_path(path: &Path) -> String {
+    clean_line(&path.display().to_string())
+}
+
+/// Lists the folders and files that are trusted.
 fn trusted(sources: &Sources, screen: &Screen) {
-    let all = trust::list(&sources.dirs.state);
+    let files = trust::list(&sources.dirs.state);
     let folders = attachment_folders::list(&sources.dirs.state);
-    if screen.json() {
-        let files = all
-            .iter()
-            .map(|one| json!({ "file": one.file.to_string_lossy(), "unchanged": one.unchanged }));
-        let folders = folders
-            .iter()
-            .map(|folder| json!({ "folder": folder.to_string_lossy() }));
-        let all: Vec<Value> = files.chain(folders).collect();
-        screen.answer_json(&all);
-        return;
-    }
+    let mut rows = Vec::new();
+    let mut text = Vec::new();
     for folder in &folders {
-        let folder = clean_line(&folder.display().to_string());
-        screen.answer_line(&format!(
-            "{folder}    (its files may go along with a message by @NAME)"
+        rows.push(json!({ "folder": folder.to_string_lossy() }));
+        text.push(format!(
+            "{}    (its files may go along with a message by @NAME)",
+            shown_path(folder)
         ));
     }
-    for one in &all {
-        let changed = if one.unchanged {
-            ""
-        } else {
-            "    (changed or gone: not trusted any more)"
+    for one in &files {
+        rows.push(json!({ "file": one.file.to_string_lossy(), "unchanged": one.unchanged }));
+        let changed = match one.unchanged {
+            true => "",
+            false => "    (changed or gone: not trusted any more)",
         };
-        screen.answer_line(&format!(
-            "{}{changed}",
-            clean_line(&one.file.display().to_string())
-        ));
+        text.push(format!("{}{changed}", shown_path(&one.file)));
     }
-    if all.is_empty() && folders.is_empty() {
-        screen.note("no folder is trusted: adjutant config trust DIR");
+    if rows.is_empty() && !screen.json() {
+        return screen.note("no folder is trusted: adjutant config trust DIR");
     }
+    screen.result(&rows, || text.join("\n"));
 }
 
 fn show(sources: &Sources, screen: &Screen, origin: bool) -> Result<(), CliError> {
-    let settings = sources.load()?;
-    settings
-        .warnings
-        .iter()
-        .for_each(|warning| screen.note(warning));
+    let settings = load_settings(sources, screen)?;
     let worth_a_line = || {
         settings
             .shown
@@ -393,10 +365,8 @@ fn show(sources: &Sources, screen: &Screen, origin: bool) -> Result<(), CliError
     if screen.json() {
         let all: Map<String, Value> = worth_a_line()
             .map(|shown| {
-                (
-                    shown.name.to_string(),
-                    json!({ "value": shown.value, "origin": shown.origin }),
-                )
+                let value = json!({ "value": shown.value, "origin": shown.origin });
+                (shown.name.to_string(), value)
             })
             .collect();
         screen.answer_json(&all);
@@ -407,12 +377,11 @@ fn show(sources: &Sources, screen: &Screen, origin: bool) -> Result<(), CliError
             Some(value) => clean_line(value),
             None => format!("({})", shown.unset),
         };
-        let line = format!("{:28} {value}", shown.name);
-        if origin {
-            screen.answer_line(&format!("{line}    # {}", clean_line(&shown.origin)));
-        } else {
-            screen.answer_line(&line);
-        }
+        let origin = match origin {
+            true => format!("    # {}", clean_line(&shown.origin)),
+            false => String::new(),
+        };
+        screen.answer_line(&format!("{:28} {value}{origin}", shown.name));
     }
     let providers: Vec<&str> = Provider::all().map(|provider| provider.name).collect();
     screen.note(
@@ -438,34 +407,32 @@ fn paths(sources: &Sources, screen: &Screen) {
         ("keys", config::Credentials::path_in(&sources.dirs.config)),
     ];
     places.extend(sources.project_file().map(|file| ("project", file)));
-    // If the settings are broken, the default place is shown.
+    // If the settings are broken, the default place is shown: this command helps to mend them.
     let usual = || Database::Sqlite(sources.dirs.data.join("adjutant.db"));
-    let server = match sources
+    let database = sources
         .load()
-        .map_or_else(|_| usual(), |settings| settings.database)
-    {
-        Database::Sqlite(file) => {
-            places.push(("store", file));
-            None
-        }
-        server @ Database::Postgres(_) => Some(("store", server.to_string())),
-    };
+        .map_or_else(|_| usual(), |settings| settings.database);
+    if let Database::Sqlite(file) = &database {
+        places.push(("store", file.clone()));
+    }
     places.push(("data", sources.dirs.data.clone()));
     places.push(("cache", sources.dirs.cache.clone()));
     places.push(("state", sources.dirs.state.clone()));
-    let shown = places.into_iter().map(|(name, path)| {
+    let mut rows: Vec<(&str, String, &str)> = Vec::new();
+    for (name, path) in places {
         let there = if path.exists() { "" } else { "    (not there)" };
-        (name, path.to_string_lossy().into_owned(), there)
+        rows.push((name, path.to_string_lossy().into_owned(), there));
+    }
+    if let Database::Postgres(_) = &database {
+        rows.push(("store", database.to_string(), ""));
+    }
+    let all: Map<String, Value> = rows
+        .iter()
+        .map(|(name, place, _)| ((*name).to_owned(), json!(place)))
+        .collect();
+    screen.result(&all, || {
+        lines(&rows, |(name, place, there)| {
+            format!("{name:8} {}{there}", clean_line(place))
+        })
     });
-    let shown = shown.chain(server.map(|(name, address)| (name, address, "")));
-    if screen.json() {
-        let all: Map<String, Value> = shown
-            .map(|(name, place, _)| (name.to_owned(), json!(place)))
-            .collect();
-        screen.answer_json(&all);
-        return;
-    }
-    for (name, place, there) in shown {
-        screen.answer_line(&format!("{name:8} {}{there}", clean_line(&place)));
-    }
 }

@@ -47,8 +47,7 @@ pub(crate) async fn run(
 ) -> Result<Exit, CliError> {
     let id = key.map(InputId::new).transpose();
     let id = id.map_err(|_| CliError::usage("--idempotency-key must not be empty"))?;
-    let kept = store::open(settings).await?;
-    let mut stores = Stores::shared(kept);
+    let mut stores = Stores::shared(store::open(settings).await?);
     let deletes = matches!(command, Tasks::Rm { .. });
     let (tool, arguments) = match call(command) {
         Called::Tool(tool, arguments) => (tool, arguments),
@@ -70,24 +69,26 @@ pub(crate) async fn run(
         done = carry_out(&agent, screen, tool, arguments.clone(), yes, id).await;
     }
     let error = match &done {
-        Ok((invocation, told)) => {
-            let failed =
-                |error: &str| CliError::failed(told.as_deref().unwrap_or(error).to_owned());
-            invocation.outcome().err().map(failed)
-        }
+        // The tool's summary says in the user's terms what the result says to a model.
+        Ok((invocation, summary)) => invocation
+            .outcome()
+            .err()
+            .map(|error| CliError::failed(summary.as_deref().unwrap_or(error).to_owned())),
         Err(error) => Some(error.clone()),
     };
     if screen.json() {
         let invocation = done.as_ref().ok().map(|(invocation, _)| invocation.clone());
-        let outcome = Outcome {
-            tool: tool.to_owned(),
-            arguments: invocation
-                .as_ref()
-                .map_or(arguments, |invocation| invocation.arguments.clone()),
-            result: invocation.map(|invocation| invocation.result),
-            error: error.as_ref().map(Problem::from_error),
+        let (arguments, result) = match invocation {
+            // As the gate checked them: a number of a task is an id there.
+            Some(invocation) => (invocation.arguments, Some(invocation.result)),
+            None => (arguments, None),
         };
-        screen.answer_json(&outcome);
+        screen.answer_json(&Outcome {
+            tool: tool.to_owned(),
+            arguments,
+            result,
+            error: error.as_ref().map(Problem::from_error),
+        });
     }
     if let Some(error) = error {
         screen.error(&error);
@@ -96,10 +97,8 @@ pub(crate) async fn run(
     if let (false, Ok((invocation, summary))) = (screen.json(), done) {
         let data = || json_line(invocation.result.data.as_deref().unwrap_or(&Value::Null));
         screen.answer_line(&clean(&summary.unwrap_or_else(data)));
-        if let (true, Some(id)) = (
-            deletes,
-            invocation.arguments.get("task_id").and_then(Value::as_str),
-        ) {
+        let task_id = invocation.arguments.get("task_id").and_then(Value::as_str);
+        if let Some(id) = task_id.filter(|_| deletes) {
             screen.note(&format!(
                 "for {DELETED_TASK_DAYS} days it comes back with: adjutant tasks restore {}",
                 clean_line(id)
@@ -148,15 +147,12 @@ async fn restore(
         .await?
     {
         TaskChanged::Restored { task, already } => {
-            if screen.json() {
-                screen.answer_json(&json!({ "task": task, "already": already }));
-                return Ok(Exit::Ok);
-            }
-            let words = format!("“{}”", task.description);
-            screen.answer_line(&clean_line(&match already {
-                true => format!("{words} was not deleted."),
-                false => format!("Brought {words} back."),
-            }));
+            screen.result(&json!({ "task": task, "already": already }), || {
+                clean_line(&match already {
+                    true => format!("“{}” was not deleted.", task.description),
+                    false => format!("Brought “{}” back.", task.description),
+                })
+            });
             Ok(Exit::Ok)
         }
         _ => Err(CliError::unknown(format!("there is no deleted task {id}"))

@@ -1,17 +1,16 @@
 //! Facts in the database, for users of the service without a vault.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use adjutant_core::turn::estimate_tokens;
 use adjutant_core::{BoxFuture, LanguageModel, Tool, UserId};
 use adjutant_memory::{
     DatabaseMemory, ImportantFacts, Memory, MemoryError, RecallLimits, fact_tools,
 };
 use adjutant_runtime::{InstructionAddition, Recall, RecallRequest, TurnInstruction};
 
-use super::instruction::{in_part, today, unread};
+use super::instruction::{count_tokens, in_part, today, unread};
 use super::tools::named;
 use super::undo::ON_PAGE;
 use crate::clock;
@@ -60,35 +59,33 @@ impl DatabaseRecall {
     }
 
     fn count(&self, text: &str) -> u32 {
-        self.model
-            .count_tokens(text)
-            .unwrap_or_else(|| estimate_tokens(text))
+        count_tokens(&*self.model, text)
     }
 
     fn hand_on(&self, user: &UserId, important: ImportantFacts) {
         let now = Instant::now();
-        let mut handed_on = self
-            .handed_on
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut handed_on = self.lock();
         // Entries of turns that never began.
         handed_on.retain(|_, (at, _)| now.duration_since(*at) < HANDED_ON);
         handed_on.insert(user.clone(), (now, important));
     }
 
-    fn handed_on(&self, user: &UserId) -> Option<ImportantFacts> {
-        let handed = self
-            .handed_on
+    /// Takes the facts that a message was read with. Taken, because a later turn of the user has to
+    /// see what changed since.
+    fn take_handed_on(&self, user: &UserId) -> Option<ImportantFacts> {
+        let (at, important) = self.lock().remove(user)?;
+        (at.elapsed() < HANDED_ON).then_some(important)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<UserId, (Instant, ImportantFacts)>> {
+        // A panic of another turn leaves whole entries, so the map stays usable.
+        self.handed_on
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .remove(user);
-        handed
-            .filter(|(at, _)| at.elapsed() < HANDED_ON)
-            .map(|(_, important)| important)
     }
 
     async fn important(&self, memory: &Memory) -> Result<ImportantFacts, MemoryError> {
-        match self.handed_on(memory.owner()) {
+        match self.take_handed_on(memory.owner()) {
             Some(important) => Ok(important),
             None => memory.facts().instruction(&|text| self.count(text)).await,
         }
@@ -123,10 +120,8 @@ impl TurnInstruction for DatabaseRecall {
             let memory = self.memory.for_user(user);
             let (facts, notice) = match self.important(&memory).await {
                 Ok(facts) => {
-                    let notice = in_part(
-                        &facts,
-                        "The star under Memory on the page takes importance away.",
-                    );
+                    let remedy = "The star under Memory on the page takes importance away.";
+                    let notice = in_part(&facts, remedy);
                     (facts.text, notice)
                 }
                 Err(error) => (String::new(), Some(unread(&error))),
@@ -181,7 +176,7 @@ mod tests {
         ));
         let clock = Arc::new(|| "2025-12-10T14:05:00[UTC]".parse().unwrap());
         let memory = DatabaseMemory::new(store.clone(), Arc::new(InMemoryLedger::new()), 9, clock);
-        let told = DatabaseRecall::new(memory.clone(), Arc::new(ScriptedModel::new([])));
+        let recall = DatabaseRecall::new(memory.clone(), Arc::new(ScriptedModel::new([])));
         let anna = UserId::new("anna").unwrap();
         let facts = memory.for_user(&anna).facts();
         facts
@@ -203,21 +198,21 @@ mod tests {
             message: "Where was I born?",
             history: &[],
         };
-        let with_message = told.for_message(asked).await;
+        let with_message = recall.for_message(asked).await;
         assert!(
             with_message[0].text.contains("Zanzibar"),
             "{with_message:?}"
         );
         // What is read for another turn meanwhile is another user's.
         let bert = UserId::new("bert").unwrap();
-        assert!(!told.for_turn(&bert).await.text.contains("Darjeeling"));
+        assert!(!recall.for_turn(&bert).await.text.contains("Darjeeling"));
         assert_eq!(store.1.swap(0, Ordering::SeqCst), 2);
-        assert!(told.for_turn(&anna).await.text.contains("Darjeeling"));
+        assert!(recall.for_turn(&anna).await.text.contains("Darjeeling"));
         assert_eq!(store.1.swap(0, Ordering::SeqCst), 0);
         // A turn that goes on without a message has them read anew.
         facts.forget("Darjeeling", &Cause::person()).await.unwrap();
         store.1.store(0, Ordering::SeqCst);
-        assert!(!told.for_turn(&anna).await.text.contains("Darjeeling"));
+        assert!(!recall.for_turn(&anna).await.text.contains("Darjeeling"));
         assert_eq!(store.1.load(Ordering::SeqCst), 1);
     }
 }

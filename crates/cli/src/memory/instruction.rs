@@ -114,9 +114,7 @@ impl UserInstruction {
     }
 
     fn count(&self, text: &str) -> u32 {
-        self.model
-            .count_tokens(text)
-            .unwrap_or_else(|| estimate_tokens(text))
+        count_tokens(&*self.model, text)
     }
 }
 
@@ -127,20 +125,16 @@ impl Recall for UserInstruction {
     ) -> BoxFuture<'a, Vec<adjutant_core::RecalledText>> {
         Box::pin(async move {
             // The vault has one owner, whatever user the turn is of.
-            let Some(memory) = self
-                .memory
-                .as_ref()
-                .filter(|_| asked.key.user == self.owner)
-            else {
+            let is_owner = asked.key.user == self.owner;
+            let Some(memory) = self.memory.as_ref().filter(|_| is_owner) else {
                 return Vec::new();
             };
-            let said = asked
-                .history
-                .iter()
-                .map(Message::text)
-                .chain([asked.message.to_owned()]);
-            let attached =
-                said.flat_map(|text| notes_in(&text).map(str::to_owned).collect::<Vec<_>>());
+            let texts = asked.history.iter().map(Message::text);
+            let attached = texts
+                .chain([asked.message.to_owned()])
+                .flat_map(|text| notes_in(&text).map(str::to_owned).collect::<Vec<_>>());
+            // Also without automatic recall: what the user attached decides between notes that fit
+            // alike when the model searches.
             memory.attach(asked.key.conversation, attached.collect());
             if !self.includes_facts {
                 return Vec::new();
@@ -180,6 +174,13 @@ impl TurnInstruction for UserInstruction {
     }
 }
 
+/// Returns the size of a text in tokens, counted by the model where it can, else estimated.
+pub(super) fn count_tokens(model: &dyn LanguageModel, text: &str) -> u32 {
+    model
+        .count_tokens(text)
+        .unwrap_or_else(|| estimate_tokens(text))
+}
+
 /// Returns the notice of a memory that could not be read.
 pub(super) fn unread(error: &MemoryError) -> Notice {
     let text =
@@ -195,7 +196,7 @@ pub(super) fn in_part(facts: &ImportantFacts, remedy: &str) -> Option<Notice> {
     (facts.left_out > 0).then(|| Notice {
         code: "memory_in_part".to_owned(),
         text: format!(
-            "{} of the important facts are told only where they fit: the model's instruction has room for \
+            "{} of the important facts are attached only where they fit: the model's instruction takes \
              {IMPORTANT_TOKENS_MAX} tokens of them. {remedy}",
             facts.left_out
         ),

@@ -28,25 +28,25 @@ impl UserMemory {
         match (word, after) {
             ("", _) | ("list", "") => limit_lines(self.list().await?),
             ("undo", "") => Ok(vec![self.slash_undo().await?]),
-            ("why", which) if !which.is_empty() => Ok(why_lines(&self.why(which).await?)
-                .iter()
-                .map(|line| clean_line(line))
-                .collect()),
-            ("important", which) if !which.is_empty() => Ok(vec![clean_line(
-                &self.describe_change(&self.edit(which, None, Some(true)).await?),
-            )]),
+            ("why", which) if !which.is_empty() => {
+                let lines = why_lines(&self.why(which).await?);
+                Ok(lines.iter().map(|line| clean_line(line)).collect())
+            }
+            ("important", which) if !which.is_empty() => {
+                let change = self.edit(which, None, Some(true)).await?;
+                Ok(vec![clean_line(&self.describe_change(&change))])
+            }
             ("edit", change) if !change.is_empty() => {
-                let (which, words) = change
-                    .split_once(':')
-                    .map(|(which, words)| (which.trim(), words.trim()))
-                    .filter(|(which, words)| !which.is_empty() && !words.is_empty())
-                    .ok_or_else(|| {
-                        CliError::usage("which fact should be changed, and to what?")
-                            .or_try("/memory edit ID: the new words")
-                    })?;
-                Ok(vec![clean_line(&self.describe_change(
-                    &self.edit(which, Some(words), None).await?,
-                ))])
+                let parts = change.split_once(':');
+                let parts = parts.map(|(which, words)| (which.trim(), words.trim()));
+                let complete =
+                    parts.filter(|(which, words)| !which.is_empty() && !words.is_empty());
+                let (which, words) = complete.ok_or_else(|| {
+                    CliError::usage("which fact should be changed, and to what?")
+                        .or_try("/memory edit ID: the new words")
+                })?;
+                let change = self.edit(which, Some(words), None).await?;
+                Ok(vec![clean_line(&self.describe_change(&change))])
             }
             ("forget", which) if !which.is_empty() => Ok(vec![self.slash_forget(which).await?]),
             ("search", words) if !words.is_empty() => limit_lines(self.search(words).await?),

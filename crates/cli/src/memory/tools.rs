@@ -27,25 +27,21 @@ pub(crate) const NAMES: [&str; 8] = [
 
 /// Returns all memory tools; none without a vault.
 pub(crate) fn tools(user_memory: &UserMemory) -> Vec<Arc<dyn Tool>> {
-    let Some(memory) = user_memory.memory() else {
-        return Vec::new();
-    };
-    all_named(memory_tools(memory), user_memory)
+    let tools = user_memory.memory().map(memory_tools);
+    all_named(tools.unwrap_or_default(), user_memory)
 }
 
 /// Returns the tools for weak models. `owner` is the user's name.
 pub(crate) fn brief(user_memory: &UserMemory, owner: Option<&str>) -> Vec<Arc<dyn Tool>> {
-    let Some(memory) = user_memory.memory() else {
-        return Vec::new();
-    };
-    all_named(brief_tools(memory, owner), user_memory)
+    let tools = user_memory
+        .memory()
+        .map(|memory| brief_tools(memory, owner));
+    all_named(tools.unwrap_or_default(), user_memory)
 }
 
 fn all_named(tools: Vec<Arc<dyn Tool>>, user_memory: &UserMemory) -> Vec<Arc<dyn Tool>> {
-    tools
-        .into_iter()
-        .map(|tool| named(tool, user_memory.undo_command()))
-        .collect()
+    let undo = user_memory.undo_command();
+    tools.into_iter().map(|tool| named(tool, undo)).collect()
 }
 
 /// Wraps a tool, so that its summaries name this undo command.

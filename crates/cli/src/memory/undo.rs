@@ -21,8 +21,8 @@ mod tests {
     #[test]
     fn the_way_back_is_named_once_and_at_the_end() {
         let words = "✎ remembered: he types undo: /undo a lot  (undo: /undo)";
-        let told = "✎ remembered: he types undo: /undo a lot  (undo: adjutant memory undo)";
-        assert_eq!(with_undo(words, "adjutant memory undo"), told);
+        let renamed = "✎ remembered: he types undo: /undo a lot  (undo: adjutant memory undo)";
+        assert_eq!(with_undo(words, "adjutant memory undo"), renamed);
         assert_eq!(with_undo("Already known: x", "y"), "Already known: x");
     }
 }

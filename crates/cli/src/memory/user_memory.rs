@@ -317,9 +317,8 @@ pub(crate) fn line(fact: &KeyFact) -> String {
 pub(crate) fn why_lines(why: &FactProvenance) -> Vec<String> {
     let mut lines = vec![line(&why.fact)];
     if why.history.is_empty() {
-        lines.push(
-            "  nothing is known of it: it was written by hand, or its history was lost".to_owned(),
-        );
+        let unknown = "  nothing is known of it: it was written by hand, or its history was lost";
+        lines.push(unknown.to_owned());
     }
     for change in &why.history {
         let MemoryEffect::Fact { before, after } = &change.effect else {
@@ -327,31 +326,22 @@ pub(crate) fn why_lines(why: &FactProvenance) -> Vec<String> {
         };
         let what = match (before, after) {
             (None, Some(after)) => format!("remembered: {}", clip(&after.text, SHOWN_MAX)),
-            (Some(before), Some(after)) => {
-                format!(
-                    "{} (was: {})",
-                    clip(&after.text, SHOWN_MAX),
-                    clip(&before.text, SHOWN_MAX)
-                )
-            }
+            (Some(before), Some(after)) => format!(
+                "{} (was: {})",
+                clip(&after.text, SHOWN_MAX),
+                clip(&before.text, SHOWN_MAX)
+            ),
             (before, None) => {
-                format!(
-                    "forgotten: {}",
-                    before
-                        .as_ref()
-                        .map(|line| clip(&line.text, SHOWN_MAX))
-                        .unwrap_or_default()
-                )
+                let text = before.as_ref().map(|line| clip(&line.text, SHOWN_MAX));
+                format!("forgotten: {}", text.unwrap_or_default())
             }
         };
         let at = local(change.at);
         let who = match &change.source {
-            Some(source) => {
-                format!(
-                    "conversation {}, turn {} (adjutant log show {})",
-                    source.conversation, source.turn, source.turn
-                )
-            }
+            Some(source) => format!(
+                "conversation {}, turn {1} (adjutant log show {1})",
+                source.conversation, source.turn
+            ),
             None => "by you".to_owned(),
         };
         lines.push(format!("  {at}  {what}"));

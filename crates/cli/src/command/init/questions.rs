@@ -36,10 +36,8 @@ pub(super) fn vault(
         .map(|path| path.display().to_string())
         .collect();
     options.extend([OTHER.to_owned(), NONE.to_owned()]);
-    let select = Select::new(
-        "Where are your notes (an Obsidian vault, or any folder)?",
-        options,
-    );
+    let question = "Where are your notes (an Obsidian vault, or any folder)?";
+    let select = Select::new(question, options);
     let index = answered(select.raw_prompt())?.index;
     if let Some(path) = found.get(index) {
         return Ok(Some(path.clone()));

@@ -112,12 +112,12 @@ async fn serve(server: &McpServer, user: UserId) -> Result<Exit, CliError> {
 
 impl From<StdioError> for CliError {
     fn from(error: StdioError) -> Self {
-        let told = Self::failed(error.to_string());
+        let shown = Self::failed(error.to_string());
         match error {
             StdioError::Handshake(_) => {
-                told.or_try("adjutant mcp --print-config CLIENT, for a client that speaks MCP")
+                shown.or_try("adjutant mcp --print-config CLIENT, for a client that speaks MCP")
             }
-            _ => told,
+            _ => shown,
         }
     }
 }
@@ -137,12 +137,8 @@ async fn answer_first_request(error: &CliError) {
     else {
         return;
     };
-    let message = error
-        .cause
-        .iter()
-        .fold(error.message.clone(), |message, cause| {
-            format!("{message}: {cause}")
-        });
+    let cause = error.cause.iter().map(|cause| format!(": {cause}"));
+    let message = error.message.clone() + &cause.collect::<String>();
     let answer = serde_json::json!({
         "jsonrpc": "2.0",
         "id": id,

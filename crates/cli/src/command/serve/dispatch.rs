@@ -54,16 +54,16 @@ mod with {
 
     /// Converts the error and adds a remedy.
     pub(in crate::command::serve) fn not_bound(error: &WorkerError) -> CliError {
-        let said = CliError::configuration(error.to_string());
+        let shown = CliError::configuration(error.to_string());
         match error {
-            WorkerError::Bind { .. } => said.or_try(
+            WorkerError::Bind { .. } => shown.or_try(
                 "another port: --dispatch 'restate://HOST:PORT?listen=127.0.0.1:9081'; port 0 takes a free one",
             ),
-            WorkerError::Token { path, .. } => said
+            WorkerError::Token { path, .. } => shown
                 .or_try(format!("write the token into {}, one line, readable for this user", path.display()))
                 .or_try("no token_file= in --dispatch, if nothing asks for a token"),
-            WorkerError::Client(_) => said.or_try("install the certificates of authorities (ca-certificates)"),
-            _ => said,
+            WorkerError::Client(_) => shown.or_try("install the certificates of authorities (ca-certificates)"),
+            _ => shown,
         }
     }
 
@@ -95,15 +95,16 @@ mod with {
             stop: CancellationToken,
             screen: &Screen,
         ) {
-            let (tell, mut told) = mpsc::unbounded_channel();
+            let (events, mut received) = mpsc::unbounded_channel();
             let working = self.0.run(agent, stop, move |event| {
                 // The receiver is dropped only when the service ends.
-                let _ = tell.send(event.to_string());
+                let _ = events.send(event.to_string());
             });
             let showing = async {
-                while let Some(event) = told.recv().await {
+                while let Some(event) = received.recv().await {
                     screen.note(&event);
                 }
+                // The worker still runs when it has dropped its callback.
                 std::future::pending::<()>().await;
             };
             tokio::select! {

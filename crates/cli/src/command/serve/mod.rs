@@ -15,7 +15,7 @@ use std::sync::Arc;
 use adjutant_core::CancellationToken;
 use adjutant_service::{ServeError, Service, ServiceConfig};
 use clap::ValueEnum as _;
-use serde_json::json;
+use serde::Serialize;
 
 use crate::args::Serve;
 use crate::command::db;
@@ -28,7 +28,6 @@ use crate::model_choice;
 use crate::search_index::SearchIndexer;
 use crate::store;
 use crate::store::Stores;
-use crate::terminal::display::json_line;
 use crate::terminal::lines::{StopSignal, StopSignals};
 use crate::terminal::screen::Screen;
 use access::Access;
@@ -111,26 +110,28 @@ pub(crate) async fn run(
         None => url.clone(),
     });
     let announced = Announcement {
-        page,
-        auth: how,
+        web: page,
+        auth: how
+            .to_possible_value()
+            .map(|value| value.get_name().to_owned()),
+        needs_token: matches!(
+            how,
+            Authentication::Token | Authentication::Jwt | Authentication::Oidc
+        ),
         metrics: service
             .metrics_address()
             .map(|address| format!("http://{address}/metrics")),
         url,
-        secret,
+        token: secret,
         model,
         store: settings.database.to_string(),
         notes: user_memories.describe(how),
         worker: worker.as_ref().map(Worker::url),
         state_file,
     };
-    if screen.json() {
-        screen.answer_line(&announced.json())
-    } else {
-        announced.print(screen)
-    }
+    announced.print(screen);
     if options.open
-        && let Some(page) = &announced.page
+        && let Some(page) = &announced.web
         && let Err(error) = browser::open(page)
     {
         screen.note(&format!(
@@ -240,15 +241,19 @@ async fn bind_worker(settings: &Settings, options: &Serve) -> Result<Option<Work
     Ok(Some(worker))
 }
 
-/// The announcement of a service that listens.
+/// The announcement of a service that listens, as `--json` prints it.
+#[derive(Serialize)]
 struct Announcement {
     url: String,
     /// URL of the page with a one-time token.
-    page: Option<String>,
-    auth: Authentication,
+    web: Option<String>,
+    token: Option<String>,
+    auth: Option<String>,
+    /// True if a request needs a token, though none was created here.
+    #[serde(skip)]
+    needs_token: bool,
     /// Address of the metrics, if they have one of their own.
     metrics: Option<String>,
-    secret: Option<String>,
     model: String,
     store: String,
     /// Description of which users have which memory.
@@ -259,28 +264,15 @@ struct Announcement {
 }
 
 impl Announcement {
-    fn json(&self) -> String {
-        json_line(&json!({
-            "url": self.url,
-            "web": self.page,
-            "token": self.secret,
-            "auth": self.auth.to_possible_value().map(|value| value.get_name().to_owned()),
-            "metrics": self.metrics,
-            "model": self.model,
-            "store": self.store,
-            "notes": self.notes,
-            "worker": self.worker,
-            "state_file": self.state_file,
-        }))
-    }
-
     fn print(&self, screen: &Screen) {
+        if screen.json() {
+            return screen.answer_json(self);
+        }
         let line = |name: &str, value: &str| screen.answer_line(&format!("  {name:7} {value}"));
-        if let Some(page) = &self.page {
-            let once = if self.secret.is_some() {
-                "    (open this once; it sets a cookie)"
-            } else {
-                ""
+        if let Some(page) = &self.web {
+            let once = match self.token {
+                Some(_) => "    (open this once; it sets a cookie)",
+                None => "",
             };
             line("web", &format!("{page}{once}"));
         }
@@ -291,38 +283,28 @@ impl Announcement {
         if let Some(metrics) = &self.metrics {
             line("metrics", metrics);
         }
-        if let Some(secret) = &self.secret {
+        if let Some(token) = &self.token {
             line(
                 "token",
-                &format!("{secret}    (yours, until this process ends)"),
+                &format!("{token}    (yours, until this process ends)"),
             );
         }
         line("model", &self.model);
         line("store", &self.store);
         line("notes", &self.notes);
-        line(
-            "auth",
-            &self
-                .auth
-                .to_possible_value()
-                .map(|value| value.get_name().to_owned())
-                .unwrap_or_default(),
-        );
+        line("auth", self.auth.as_deref().unwrap_or_default());
         if let Some(worker) = &self.worker {
             line("worker", &format!("{worker}    (where Restate calls it)"));
         }
-        let header = match (&self.secret, self.auth) {
-            (Some(secret), _) => Some(format!(" -H 'Authorization: Bearer {secret}'")),
-            (None, Authentication::Token | Authentication::Jwt | Authentication::Oidc) => {
-                Some(" -H 'Authorization: Bearer TOKEN'".to_owned())
-            }
-            (None, Authentication::Proxy | Authentication::None) => None,
+        let header = match &self.token {
+            Some(token) => format!(" -H 'Authorization: Bearer {token}'"),
+            None if self.needs_token => " -H 'Authorization: Bearer TOKEN'".to_owned(),
+            None => String::new(),
         };
         line(
             "try",
             &format!(
-                "curl{} -H 'Content-Type: application/json' -d '{{\"message\": \"what is open?\"}}' {}/v1/chat",
-                header.unwrap_or_default(),
+                "curl{header} -H 'Content-Type: application/json' -d '{{\"message\": \"what is open?\"}}' {}/v1/chat",
                 self.url
             ),
         );

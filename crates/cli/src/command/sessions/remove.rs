@@ -125,23 +125,18 @@ fn no_such_conversation() -> CliError {
 impl Removal {
     /// Describes the contents in one line.
     fn describe(&self) -> String {
-        let mut words = format!(
-            "“{}” ({}: {}",
-            self.title,
-            short(self.id),
-            turns(self.turns)
-        );
-        match (self.messages, self.tool_calls) {
+        let (title, id, turns) = (&self.title, short(self.id), turns(self.turns));
+        let contents = match (self.messages, self.tool_calls) {
             (Some(messages), Some(calls)) => {
-                words += &format!(
-                    ", {}, {}, and their logs)",
-                    plural(messages as u64, "message", "messages"),
+                let messages = plural(messages as u64, "message", "messages");
+                format!(
+                    "{messages}, {}",
                     plural(calls as u64, "tool call", "tool calls")
-                );
+                )
             }
-            _ => words += ", messages that cannot be read, and their logs)",
-        }
-        words
+            _ => "messages that cannot be read".to_owned(),
+        };
+        format!("“{title}” ({id}: {turns}, {contents}, and their logs)")
     }
 
     /// Returns warnings about what would be lost.
@@ -184,17 +179,10 @@ pub(super) async fn ask_and_remove(
     let mut shown = Vec::new();
     for summary in &found {
         let removal = inspect(store, user, summary).await?;
-        shown.push(format!(
-            "{}, last active {}",
-            removal.describe(),
-            ago(summary.last_activity, now)
-        ));
-        shown.extend(
-            removal
-                .warnings()
-                .into_iter()
-                .map(|warning| format!("  ! {warning}")),
-        );
+        let (contents, last) = (removal.describe(), ago(summary.last_activity, now));
+        shown.push(format!("{contents}, last active {last}"));
+        let warnings = removal.warnings().into_iter();
+        shown.extend(warnings.map(|warning| format!("  ! {warning}")));
     }
     // A plain `-y`: `--yes=TOOL` names tools and does not cover this.
     if !approved(yes, "") {

@@ -2,7 +2,7 @@
 
 use adjutant_core::port::BranchPoint;
 use adjutant_core::{
-    Message, Role, Session, TranscriptCall, TranscriptMessage, TurnId, conversation, transcript,
+    Role, Session, TranscriptCall, TranscriptMessage, TurnId, conversation, transcript,
 };
 use adjutant_memory::Vault;
 use adjutant_runtime::RunContext;
@@ -141,7 +141,7 @@ pub(crate) async fn print_resumed(
         context
             .history
             .iter()
-            .map(|message: &Message| TranscriptMessage::from_message(message))
+            .map(TranscriptMessage::from_message)
             .collect()
     } else {
         transcript(&known.events)
@@ -198,13 +198,10 @@ fn show_answer(screen: &Screen, vault: Option<&Vault>, answer: &str, lines_max: 
 
 /// Returns the last message of the assistant that is an answer.
 fn last_answer(said: &[TranscriptMessage]) -> Option<LastAnswer> {
-    let answers = said
-        .iter()
-        .rev()
-        .filter(|message| message.role == Role::Assistant);
-    let last = answers
-        .into_iter()
-        .find(|message| !message.content.trim().is_empty())?;
+    let is_answer = |message: &&TranscriptMessage| {
+        message.role == Role::Assistant && !message.content.trim().is_empty()
+    };
+    let last = said.iter().rev().find(is_answer)?;
     Some(LastAnswer {
         content: last.content.clone(),
         turn: last.turn,
@@ -244,16 +241,12 @@ fn text_lines(message: &TranscriptMessage) -> Vec<String> {
         // Results are shown with their calls; attachments are in the export.
         Role::Tool | Role::System => return Vec::new(),
     };
-    let words = clean(&message.content);
-    let mut rest = words.trim().lines();
-    let mut lines: Vec<String> = Vec::new();
-    for (at, line) in rest.by_ref().take(LINES).enumerate() {
-        lines.push(format!(
-            "{}{}",
-            if at == 0 { mark } else { "     " },
-            cut(line)
-        ));
-    }
+    let text = clean(&message.content);
+    let mut rest = text.trim().lines();
+    let numbered = rest.by_ref().take(LINES).enumerate();
+    let mut lines: Vec<String> = numbered
+        .map(|(at, line)| format!("{}{}", if at == 0 { mark } else { "     " }, cut(line)))
+        .collect();
     if rest.next().is_some() {
         lines.push("     …".to_owned());
     }
@@ -287,7 +280,7 @@ fn cut(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use adjutant_core::{ToolCall, ToolResult};
+    use adjutant_core::{Message, ToolCall, ToolResult};
 
     use super::*;
 

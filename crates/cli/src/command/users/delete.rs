@@ -34,10 +34,10 @@ pub(super) async fn run(
     user: &UserId,
     yes: &[String],
 ) -> Result<(), CliError> {
-    let kept = row_counts(store, user).await?;
+    let stored = row_counts(store, user).await?;
     // A plain `-y`: `--yes=TOOL` names tools and does not cover this.
     if !approved(yes, "") {
-        confirm(screen, user, &describe(&kept)).await?;
+        confirm(screen, user, &describe(&stored)).await?;
     }
     let refused = store.refuse_user(user).await?;
     let removed = remove(store, user).await?;
@@ -60,9 +60,10 @@ pub(super) async fn run(
 }
 
 /// Describes the data by its kinds and counts.
-fn describe(kept: &[TableRows]) -> String {
+fn describe(stored: &[TableRows]) -> String {
     let rows = |name: &str| {
-        kept.iter()
+        stored
+            .iter()
             .find(|table| table.name == name)
             .map_or(0, |table| table.rows)
     };

@@ -511,7 +511,7 @@ fn important_facts_take_no_more_than_their_part_and_it_is_said() {
     assert!(
         report["notices"]
             .to_string()
-            .contains("are told only where they fit"),
+            .contains("are attached only where they fit"),
         "{report}"
     );
     let (home, _) = with_vault(FACTS);

@@ -102,7 +102,7 @@ fn awaited(team: &Team<'_>) {
     let id = listed[0]["id"].as_str().unwrap();
     team.run(&["pending", "approve", id])
         .ends_with(2)
-        .says("nobody has to agree to it");
+        .says("it needs no yes");
     drop(service);
     assert_eq!(
         team.run(&["db", "check"]).succeeds().stdout,
