@@ -212,7 +212,7 @@ fn set(
             (None, false) => format!("{} was not set in {file}.", key.name),
         },
     );
-    // A variable that overrides the file would make the change seem lost, so the user is told now.
+    // A variable that overrides the file would make the change seem lost, so a note says so.
     let settings = sources.load()?;
     let shown = settings.shown.iter().find(|shown| shown.name == key.name);
     if value.is_some()

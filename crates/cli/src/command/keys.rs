@@ -65,8 +65,8 @@ fn set(sources: &Sources, screen: &Screen, name: &str) -> Result<Exit, CliError>
         &json!({ "provider": provider.name, "variable": variable, "file": path.to_string_lossy() }),
         || format!("The key for {} is in {}.", provider.name, path.display()),
     );
-    // A variable that overrides the stored key would make the change seem lost, so the user is told
-    // now.
+    // A variable that overrides the stored key would make the change seem lost, so a note
+    // says so.
     if sources
         .variables
         .get(variable)

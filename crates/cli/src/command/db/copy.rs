@@ -156,7 +156,7 @@ struct CopyProgress<'a> {
     /// Rows of completed tables.
     before: u64,
     table: TableRows,
-    told_percent: u64,
+    printed_percent: u64,
 }
 
 impl<'a> CopyProgress<'a> {
@@ -180,7 +180,7 @@ impl<'a> CopyProgress<'a> {
                 name: String::new(),
                 rows: 0,
             },
-            told_percent: 0,
+            printed_percent: 0,
         }
     }
 
@@ -198,8 +198,8 @@ impl<'a> CopyProgress<'a> {
             return;
         }
         let percent = done * 100 / total;
-        if percent >= self.told_percent + LINE_EVERY {
-            self.told_percent = percent;
+        if percent >= self.printed_percent + LINE_EVERY {
+            self.printed_percent = percent;
             self.screen.note(&format!(
                 "{}: {done} of {total} rows ({percent} %)",
                 rows.name

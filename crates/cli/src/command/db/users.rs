@@ -52,11 +52,11 @@ mod tests {
 
     #[test]
     fn names_that_differ_by_white_space_only_are_told_with_what_cannot_be_seen() {
-        let told = notices_about(&["ana", "ana ", "ana\u{a0}", "bert", "Ana"]);
-        assert_eq!(told.len(), 1, "{told:?}");
+        let found = notices_about(&["ana", "ana ", "ana\u{a0}", "bert", "Ana"]);
+        assert_eq!(found.len(), 1, "{found:?}");
         assert!(
-            told[0].starts_with(r#""ana", "ana ", "ana\u{a0}" differ"#),
-            "{told:?}"
+            found[0].starts_with(r#""ana", "ana ", "ana\u{a0}" differ"#),
+            "{found:?}"
         );
         assert_eq!(notices_about(&["ana", "bert", "an a"]), [""; 0]);
     }
@@ -65,10 +65,10 @@ mod tests {
     fn the_machines_own_user_is_told_beside_others_only() {
         assert_eq!(notices_about(&["local"]), [""; 0]);
         assert_eq!(notices_about(&["ana", "bert"]), [""; 0]);
-        let told = notices_about(&["ana", "bert", "local"]);
+        let found = notices_about(&["ana", "bert", "local"]);
         assert!(
-            told.len() == 1 && told[0].contains("beside 2 others"),
-            "{told:?}"
+            found.len() == 1 && found[0].contains("beside 2 others"),
+            "{found:?}"
         );
     }
 }

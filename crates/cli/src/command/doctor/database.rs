@@ -70,8 +70,8 @@ pub(super) async fn checks(settings: &Settings) -> (Vec<Check>, Option<Arc<dyn S
 async fn notifications(store: &dyn Store) -> Check {
     let name = "database.listen_url";
     match store.receives_notifications().await {
-        true => GROUP.ok( name, "what other processes do is told here at once"),
-        false => GROUP.warn( name, "what other processes do is seen here within a second, and their runs cannot be followed here")
+        true => GROUP.ok(name, "changes by other processes arrive here at once"),
+        false => GROUP.warn(name, "changes by other processes are seen here within a second, and their runs cannot be followed here")
             .because("notifications do not arrive: a pooler that gives every transaction another connection hands none on")
             .with_remedy("adjutant config set database.listen_url postgres://USER@HOST:PORT/DATABASE    (the server itself)"),
     }

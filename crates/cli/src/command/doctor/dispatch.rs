@@ -30,7 +30,7 @@ pub(super) async fn checks(
     };
     let mut checks = vec![database(settings, store).await];
     match diagnose(&restate).await {
-        Err(error) => checks.push(nobody_to_ask(&error)),
+        Err(error) => checks.push(not_diagnosed(&error)),
         Ok(found) => {
             checks.push(ingress(&restate, &found));
             checks.extend(admin(&restate, &found));
@@ -46,24 +46,24 @@ pub(super) async fn checks(
 async fn database(settings: &Settings, store: Option<&dyn Store>) -> Check {
     let name = "database";
     match (&settings.database, store) {
-        (Database::Sqlite(_), _) => GROUP.fail( name, "what is in a file cannot go on in another process")
+        (Database::Sqlite(_), _) => GROUP.fail(name, "what is in a file cannot go on in another process")
             .because("Restate has conversations go on in any service; all of them need one PostgreSQL")
             .with_remedy("adjutant config set serve.database_url postgres://HOST/DATABASE"),
         (Database::Postgres(_), None) => {
-            GROUP.fail( name, "it cannot be opened").with_remedy("see data above")
+            GROUP.fail(name, "it cannot be opened").with_remedy("see data above")
         }
         (Database::Postgres(_), Some(store)) if store.receives_notifications().await => {
-            GROUP.ok( name, "PostgreSQL; what happens in a worker is told where it was asked, as it comes")
+            GROUP.ok(name, "PostgreSQL; the events of a worker arrive where the message was sent, as they come")
         }
         (Database::Postgres(_), Some(_)) => {
-            GROUP.warn( name, "answers from another service come as a whole, at their end")
+            GROUP.warn(name, "answers from another service come as a whole, at their end")
                 .because("notifications do not arrive: a pooler that gives every transaction another connection hands none on")
                 .with_remedy("adjutant config set database.listen_url postgres://USER@HOST:PORT/DATABASE    (the server itself)")
         }
     }
 }
 
-fn nobody_to_ask(error: &WorkerError) -> Check {
+fn not_diagnosed(error: &WorkerError) -> Check {
     let check = GROUP.fail("token_file", error.to_string());
     match error {
         WorkerError::Token { path, .. } => check.with_remedy(format!(
@@ -104,7 +104,7 @@ fn admin(restate: &RestateAddress, found: &Diagnosis) -> Vec<Check> {
     let (Some(place), Some(admin)) = (restate.admin(), &found.admin) else {
         return vec![GROUP.ok(
             "admin",
-            "admin=none: somebody else registers the workers, and no one can be asked about them",
+            "admin=none: the workers are registered elsewhere, and no one can be asked about them",
         )];
     };
     match admin {
@@ -149,19 +149,19 @@ fn registered(found: &Diagnosis) -> Check {
         Some(Ok(()) | Err(NotReached::Unauthorized(_)))
     );
     match found.deployed.iter().find(|known| known.is_here) {
-        Some(here) if here.is_latest => GROUP.ok( name, all),
-        Some(_) => GROUP.warn( name, all)
+        Some(here) if here.is_latest => GROUP.ok(name, all),
+        Some(_) => GROUP.warn(name, all)
             .because("a worker at another address has started later, or took the place of this one while it was gone")
             .with_remedy("one advertise= for all workers, which leads to any of them (docs/restate.md)"),
         None if known.is_empty() && answers => {
-            GROUP.fail( name, "Restate knows no worker, though one answers at this address")
+            GROUP.fail(name, "Restate knows no worker, though one answers at this address")
                 .because("a worker registers itself within seconds; what it cannot do it says on standard error")
                 .with_remedy(format!("restate deployments register {here}"))
         }
-        None if known.is_empty() => GROUP.warn( name, "Restate knows no worker, and calls none")
+        None if known.is_empty() => GROUP.warn(name, "Restate knows no worker, and calls none")
             .because("no adjutant serve has run with it yet")
             .with_remedy("adjutant serve    (with this address in serve.dispatch or --dispatch; it registers itself)"),
-        None => GROUP.warn( name, format!("{all}; not {here}"))
+        None => GROUP.warn(name, format!("{all}; not {here}"))
             .because("Restate calls workers by one address, and this is another")
             .with_remedy("one advertise= for all workers, which leads to any of them (docs/restate.md)"),
     }
@@ -176,8 +176,8 @@ fn worker(found: &Diagnosis) -> Option<Check> {
         .iter()
         .any(|known| known.is_here && known.is_latest);
     Some(match (from_here, &found.from_restate) {
-        (_, Some(Ok(()))) => GROUP.ok( name, format!("{url} answers Restate")),
-        (Ok(()), None) => GROUP.ok( name, format!("{url} answers")),
+        (_, Some(Ok(()))) => GROUP.ok(name, format!("{url} answers Restate")),
+        (Ok(()), None) => GROUP.ok(name, format!("{url} answers")),
         // The worker accepts signed calls only, and this process has no key.
         (Err(NotReached::Unauthorized(_)), None) => GROUP.ok(name,
             format!("{url} answers, and takes signed calls only"),
@@ -201,7 +201,7 @@ fn worker(found: &Diagnosis) -> Option<Check> {
         .with_remedy(
             "adjutant serve, or another one takes over: until then every service does its own work",
         ),
-        (Err(wrong), _) => GROUP.warn( name, format!("nothing answers at {url} yet"))
+        (Err(wrong), _) => GROUP.warn(name, format!("nothing answers at {url} yet"))
             .because(wrong)
             .with_remedy("adjutant serve"),
     })
@@ -222,8 +222,8 @@ fn calls(calls: &Result<Calls, NotReached>) -> Check {
         calls.running, calls.waiting, calls.scheduled, calls.stuck
     );
     match calls.stuck {
-        0 => GROUP.ok( "calls", counted),
-        _ => GROUP.warn( "calls", counted)
+        0 => GROUP.ok("calls", counted),
+        _ => GROUP.warn("calls", counted)
             .because(calls.why.clone().unwrap_or_else(|| "Restate does not say why".to_owned()))
             .with_remedy("adjutant turns list    (what is left to do; a call that fails is given up after two minutes)"),
     }

@@ -150,14 +150,14 @@ fn print(findings: &Findings, screen: &Screen) {
     let (warnings, failures) = (count(Status::Warn), count(Status::Fail));
     if findings.left_out {
         screen.answer_line(
-            "The rest (model, data, memory, tools, service) can be checked when this is mended.",
+            "The rest (model, data, memory, tools, service) can be checked when this is solved.",
         );
     }
     screen.answer_line(&match (failures, warnings) {
         (0, 0) => "Ready.".to_owned(),
         (0, 1) => "Ready, with 1 warning.".to_owned(),
         (0, warnings) => format!("Ready, with {warnings} warnings."),
-        (1, _) => "Not ready: 1 thing has to be mended.".to_owned(),
-        (failures, _) => format!("Not ready: {failures} things have to be mended."),
+        (1, _) => "Not ready: 1 problem has to be solved.".to_owned(),
+        (failures, _) => format!("Not ready: {failures} problems have to be solved."),
     });
 }

@@ -87,7 +87,7 @@ fn own_file(file: &Path) -> Check {
         Ok(()) => "it is not a GGUF file".to_owned(),
         Err(error) => error.to_string(),
     };
-    GROUP.fail( NAME, format!("{} cannot be used as a model", file.display())).because(cause).with_remedy(
+    GROUP.fail(NAME, format!("{} cannot be used as a model", file.display())).because(cause).with_remedy(
         "adjutant config set model embedded    (the usual one), or name another file: embedded:FILE.gguf",
     )
 }

@@ -96,13 +96,13 @@ fn suits(settings: &Settings, spec: &str, info: &ModelInfo) -> Check {
     } else {
         ""
     };
-    let said = settings.ollama.context_size;
-    let size = said.unwrap_or(OllamaOptions::default().num_ctx);
+    let configured = settings.ollama.context_size;
+    let size = configured.unwrap_or(OllamaOptions::default().num_ctx);
     let shown = format!("{spec} · tools{thinks} · context {size}");
     match info.context_length {
         Some(most) if most < u64::from(size) => {
             // A size that the user set is a mistake to correct; the default is cut silently.
-            let status = match said {
+            let status = match configured {
                 Some(_) => Status::Fail,
                 None => Status::Warn,
             };

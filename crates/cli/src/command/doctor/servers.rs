@@ -44,21 +44,21 @@ async fn check_all(settings: &Settings) -> Result<Vec<Check>, Check> {
                 let shown =
                     format!("{} · {}", report.place, plural(report.tools.len() as u64, "tool", "tools"));
                 if !report.changed.is_empty() {
-                    return GROUP.warn( name, shown)
+                    return GROUP.warn(name, shown)
                         .because(format!("changed since they were agreed to: {}", report.changed.join(", ")))
                         .with_remedy(format!("adjutant tools accept {}", report.name));
                 }
                 match (left_out, report.warnings.first()) {
-                    (0, None) => GROUP.ok( name, shown),
-                    (0, Some(warning)) => GROUP.warn( name, shown)
+                    (0, None) => GROUP.ok(name, shown),
+                    (0, Some(warning)) => GROUP.warn(name, shown)
                         .because(warning.clone())
                         .with_remedy(format!("adjutant config edit    ([mcp.servers.{}])", report.name)),
-                    (n, _) => GROUP.warn( name, shown)
+                    (n, _) => GROUP.warn(name, shown)
                         .because(format!("{n} of its tools cannot be used"))
                         .with_remedy("adjutant tools"),
                 }
             }
-            Health::Disabled => GROUP.ok( name, "switched off"),
+            Health::Disabled => GROUP.ok(name, "switched off"),
             Health::Failed { reason } | Health::Restarting { reason } => GROUP.fail(name,
                 format!("{} did not start", report.place),
             )
@@ -68,7 +68,7 @@ async fn check_all(settings: &Settings) -> Result<Vec<Check>, Check> {
                 report.name
             )),
             Health::Starting | Health::Stopped => {
-                GROUP.fail( name, "it has ended").with_remedy("adjutant -v tools")
+                GROUP.fail(name, "it has ended").with_remedy("adjutant -v tools")
             }
         }
     });

@@ -31,11 +31,11 @@ fn port(sources: &Sources, settings: &Settings) -> Check {
             GROUP.ok(name, format!("{bind} is in use; adjutant serve runs"))
         }
         Err(error) => {
-            let said = settings
+            let is_set = settings
                 .shown
                 .iter()
                 .any(|shown| shown.name == name && shown.origin != "default");
-            let status = if said { Status::Fail } else { Status::Warn };
+            let status = if is_set { Status::Fail } else { Status::Warn };
             let free = TcpListener::bind((bind.ip(), 0)).and_then(|free| free.local_addr());
             let free = free.map_or_else(|_| "127.0.0.1:8081".to_owned(), |free| free.to_string());
             GROUP
@@ -55,13 +55,13 @@ async fn users(settings: &Settings, store: Option<&dyn Store>) -> Check {
     let (name, open) = ("serve.auth", !serve.bind.ip().is_loopback());
     match serve.auth {
         Authentication::None if open => GROUP
-            .fail(name, format!("everybody could ask at {}", serve.bind))
+            .fail(name, format!("everyone could use it at {}", serve.bind))
             .because("serve.auth is none, and serve.bind is no address of this machine alone")
             .with_remedy(format!(
                 "adjutant config set serve.bind 127.0.0.1:{}",
                 serve.bind.port()
             )),
-        Authentication::None => GROUP.ok(name, "none: whoever is on this machine is you"),
+        Authentication::None => GROUP.ok(name, "none: every user of this machine counts as you"),
         Authentication::Token => {
             let tokens = match store {
                 Some(store) => store.tokens(None).await.unwrap_or_default(),
@@ -89,10 +89,10 @@ async fn users(settings: &Settings, store: Option<&dyn Store>) -> Check {
                 serve.jwt.jwks_file.is_some(),
             ];
             match ways.iter().filter(|way| **way).count() {
-                1 => GROUP.ok( name, "jwt"),
-                0 => GROUP.fail( name, "serve.auth is jwt, and nothing says what tokens are signed with")
+                1 => GROUP.ok(name, "jwt"),
+                0 => GROUP.fail(name, "serve.auth is jwt, and nothing says what tokens are signed with")
                     .with_remedy("adjutant config set serve.jwt_jwks_url https://…"),
-                _ => GROUP.fail( name, "tokens can be signed in one way only")
+                _ => GROUP.fail(name, "tokens can be signed in one way only")
                     .because("more than one of serve.jwt_secret, serve.jwt_jwks_url and serve.jwt_jwks_file is set")
                     .with_remedy("adjutant config show --origin"),
             }

@@ -57,10 +57,10 @@ impl Bench {
                 facts.add(fact, false, &Cause::person()).await?;
             }
         }
-        for said in &case.said {
+        for text in &case.said {
             bench
                 .agent
-                .run_in(&mut RunContext::new(UserId::local()), said.as_str())
+                .run_in(&mut RunContext::new(UserId::local()), text.as_str())
                 .await?;
         }
         Ok(bench)

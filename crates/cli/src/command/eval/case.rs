@@ -18,7 +18,7 @@ pub(crate) struct Case {
     pub(crate) tasks: Vec<TaskBefore>,
     /// Earlier messages of the conversation.
     #[serde(default)]
-    history: Vec<Said>,
+    history: Vec<EarlierMessage>,
     /// Facts before the turn.
     #[serde(default)]
     pub(crate) facts: Vec<String>,
@@ -41,7 +41,7 @@ pub(crate) struct TaskBefore {
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct EarlierMessage {
     role: Speaker,
     text: String,
 }
@@ -143,7 +143,7 @@ impl Case {
         // `check` has converted all of them successfully.
         self.history
             .iter()
-            .filter_map(|said| said.message().ok())
+            .filter_map(|earlier| earlier.message().ok())
             .collect()
     }
 
@@ -177,15 +177,16 @@ impl Case {
         self.history
             .iter()
             .enumerate()
-            .try_for_each(|(index, said)| {
-                said.message()
+            .try_for_each(|(index, earlier)| {
+                earlier
+                    .message()
                     .map(drop)
                     .map_err(|error| format!("history[{index}]: {error}"))
             })
     }
 }
 
-impl Said {
+impl EarlierMessage {
     fn message(&self) -> Result<Message, String> {
         if self.text.trim().is_empty() {
             return Err("text is empty".to_owned());

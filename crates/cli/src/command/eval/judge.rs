@@ -32,7 +32,7 @@ pub(crate) struct Observed {
 /// Returns a reason for each expectation that does not hold; empty if the case passed.
 pub(crate) fn judge(expect: &Expect, observed: &Observed) -> Vec<String> {
     let reply = observed.reply.to_lowercase();
-    let says = |word: &&String| reply.contains(&word.to_lowercase());
+    let has = |word: &&String| reply.contains(&word.to_lowercase());
     let mut reasons = Vec::new();
     if let Some(decisions) = &expect.decision
         && !decisions.contains(&observed.decision)
@@ -56,10 +56,10 @@ pub(crate) fn judge(expect: &Expect, observed: &Observed) -> Vec<String> {
     if let Some(wanted) = &expect.pending {
         reasons.extend(judge_pending(wanted, &observed.pending));
     }
-    for word in expect.reply_has.iter().filter(|word| !says(word)) {
+    for word in expect.reply_has.iter().filter(|word| !has(word)) {
         reasons.push(format!("the reply lacks {word:?}"));
     }
-    for word in expect.reply_lacks.iter().filter(says) {
+    for word in expect.reply_lacks.iter().filter(has) {
         reasons.push(format!("the reply has {word:?}"));
     }
     if let Some(wanted) = &expect.tasks_after {

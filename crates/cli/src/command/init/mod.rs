@@ -56,8 +56,8 @@ pub(crate) async fn run(
     vault: Option<PathBuf>,
     yes: bool,
 ) -> Result<Exit, CliError> {
-    let said = sources.model.is_some() || vault.is_some() || options.memory.is_some();
-    if !screen.asks() && !said && !yes {
+    let has_options = sources.model.is_some() || vault.is_some() || options.memory.is_some();
+    if !screen.asks() && !has_options && !yes {
         return Err(
             CliError::usage("no one can be asked: this is not a terminal")
                 .or_try("adjutant init --model MODEL --vault DIR --yes")
@@ -139,7 +139,7 @@ pub(crate) async fn run(
         (None, _) => {}
     }
     write(sources, screen, draft, plan, ask)?;
-    screen.note("Looking whether it works:");
+    screen.note("Checking that it works:");
     let exit = doctor::run(&bare, screen, None).await?;
     if exit == Exit::Ok {
         screen.note("adjutant    begins to talk");

@@ -117,9 +117,13 @@ fn oidc(settings: &Serve, tokens: Arc<dyn TokenStore>) -> Result<Oidc, CliError>
 }
 
 fn jwt(settings: &Serve) -> Result<Jwt, CliError> {
-    let said = &settings.jwt;
-    let (issuer, audience) = (said.issuer.clone(), said.audience.clone());
-    let jwt = match (&said.secret, &said.jwks_url, &said.jwks_file) {
+    let jwt_settings = &settings.jwt;
+    let (issuer, audience) = (jwt_settings.issuer.clone(), jwt_settings.audience.clone());
+    let jwt = match (
+        &jwt_settings.secret,
+        &jwt_settings.jwks_url,
+        &jwt_settings.jwks_file,
+    ) {
         (Some(secret), None, None) => {
             Jwt::with_secret(secret.expose_secret().as_bytes(), issuer, audience)
         }

@@ -139,7 +139,7 @@ impl UserMemories {
             .collect();
         match (how, own.user == UserId::local()) {
             (_, true) if signs_in && names.len() == 1 => {
-                "nobody who signs in has the notes: vault.owner says who does, by the name they sign in with"
+                "no user who signs in has the notes: vault.owner says who does, by the name they sign in with"
                     .to_owned()
             }
             (Authentication::None, false) => {

@@ -64,10 +64,10 @@ impl Folders {
         let Some(here) = &self.here else {
             return HashSet::new();
         };
-        let begun = load(&self.file)
+        let record = load(&self.file)
             .into_iter()
-            .filter(|begun| begun.folder == *here);
-        begun.map(|begun| begun.conversation).collect()
+            .filter(|record| record.folder == *here);
+        record.map(|record| record.conversation).collect()
     }
 
     /// Records that a conversation begins here.
@@ -114,7 +114,7 @@ fn append(file: &Path, line: &str) -> std::io::Result<()> {
         let newer = all
             .iter()
             .skip(all.len() / 2)
-            .map(|begun| json_line(begun) + "\n");
+            .map(|record| json_line(record) + "\n");
         write_private(file, &newer.collect::<String>())
             .map_err(|error| std::io::Error::other(error.message))?;
     }
@@ -200,7 +200,7 @@ mod tests {
         here.note(id(9_999)).unwrap();
         let left = load(&place.path().join(FILE));
         assert_eq!(
-            (left.len(), left.last().map(|begun| begun.conversation)),
+            (left.len(), left.last().map(|record| record.conversation)),
             (551, Some(id(9_999)))
         );
     }

@@ -100,10 +100,14 @@ async fn inspect(
     };
     match store.load(&key).await {
         Ok(known) => {
-            let said = transcript(&known.events);
-            let said = || said.iter().filter(|message| message.role != Role::System);
-            removal.messages = Some(said().count());
-            removal.tool_calls = Some(said().map(|message| message.tool_calls.len()).sum());
+            let transcript = transcript(&known.events);
+            let messages = || {
+                transcript
+                    .iter()
+                    .filter(|message| message.role != Role::System)
+            };
+            removal.messages = Some(messages().count());
+            removal.tool_calls = Some(messages().map(|message| message.tool_calls.len()).sum());
             removal.waiting = conversation::pending(&known.events)
                 .iter()
                 .map(|call| clip(&call.preview, 200))

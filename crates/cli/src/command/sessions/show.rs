@@ -137,7 +137,7 @@ pub(crate) async fn print_resumed(
     vault: Option<&Vault>,
 ) -> Result<Option<LastAnswer>, CliError> {
     let known = store.load(&context.key(&store::agent_name())).await?;
-    let said: Vec<TranscriptMessage> = if known.events.is_empty() {
+    let messages: Vec<TranscriptMessage> = if known.events.is_empty() {
         context
             .history
             .iter()
@@ -146,7 +146,7 @@ pub(crate) async fn print_resumed(
     } else {
         transcript(&known.events)
     };
-    let shown = last_turns(&said, TURNS_AGAIN);
+    let shown = last_turns(&messages, TURNS_AGAIN);
     for (at, message) in shown.iter().enumerate() {
         let is_last = shown
             .iter()
@@ -178,7 +178,7 @@ pub(crate) async fn print_resumed(
             clip(&call.preview, 200)
         ));
     }
-    Ok(last_answer(&said))
+    Ok(last_answer(&messages))
 }
 
 /// Prints an answer as when it was streamed, cut to `lines_max` lines.
@@ -197,11 +197,11 @@ fn show_answer(screen: &Screen, vault: Option<&Vault>, answer: &str, lines_max: 
 }
 
 /// Returns the last message of the assistant that is an answer.
-fn last_answer(said: &[TranscriptMessage]) -> Option<LastAnswer> {
+fn last_answer(messages: &[TranscriptMessage]) -> Option<LastAnswer> {
     let is_answer = |message: &&TranscriptMessage| {
         message.role == Role::Assistant && !message.content.trim().is_empty()
     };
-    let last = said.iter().rev().find(is_answer)?;
+    let last = messages.iter().rev().find(is_answer)?;
     Some(LastAnswer {
         content: last.content.clone(),
         turn: last.turn,
@@ -209,26 +209,27 @@ fn last_answer(said: &[TranscriptMessage]) -> Option<LastAnswer> {
 }
 
 /// Returns the messages of the last `turns` turns; a turn begins with a message of the user.
-fn last_turns(said: &[TranscriptMessage], turns: usize) -> &[TranscriptMessage] {
+fn last_turns(messages: &[TranscriptMessage], turns: usize) -> &[TranscriptMessage] {
     if turns == 0 {
         return &[];
     }
-    let begins = said
+    let begins = messages
         .iter()
         .enumerate()
         .rev()
         .filter(|(_, message)| message.role == Role::User);
     let first = begins.map(|(at, _)| at).nth(turns - 1).unwrap_or(0);
-    said.get(first..).unwrap_or_default()
+    messages.get(first..).unwrap_or_default()
 }
 
 /// Formats messages for people, each cut to a dozen lines.
-fn format_messages(said: &[TranscriptMessage]) -> Vec<String> {
-    said.iter()
+fn format_messages(messages: &[TranscriptMessage]) -> Vec<String> {
+    messages
+        .iter()
         .flat_map(|message| {
             text_lines(message)
                 .into_iter()
-                .chain(call_lines(message, said))
+                .chain(call_lines(message, messages))
         })
         .collect()
 }
@@ -254,9 +255,9 @@ fn text_lines(message: &TranscriptMessage) -> Vec<String> {
 }
 
 /// Formats the calls in a message.
-fn call_lines(message: &TranscriptMessage, said: &[TranscriptMessage]) -> Vec<String> {
+fn call_lines(message: &TranscriptMessage, messages: &[TranscriptMessage]) -> Vec<String> {
     let line = |call: &TranscriptCall| {
-        let ended = said
+        let ended = messages
             .iter()
             .find(|other| other.tool_call_id.as_ref() == Some(&call.id));
         let end = match ended.and_then(|message| message.result.as_ref()) {
@@ -284,7 +285,7 @@ mod tests {
 
     use super::*;
 
-    fn said(messages: &[Message]) -> Vec<TranscriptMessage> {
+    fn transcript_of(messages: &[Message]) -> Vec<TranscriptMessage> {
         messages
             .iter()
             .map(TranscriptMessage::from_message)
@@ -297,7 +298,7 @@ mod tests {
 
     #[test]
     fn the_last_turns_begin_with_the_person() {
-        let all = said(&[user("one"), user("two"), user("three"), user("four")]);
+        let all = transcript_of(&[user("one"), user("two"), user("three"), user("four")]);
         assert_eq!(
             format_messages(last_turns(&all, 3)),
             ["you> two", "you> three", "you> four"]
@@ -308,14 +309,14 @@ mod tests {
 
     #[test]
     fn what_is_shown_again_obeys_no_escape_and_is_bounded() {
-        let lines = format_messages(&said(&[user(&format!(
+        let lines = format_messages(&transcript_of(&[user(&format!(
             "\u{1b}[2Jx\n  code\n{}",
             "y\n".repeat(50)
         ))]));
         assert_eq!(&lines[..2], ["you> [2Jx", "       code"]);
         assert_eq!((lines.len(), lines[12].as_str()), (13, "     …"));
         assert_eq!(
-            format_messages(&said(&[user(&"z".repeat(5_000))]))[0]
+            format_messages(&transcript_of(&[user(&"z".repeat(5_000))]))[0]
                 .chars()
                 .count(),
             405
@@ -326,7 +327,7 @@ mod tests {
     fn a_call_stands_on_one_line_with_its_end() {
         let call = ToolCall::from_object(0, None, "add_task".to_owned(), serde_json::Map::new());
         let result = Message::tool(call.id.clone(), "add_task", ToolResult::failed("no")).unwrap();
-        let mut all = said(&[user("go"), result]);
+        let mut all = transcript_of(&[user("go"), result]);
         all.insert(
             1,
             TranscriptMessage {

@@ -21,7 +21,7 @@ const TRIES: u32 = 240;
 const BETWEEN: Duration = Duration::from_millis(250);
 
 /// Notice of the data that is not deleted.
-const STAYS: &str = "what stays: files of a vault, backups, log files, and what everybody has spent together, which names nobody";
+const STAYS: &str = "what stays: files of a vault, backups, log files, and the spending of all users together, which has no names";
 
 /// Deletes all data of a user, after the name was typed again or `-y` was given.
 ///

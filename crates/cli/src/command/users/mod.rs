@@ -70,7 +70,7 @@ async fn list(store: &dyn Store, screen: &Screen, filter: PeopleFilter) -> Resul
     };
     let mut people = store.people(&asked).await?;
     let more = cut_to(&mut people, filter.limit);
-    print_list(screen, &people, "Nothing is kept of anybody.", || {
+    print_list(screen, &people, "No user has any data here.", || {
         format_table(&people)
     });
     if let (true, Some(last)) = (more, people.last()) {

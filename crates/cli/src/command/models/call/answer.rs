@@ -86,8 +86,8 @@ impl Answer {
         (answer, exit)
     }
 
-    /// Creates the output of a failed call. `said` is the part of the answer that arrived.
-    pub(super) fn from_failure(said: String, error: &ModelError) -> (Self, Exit) {
+    /// Creates the output of a failed call. `partial` is the part of the answer that arrived.
+    pub(super) fn from_failure(partial: String, error: &ModelError) -> (Self, Exit) {
         let finish = if matches!(error, ModelError::Refused { .. }) {
             "content_filter"
         } else {
@@ -95,7 +95,7 @@ impl Answer {
         };
         let retry_after_s = error.retry_after().map(|wait| wait.as_secs_f64());
         (
-            Self::failed(said, finish, error.code(), retry_after_s),
+            Self::failed(partial, finish, error.code(), retry_after_s),
             Exit::from_model_error(error),
         )
     }

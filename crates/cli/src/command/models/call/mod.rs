@@ -70,9 +70,9 @@ pub(crate) async fn run(
     let model = model_choice::open_choice(&settings, screen, choice, named, &over).await?;
     let request = transcript::request(&input, model.id(), call_state)?;
     screen.note(&session::header(&*model));
-    let mut said = String::new();
+    let mut partial = String::new();
     let result = if options.stream || input.stream {
-        stream(&*model, &request, screen, &mut said).await
+        stream(&*model, &request, screen, &mut partial).await
     } else {
         model.generate(&request).await
     };
@@ -83,7 +83,7 @@ pub(crate) async fn run(
         }
         Err(error) => {
             screen.error(&describe_failure(&error));
-            Answer::from_failure(said, &error)
+            Answer::from_failure(partial, &error)
         }
     };
     screen.answer_json(&answer);
@@ -132,8 +132,8 @@ fn with_model(choice: Choice, named: Named, model: &str, input: &Input) -> (Choi
         .map(|name| name.split('/').next().unwrap_or(name));
     let means = |name: &str| match provider {
         None => true,
-        Some(said) => {
-            said == name || Provider::find(said).is_some_and(|provider| provider.name == name)
+        Some(given) => {
+            given == name || Provider::find(given).is_some_and(|provider| provider.name == name)
         }
     };
     match choice {
@@ -147,13 +147,13 @@ fn with_model(choice: Choice, named: Named, model: &str, input: &Input) -> (Choi
     }
 }
 
-/// Streams the answer; at a terminal it is shown on standard error. `said` receives the text, even
+/// Streams the answer; at a terminal it is shown on standard error. `partial` receives the text, even
 /// if the call fails.
 async fn stream(
     model: &dyn LanguageModel,
     request: &GenerateRequest,
     screen: &Screen,
-    said: &mut String,
+    partial: &mut String,
 ) -> Result<GenerateResponse, ModelError> {
     let mut deltas = model.stream(request).await?;
     let live = screen.shows_progress();
@@ -164,7 +164,7 @@ async fn stream(
                 if live {
                     screen.side(&clean(&words));
                 }
-                said.push_str(&words);
+                partial.push_str(&words);
             }
             Ok(Delta::Retrying {
                 attempt, reason, ..
@@ -182,7 +182,7 @@ async fn stream(
             }
         }
     }
-    if live && !said.is_empty() {
+    if live && !partial.is_empty() {
         screen.side("\n");
     }
     result.unwrap_or_else(|| {
