@@ -45,6 +45,7 @@ pub(crate) async fn run(
     mut startup: Startup,
 ) -> Result<Exit, CliError> {
     prompt.notices.iter().for_each(|notice| screen.note(notice));
+    // Before the session loads a model: a wrong id should fail at once.
     let start = options.resume.resolve(settings, screen).await?;
     let mut session = startup
         .run(Session::open(
@@ -56,6 +57,7 @@ pub(crate) async fn run(
         ))
         .await?;
     drop(startup);
+    // Text from a pipe may contain any `@`, such as one of an address; it attaches nothing.
     let mentioned = match prompt.typed {
         true => session.mentioned(&prompt.text, settings).await?,
         false => String::new(),
@@ -64,6 +66,8 @@ pub(crate) async fn run(
     if let Some(schema) = options.schema {
         session.agent = session.agent.with_output_schema(schema).map_err(|error| {
             let shown = CliError::usage("--schema cannot be used").because(error.to_string());
+            // Constrained tool calling fixes the format of every answer, so another model has to be
+            // named.
             match error {
                 BuildError::OutputBesideWeakTools { .. } => {
                     shown.or_try("another model: -m gemini")
@@ -90,6 +94,8 @@ pub(crate) async fn run(
     let exit = session.exit(&response);
     let conversation = session.agent.key(&context).conversation;
     session.leave().await;
+    // The turn itself went well and is recorded, so the remedy is to print its answer again. With
+    // `--temp` nothing is kept that could be printed.
     match screen.lost_output() {
         Some(lost) if exit == Exit::Ok && !settings.bounds.temp => Err(CliError {
             message: "the answer could not be written".to_owned(),

@@ -184,6 +184,7 @@ fn set(
     value: Option<&str>,
 ) -> Result<(), CliError> {
     let key = find_setting(name)?;
+    // The user's own file, never a project's, which others share.
     let mut draft = Draft::open(&sources.user_file())?;
     let was_there = match value {
         // On the command line a relative path starts at the working directory; in the file it would
@@ -244,6 +245,7 @@ fn edit(sources: &Sources, screen: &Screen) -> Result<Exit, CliError> {
             .or_try("EDITOR=nano adjutant config edit")
             .or_try("adjutant config set KEY VALUE")
     })?;
+    // An editor would show an empty page; the new file names the commands that explain it.
     if !file.exists() {
         config::write_keeping_permissions(&file, NEW_FILE)?;
     }
@@ -285,6 +287,7 @@ async fn ask_for_addresses(screen: &Screen, files: &trust::Candidates) -> Result
         let question = format!(
             "? {file} says that the MCP server {server} is at {address}. Send it what is in {names}?  [y] yes  [N] no: "
         );
+        // `-y` is no answer here: it is given before the address is known.
         if !screen.asks() {
             return Err(CliError::confirmation_needed(format!(
                 "nothing was trusted: {file} sends {names} to {address}"

@@ -93,6 +93,7 @@ pub(crate) fn ask(provider: &Provider) -> Result<String, CliError> {
         InquireError::OperationCanceled | InquireError::OperationInterrupted => {
             CliError::interrupted("nothing was written")
         }
+        // Any other error is one of the terminal, which the cause names.
         error => CliError::failed("the key cannot be asked for").because(error.to_string()),
     })
 }
@@ -108,6 +109,7 @@ fn from_stdin(provider: &Provider) -> Result<String, CliError> {
     let mut bytes = Vec::new();
     stdin
         .lock()
+        // One byte more than allowed, so that a longer input is refused instead of cut.
         .take(KEY_BYTES_MAX + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| {
@@ -169,6 +171,7 @@ fn list(sources: &Sources, screen: &Screen) -> Result<Exit, CliError> {
         let Some(variable) = provider.key_variable else {
             continue;
         };
+        // Providers of one vendor share its key, which is listed once.
         if let Some(row) = rows.iter_mut().find(|row| row.variable == variable) {
             row.providers.push(provider.name);
             continue;

@@ -98,6 +98,8 @@ pub(crate) async fn run(
         Memory::Search { words } => facts(screen, &user_memory.search(&words.join(" ")).await?),
         Memory::Add { words, important } => {
             let words = words.join(" ");
+            // Asked before it is written: with a yes, the new fact replaces the known one in a
+            // single change, which one undo takes back.
             let known = user_memory.contradicted(&words).await?;
             let replaced = match &known {
                 Some(known) if ask_to_replace(screen, known).await => Some(known.id.as_str()),
@@ -216,6 +218,8 @@ async fn find_facts(user_memory: &UserMemory, given: &[String]) -> Result<Vec<Ke
     };
     let mut meant: Vec<KeyFact> = Vec::new();
     for fact in given.iter().map(of_id) {
+        // One argument that is no id makes all of them the words of one fact: `forget rides to
+        // work`.
         let Some(fact) = fact else {
             return user_memory.find_all(&given.join(" ")).await;
         };

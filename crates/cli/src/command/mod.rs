@@ -83,6 +83,7 @@ pub(crate) async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
         serves,
         ..Sources::from_process(config, env_file, model, database, vault)?
     };
+    // The line editor of a chat needs a terminal; a pipe or `--json` means a single message.
     let in_chat = match &command {
         None => prompt.is_empty() && std::io::stdin().is_terminal() && !screen.json(),
         Some(command) => matches!(command, Command::Chat),
@@ -141,6 +142,8 @@ pub(crate) async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
         }
         Some(Command::Serve(options)) => serve::run(&load()?, screen, options).await,
         Some(Command::Db(command)) => db::run(&load()?, screen, command).await,
+        // An error of the settings is passed on, because the client that started this process shows
+        // it to its user.
         Some(Command::Mcp(options)) => mcp::run(load(), screen, options, launch).await,
         Some(Command::Tools { command: None }) => tools::run(&load()?, screen).await,
         Some(Command::Tools {
@@ -168,6 +171,8 @@ pub(crate) async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
             min_pass,
             memory,
         }) => {
+            // Before a model is opened, which may take long: a mistake in a case should show at
+            // once.
             let cases = eval::load_cases(&files, min_pass)?;
             let settings = load()?;
             let model = model_choice::open_alone(&settings, screen).await?;

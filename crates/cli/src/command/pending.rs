@@ -71,6 +71,8 @@ pub(crate) async fn run(
     // The id is checked first: a wrong one should not load a model.
     let store = store::open(settings).await?;
     let Waiting { key, call } = find(waiting(&*store).await?, &id)?;
+    // A call in doubt takes no yes: it may have been executed, and approving would execute it
+    // again.
     if !call.takes(verdict) {
         return Err(other_answer(&call));
     }
@@ -125,6 +127,8 @@ async fn watch(settings: &Settings, screen: &Screen) -> Result<Exit, CliError> {
         {
             screen.result(&Listed::from_waiting(one), || one.describe());
         }
+        // Only those that still wait, so the set does not grow, and a call that waits again is
+        // printed again.
         printed = waiting.into_iter().map(|one| one.call.digest).collect();
         tokio::select! {
             _ = stops.next() => return Ok(Exit::Ok),

@@ -89,14 +89,17 @@ async fn allow(
     tool: &str,
     args: Option<&str>,
 ) -> Result<(), CliError> {
+    // Only names of MCP servers' tools contain this.
     if tool.contains("__") {
         return Err(CliError::usage(format!("{} is a tool of an MCP server", clip(tool, 64)))
             .because("a tool of an MCP server can only be allowed at its question, because its exact definition is what you allow")
             .or_try("answer a at its next question"));
     }
+    // Only an agent knows its tools; it is built for their names and calls no model.
     let agent = wiring::agent_without_model(settings, store::open(settings).await?).await?;
     let mut known = wiring::tool_names(&agent);
     known.extend(memory::TOOL_NAMES);
+    // `*` means all tools in settings; a permission is for one that the user knows.
     if tool == "*" || !known.contains(&tool) {
         return Err(match wiring::known_tool(tool, &known) {
             Err(error) => CliError {

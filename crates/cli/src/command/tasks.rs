@@ -46,8 +46,10 @@ pub(crate) async fn run(
     yes: &[String],
 ) -> Result<Exit, CliError> {
     let id = key.map(InputId::new).transpose();
+    // The only way for an id to be invalid is to be empty, so the cause says nothing more.
     let id = id.map_err(|_| CliError::usage("--idempotency-key must not be empty"))?;
     let mut stores = Stores::shared(store::open(settings).await?);
+    // Kept for the note about restoring; the command itself is consumed below.
     let deletes = matches!(command, Tasks::Rm { .. });
     let (tool, arguments) = match call(command) {
         Called::Tool(tool, arguments) => (tool, arguments),
@@ -186,6 +188,8 @@ async fn carry_out(
         tool: tool.to_owned(),
         arguments,
     };
+    // The same key with another call is refused as a mistake; with the same call it is a
+    // repetition, which changes nothing.
     context.fingerprint = id.as_ref().map(|_| call.fingerprint());
     let mut outcome = agent.call_tool(&mut context, id, call).await?;
     if let CallOutcome::Confirm(pending) = &outcome {

@@ -30,6 +30,8 @@ pub(crate) async fn run(settings: &Settings, screen: &Screen) -> Result<Exit, Cl
     let stores = store::open_for_session(settings).await?;
     let user_memory = UserMemory::open(settings, stores.kept.clone()).await?;
     let servers = mcp_servers::start(settings, screen).await?;
+    // Servers with pinned tools start in the background; the list is complete when all have
+    // settled.
     servers.settled().await;
     mcp_servers::print_news(&servers, screen);
     let (agent, _) = wiring::diana(
@@ -76,6 +78,8 @@ pub(crate) async fn accept(
         ))
         .or_try(remedy));
     };
+    // Not required here: if it does not start, its report has the reason, and an error of the start
+    // would have less.
     let config = ServerConfig {
         required: false,
         ..config.clone()
@@ -120,6 +124,8 @@ pub(crate) async fn accept(
             return Ok(Exit::Ok);
         }
     }
+    // Pins of another program or address are replaced even if no tool differs, so that the next
+    // start compares with this one.
     if accepted || !is_known {
         pins.write(&name, &now).map_err(|reason| {
             CliError::failed("what was agreed to cannot be kept").because(reason)
@@ -221,6 +227,7 @@ fn listed<'a>(
     servers: Option<&Servers>,
     reports: &'a [ServerReport],
 ) -> Result<Vec<Listed<'a>>, CliError> {
+    // The policy of a session, so that the list says what a call would really do.
     let policy = wiring::policy(settings, &wiring::tool_names(agent), servers)?;
     let user = UserId::local();
     let described = agent

@@ -85,6 +85,7 @@ pub(crate) async fn run(
                 let question = format!("? {question}  [y] yes  [N] no: ");
                 require_yes(screen, &question, needed, "kept; nothing was ended").await?;
             }
+            // Ending a turn calls no model, so none is loaded.
             let agent = wiring::agent_without_model(settings, store).await?;
             match agent.drop_turn(&turn.key).await? {
                 Some(ended) if screen.json() => screen.answer_json(&json!({ "dropped": ended })),
@@ -110,6 +111,7 @@ async fn load_open(
     let agent = store::agent_name();
     let mut keys = store.unsettled(&agent, None).await?;
     for (key, _) in store.parked(&agent, None).await? {
+        // A conversation is in both lists if it waits and has an input that no turn has taken.
         if !keys.contains(&key) {
             keys.push(key);
         }
@@ -119,6 +121,7 @@ async fn load_open(
         let Loaded { events, .. } = match store.load(&key).await {
             Ok(loaded) => loaded,
             Err(StoreError::Unreadable { message, .. }) => {
+                // One damaged conversation must not hide the others.
                 stuck.push(UnreadableConversation {
                     turn: None,
                     conversation: key.conversation.to_string(),
@@ -160,6 +163,7 @@ async fn load_open(
             events,
         });
     }
+    // The two lists follow each other; the oldest turn of both comes first.
     all.sort_by_key(|open| open.started_at);
     Ok((all, stuck))
 }

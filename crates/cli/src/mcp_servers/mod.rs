@@ -57,6 +57,7 @@ pub(crate) async fn start(settings: &Settings, screen: &Screen) -> Result<Server
         let servers = plural(starting as u64, "MCP server", "MCP servers");
         screen.live(&Status::new(format!("starting {servers}")), "");
     }
+    // The live line is removed before the error of a required server is printed.
     let started = Servers::start(settings.mcp.clone(), options).await;
     screen.end_live();
     let servers = started?;
@@ -70,6 +71,7 @@ pub(crate) async fn start(settings: &Settings, screen: &Screen) -> Result<Server
         for warning in &server.warnings {
             screen.note(&format!("mcp.servers.{name}: {warning}"));
         }
+        // Those that the user's own rules leave out are no news.
         for tool in server.left_out.iter().filter(|tool| !tool.by_rule) {
             screen.note(&format!(
                 "MCP server {name}: the tool {:?} is left out: {}",
@@ -131,6 +133,7 @@ pub(crate) async fn print_news_forever(servers: Option<&Servers>, screen: &Scree
     };
     loop {
         print(servers.next_notices().await, screen);
+        // Notices that arrive meanwhile are printed together at the next turn of the loop.
         tokio::time::sleep(NEWS_PAUSE).await;
     }
 }

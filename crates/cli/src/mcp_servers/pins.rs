@@ -70,6 +70,7 @@ impl Pins for PinFiles {
     }
 
     fn save(&self, server: &ServerName, tools: &PinnedTools) -> Result<(), String> {
+        // A listing must not agree in the user's place to tools that were never used.
         if self.pins_first {
             self.write(server, tools)
         } else {

@@ -33,6 +33,7 @@ impl UserMemory {
             return Ok(());
         };
         let mut messages = transcript(&known.events);
+        // Attachments and instructions are no part of what the user and the assistant wrote.
         messages.retain(|message| message.role != Role::System);
         let log = ConversationLog {
             id: key.conversation,

@@ -162,6 +162,7 @@ impl TurnInstruction for UserInstruction {
                 .iter()
                 .filter_map(Instructions::model_text)
                 .collect();
+            // The date before the facts: they change more often within a day.
             texts.push(format!("Today is {}.\n", today()));
             let (facts, notice) = self.facts().await;
             texts.push(facts);

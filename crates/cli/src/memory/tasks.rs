@@ -32,6 +32,7 @@ pub(crate) fn task_store<'a>(
         .or_try("adjutant config set vault.path DIR, or --vault DIR")
         .or_try("adjutant config set vault.tasks database"));
     }
+    // Each store answers for its owner and passes all other users on, so the order does not matter.
     for tasks in over_notes {
         // A temporary conversation leaves no task numbers behind.
         let index = if settings.bounds.temp {

@@ -183,6 +183,7 @@ impl UserMemory {
         words: Option<&str>,
         important: Option<bool>,
     ) -> Result<FactChange, CliError> {
+        // A temporary conversation is refused before the fact is searched.
         let facts = self.writing()?.facts();
         let which = self.find(which).await?;
         Ok(facts
@@ -217,6 +218,7 @@ impl UserMemory {
             Err(error @ MemoryError::NoSuchFact { .. }) => error,
             Err(error) => return Err(error.into()),
         };
+        // Only if no text fits: words of a fact that look like an id are more likely words.
         let part = which.trim().to_lowercase();
         let fits = |fact: &KeyFact| {
             fact.id.as_str().starts_with(&part) || fact.id.as_str().ends_with(&part)

@@ -66,6 +66,7 @@ pub(crate) fn vaults(settings: &Settings) -> Result<Vec<OwnVault>, CliError> {
             path: path.clone(),
             setting,
         };
+        // Compared with all before it, so that each pair is compared once.
         for other in &all {
             apart(&own, other)?;
         }
@@ -82,6 +83,7 @@ fn apart(own: &OwnVault, other: &OwnVault) -> Result<(), CliError> {
                 .or_try("leave one of them out"),
         );
     }
+    // A search in the outer folder would find the notes of the other user.
     let (one, two) = (real(&own.path), real(&other.path));
     if one.starts_with(&two) || two.starts_with(&one) {
         return Err(CliError::configuration(format!(
@@ -104,6 +106,7 @@ fn apart(own: &OwnVault, other: &OwnVault) -> Result<(), CliError> {
 /// not overlap with another user's vault either.
 fn real(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    // A folder that does not exist yet has no canonical path, but an ancestor may be a link.
     let there = path
         .ancestors()
         .find_map(|part| Some((part, part.canonicalize().ok()?)));

@@ -44,6 +44,7 @@ pub(crate) fn is(provider: &Provider) -> bool {
 /// The reason why they are invalid.
 pub(crate) fn address(settings: &Settings) -> Result<Option<String>, String> {
     let set = &settings.ollama;
+    // Without either, the address of the provider's own setting or default applies.
     if set.host.is_none() && set.port.is_none() {
         return Ok(None);
     }
@@ -125,6 +126,8 @@ pub(crate) enum Found {
 pub(crate) async fn discover(connection: &Connection, patience: Duration) -> Found {
     let server = match Server::new(connection) {
         Ok(server) => server.within(patience),
+        // A malformed address counts as a server that does not answer; the caller decides if that
+        // is an error.
         Err(error) => return Found::NoServer(error),
     };
     let installed = match server.models().await {
@@ -134,6 +137,7 @@ pub(crate) async fn discover(connection: &Connection, patience: Duration) -> Fou
     let mut names: Vec<String> = installed.into_iter().map(|model| model.name).collect();
     // The preferred one first; the others stay in the server's order, newest first.
     names.sort_by_key(|name| name != PREFERRED);
+    // One by one, because the list of models does not have their capabilities.
     for name in names {
         if server
             .show(&name)

@@ -41,6 +41,7 @@ pub(crate) async fn pull(settings: &Settings, screen: &Screen, name: &str) -> Re
         }
     };
     display.end();
+    // The server keeps what it has fetched, also when this process ends.
     let again = format!("adjutant models pull ollama/{name}    goes on where it stopped");
     match result {
         Some(Ok(())) => Ok(()),
@@ -76,6 +77,7 @@ pub(crate) async fn check(
 ) -> Result<(), CliError> {
     let server = server(settings)?.within(super::PATIENCE_WITH_A_NAMED_ONE);
     match server.show(name).await {
+        // A model may have gigabytes, so it is never fetched without a yes.
         Err(ModelError::NotFound { .. }) if screen.asks() => offer(settings, screen, name).await,
         Err(ModelError::NotFound { .. }) => Err(missing(name)),
         // A fallback may answer in its place.

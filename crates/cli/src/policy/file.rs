@@ -34,6 +34,7 @@ pub(crate) fn load(dirs: &Dirs) -> Result<Vec<Grant>, CliError> {
     };
     match fs::read(&file) {
         Ok(text) => serde_json::from_slice(&text).map_err(|error| unreadable(error.to_string())),
+        // Without a permission the file was never written, so this is the usual case.
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(unreadable(error.to_string())),
     }
@@ -65,6 +66,7 @@ fn lock(state: &Path) -> Result<File, CliError> {
         CliError::configuration(format!("{} cannot be used", file.display()))
             .because(error.to_string())
     };
+    // Created with private permissions; an empty file is enough for a lock.
     if !file.exists() {
         write_private(&file, "")?;
     }

@@ -101,6 +101,8 @@ impl Grant {
     pub(crate) fn is_for(&self, identity: &ToolOrigin) -> bool {
         match (&self.foreign, identity) {
             (None, ToolOrigin::Own) => true,
+            // Server, program and definition: each of them could make another tool of the same
+            // name.
             (Some(known), ToolOrigin::Foreign(now)) => known == now,
             _ => false,
         }

@@ -62,6 +62,8 @@ impl Permissions {
         else {
             return Allowed::No(None);
         };
+        // Loaded for each call: a permission that was taken back in another terminal has no effect
+        // any more.
         let grants = match file::load(&self.dirs) {
             Ok(grants) => grants,
             Err(error) => {
@@ -78,6 +80,8 @@ impl Permissions {
             .filter(|grant| grant.matches(call, conversation))
             .collect();
         let identity = ToolOrigin::determine(call, &self.running, &self.configured);
+        // The name is matched first, so that a changed tool can be distinguished from one that was
+        // never allowed.
         match named.iter().find(|grant| grant.is_for(&identity)) {
             Some(grant) => Allowed::Yes(format!(
                 "allowed by policy: {} (adjutant policy rm {})",
@@ -133,6 +137,7 @@ impl Permissions {
             granted_at: now(),
         };
         let note = format!("allowed: {}", grant.describe());
+        // With `--temp` nothing may be written, so it ends with the process.
         if self.temporary {
             self.in_memory.push(grant);
             return Ok(note);

@@ -79,6 +79,7 @@ fn block_on<T: Default>(work: impl Future<Output = Option<T>>) -> T {
         return T::default();
     };
     let done = runtime.block_on(work);
+    // A thread that still waits for a server must not keep the shell waiting.
     runtime.shutdown_background();
     done.unwrap_or_default()
 }

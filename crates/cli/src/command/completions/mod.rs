@@ -32,6 +32,7 @@ pub(crate) fn run(screen: &Screen, shell: Shell) -> Result<Exit, CliError> {
         Some(asking) => asking
             .write_registration(VARIABLE, "adjutant", "adjutant", "adjutant", &mut script)
             .map_err(|error| CliError::failed(error.to_string()))?,
+        // The others, such as PowerShell, get clap's static script, which knows no names.
         None => clap_complete::generate(shell, &mut Cli::command(), "adjutant", &mut script),
     }
     screen.answer(&String::from_utf8_lossy(&script));

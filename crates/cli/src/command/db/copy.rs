@@ -41,6 +41,7 @@ pub(super) async fn run(
     let copied = copy_all(settings, &to, |rows| progress.borrow_mut().report(rows)).await;
     progress.into_inner().end();
     let tables = copied?;
+    // Opened anew, so that the check reads what is on disk.
     let findings = store::open_at(&to, settings).await?.check().await?;
     print_result(screen, &to, &tables, &findings);
     if findings.is_empty() {
@@ -82,6 +83,7 @@ async fn copy_all(
     to: &Database,
     progress: impl Fn(&TableRows),
 ) -> Result<Vec<TableRows>, CliError> {
+    // A file that was there before the copy is never removed.
     let made = match to {
         Database::Sqlite(path) if !path.exists() => Some(path),
         Database::Sqlite(_) | Database::Postgres(_) => None,
@@ -140,6 +142,7 @@ async fn close_target(
 
 /// Removes a file that was created for a failed copy.
 fn remove_target(path: &Path) {
+    // SQLite keeps its write-ahead log and shared memory in files beside the database.
     for ending in ["", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
         name.push(ending);

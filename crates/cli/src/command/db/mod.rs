@@ -37,6 +37,7 @@ pub(crate) async fn run(
     screen: &Screen,
     command: Db,
 ) -> Result<Exit, CliError> {
+    // A mistyped path must not become an empty database that all seems well with.
     if let (Database::Sqlite(file), false) = (&settings.database, matches!(command, Db::Migrate))
         && !file.exists()
     {
@@ -154,6 +155,8 @@ pub(crate) async fn remove_old(settings: &Settings, store: &dyn Store, screen: &
     let place = settings.database.to_string();
     if load_times(&done)
         .get(&place)
+        // A time in the future is from a clock that was wrong, and would put the removal off for as
+        // long.
         .is_some_and(|at| now.duration_since(*at) < DAY && *at <= now)
     {
         return;

@@ -80,7 +80,7 @@ impl Group {
 
     /// Creates a failed check with message and cause of an error, and the error's first remedy or
     /// `remedy` if it has none.
-    pub(super) fn from_error(
+    pub(super) fn fail_with(
         self,
         name: impl Into<String>,
         error: &CliError,

@@ -51,6 +51,7 @@ fn source_checks(checked: Checked) -> Vec<Check> {
             };
             vec![check]
         }
+        // A file that does not exist is no problem: every setting has a default.
         Ok(warnings) if warnings.is_empty() => {
             let message = if exists {
                 shown
@@ -69,7 +70,7 @@ fn source_checks(checked: Checked) -> Vec<Check> {
 /// Creates the failed check of settings that cannot be loaded, though each source is right by
 /// itself.
 pub(super) fn not_loaded(error: &CliError) -> Check {
-    GROUP.from_error("settings", error, "adjutant config check")
+    GROUP.fail_with("settings", error, "adjutant config check")
 }
 
 /// Creates a warning from a text that contains its own remedy.
@@ -96,11 +97,12 @@ fn from_warning(name: &str, warning: &str) -> Check {
 
 /// Checks that the settings fit together: tools exist, and instruction and prices can be read.
 pub(super) fn consistency(settings: &Settings) -> Check {
+    // The agent is built and not run, so it needs no database; doctor checks that by itself.
     let store = Arc::new(InMemory::new());
     match wiring::agent(settings, wiring::no_model(), store.clone(), store) {
         Ok(_) => GROUP.ok("settings", "they fit together"),
         Err(error) => {
-            let mut check = GROUP.from_error("settings", &error, "adjutant config show --origin");
+            let mut check = GROUP.fail_with("settings", &error, "adjutant config show --origin");
             // `known_tool` suggests a tool name; the setting to put it into is in the cause.
             if let (Some(cause), Some(near)) = (&error.cause, error.tries.first())
                 && cause.starts_with("in agent.")

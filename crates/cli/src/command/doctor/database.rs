@@ -46,6 +46,7 @@ pub(super) async fn checks(settings: &Settings) -> (Vec<Check>, Option<Arc<dyn S
         };
         return (check.into_iter().collect(), None);
     }
+    // An address that leads nowhere is given up by the operating system after minutes only.
     let opened = tokio::time::timeout(PATIENCE, store::open(settings))
         .await
         .unwrap_or_else(|_| {
@@ -112,6 +113,7 @@ async fn store_checks(store: &dyn Store) -> Check {
         "{} · {} · schema {} · {size}",
         status.place, status.product, status.schema_version
     );
+    // Before the check of all pages, which takes long in a large file.
     if let Some(version) = status.product.strip_prefix("SQLite ")
         && numbers(version) < SQLITE_NEEDED
     {

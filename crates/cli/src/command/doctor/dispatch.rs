@@ -144,6 +144,7 @@ fn registered(found: &Diagnosis) -> Check {
         .url
         .as_deref()
         .unwrap_or("a port that the system chooses");
+    // A worker that accepts signed calls only refuses this process; that is an answer too.
     let answers = matches!(
         found.from_here,
         Some(Ok(()) | Err(NotReached::Unauthorized(_)))

@@ -65,6 +65,7 @@ fn writable(name: &'static str, folder: &Path, variable: &str) -> Check {
 /// Creates and removes a file in the folder; returns false if the folder does not exist and could
 /// be created.
 fn try_write(folder: &Path) -> std::io::Result<bool> {
+    // A folder that does not exist is made when it is needed, so its nearest ancestor decides.
     let there = nearest_existing(folder).ok_or(std::io::ErrorKind::NotFound)?;
     if !there.is_dir() {
         return Err(std::io::ErrorKind::NotADirectory.into());
@@ -74,6 +75,7 @@ fn try_write(folder: &Path) -> std::io::Result<bool> {
         tempfile::NamedTempFile::new_in(folder)?;
         return Ok(true);
     }
+    // Asked of the system and not tried: doctor changes nothing, so the folder is not created.
     #[cfg(unix)]
     rustix::fs::access(
         there,
@@ -90,6 +92,7 @@ pub(super) fn nearest_existing(path: &Path) -> Option<&Path> {
 #[cfg(unix)]
 fn space(folder: &Path) -> Option<Check> {
     let about = rustix::fs::statvfs(nearest_existing(folder)?).ok()?;
+    // The blocks that this user may use; some of the free ones are reserved for root.
     let free = about.f_bavail.saturating_mul(about.f_frsize);
     let shown = format!("{:.1} GB free where data is", free as f64 / 1e9);
     Some(match free {

@@ -78,6 +78,7 @@ fn scripted(file: &Path) -> Check {
 /// Checks that a model file exists and begins like one.
 fn own_file(file: &Path) -> Check {
     use std::io::Read as _;
+    // The first bytes only: the file has gigabytes, and loading it would take minutes.
     let mut magic = [0; 4];
     let read = std::fs::File::open(file).and_then(|mut open| open.read_exact(&mut magic));
     let cause = match read {
@@ -217,7 +218,7 @@ async fn vendor(
     let model = model_choice::open_choice(settings, screen, choice, Named::Yes, &over)
         .await
         .map_err(|error| {
-            GROUP.from_error(NAME, &error, &format!("adjutant config edit    ([{name}])"))
+            GROUP.fail_with(NAME, &error, &format!("adjutant config edit    ([{name}])"))
         })?;
     let spec = model.id().to_string();
     let request = test_request().map_err(|error| GROUP.fail(NAME, error.message))?;

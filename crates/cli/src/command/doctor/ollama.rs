@@ -21,7 +21,7 @@ pub(super) async fn checks(
 ) -> Result<Vec<Check>, Check> {
     let to_localhost = "adjutant config set ollama.host localhost";
     let connection = model_choice::connection(settings, provider, &Override::default())
-        .map_err(|error| GROUP.from_error("ollama", &error, to_localhost))?;
+        .map_err(|error| GROUP.fail_with("ollama", &error, to_localhost))?;
     let server = Server::new(&connection)
         .map_err(|error| {
             GROUP

@@ -27,6 +27,7 @@ fn port(sources: &Sources, settings: &Settings) -> Check {
     let name = "serve.bind";
     match TcpListener::bind(bind) {
         Ok(_) => GROUP.ok(name, format!("{bind} is free")),
+        // A service removes this file when it ends, so the port is most likely its own.
         Err(_) if sources.dirs.state.join("serve.json").exists() => {
             GROUP.ok(name, format!("{bind} is in use; adjutant serve runs"))
         }
@@ -36,6 +37,7 @@ fn port(sources: &Sources, settings: &Settings) -> Check {
                 .iter()
                 .any(|shown| shown.name == name && shown.origin != "default");
             let status = if is_set { Status::Fail } else { Status::Warn };
+            // Port 0 has the system choose a free one.
             let free = TcpListener::bind((bind.ip(), 0)).and_then(|free| free.local_addr());
             let free = free.map_or_else(|_| "127.0.0.1:8081".to_owned(), |free| free.to_string());
             GROUP
@@ -52,6 +54,7 @@ fn port(sources: &Sources, settings: &Settings) -> Check {
 
 async fn users(settings: &Settings, store: Option<&dyn Store>) -> Check {
     let serve = &settings.serve;
+    // On a loopback address only users of this machine can connect.
     let (name, open) = ("serve.auth", !serve.bind.ip().is_loopback());
     match serve.auth {
         Authentication::None if open => GROUP

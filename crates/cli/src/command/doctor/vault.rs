@@ -34,7 +34,7 @@ pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
 /// Checks the vaults of other users of the service. `Err` is the only check.
 fn user_vaults(settings: &Settings) -> Result<Vec<Check>, Check> {
     let vaults = memory::vaults(settings)
-        .map_err(|error| GROUP.from_error("vault.users", &error, "adjutant config path"))?;
+        .map_err(|error| GROUP.fail_with("vault.users", &error, "adjutant config path"))?;
     let user_vaults = vaults.into_iter().filter(|own| !own.is_of_machine());
     let check = |own: OwnVault| match Vault::open(&own.path) {
         Ok(vault) => Check {
@@ -194,6 +194,7 @@ fn broken(file: &Path) -> Option<String> {
 async fn facts(settings: &Settings, vault: Vault) -> Check {
     let options = settings.memory.options();
     let (path, max) = (options.path.clone(), options.max_facts);
+    // The facts are only listed; the ledger in the database would be needed for a change.
     let ledger = Arc::new(InMemoryLedger::new());
     let clock = Arc::new(clock::zoned);
     let memory = match Memory::new(vault, UserId::local(), options, ledger, clock) {

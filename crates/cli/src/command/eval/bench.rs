@@ -57,6 +57,7 @@ impl Bench {
                 facts.add(fact, false, &Cause::person()).await?;
             }
         }
+        // By the agent itself, so that they are remembered and indexed as in real use.
         for text in &case.said {
             bench
                 .agent

@@ -168,6 +168,7 @@ impl Case {
         {
             return Err("a text of facts or said is empty".to_owned());
         }
+        // A case without expectations would count as passed and hide that it tests nothing.
         if self.expect == Expect::default() {
             return Err("expect is empty: the case could not fail".to_owned());
         }

@@ -34,6 +34,7 @@ pub(crate) fn judge(expect: &Expect, observed: &Observed) -> Vec<String> {
     let reply = observed.reply.to_lowercase();
     let has = |word: &&String| reply.contains(&word.to_lowercase());
     let mut reasons = Vec::new();
+    // All reasons are collected, because one run of a model is expensive and should explain itself.
     if let Some(decisions) = &expect.decision
         && !decisions.contains(&observed.decision)
     {

@@ -67,6 +67,7 @@ pub(crate) struct Cases(Vec<(String, Case)>);
 /// A file cannot be read, a line is no case, there are no cases, or `min_pass` exceeds their
 /// number.
 pub(crate) fn load_cases(files: &[String], min_pass: Option<usize>) -> Result<Cases, CliError> {
+    // The second reader would find it empty, and the run would pass without its cases.
     if files.iter().filter(|file| *file == "-").count() > 1 {
         return Err(CliError::usage("standard input can be read once only"));
     }
@@ -135,6 +136,7 @@ pub(crate) async fn run(
                 dim(&format!("{}/{}", index + 1, cases.0.len()))
             ));
         }
+        // A new one for each case: no case may depend on what another one left.
         let bench = Bench::prepare(case, memory, settings, &model).await?;
         let ran = run_case(file, case, &bench).await?;
         answered = Some(ran.model);
@@ -260,6 +262,7 @@ fn model_failure(response: &AgentResponse) -> Result<Option<String>, CliError> {
         return Ok(None);
     };
     match CliError::from_response(response) {
+        // A wrong key or name would fail every further case too, and cost the time of all of them.
         Some(error) if error.exit == Exit::Configuration => Err(error),
         _ => Ok(Some(format!("the model failed: {error}"))),
     }

@@ -119,6 +119,7 @@ async fn server_models(settings: &Settings, screen: &Screen) -> Vec<(String, Str
             format!("{size:>8} {tools}"),
         ));
     }
+    // A stable sort: within each half the order of the server stays, newest first.
     rows.sort_by_key(|row| row.0);
     if rows.iter().all(|row| row.0) {
         screen.note(&format!(

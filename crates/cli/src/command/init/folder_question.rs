@@ -60,6 +60,8 @@ impl Question {
     pub(super) fn ask(&mut self) -> Answer {
         match self.0.read_line(&FolderPrompt) {
             Ok(Signal::Success(text)) => {
+                // If the folder cannot be the vault, the user corrects the line instead of typing
+                // it again.
                 self.0.run_edit_commands(&[
                     EditCommand::Clear,
                     EditCommand::InsertString(text.clone()),
@@ -115,6 +117,7 @@ impl Folders {
             // Names with control characters are not offered, because the terminal would obey them.
             .filter(|name| clean_line(name) == *name)
             .collect();
+        // The system lists a folder in any order.
         names.sort();
         names.truncate(OFFERED_MAX);
         names

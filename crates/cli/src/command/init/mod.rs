@@ -198,6 +198,7 @@ fn write(
     if ask && !questions::confirm()? {
         return Err(CliError::interrupted("nothing was written"));
     }
+    // The key first: if it cannot be stored, no setting names a model that has none.
     if let Some((_, variable, key)) = &plan.key {
         Credentials::set(&sources.dirs.config, variable, key)?;
     }

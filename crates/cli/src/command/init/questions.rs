@@ -64,6 +64,7 @@ fn other_folder(here: &Path, screen: &Screen) -> Result<PathBuf, CliError> {
             Answer::NoTerminal => break,
         }
     }
+    // Where keys cannot be read one by one, a plain question without completion has to do.
     let place = here.to_owned();
     let right = move |text: &str| {
         Ok(match folder(&place, Path::new(text.trim())) {

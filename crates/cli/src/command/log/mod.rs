@@ -90,6 +90,8 @@ pub(crate) async fn run(
                 failed,
                 ..
             } = &filter;
+            // The database sums these up, and filters by user and time only. Leaving the others out
+            // silently would print wrong figures.
             if [outcome, thread, tool, agent, feedback]
                 .into_iter()
                 .any(Option::is_some)
@@ -117,6 +119,7 @@ pub(crate) async fn run(
         Log::Export { filter } => {
             let (users, filter) = filter::parse(filter, Some(AT_ONCE), now())?;
             each_page(&*store, &users, filter, async |page| {
+                // Printed page by page, so that memory does not grow with the log.
                 for decision in page {
                     let tool_invocations =
                         store.tool_invocations(&decision.user, decision.id).await?;
@@ -252,6 +255,7 @@ async fn tail(
             }
         }
         first = false;
+        // The first page is as long as the user wants; a later one has to hold all that is new.
         filter.limit = Some(AT_ONCE);
         // Decisions older than the first page are not printed later.
         filter.since = filter
@@ -263,6 +267,7 @@ async fn tail(
             printed.retain(|id, _| recent.contains(id));
         }
         tokio::select! {
+            // A stop signal is the ordinary end of this command, so the exit code is 0.
             _ = stops.next() => return Ok(()),
             () = tokio::time::sleep(POLL_INTERVAL) => {}
         }
@@ -283,6 +288,7 @@ async fn find(
         let newest = store.decisions(user, &newest).await?.into_iter().next();
         return newest.ok_or_else(|| CliError::unknown("nothing has been decided yet"));
     };
+    // A complete id is one look-up; a part of it has to be compared with all decisions.
     if let Ok(id) = id.parse()
         && let Some(decision) = store.decision(user, id).await?
     {

@@ -63,6 +63,7 @@ pub(super) struct Stats {
 pub(super) fn stats(decisions: &[DecisionRecord], latest: Option<u32>) -> Stats {
     let mut days: BTreeMap<Date, Vec<&DecisionRecord>> = BTreeMap::new();
     for decision in decisions {
+        // In UTC, as the totals of the database have it.
         let day = decision.started_at.to_zoned(TimeZone::UTC).date();
         days.entry(day).or_default().push(decision);
     }
@@ -102,6 +103,7 @@ fn sum(decisions: &[&DecisionRecord]) -> Sum {
         }
     }
     sum.cost_usd = cost.usd();
+    // A turn that still runs has no duration yet, and would make the figures too small.
     let ended = || {
         decisions
             .iter()

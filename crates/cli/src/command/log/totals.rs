@@ -23,6 +23,7 @@ pub(super) async fn print(
     by: Option<By>,
     limit: u32,
 ) -> Result<(), CliError> {
+    // By day as without `--all-users`, so that both say the same by default.
     let by = by.unwrap_or(By::Day);
     let asked = TotalsFilter {
         user: match users {

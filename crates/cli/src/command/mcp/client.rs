@@ -82,6 +82,7 @@ fn arguments(options: &Mcp, place: &LaunchOptions) -> Result<Vec<String>, CliErr
         }
     }
     if let Some(database) = &place.database {
+        // The address of a server is passed on unchanged; only a file depends on the folder.
         let database = match database.strip_prefix("sqlite:") {
             Some(file) => format!("sqlite:{}", to_utf8(absolute(Path::new(file))?)?),
             None if database.contains("://") => database.clone(),

@@ -127,6 +127,7 @@ async fn answer_first_request(error: &CliError) {
     let mut line = Vec::new();
     let mut input = BufReader::new(tokio::io::stdin()).take(FIRST_MESSAGE_MAX);
     let read = tokio::time::timeout(PATIENCE, input.read_until(b'\n', &mut line)).await;
+    // A client that sends nothing in time, or is gone, gets the error on standard error only.
     let Ok(Ok(1..)) = read else { return };
     let Ok(request) = serde_json::from_slice::<serde_json::Value>(&line) else {
         return;

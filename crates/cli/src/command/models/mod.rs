@@ -43,6 +43,7 @@ pub(crate) async fn run(
             }
         },
         Models::Rm { name } => {
+            // Before the question: a name that is wrong should not be confirmed first.
             let place = Place::parse(settings, Some(&name))?;
             if !yes {
                 if !screen.asks() {
@@ -67,6 +68,7 @@ pub(crate) async fn run(
                 Place::Ollama(name) => crate::ollama::remove(settings, screen, &name).await?,
             }
         }
+        // A server that is not in the settings can be tried before its address is written there.
         Models::Test { base_url } => return test(settings, screen, base_url).await,
         // Handled by `command::run`, because its answer is printed whatever happens.
         Models::Call(_) => {}

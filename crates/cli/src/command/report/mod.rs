@@ -38,6 +38,7 @@ pub(crate) async fn run(
                         parts.push(parts::turn(&*store, &settings, id, options.with_words).await?);
                     }
                 }
+                // A report with `--turn` that lacks the turn would be of no use.
                 Err(error) if options.turn.is_some() => return Err(error),
                 Err(error) => parts.push(parts::unreadable("database", &error)),
             }

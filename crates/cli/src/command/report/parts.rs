@@ -206,6 +206,7 @@ pub(super) async fn database(store: &dyn Store) -> Vec<Part> {
 /// Describes a turn without its user and messages.
 fn outline(decision: &DecisionRecord) -> Value {
     json!({
+        // The request id was chosen by a client, so it may contain anything.
         "id": decision.id, "request_id": decision.request_id.as_deref().map(plain), "started_at": decision.started_at,
         "ended_at": decision.ended_at, "outcome": decision.outcome, "error_code": decision.error_code,
         "model": model(&decision.model), "model_calls": decision.model_calls, "iterations": decision.iterations,
@@ -284,6 +285,7 @@ fn step(step: &Step) -> Value {
 /// The file cannot be read.
 pub(super) fn log(file: &Path) -> Result<Part, CliError> {
     let failed = |error: std::io::Error| file_error(file, "read", &error);
+    // Only the end is held in memory, because a log may be of any size.
     let mut kept = VecDeque::new();
     let mut left_out = 0_u64;
     for line in BufReader::new(File::open(file).map_err(failed)?).split(b'\n') {
@@ -295,6 +297,7 @@ pub(super) fn log(file: &Path) -> Result<Part, CliError> {
                 }
                 kept.push_back(harmless_fields(&fields));
             }
+            // A line that is no object was written by something else, and may contain anything.
             Err(_) => left_out += 1,
         }
     }

@@ -44,6 +44,7 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 fn folder_of(folder: &Path, parts: &[Part]) -> std::io::Result<()> {
+    // Fails if it exists: files of an earlier report must not be sent as part of this one.
     fs::create_dir(folder)?;
     for part in parts {
         private_file::create_new(&folder.join(part.name))?.write_all(part.text.as_bytes())?;

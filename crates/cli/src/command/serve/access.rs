@@ -78,6 +78,7 @@ impl Access {
 /// Sets up tokens. On a loopback address a token is created for the user who starts the service; on
 /// others, only existing tokens are valid.
 async fn by_token(bind: SocketAddr, tokens: Arc<dyn TokenStore>) -> Result<Access, CliError> {
+    // Only this machine can connect, and its user should not have to create a token first.
     if bind.ip().is_loopback() {
         let token = new_token().map_err(|error| CliError::failed(error.to_string()))?;
         let session = ProcessTokenStore::new(token.digest, tokens, now());

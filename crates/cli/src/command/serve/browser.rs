@@ -18,6 +18,7 @@ pub(super) fn open(url: &str) -> std::io::Result<()> {
     let mut command = Command::new(OPENER);
     command
         .arg(url)
+        // The browser must not read the terminal, nor write into the log of the service.
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());

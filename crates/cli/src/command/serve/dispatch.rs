@@ -95,6 +95,7 @@ mod with {
             stop: CancellationToken,
             screen: &Screen,
         ) {
+            // The callback belongs to the worker's tasks, which cannot borrow the screen.
             let (events, mut received) = mpsc::unbounded_channel();
             let working = self.0.run(agent, stop, move |event| {
                 // The receiver is dropped only when the service ends.

@@ -61,6 +61,7 @@ fn store_gauges(load: Load) -> Vec<Gauge> {
 
 /// Returns a gauge for each enabled MCP server.
 fn server_gauges(reports: Vec<ServerReport>) -> Vec<Gauge> {
+    // A disabled server is down on purpose, and an alarm on its 0 would never end.
     let reports = reports
         .into_iter()
         .filter(|server| server.health != Health::Disabled);

@@ -57,12 +57,14 @@ pub(crate) async fn run(
     )?);
     let bind = options.bind.unwrap_or(settings.serve.bind);
     let how = options.auth.unwrap_or(settings.serve.auth);
+    // Mistakes in the settings are found before the model is loaded, which takes a while.
     let vaults = memory::vaults(settings)?;
     let store = store::open(settings).await?;
     let Access { auth, secret } =
         Access::from_settings(how, bind, &settings.serve, store.clone(), screen).await?;
     let model = model_choice::open(settings, screen).await?;
     let servers = mcp_servers::start_for(model.capabilities(), settings, screen).await?;
+    // Servers with pinned tools start in the background; requests should find all tools.
     if let Some(servers) = &servers {
         servers.settled().await;
         mcp_servers::print_news(servers, screen);
@@ -95,6 +97,8 @@ pub(crate) async fn run(
     }
     service = service.with_gauges(gauges::gauges(store.clone(), servers.as_ref()));
     let url = format!("http://{}", service.address());
+    // After the port is bound, because other programs connect as soon as they find the file. The
+    // value is kept to the end: dropping it removes the file.
     let found_by = StateFile::write(&settings.dirs.state, &url, secret.as_deref());
     let state_file = match &found_by {
         Ok(file) => Some(file.path().to_string_lossy().into_owned()),
@@ -175,6 +179,8 @@ pub(crate) async fn run(
                 signal = stops.next() => {
                     if draining.is_cancelled() {
                         screen.note("stopped at once; what was running goes on with the next start");
+                        // The leases of the turns that are cut off expire, then the next start
+                        // recovers them.
                         return Ok(Exit::Interrupted);
                     }
                     draining.cancel();
@@ -191,6 +197,7 @@ pub(crate) async fn run(
             }
         }
     }
+    // Only now: turns that were allowed to end may have called their tools.
     if let Some(servers) = servers {
         servers.stop().await;
     }
@@ -230,6 +237,7 @@ async fn bind_worker(settings: &Settings, options: &Serve) -> Result<Option<Work
         return Ok(None);
     };
     let worker = Worker::bind(address).await?;
+    // A worker on another machine would run turns of a file that it cannot read.
     if let Database::Sqlite(_) = settings.database {
         let why = "what is in a file cannot go on in another process";
         return Err(

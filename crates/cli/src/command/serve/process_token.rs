@@ -67,6 +67,7 @@ impl TokenStore for ProcessTokenStore {
         at: Timestamp,
         expires_at: Option<Timestamp>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
+        // It is in no table, so its use is not recorded.
         if id == ID {
             return Box::pin(async { Ok(()) });
         }

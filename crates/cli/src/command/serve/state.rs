@@ -43,6 +43,7 @@ impl StateFile {
 
 impl Drop for StateFile {
     fn drop(&mut self) {
+        // Another service of the same user may have overwritten the file meanwhile.
         let ours = fs::read(&self.0)
             .ok()
             .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok())

@@ -106,6 +106,8 @@ impl UserMemories {
             agent = agent.with_override_for(own.user.clone(), &theirs);
         }
         if !self.locked_out.is_empty() {
+            // Without facts in the database too, else they would contradict those in the vault when
+            // it can be opened again.
             let forgetful = for_others(None)?;
             for user in &self.locked_out {
                 agent = agent.with_override_for(user.clone(), &forgetful);

@@ -72,6 +72,8 @@ impl Resume {
             .or_try("-c    for the newest")),
             Self::Pick => {
                 let store = store::open(settings).await?;
+                // A terminal without escape sequences cannot redraw a list, so the id is typed
+                // there.
                 let picked = if pick::can_move() {
                     pick(&*store, &user).await?
                 } else {

@@ -18,10 +18,12 @@ const CLAIM: Duration = Duration::from_secs(15);
 /// The store cannot be written to.
 pub(crate) async fn end(store: &dyn Store, key: &ConversationKey) -> Result<(), CliError> {
     let worker = format!("{}-{}", adjutant_store::worker_id(), uuid::Uuid::now_v7());
+    // Without the lease, the event could come between those of a turn that another process runs.
     if !store.claim(key, &worker, CLAIM).await?.is_held() {
         return Ok(());
     }
     let ended = append(store, key).await;
+    // Also after an error, so that the next command need not wait until the lease expires.
     store.release(key, worker.as_str().into()).await?;
     ended
 }
@@ -32,6 +34,7 @@ async fn append(store: &dyn Store, key: &ConversationKey) -> Result<(), CliError
         return Ok(());
     };
     let runs = Status::from_events(&known.events).runs();
+    // With a turn or an input left, this is no end: the conversation will be recovered and goes on.
     if matches!(*last.event, Event::SessionEnded {}) || !known.inbox.is_empty() || runs {
         return Ok(());
     }

@@ -43,6 +43,7 @@ pub(crate) fn save(file: &Path, text: &str, force: bool) -> Result<PathBuf, CliE
     }
     // A symbolic link is kept; the file it points to is replaced.
     let target = fs::canonicalize(&place).unwrap_or_else(|_| place.clone());
+    // Checked here, because the rename would fail only after the whole text was written.
     if target.is_dir() {
         return Err(failed(std::io::Error::from(ErrorKind::IsADirectory)));
     }

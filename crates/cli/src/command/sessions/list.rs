@@ -89,6 +89,7 @@ pub(super) async fn list_where(
 ) -> Result<Vec<ConversationSummary>, CliError> {
     let mut filter = filter_by(search, AT_ONCE);
     let mut found = Vec::new();
+    // The folder is not in the database, so the store cannot filter by it.
     while found.len() < wanted {
         let page = ConversationStore::list(store, &store::agent_name(), user, &filter).await?;
         let Some(last) = page.last() else { break };

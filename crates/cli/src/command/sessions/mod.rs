@@ -119,6 +119,8 @@ pub(crate) async fn run(
 /// Returns the number of tokens from which a conversation is compacted. `None` if compaction is
 /// off, or the context window is known only when the model is opened.
 fn summarize_from(settings: &Settings, model: Option<&String>) -> Option<u32> {
+    // Other models report their window only when they are opened, and showing a conversation must
+    // not load one.
     let window = match model?.split_once('/')?.0 {
         "ollama" => settings.ollama.context_size.unwrap_or(OLLAMA_WINDOW),
         _ => return None,

@@ -58,6 +58,7 @@ pub(crate) async fn pick(
             ago(summary.last_activity, now),
             clip(&title(&summary), TITLE_CHARS)
         );
+        // Each preview is a query of its own.
         if at < PREVIEWED
             && let Some(preview) = preview(store, user, &summary).await?
         {

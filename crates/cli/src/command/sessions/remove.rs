@@ -68,6 +68,7 @@ pub(super) async fn remove(
     user: &UserId,
     summary: &ConversationSummary,
 ) -> Result<Removal, CliError> {
+    // Again: the conversation may have changed while the user was asked.
     let removal = inspect(store, user, summary).await?;
     let key = store::key_of(user, summary.id);
     match ConversationStore::delete(store, &key).await? {
@@ -182,6 +183,7 @@ pub(super) async fn ask_and_remove(
     let now = now();
     let mut shown = Vec::new();
     for summary in &found {
+        // Before the question, because the user confirms what is listed.
         let removal = inspect(store, user, summary).await?;
         let (contents, last) = (removal.describe(), ago(summary.last_activity, now));
         shown.push(format!("{contents}, last active {last}"));
@@ -202,6 +204,7 @@ pub(super) async fn ask_and_remove(
                 }
                 removed.push(removal);
             }
+            // The others are removed all the same; the exit code is that of the first error.
             Err(error) => kept.push((summary, error)),
         }
     }

@@ -39,6 +39,7 @@ pub(super) async fn run(
     if !approved(yes, "") {
         confirm(screen, user, &describe(&stored)).await?;
     }
+    // First, so that the user's tokens start no new turn while the data is deleted.
     let refused = store.refuse_user(user).await?;
     let removed = remove(store, user).await?;
     let rows: u64 = removed.rows.iter().map(|table| table.rows).sum();
@@ -119,6 +120,8 @@ async fn remove(store: &dyn Store, user: &UserId) -> Result<UserRemoved, CliErro
     let mut stopped: Vec<ConversationKey> = Vec::new();
     let mut running = 0;
     for _ in 0..TRIES {
+        // A worker writes to the conversation that it runs, so that one stays until its turn has
+        // ended; the others are gone after the first attempt.
         let removed = store.remove_user(user).await?;
         conversations += removed.conversations;
         if removed.running.is_empty() {
@@ -129,6 +132,7 @@ async fn remove(store: &dyn Store, user: &UserId) -> Result<UserRemoved, CliErro
         }
         running = removed.running.len();
         for key in removed.running {
+            // Each turn is cancelled once; a second cancellation would only be one more input.
             if !stopped.contains(&key) && stop(store, &key).await? {
                 stopped.push(key);
             }
@@ -149,6 +153,7 @@ async fn stop(store: &dyn Store, key: &ConversationKey) -> Result<bool, CliError
         .await?
         .map(|last| last.events)
         .unwrap_or_default();
+    // Without an open turn there is nothing to cancel; the next attempt looks again.
     if conversation::open_turn(&last).is_none() {
         return Ok(false);
     }

@@ -71,6 +71,7 @@ pub(super) async fn run(
     for task in TaskStore::list(store, user, TaskFilter::All).await? {
         lines.line("task", &task)?;
     }
+    // Page by page, so that memory does not grow with the user's history.
     let mut after = 0;
     loop {
         let page = store.conversations_of(user, after).await?;
@@ -94,6 +95,7 @@ pub(super) async fn run(
     }
     let unreadable = lines.counts.get("unreadable").copied().unwrap_or_default();
     let counts = lines.counts.clone();
+    // The last line, by which a reader knows that the file is complete.
     lines.line("end", &json!({ "lines": counts }))?;
     if let Some(place) = lines.target.end()? {
         screen.result(
@@ -121,6 +123,7 @@ async fn conversation(
     let id = stored.key.conversation;
     let loaded = match store.load(&stored.key).await {
         Ok(loaded) => loaded,
+        // The export goes on: a damaged conversation must not keep the user from the others.
         Err(StoreError::Unreadable { message, .. }) => {
             return lines.line(
                 "unreadable",

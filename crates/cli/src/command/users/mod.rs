@@ -34,6 +34,7 @@ pub(crate) async fn run(
             after,
             since,
         } => {
+            // Parsed as `log` does, so that both take the same times.
             let since = since.map(|text| log::moment(&text)).transpose()?;
             list(
                 &*store,

@@ -85,6 +85,7 @@ impl Input {
     /// It is no JSON object, or a value has another type than documented; the error names its
     /// place.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, CliError> {
+        // Windows programs begin a UTF-8 file with this mark, which JSON does not allow.
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let unusable = |cause: String| {
             CliError::usage("the input cannot be used")
@@ -96,6 +97,7 @@ impl Input {
         if !value.is_object() {
             return Err(unusable("it is not a JSON object".to_owned()));
         }
+        // In two steps, because an error should name its place in the value and not a column.
         serde_path_to_error::deserialize(value)
             .map_err(|error| unusable(format!("{}: {}", error.path(), error.inner())))
     }

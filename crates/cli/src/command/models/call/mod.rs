@@ -45,6 +45,7 @@ pub(crate) async fn run(
         Some(choice) => Some(choice),
         None => input.provider.as_deref().map(Choice::parse).transpose()?,
     };
+    // A program that names no model gets the user's, as a conversation would.
     let (choice, named) = match choice {
         Some(choice) => (choice, Named::Yes),
         None => Choice::choose(&settings, screen).await?,

@@ -171,6 +171,7 @@ impl Transcript<'_> {
     }
 
     /// Returns a unique id for a call: the given one, unless it is in use.
+    // Some vendors number the calls of each answer anew, so the same id may come again.
     fn mint(&mut self, given: Option<&str>) -> Result<CallId, String> {
         let numbered = (self.ids.len()..).map(|number| format!("call_{number}"));
         let id = given
