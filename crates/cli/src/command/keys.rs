@@ -116,6 +116,7 @@ fn from_stdin(provider: &Provider) -> Result<String, CliError> {
             CliError::failed("standard input cannot be read").because(error.to_string())
         })?;
     String::from_utf8(bytes)
+        // The error holds the bytes of the key, so it is dropped.
         .map_err(|_| CliError::usage("this is not a key").because("it is not UTF-8"))
 }
 

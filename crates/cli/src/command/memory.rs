@@ -87,6 +87,7 @@ pub(crate) async fn run(
     if settings.memory.vault.is_none() {
         return Err(no_vault());
     }
+    // The history of changes is in the database, also that of facts in the vault.
     let user_memory = UserMemory::open(settings, store::open(settings).await?).await?;
     let print_change = |change: FactChange| {
         screen.result(&change, || {

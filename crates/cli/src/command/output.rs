@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::config::{Settings, Sources};
 use crate::error::CliError;
+use crate::id_prefix::Kind;
 use crate::terminal::display::tokens;
 use crate::terminal::screen::Screen;
 
@@ -24,6 +25,11 @@ pub(super) fn table<R: Into<Row>>(header: &[&str], rows: impl IntoIterator<Item 
     }
     table.add_rows(rows);
     table.trim_fmt()
+}
+
+/// Names a kind of object for error messages: one, several, and the command that lists them.
+pub(super) const fn kind(one: &'static str, many: &'static str, list: &'static str) -> Kind {
+    Kind { one, many, list }
 }
 
 /// Prints a list: all of `items` with `--json`, else `text`, or `none` if there are no items.

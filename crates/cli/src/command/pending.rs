@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::args::Pending;
 use crate::clock;
-use crate::command::output::{lines, parse_arguments, print_list};
+use crate::command::output::{kind, lines, parse_arguments, print_list};
 use crate::config::Settings;
 use crate::error::{CliError, Exit};
 use crate::id_prefix::{Kind, the_one};
@@ -24,11 +24,7 @@ use crate::terminal::screen::Screen;
 use crate::terminal::session::Session;
 use crate::wiring;
 
-const WAITING: Kind = Kind {
-    one: "waiting call",
-    many: "waiting calls",
-    list: "adjutant pending list",
-};
+const WAITING: Kind = kind("waiting call", "waiting calls", "adjutant pending list");
 
 /// Interval at which `--watch` queries the store.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);

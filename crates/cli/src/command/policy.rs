@@ -2,7 +2,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use crate::clock::now;
-use crate::command::output::{lines, parse_arguments, print_list};
+use crate::command::output::{kind, lines, parse_arguments, print_list};
 use crate::config::Settings;
 use crate::error::{CliError, Exit};
 use crate::id_prefix::{Kind, the_one};
@@ -15,11 +15,7 @@ use crate::terminal::lines::require_yes;
 use crate::terminal::screen::Screen;
 use crate::wiring;
 
-const GRANTS: Kind = Kind {
-    one: "permission",
-    many: "permissions",
-    list: "adjutant policy list",
-};
+const GRANTS: Kind = kind("permission", "permissions", "adjutant policy list");
 
 /// `adjutant policy ...`
 #[derive(Debug, Subcommand)]
@@ -134,6 +130,7 @@ async fn remove(
     yes: &[String],
 ) -> Result<(), CliError> {
     let grants = file::load(&settings.dirs)?;
+    // All ids are resolved before anything is removed: one wrong id changes nothing.
     let mut meant: Vec<Grant> = Vec::new();
     for id in ids {
         let grant = the_one(

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::args::{Holds, Token};
 use crate::clock::now;
-use crate::command::output::{print_list, table, user_option};
+use crate::command::output::{kind, print_list, table, user_option};
 use crate::config::Settings;
 use crate::error::{CliError, Exit};
 use crate::id_prefix::{Kind, the_one};
@@ -17,11 +17,7 @@ use crate::store;
 use crate::terminal::display::{clip, plural};
 use crate::terminal::screen::Screen;
 
-const TOKENS: Kind = Kind {
-    one: "token",
-    many: "tokens",
-    list: "adjutant token list",
-};
+const TOKENS: Kind = kind("token", "tokens", "adjutant token list");
 
 /// Creates, lists or revokes tokens.
 ///
@@ -148,5 +144,6 @@ fn day(at: Timestamp) -> String {
 fn from_now(time: Duration) -> Result<Timestamp, CliError> {
     now()
         .checked_add(time)
+        // The sum fails only beyond the last date of the calendar.
         .map_err(|_| CliError::usage("--expires is too long"))
 }

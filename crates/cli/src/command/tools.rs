@@ -42,6 +42,7 @@ pub(crate) async fn run(settings: &Settings, screen: &Screen) -> Result<Exit, Cl
         &user_memory,
     )?;
     let reports = servers.report();
+    // Before the servers are stopped, because the policy asks them for their tools.
     let listed = listed(&agent, settings, Some(&servers), &reports)?;
     if screen.json() {
         let tools: Vec<Value> = listed.iter().map(Listed::json).collect();

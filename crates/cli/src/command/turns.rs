@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::args::Turns;
 use crate::clock;
+use crate::command::output::kind;
 use crate::config::Settings;
 use crate::error::{CliError, Exit};
 use crate::id_prefix::{Kind, the_one};
@@ -17,11 +18,7 @@ use crate::terminal::lines::require_yes;
 use crate::terminal::screen::Screen;
 use crate::wiring;
 
-const TURN: Kind = Kind {
-    one: "open turn",
-    many: "open turns",
-    list: "adjutant turns list",
-};
+const TURN: Kind = kind("open turn", "open turns", "adjutant turns list");
 
 /// A conversation that cannot be read and so cannot be continued.
 #[derive(Serialize)]

@@ -129,6 +129,7 @@ pub(crate) fn print_news(servers: &Servers, screen: &Screen) {
 /// Prints changes of the servers for as long as it is polled.
 pub(crate) async fn print_news_forever(servers: Option<&Servers>, screen: &Screen) {
     let Some(servers) = servers else {
+        // Without servers there is nothing to print, and the caller polls this beside its own work.
         return pending().await;
     };
     loop {

@@ -28,6 +28,7 @@ impl UserMemory {
         let (Some(memory), Some(person)) = (self.memory(), self.logs_as()) else {
             return Ok(());
         };
+        // All messages: the library finds out which of them the note lacks.
         let known = store.load(key).await?;
         let (Some(first), Some(summary)) = (known.events.first(), store.summary(key).await?) else {
             return Ok(());

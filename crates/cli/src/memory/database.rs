@@ -108,6 +108,7 @@ impl Recall for DatabaseRecall {
             else {
                 return Vec::new();
             };
+            // The turn begins at once and needs the important facts, which were read just now.
             self.hand_on(user, read.important);
             read.recalled
         })

@@ -20,6 +20,7 @@ impl From<MemoryError> for CliError {
             MemoryError::Ambiguous { .. } => {
                 Self::unknown(message).or_try("the id, or more of the words (adjutant memory list)")
             }
+            // The message names the ledger only; what is wrong with the database is in its source.
             MemoryError::Ledger { source } => Self::failed(message).because(source.to_string()),
             MemoryError::ChangedSince { .. } => {
                 Self::failed(message).or_try("adjutant memory undo")

@@ -102,6 +102,7 @@ pub(crate) fn same_model(one: &str, other: &str) -> bool {
 /// Returns the server, if something listens at its address. Requests to it have the timeout of a
 /// local server.
 pub(crate) fn running(settings: &Settings) -> Option<Server> {
+    // An invalid address counts as no server here; the code that connects reports it.
     let of_settings = address(settings).ok().flatten();
     let set = provider().and_then(|provider| settings.provider(provider).base_url);
     let there = listens(&set.or(of_settings).unwrap_or_default());

@@ -75,6 +75,8 @@ impl ToolOrigin {
         let config =
             server.and_then(|server| configured.iter().find(|config| config.name == server.name));
         match (config, &call.definition) {
+            // Without the configuration or the definition, a later tool of this name could not be
+            // recognised as another one.
             (Some(config), Some(definition)) => Self::Foreign(ForeignTool {
                 server: config.name.to_string(),
                 place: config.place(),

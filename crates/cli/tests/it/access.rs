@@ -7,7 +7,7 @@ use crate::service::{Reply, Serving, send};
 
 fn serve(home: &Home) -> Serving {
     let model = home.script(&[r#"{"text": "Hello.", "repeat": true}"#]);
-    Serving::start(&mut home.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]))
+    Serving::start(&mut home.serve_command(&model))
 }
 
 fn ask(service: &Serving, method: &str, path: &str, header: (&str, &str)) -> Reply {

@@ -30,7 +30,7 @@ const SCRIPT: &[&str] = &[
 /// A service with these settings, and a model of few words.
 fn serve(home: &Home, settings: &[(&str, &str)]) -> Serving {
     let model = home.script(SCRIPT);
-    let mut command = home.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]);
+    let mut command = home.serve_command(&model);
     command.envs(
         settings
             .iter()

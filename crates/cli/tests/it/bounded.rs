@@ -95,7 +95,7 @@ fn checks_that_are_out_of_budget_leave_nothing_behind() {
     ];
     let script: Vec<&str> = script.iter().map(String::as_str).collect();
     let model = home.script(&script);
-    let mut command = home.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]);
+    let mut command = home.serve_command(&model);
     let serving = Serving::start(command.env("ADJUTANT_SERVE_TURNS_AT_ONCE", "100"));
     let of =
         |schema: Value| json!({"type": "object", "properties": {"v": schema}, "required": ["v"]});

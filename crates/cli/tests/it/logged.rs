@@ -41,8 +41,7 @@ impl Logging {
 
     /// With Gemini's model at an address.
     fn of_gemini(home: &Home, url: &str, variables: &[(&str, &str)]) -> Self {
-        let mut command =
-            home.command(&["serve", "--json", "-m", "gemini", "--bind", "127.0.0.1:0"]);
+        let mut command = home.serve_command("gemini");
         command
             .env("GEMINI_API_KEY", KEY)
             .env("GEMINI_BASE_URL", url)
@@ -260,7 +259,7 @@ async fn a_database_that_is_away_is_the_cause_and_makes_it_not_ready_soon() {
     let url = server.create_database("tasks").await;
     let home = Home::new();
     let model = home.script(&[r#"{"text": "Hello.", "repeat": true}"#]);
-    let mut command = home.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]);
+    let mut command = home.serve_command(&model);
     let service = Logging::start(command.env("DATABASE_URL", url));
     let figures = service.ask("GET", "/metrics", &[], "").text;
     assert!(
@@ -431,7 +430,7 @@ fn nothing_that_was_said_is_logged_above_debug() {
         r#"{"calls": [{"name": "add_task", "args": {"description": "canary of the task"}}], "repeat": true}"#,
     ]);
     for level in ["error", "warn", "info"] {
-        let mut command = home.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]);
+        let mut command = home.serve_command(&model);
         let service = Logging::start(command.env("ADJUTANT_LOG", format!("{level},rmcp=off")));
         service.say("one", "add the canary of the person");
         service.say("two", "fail with the canary of the person");

@@ -236,7 +236,7 @@ fn safety_very_long_message_is_truncated() {
     let model = home.script(&[r#"{"text": "ok"}"#]);
     // The bound of the task assistant; that of one's own assistant in the terminal is the model's
     // window.
-    let serve = || home.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]);
+    let serve = || home.serve_command(&model);
     let service = Serving::start(&mut serve());
     let answer = service.chat(service.token(), &json!({ "message": "ä".repeat(4_321) }));
     assert_eq!(answer.body["notices"][0]["code"], "message_cut");

@@ -346,16 +346,7 @@ fn the_folder_it_is_started_in_may_hold_its_variables_once_they_are_trusted() {
         "project/.env",
         format!("ADJUTANT_MODEL={}\n", home.script(ADDING)),
     );
-    let serving = || {
-        Serving::start(&mut home.command(&[
-            "serve",
-            "--json",
-            "-m",
-            "demo",
-            "--bind",
-            "127.0.0.1:0",
-        ]))
-    };
+    let serving = || Serving::start(&mut home.serve_command("demo"));
     let without = ["serve", "-m", "nothing", "--bind", "127.0.0.1:0"];
     home.run(&without)
         .ends_with(3)

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::harness::Home;
+
 /// A process that serves. Killed when it is dropped.
 pub(crate) struct Serving {
     child: Child,
@@ -20,6 +22,13 @@ pub(crate) struct Serving {
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: Value,
+}
+
+impl Home {
+    /// Returns the command `serve --json` with a model, on a free port.
+    pub(crate) fn serve_command(&self, model: &str) -> Command {
+        self.command(&["serve", "--json", "-m", model, "--bind", "127.0.0.1:0"])
+    }
 }
 
 impl Serving {

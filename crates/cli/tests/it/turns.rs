@@ -112,7 +112,7 @@ fn a_turn_that_takes_its_process_down_is_ended_the_third_time() {
         r#"{"match": "hello", "text": "Hello."}"#,
         r#"{"match": "look", "calls": [{"name": "shell__look", "args": {}}]}"#,
     ]);
-    let serve = || home.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]);
+    let serve = || home.serve_command(&model);
     let mut serving = Serving::start(&mut serve());
     let lost = chat(
         &serving.address,

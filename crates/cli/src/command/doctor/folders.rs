@@ -26,6 +26,7 @@ pub(super) fn checks(settings: &Settings) -> Vec<Check> {
         .into_iter()
         .map(|(name, folder, variable)| writable(name, folder, variable))
         .collect();
+    #[cfg(unix)]
     checks.extend(space(&dirs.data));
     checks
 }
@@ -106,9 +107,4 @@ fn space(folder: &Path) -> Option<Check> {
             .with_remedy(format!("free some space: df -h {}", folder.display())),
         _ => GROUP.ok("disk space", shown),
     })
-}
-
-#[cfg(not(unix))]
-fn space(_: &Path) -> Option<Check> {
-    None
 }

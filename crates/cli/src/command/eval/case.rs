@@ -80,7 +80,6 @@ pub(crate) struct Expect {
 #[serde(deny_unknown_fields)]
 pub(crate) struct PendingExpected {
     pub(crate) tool: String,
-    #[serde(default)]
     pub(crate) task_id: Option<TaskId>,
     /// The question contains each of these, ignoring case.
     #[serde(default)]

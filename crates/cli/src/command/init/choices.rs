@@ -56,12 +56,9 @@ pub(super) async fn models(settings: &Settings, screen: &Screen) -> Vec<ModelOpt
         .filter(|(_, _, has_key, _)| *has_key)
         .map(|(_, spec, _, variable)| found(spec, format!("there is a key ({variable})")))
         .collect();
-    all.extend(
-        server_models(settings, screen)
-            .await
-            .into_iter()
-            .map(|(spec, note)| found(spec, note)),
-    );
+    let on_server = server_models(settings, screen).await;
+    all.extend(on_server.into_iter().map(|(spec, note)| found(spec, note)));
+    #[cfg(feature = "embedded")]
     all.extend(embedded(settings).map(|(spec, note)| found(spec, note)));
     all.extend(
         cloud()
@@ -140,6 +137,7 @@ async fn server_models(_: &Settings, _: &Screen) -> Vec<(String, String)> {
 #[cfg(feature = "embedded")]
 fn embedded(settings: &Settings) -> Option<(String, String)> {
     use adjutant_embedded::catalogue::InstallState;
+    // A model of the settings that is not in the catalogue cannot be fetched, so it is not offered.
     let model = crate::embedded::find_model(settings.embedded_model.as_deref()).ok()?;
     let note = match model.state_in(&settings.dirs.models()) {
         InstallState::Installed => "runs in this process; it is here".to_owned(),
@@ -149,11 +147,6 @@ fn embedded(settings: &Settings) -> Option<(String, String)> {
         ),
     };
     Some((format!("embedded/{}", model.name), note))
-}
-
-#[cfg(not(feature = "embedded"))]
-fn embedded(_: &Settings) -> Option<(String, String)> {
-    None
 }
 
 /// Returns the vaults that Obsidian knows, and those in the home folder.

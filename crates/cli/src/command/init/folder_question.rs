@@ -111,6 +111,7 @@ impl Folders {
             .flatten()
             .flatten()
             .filter(|entry| entry.path().is_dir())
+            // A name that is not UTF-8 cannot be written to the settings, which are text.
             .filter_map(|entry| entry.file_name().into_string().ok())
             .filter(|name| name.to_lowercase().starts_with(&wanted))
             .filter(|name| beginning.starts_with('.') || !name.starts_with('.'))

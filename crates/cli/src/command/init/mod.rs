@@ -7,17 +7,19 @@ mod choices; // models and vaults to choose from
 mod folder_question; // the question for a folder
 mod questions; // questions at a terminal
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use adjutant_memory::{NotePath, Vault};
 use clap::Args;
 use secrecy::SecretString;
 
-use crate::command::doctor;
 use crate::command::output::load_settings;
+use crate::command::{doctor, keys};
 use crate::config::{Credentials, Draft, Sources, find_setting};
 use crate::error::{CliError, Exit};
 use crate::model_choice::Choice;
+use crate::terminal::display::clean_line;
 use crate::terminal::screen::Screen;
 
 /// The answer that chooses no vault.
@@ -82,30 +84,19 @@ pub(crate) async fn run(
             Choice::parse(spec)?;
             plan.model = Some(spec.trim().to_owned());
         }
-        (None, Some(set)) => {
-            screen.note(&format!(
-                "model is set already: {} ({})",
-                set.value, set.origin
-            ));
-        }
+        (None, Some(set)) => note_set("model", &set.value, &set.origin, screen),
         (None, None) if ask => {
             let chosen = questions::model(choices::models(&settings, screen).await)?;
-            plan.key = match chosen.key_of {
-                Some(provider) => Some((
-                    provider.name,
-                    provider.key_variable.unwrap_or_default(),
-                    crate::command::keys::check_key(&crate::command::keys::ask(provider)?)?,
-                )),
-                None => None,
-            };
+            if let Some(provider) = chosen.key_of {
+                let variable = provider.key_variable.unwrap_or_default();
+                let key = keys::check_key(&keys::ask(provider)?)?;
+                plan.key = Some((provider.name, variable, key));
+            }
             plan.model = chosen.spec;
         }
         (None, None) => {
-            plan.model = choices::models(&settings, screen)
-                .await
-                .into_iter()
-                .next()
-                .and_then(|first| first.spec)
+            let best = choices::models(&settings, screen).await.into_iter().next();
+            plan.model = best.and_then(|best| best.spec);
         }
     }
 
@@ -113,18 +104,10 @@ pub(crate) async fn run(
     match (vault, draft.get(key)?) {
         (Some(path), _) if path == Path::new(NONE) => {}
         (Some(path), _) => plan.vault = Some(folder(&sources.project, &path)?),
-        (None, Some(set)) => {
-            screen.note(&format!(
-                "vault.path is set already: {} ({})",
-                set.value, set.origin
-            ));
-        }
+        (None, Some(set)) => note_set("vault.path", &set.value, &set.origin, screen),
         (None, None) if ask => {
-            plan.vault = questions::vault(
-                &sources.project,
-                choices::vaults(&sources.variables),
-                screen,
-            )?
+            let found = choices::vaults(&sources.variables);
+            plan.vault = questions::vault(&sources.project, found, screen)?;
         }
         // A vault that was found is never used without the user's choice.
         (None, None) => {}
@@ -145,6 +128,11 @@ pub(crate) async fn run(
         screen.note("adjutant    begins to talk");
     }
     Ok(exit)
+}
+
+/// Notes that a setting is kept as it is.
+fn note_set(name: &str, value: &impl Display, origin: &impl Display, screen: &Screen) {
+    screen.note(&format!("{name} is set already: {value} ({origin})"));
 }
 
 /// Shows the configuration, asks for confirmation, and writes it.
@@ -188,7 +176,7 @@ fn write(
     screen.side_line(&format!("{} gets:", draft.path().display()));
     lines
         .iter()
-        .for_each(|line| screen.side_line(&crate::terminal::display::clean_line(line)));
+        .for_each(|line| screen.side_line(&clean_line(line)));
     if let Some((name, ..)) = &plan.key {
         screen.side_line(&format!(
             "{} gets the key for {name}",

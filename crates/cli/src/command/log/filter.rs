@@ -34,6 +34,7 @@ pub(super) fn parse(
     let feedback = given.feedback.map(|word| word.parse()).transpose();
     let conversation = given.thread.map(|id| {
         id.parse()
+            // The cause is about the format of UUIDs; ids are copied from a list and not written.
             .map_err(|_| CliError::usage(format!("{id:?} is no conversation's id")))
     });
     let filter = DecisionFilter {
@@ -57,6 +58,7 @@ pub(super) fn parse(
 }
 
 fn outcome(word: &str) -> Result<OutcomeCategory, CliError> {
+    // The cause says only that there is no such word; the remedy has those that there are.
     word.to_uppercase().parse().map_err(|_| {
         let words: Vec<&str> = OutcomeCategory::ALL
             .iter()

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::args::{Log, LogFilter};
 use crate::clock::now;
-use crate::command::output::{counted, print_list, table, user_option};
+use crate::command::output::{counted, kind, print_list, table, user_option};
 use crate::config::Settings;
 use crate::error::{CliError, Exit};
 use crate::id_prefix::{Kind, is_meant, the_one};
@@ -27,11 +27,7 @@ use crate::terminal::lines::StopSignals;
 use crate::terminal::screen::Screen;
 use filter::UserSelection;
 
-const DECISIONS: Kind = Kind {
-    one: "decision",
-    many: "decisions",
-    list: "adjutant log list",
-};
+const DECISIONS: Kind = kind("decision", "decisions", "adjutant log list");
 /// Decisions loaded at once where all are wanted.
 const AT_ONCE: u32 = 200;
 /// Default number of lines of figures.
@@ -281,6 +277,7 @@ async fn find(
     id: Option<&str>,
 ) -> Result<DecisionRecord, CliError> {
     let Some(id) = id.map(str::trim) else {
+        // Without an id, the turn that the user has just seen is meant.
         let newest = DecisionFilter {
             limit: Some(1),
             ..DecisionFilter::default()

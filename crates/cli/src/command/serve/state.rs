@@ -30,6 +30,8 @@ impl StateFile {
             .and_then(|mut file| writeln!(file, "{content}"));
         // Renamed into place, so that readers see the old or the new file, never a partial one.
         if let Err(error) = written.and_then(|()| fs::rename(&draft, &path)) {
+            // The error that is returned matters more; a draft that stays is overwritten by the
+            // next start of a process with this id.
             let _ = fs::remove_file(&draft);
             return Err(error);
         }

@@ -79,6 +79,7 @@ fn write_new(place: &Path, text: &str) -> std::io::Result<()> {
     file.write_all(text.as_bytes())
         .and_then(|()| file.sync_all())
         .inspect_err(|_| {
+            // The error of the write is returned; a second one would hide it.
             let _ = fs::remove_file(place);
         })
 }

@@ -4,15 +4,13 @@ use adjutant_core::port::ConversationSummary;
 use adjutant_core::{ConversationId, UserId};
 
 use super::list::list_where;
+use crate::command::output::kind;
 use crate::error::CliError;
 use crate::id_prefix::{Kind, is_meant, the_one};
 use crate::store::{self, Store};
 
-pub(super) const CONVERSATIONS: Kind = Kind {
-    one: "conversation",
-    many: "conversations",
-    list: "adjutant sessions list",
-};
+pub(super) const CONVERSATIONS: Kind =
+    kind("conversation", "conversations", "adjutant sessions list");
 
 /// Returns the user's conversation whose id begins or ends with `given`.
 ///

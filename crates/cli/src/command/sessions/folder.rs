@@ -40,6 +40,7 @@ pub(crate) struct Folders {
 
 impl Folders {
     pub(crate) fn new(settings: &Settings) -> Self {
+        // The working directory may have been deleted; then no conversation belongs to it.
         let here = std::env::current_dir().ok();
         Self {
             file: settings.dirs.state.join(FILE),

@@ -51,6 +51,12 @@ pub(crate) async fn run(
     let store = store::open(settings).await?;
     let (store, user) = (&*store, UserId::local());
     let now = now();
+    let load = async |id: &str| {
+        let found = find(store, &user, id).await?;
+        let export = load_export(store, &user, found).await?;
+        let session = export.session(now, summarize_from(settings, export.models.last()));
+        Ok::<_, CliError>((export, session))
+    };
     match command {
         Sessions::List {
             limit,
@@ -72,9 +78,7 @@ pub(crate) async fn run(
             search::print(store, screen, &user, &words.join(" "), limit).await?;
         }
         Sessions::Show { id, turns } => {
-            let found = find(store, &user, &id).await?;
-            let export = load_export(store, &user, found).await?;
-            let session = export.session(now, summarize_from(settings, export.models.last()));
+            let (export, session) = load(&id).await?;
             if screen.json() {
                 let pending: Vec<Pending> = export.pending().map(Pending::new).collect();
                 screen.answer_json(&show::Shown::new(&export, pending, &session));
@@ -83,13 +87,10 @@ pub(crate) async fn run(
             }
         }
         Sessions::Export { id, output, force } => {
-            let found = find(store, &user, &id).await?;
-            let export = load_export(store, &user, found).await?;
-            let text = if screen.json() {
-                export.json(&export.session(now, summarize_from(settings, export.models.last())))
-                    + "\n"
-            } else {
-                export.markdown()
+            let (export, session) = load(&id).await?;
+            let text = match screen.json() {
+                true => export.json(&session) + "\n",
+                false => export.markdown(),
             };
             match output {
                 None => screen.answer(&text),

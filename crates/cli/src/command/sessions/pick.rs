@@ -109,6 +109,7 @@ pub(super) async fn named(
         return Err(none_yet());
     }
     screen.side_line(&table(&listed, now()));
+    // An input that cannot be read or has ended picks nothing.
     let line = Lines::new()
         .answer(screen, "Go on with (id; Enter: none): ")
         .await

@@ -6,7 +6,7 @@ use adjutant_core::{ConversationKey, Input, InputBody, InputId, UserId, conversa
 use adjutant_store::{TableRows, UserRemoved};
 use serde_json::json;
 
-use super::row_counts::row_counts;
+use super::row_counts;
 use crate::clock;
 use crate::error::CliError;
 use crate::store::Store;
@@ -100,6 +100,7 @@ async fn confirm(screen: &Screen, user: &UserId, words: &str) -> Result<(), CliE
     }
     screen.side_line(&format!("Everything of {name} goes: {words}."));
     screen.side_line(STAYS);
+    // An input that cannot be read or has ended confirms nothing.
     let typed = Lines::new()
         .answer(screen, "? type the name to delete it for good: ")
         .await

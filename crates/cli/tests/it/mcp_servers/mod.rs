@@ -332,14 +332,7 @@ fn a_service_without_a_server_that_is_required_is_not_ready() {
         "[mcp.servers.shell]\ncommand = [\"sh\", \"-c\", \"{once}\"]\nrequired = true\n"
     ));
     let model = home.script(&[&calls("shell__die", &json!({}))]);
-    let serving = Serving::start(&mut home.command(&[
-        "serve",
-        "--json",
-        "-m",
-        &model,
-        "--bind",
-        "127.0.0.1:0",
-    ]));
+    let serving = Serving::start(&mut home.serve_command(&model));
     let ready = || send(&serving.address, "GET", "/readyz", &[], "").unwrap();
     assert_eq!(ready().status, 200);
     let answer = serving.chat(serving.token(), &json!({"message": "end it"}));

@@ -4,16 +4,12 @@ use super::*;
 
 #[test]
 fn what_a_program_is_to_bring_is_no_question_in_a_file() {
-    let home = Home::new();
-    awaited(&Team::new(&home, None));
+    Team::in_a_file(awaited);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_program_is_to_bring_is_no_question_on_a_server() {
-    let server = Server::start();
-    let url = server.create_database("team").await;
-    let home = Home::new();
-    tokio::task::block_in_place(|| awaited(&Team::new(&home, Some(url))));
+    Team::on_a_server(awaited).await;
 }
 
 fn awaited(team: &Team<'_>) {
@@ -112,16 +108,12 @@ fn awaited(team: &Team<'_>) {
 
 #[test]
 fn what_people_think_of_answers_is_found_in_a_file() {
-    let home = Home::new();
-    opinions(&Team::new(&home, None));
+    Team::in_a_file(opinions);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_people_think_of_answers_is_found_on_a_server() {
-    let server = Server::start();
-    let url = server.create_database("team").await;
-    let home = Home::new();
-    tokio::task::block_in_place(|| opinions(&Team::new(&home, Some(url))));
+    Team::on_a_server(opinions).await;
 }
 
 fn opinions(team: &Team<'_>) {

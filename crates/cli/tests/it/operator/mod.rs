@@ -37,6 +37,20 @@ impl<'a> Team<'a> {
         Self { home, url }
     }
 
+    /// Runs a check over a database in a file.
+    fn in_a_file(check: impl FnOnce(&Team<'_>)) {
+        let home = Home::new();
+        check(&Team::new(&home, None));
+    }
+
+    /// Runs a check over a database on a PostgreSQL server.
+    async fn on_a_server(check: impl FnOnce(&Team<'_>)) {
+        let server = Server::start();
+        let url = server.create_database("team").await;
+        let home = Home::new();
+        tokio::task::block_in_place(|| check(&Team::new(&home, Some(url))));
+    }
+
     fn command(&self, args: &[&str]) -> Command {
         let mut command = self.home.command(args);
         if let Some(url) = &self.url {
@@ -103,16 +117,12 @@ impl<'a> Team<'a> {
 
 #[test]
 fn an_operator_finds_a_turn_without_its_user_in_a_file() {
-    let home = Home::new();
-    find(&Team::new(&home, None));
+    Team::in_a_file(find);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_finds_a_turn_without_its_user_on_a_server() {
-    let server = Server::start();
-    let url = server.create_database("team").await;
-    let home = Home::new();
-    tokio::task::block_in_place(|| find(&Team::new(&home, Some(url))));
+    Team::on_a_server(find).await;
 }
 
 fn find(team: &Team<'_>) {
@@ -384,7 +394,7 @@ fn words_of_others_are_shown_only_if_that_is_set_and_each_look_is_told() {
         let team = Team::new(&home, None);
         let (turn, _) = team.fill();
         let model = home.script(SCRIPT);
-        let mut command = home.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]);
+        let mut command = home.serve_command(&model);
         let (mut service, mut told) = Serving::start_heard(&mut command);
         let seen = get(
             &service,

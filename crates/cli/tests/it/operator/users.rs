@@ -167,14 +167,7 @@ fn what_runs_is_stopped_when_its_user_is_deleted() {
     let team = Team::new(&home, None);
     let token = team.token(ANNA);
     let model = home.script(&[r#"{"text": "a word ", "delay_ms": 600000}"#]);
-    let service = Serving::start(&mut home.command(&[
-        "serve",
-        "--json",
-        "-m",
-        &model,
-        "--bind",
-        "127.0.0.1:0",
-    ]));
+    let service = Serving::start(&mut home.serve_command(&model));
     let (address, secret) = (service.address.clone(), token.clone());
     let asked = std::thread::spawn(move || {
         crate::service::chat(&address, &secret, None, &json!({"message": "hello"}))

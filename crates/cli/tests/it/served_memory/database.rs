@@ -167,7 +167,7 @@ fn a_fact_is_remembered_once_however_its_process_dies() {
             r#"{"match": "born", "calls": [{"name": "remember", "args": {"fact": "Anna was born in Zanzibar"}}]}"#,
             r#"{"match": "are you there", "text": "hello"}"#,
         ]);
-        let serve = || home.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]);
+        let serve = || home.serve_command(&model);
         let service = Serving::start(serve().env("ADJUTANT_KILL_AT", boundary.to_string()));
         let bearer = format!("Bearer {anna}");
         let headers = [

@@ -36,7 +36,7 @@ const VAULT_ALONE: (&str, &str) = ("ADJUTANT_MEMORY_DATABASE", "false");
 fn serve(home: &Home, model: &str) -> Serving {
     let vault = home.path("Notes");
     std::fs::create_dir_all(vault.join(".obsidian")).unwrap();
-    let mut command = home.command(&["serve", "--json", "-m", model, "--bind", "127.0.0.1:0"]);
+    let mut command = home.serve_command(model);
     command.envs([VAULT_ALONE]);
     Serving::start(command.env("ADJUTANT_VAULT_PATH", vault))
 }
@@ -334,7 +334,7 @@ fn gemini() -> Vendor {
 fn serve_with(home: &Home, gemini: &Vendor, more: &[(&str, &str)]) -> Serving {
     let vault = home.path("Notes");
     std::fs::create_dir_all(vault.join(".obsidian")).unwrap();
-    let mut command = home.command(&["serve", "--json", "-m", "gemini", "--bind", "127.0.0.1:0"]);
+    let mut command = home.serve_command("gemini");
     command
         .env("ADJUTANT_VAULT_PATH", vault)
         .env("GEMINI_API_KEY", "k")
@@ -605,7 +605,7 @@ fn each_user_may_have_a_vault_of_their_own() {
         std::fs::create_dir_all(folder).unwrap();
     }
     let start = |users: &str| {
-        let mut command = home.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]);
+        let mut command = home.serve_command(&model);
         command.env("ADJUTANT_VAULT_USERS", users);
         command
     };

@@ -9,19 +9,14 @@ use crate::error::CliError;
 /// other programs.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Input {
-    #[serde(default)]
     pub(super) provider: Option<String>,
-    #[serde(default)]
     pub(super) model: Option<String>,
-    #[serde(default)]
     pub(super) system: Option<String>,
     #[serde(default, deserialize_with = "or_default")]
     pub(super) messages: Vec<Turn>,
     #[serde(default, deserialize_with = "or_default")]
     pub(super) tools: Vec<Tool>,
-    #[serde(default)]
     pub(super) temperature: Option<f64>,
-    #[serde(default)]
     pub(super) max_tokens: Option<u32>,
     #[serde(default, deserialize_with = "or_default")]
     pub(super) stream: bool,
@@ -32,23 +27,18 @@ pub(super) struct Input {
 #[serde(tag = "role", rename_all = "lowercase")]
 pub(super) enum Turn {
     System {
-        #[serde(default)]
         text: Option<String>,
     },
     User {
-        #[serde(default)]
         text: Option<String>,
     },
     Assistant {
-        #[serde(default)]
         text: Option<String>,
         #[serde(default, deserialize_with = "or_default")]
         tool_calls: Vec<Call>,
     },
     Tool {
-        #[serde(default)]
         id: Option<String>,
-        #[serde(default)]
         name: Option<String>,
         #[serde(default)]
         content: Value,
@@ -58,13 +48,11 @@ pub(super) enum Turn {
 /// A call that a model made.
 #[derive(Debug, Deserialize)]
 pub(super) struct Call {
-    #[serde(default)]
     pub(super) id: Option<String>,
     pub(super) name: String,
     /// An object, or its JSON text, or malformed text that a model produced.
     #[serde(default)]
     pub(super) args: Value,
-    #[serde(default)]
     pub(super) signature: Option<String>,
 }
 
@@ -72,9 +60,7 @@ pub(super) struct Call {
 #[derive(Debug, Deserialize)]
 pub(super) struct Tool {
     pub(super) name: String,
-    #[serde(default)]
     pub(super) description: Option<String>,
-    #[serde(default)]
     pub(super) parameters: Option<Value>,
 }
 

@@ -157,6 +157,7 @@ async fn stream(
     partial: &mut String,
 ) -> Result<GenerateResponse, ModelError> {
     let mut deltas = model.stream(request).await?;
+    // Standard output has one JSON object and nothing else, so the text goes to standard error.
     let live = screen.shows_progress();
     let mut result = None;
     while let Some(delta) = deltas.next().await {
@@ -186,6 +187,7 @@ async fn stream(
     if live && !partial.is_empty() {
         screen.side("\n");
     }
+    // A stream without an end is an error, though its text may look complete.
     result.unwrap_or_else(|| {
         Err(ModelError::Truncated {
             provider: model.id().provider.clone(),
