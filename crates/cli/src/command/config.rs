@@ -10,8 +10,8 @@ use url::Url;
 
 use crate::command::output::{lines, load_settings};
 use crate::config::{
-    self, Database, Draft, PROVIDER_SETTINGS, SERVER_FIELDS, SentVariables, Sources,
-    attachment_folders, find_setting, trust,
+    self, Database, Draft, PROVIDER_SETTINGS, SentVariables, Sources, attachment_folders,
+    find_setting, trust,
 };
 use crate::error::{CliError, Exit};
 use crate::terminal::display::{clean_line, clip};
@@ -398,7 +398,7 @@ fn show(sources: &Sources, screen: &Screen, origin: bool) -> Result<(), CliError
     ));
     screen.note(&format!(
         "[mcp.servers.NAME] {}: in your own file, or in one that is trusted; shown where they are set",
-        SERVER_FIELDS.join(", ")
+        config::server_fields().join(", ")
     ));
     Ok(())
 }

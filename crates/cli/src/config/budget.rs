@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use adjutant_core::{Allowance, Budgets, Cost};
 
-use super::key::{Key, Section};
+use super::key::{Key, Section, settings};
 use super::{DAY, SECOND, Values};
 use crate::error::CliError;
 
@@ -15,38 +15,41 @@ const SCOPES: [(&str, &str); 3] = [
     ("everyone_per_day", "all users in a day"),
 ];
 
+// `{whose}` stands for the scope: the three have the same settings.
+settings! {
+    impl Allowance {
+        /// Cost in US dollars of {whose}, at most.
+        #[setting("usd", quiet)]
+        cost: Option<Cost>,
+        /// Tokens read and written of {whose}, at most.
+        #[setting("tokens", quiet)]
+        tokens: Option<u64>,
+        /// Model calls of {whose}, at most.
+        #[setting("model_calls", quiet)]
+        model_calls: Option<u64>,
+        /// Tool calls of {whose}, at most.
+        #[setting("tool_calls", quiet)]
+        tool_calls: Option<u64>,
+        /// Time in models and tools of {whose}, at most.
+        #[setting("time", range = SECOND..=365 * DAY, quiet)]
+        time: Option<Duration>,
+    }
+}
+
 impl Section for Budgets {
-    fn append_keys(keys: &mut Vec<Key>) {
+    fn append_keys(_prefix: &str, keys: &mut Vec<Key>) {
         for (scope, whose) in SCOPES {
-            let name = |quantity: &str| format!("budget.{scope}_{quantity}");
-            let doc = |quantity: &str| format!("{quantity} of {whose}, at most.");
-            let of_scope = [
-                Key::new::<Cost>(name("usd"), &[&doc("Cost in US dollars")]),
-                Key::new::<u64>(name("tokens"), &[&doc("Tokens read and written")]),
-                Key::new::<u64>(name("model_calls"), &[&doc("Model calls")]),
-                Key::new::<u64>(name("tool_calls"), &[&doc("Tool calls")]),
-                Key {
-                    kind: (SECOND..=365 * DAY).into(),
-                    ..Key::new::<Duration>(name("time"), &[&doc("Time in models and tools")])
-                },
-            ];
-            // Shown where they are set: without them nothing is limited.
-            keys.extend(of_scope.map(|key| Key { quiet: true, ..key }));
+            let before = keys.len();
+            Allowance::append_keys(&format!("budget.{scope}_"), keys);
+            for key in &mut keys[before..] {
+                key.description = key.description.replace("{whose}", whose);
+            }
         }
     }
 
-    fn from_values(values: &Values) -> Result<Self, CliError> {
-        let allowance = |scope: &str| -> Result<Allowance, CliError> {
-            let name = |quantity: &str| format!("budget.{scope}_{quantity}");
-            Ok(Allowance {
-                tokens: values.get(&name("tokens"))?,
-                model_calls: values.get(&name("model_calls"))?,
-                tool_calls: values.get(&name("tool_calls"))?,
-                time: values.get(&name("time"))?,
-                cost: values.get(&name("usd"))?,
-            })
-        };
-        let [per_turn, per_day, everyone_per_day] = SCOPES.map(|(scope, _)| allowance(scope));
+    fn from_values(_prefix: &str, values: &Values) -> Result<Self, CliError> {
+        let [per_turn, per_day, everyone_per_day] =
+            SCOPES.map(|(scope, _)| Allowance::from_values(&format!("budget.{scope}_"), values));
         Ok(Self {
             per_turn: per_turn?,
             per_day: per_day?,
@@ -71,7 +74,7 @@ mod tests {
             time: Some(Duration::ZERO),
             cost: Some(Cost::default()),
         };
-        let names: Vec<&str> = KEYS.iter().map(|key| key.name.as_ref()).collect();
+        let names: Vec<&str> = KEYS.iter().map(|key| key.name.as_str()).collect();
         let one = Cost::from_usd(1.0).unwrap();
         for scope in [Scope::Turn, Scope::Day, Scope::Everyone] {
             for needed in [

@@ -55,14 +55,14 @@ impl Database {
 }
 
 impl Section for Database {
-    fn append_keys(keys: &mut Vec<Key>) {
+    fn append_keys(_prefix: &str, keys: &mut Vec<Key>) {
         keys.push(Key {
             default: DefaultValue::OfUser(|dirs| dirs.database_file().into()),
-            ..Key::new::<PathBuf>("store.path", &["The SQLite file with all data."])
+            ..Key::new::<PathBuf>("store.path".to_owned(), &["The SQLite file with all data."])
         });
     }
 
-    fn from_values(values: &Values) -> Result<Self, CliError> {
+    fn from_values(_prefix: &str, values: &Values) -> Result<Self, CliError> {
         match values.get("serve.database_url")? {
             Some(database) => Ok(database),
             None => values.get("store.path").map(Self::Sqlite),

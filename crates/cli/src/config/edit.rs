@@ -6,10 +6,10 @@ use adjutant_core::nearest;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value as TomlValue};
 
 use super::atomic_write::{write_keeping_permissions, write_private};
-use super::key::{KEYS, Key, find_key};
+use super::key::{Key, find_key};
 use super::layer::Assignment;
 use super::sources::read_file;
-use super::toml_file::{self, OLD_VAULT_SECTION, Owner};
+use super::toml_file::{self, OLD_VAULT_SECTION, Owner, did_you_mean};
 use super::value::{Kind, Value};
 use crate::error::CliError;
 
@@ -37,12 +37,12 @@ pub(crate) fn find_setting(name: &str) -> Result<&'static Key, CliError> {
             .because("servers are tables of their own")
             .or_try("adjutant config edit"));
     }
-    Err(
-        match nearest(name, KEYS.iter().map(|key| key.name.as_ref())) {
-            Some(near) => error.because(format!("did you mean {near}?")),
-            None => error.or_try("adjutant config show lists every setting"),
-        },
-    )
+    let near = nearest(name, super::names());
+    Err(did_you_mean(
+        error,
+        near,
+        "adjutant config show lists every setting",
+    ))
 }
 
 impl Draft {
@@ -215,6 +215,7 @@ fn to_toml(value: &Value, text: &str) -> TomlValue {
         Value::Text(_)
         | Value::Path(_)
         | Value::Duration(_)
+        | Value::Texts(_)
         | Value::Database(_)
         | Value::Secret(_) => text.trim().into(),
     }
@@ -222,6 +223,7 @@ fn to_toml(value: &Value, text: &str) -> TomlValue {
 
 #[cfg(test)]
 mod tests {
+    use super::super::key::KEYS;
     use super::*;
 
     const FILE: &str = "\
@@ -288,7 +290,9 @@ deny = [ 'a', ]
                 Kind::Database => "postgres://h/d".to_owned(),
                 Kind::DurationOrForever => "forever".to_owned(),
                 Kind::Paths => "anna=/some/folder".to_owned(),
-                Kind::Text | Kind::Path | Kind::List | Kind::Secret => "word".to_owned(),
+                Kind::Text | Kind::Path | Kind::List | Kind::Texts | Kind::Secret => {
+                    "word".to_owned()
+                }
             };
             let place = Place::new("");
             place.set(&key.name, &text).unwrap();

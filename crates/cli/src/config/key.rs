@@ -5,26 +5,24 @@
 //! `docs/configuration.md` and the JSON Schema), the type says which values fit, and the attribute
 //! names it and says where it may come from.
 
-use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::LazyLock;
-use std::time::Duration;
-
-use adjutant_providers::Provider;
 
 use super::toml_file::OLD_VAULT_SECTION;
 use super::value::{Kind, SettingType, Value};
-use super::{Dirs, RETRIES, Settings, Values};
+use super::{Dirs, Settings, Values};
 use crate::error::CliError;
 
 /// One setting.
 #[derive(Debug)]
 pub(crate) struct Key {
     /// `section.name`, or just `name`.
-    pub(crate) name: Cow<'static, str>,
+    pub(crate) name: String,
     /// The first paragraph of the field's doc comment.
     pub(crate) description: String,
     pub(crate) kind: Kind,
+    /// The values that fit, as the end of "must be …", if the kind says it too generally.
+    pub(super) expected: Option<&'static str>,
     /// The variable of a vendor or of older programs, beside `ADJUTANT_SECTION_NAME`.
     pub(crate) variable: Option<&'static str>,
     /// Another spelling in TOML, in the same section and at the top of the file.
@@ -56,17 +54,19 @@ impl<T: Into<Value>> From<T> for DefaultValue {
 
 /// Settings that a struct is read from.
 pub(super) trait Section: Sized {
-    /// Appends the struct's settings, in the order in which they are shown.
-    fn append_keys(keys: &mut Vec<Key>);
+    /// Appends the struct's settings, in the order in which they are shown. `prefix`: the beginning
+    /// of their names, for a struct that several sections have in common.
+    fn append_keys(prefix: &str, keys: &mut Vec<Key>);
 
-    /// Reads the struct from the values that apply.
+    /// Reads the struct from the values that apply to the names with this prefix.
     ///
     /// # Errors
     /// A value cannot be converted into its field.
-    fn from_values(values: &Values) -> Result<Self, CliError>;
+    fn from_values(prefix: &str, values: &Values) -> Result<Self, CliError>;
 }
 
-/// Declares a struct of settings, and implements [`Section`] for it.
+/// Declares a struct of settings, and implements [`Section`] for it. With `impl` in the place of
+/// `struct`, the struct is one of another crate, whose fields have to be listed all.
 ///
 /// Each field has one attribute:
 /// - `#[setting("section.name", option = VALUE, ...)]`: a setting. The options are the fields of
@@ -86,30 +86,40 @@ macro_rules! settings {
               pub(crate) $field: $Type,)*
         }
 
+        $crate::config::key::settings! {
+            impl $Name { $($(#[doc = $doc])* #[setting($($how)*)] $field: $Type,)* }
+        }
+    };
+    (impl $Name:ident {
+        $($(#[doc = $doc:literal])* #[setting($($how:tt)*)] $field:ident: $Type:ty,)*
+    }) => {
         impl $crate::config::key::Section for $Name {
-            fn append_keys(keys: &mut Vec<$crate::config::key::Key>) {
-                $($crate::config::key::settings!(@key keys, $Type, [$($doc),*], $($how)*);)*
+            fn append_keys(prefix: &str, keys: &mut Vec<$crate::config::key::Key>) {
+                $($crate::config::key::settings!(
+                    @key prefix, keys, $Type, [$($doc),*], $($how)*
+                );)*
             }
 
             fn from_values(
+                prefix: &str,
                 values: &$crate::config::Values,
             ) -> Result<Self, $crate::error::CliError> {
-                Ok(Self {
-                    $($field: $crate::config::key::settings!(@read values, $Type, $($how)*),)*
-                })
+                Ok(Self { $(
+                    $field: $crate::config::key::settings!(@read prefix, values, $Type, $($how)*),
+                )* })
             }
         }
     };
     // The list of settings: nothing, those of a section, or one.
-    (@key $keys:ident, $Type:ty, $doc:tt, skip) => {};
-    (@key $keys:ident, $Type:ty, $doc:tt, section) => {
-        <$Type as $crate::config::key::Section>::append_keys($keys)
+    (@key $prefix:ident, $keys:ident, $Type:ty, $doc:tt, skip) => {};
+    (@key $prefix:ident, $keys:ident, $Type:ty, $doc:tt, section) => {
+        <$Type as $crate::config::key::Section>::append_keys($prefix, $keys)
     };
-    (@key $keys:ident, $Type:ty, $doc:tt,
+    (@key $prefix:ident, $keys:ident, $Type:ty, $doc:tt,
         $name:literal $(, $option:ident $(= $value:expr)?)* $(,)?) => {
         $keys.push({
             #[allow(unused_mut, reason = "a setting may have no options")]
-            let mut key = $crate::config::key::Key::new::<$Type>($name, &$doc);
+            let mut key = $crate::config::key::Key::new::<$Type>(format!("{}{}", $prefix, $name), &$doc);
             $($crate::config::key::settings!(@option key, $option $(= $value)?);)*
             key
         })
@@ -119,36 +129,40 @@ macro_rules! settings {
     (@option $key:ident, $option:ident = $value:expr) => { $key.$option = $value.into() };
     (@option $key:ident, $flag:ident) => { $key.$flag = true };
     // The value of a field.
-    (@read $values:ident, $Type:ty, skip) => { <$Type>::default() };
-    (@read $values:ident, $Type:ty, section) => {
-        <$Type as $crate::config::key::Section>::from_values($values)?
+    (@read $prefix:ident, $values:ident, $Type:ty, skip) => { <$Type>::default() };
+    (@read $prefix:ident, $values:ident, $Type:ty, section) => {
+        <$Type as $crate::config::key::Section>::from_values($prefix, $values)?
     };
-    (@read $values:ident, $Type:ty, $name:literal $($options:tt)*) => {
-        $values.get::<$Type>($name)?
+    (@read $prefix:ident, $values:ident, $Type:ty, $name:literal $($options:tt)*) => {
+        $values.get::<$Type>(&format!("{}{}", $prefix, $name))?
     };
 }
 pub(super) use settings;
 
 // A list made at run time: the names of providers' settings and of budgets are put together.
 /// Every setting, in the order in which `adjutant config show` lists them.
-pub(crate) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+pub(crate) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(keys_of::<Settings>);
+
+/// Returns the settings of a struct, in the order in which they are shown.
+pub(super) fn keys_of<S: Section>() -> Vec<Key> {
     let mut keys = Vec::new();
-    Settings::append_keys(&mut keys);
+    S::append_keys("", &mut keys);
     keys
-});
+}
 
 impl Key {
     /// Describes a setting that is read into a field of type `T`.
-    pub(super) fn new<T: SettingType>(name: impl Into<Cow<'static, str>>, doc: &[&str]) -> Self {
+    pub(super) fn new<T: SettingType>(name: String, doc: &[&str]) -> Self {
         // Further paragraphs are for readers of the code.
         let paragraph = doc
             .iter()
             .map(|line| line.trim())
             .take_while(|line| !line.is_empty());
         Self {
-            name: name.into(),
+            name,
             description: paragraph.collect::<Vec<_>>().join(" "),
             kind: T::KIND,
+            expected: None,
             variable: None,
             alias: None,
             quiet: false,
@@ -202,35 +216,6 @@ pub(super) fn find_key(section: &str, name: &str) -> Option<&'static Key> {
         (own_section == section && own_name == name)
             || (key.alias == Some(name) && (own_section == section || section.is_empty()))
     })
-}
-
-/// Names of the settings that each provider's section has; see [`append_provider_keys`].
-pub(crate) const PROVIDER_SETTINGS: [&str; 4] = ["model", "base_url", "timeout", "retries"];
-
-/// Appends the settings of every provider, each in a section of its name. None of them may stand in
-/// a project's file that is not trusted: they say where messages are sent, and who answers.
-pub(super) fn append_provider_keys(keys: &mut Vec<Key>) {
-    let key = |setting: Key, variable| Key {
-        variable,
-        quiet: true,
-        unset: "the provider's default",
-        ..setting
-    };
-    for provider in Provider::all() {
-        let [model, base_url, timeout, retries] =
-            PROVIDER_SETTINGS.map(|setting| format!("{}.{setting}", provider.name));
-        let model = Key::new::<String>(model, &["The model that answers if none is named."]);
-        let base_url = Key::new::<String>(base_url, &["The address of the provider's API."]);
-        let timeout = Key::new::<Duration>(timeout, &["As `llm.timeout`, for this provider."]);
-        let mut retries = Key::new::<u32>(retries, &["As `llm.retries`, for this provider."]);
-        retries.kind = RETRIES.into();
-        keys.extend([
-            key(model, provider.model_variable),
-            key(base_url, provider.base_url_variable),
-            key(timeout, None),
-            key(retries, None),
-        ]);
-    }
 }
 
 #[cfg(test)]

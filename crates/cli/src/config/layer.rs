@@ -1,13 +1,12 @@
 //! Layers: what one source sets, and the values that apply once all are laid over each other.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use adjutant_providers::Provider;
 
 use super::env_file::ProviderKeys;
-use super::key::{KEYS, Key};
+use super::key::Key;
 use super::value::{SettingType, Value};
 use super::{Dirs, Shown};
 use crate::error::CliError;
@@ -71,14 +70,14 @@ pub(crate) type Layer = Vec<Assignment>;
 pub(super) struct Values(Vec<Assignment<Option<Value>>>);
 
 impl Values {
-    /// Begins with the defaults.
-    pub(super) fn defaults(dirs: &Dirs) -> Self {
+    /// Begins with the defaults of these settings.
+    pub(super) fn defaults(keys: &'static [Key], dirs: &Dirs) -> Self {
         let default = |key: &'static Key| Assignment {
             key,
             value: key.default_value(dirs),
             origin: Origin::Default,
         };
-        Self(KEYS.iter().map(default).collect())
+        Self(keys.iter().map(default).collect())
     }
 
     /// Lays the settings of a stronger source over these.
@@ -138,7 +137,7 @@ impl Values {
     /// Returns the lines of `adjutant config show`: every setting, then every provider's key.
     pub(super) fn shown(&self, keys: &ProviderKeys<'_>) -> Vec<Shown> {
         let line = |slot: &Assignment<Option<Value>>| Shown {
-            name: Cow::Borrowed(&slot.key.name),
+            name: slot.key.name.clone(),
             value: slot.value.as_ref().map(Value::to_string),
             unset: slot.key.unset,
             quiet: slot.key.quiet,
@@ -152,7 +151,7 @@ impl Values {
             }
             let key = keys.find(variable);
             shown.push(Shown {
-                name: Cow::Borrowed(variable),
+                name: variable.to_owned(),
                 value: key.as_ref().map(|_| "set, not shown".to_owned()),
                 unset: "none",
                 quiet: true,

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use adjutant_core::nearest;
@@ -16,35 +17,98 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use url::Url;
 
-use super::Shown;
-use super::toml_file::{File, expand_home, show_toml};
-use super::value::{Kind, SettingType};
+use super::key::{Key, Section as _, keys_of, settings};
+use super::layer::Values;
+use super::toml_file::{File, did_you_mean, expand_home, show_toml};
+use super::{Dirs, Shown};
 use crate::error::CliError;
 
 /// The table of all servers.
 pub(super) const SECTION: &str = "mcp";
 
+const WORDS: &str = "a list of words, such as [\"gh-mcp\", \"--read-only\"]";
+const ADDRESS: &str = "an address that begins with https:// or http://";
+const SECRETS: &str = "a table, such as { NAME = \"${NAME}\" }";
+const ARGUMENTS: &str = "a table, such as { user_id = \"ARGUMENT\" }";
+const TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(3_600);
+
+settings! {
+    /// A server's table.
+    pub(crate) struct ServerSettings {
+        /// The program that is started here, and its arguments.
+        #[setting("command", expected = WORDS)]
+        pub(crate) command: Option<Vec<String>>,
+        /// Variables of the program, in which `${NAME}` stands for a variable of this process.
+        #[setting("env", expected = SECRETS)]
+        pub(crate) env: BTreeMap<String, String>,
+        /// The working directory of the program.
+        #[setting("cwd")]
+        pub(crate) directory: Option<PathBuf>,
+        /// The address of a server that runs elsewhere.
+        #[setting("url", expected = ADDRESS)]
+        pub(crate) url: Option<String>,
+        /// Headers of each request, in which `${NAME}` stands for a variable of this process.
+        #[setting("headers", expected = SECRETS)]
+        pub(crate) headers: BTreeMap<String, String>,
+        /// The variable with the token for `Authorization: Bearer …`.
+        #[setting("bearer_token_env")]
+        pub(crate) bearer: Option<String>,
+        #[setting(section)]
+        pub(crate) rules: ToolRules,
+        /// Arguments that are hidden from the model, by the value that is filled in.
+        #[setting("inject", expected = ARGUMENTS)]
+        pub(crate) inject: BTreeMap<String, String>,
+        /// Time that one call may take.
+        #[setting("timeout", range = TIMEOUT)]
+        pub(crate) timeout: Option<Duration>,
+        /// Time that the start may take, with the list of tools.
+        #[setting("start_timeout", range = TIMEOUT)]
+        pub(crate) start_timeout: Option<Duration>,
+        /// Bytes of one result, at most.
+        #[setting("max_result_bytes", range = 1_000..=16 * 1024 * 1024)]
+        pub(crate) result_bytes_max: Option<u32>,
+        /// True if no command runs without this server.
+        #[setting("required", default = false)]
+        pub(crate) required: bool,
+        /// True if the server is not started.
+        #[setting("disabled", default = false)]
+        pub(crate) disabled: bool,
+    }
+}
+
+settings! {
+    impl ToolRules {
+        /// Tools that are offered.
+        #[setting("allow")]
+        allow: Option<Vec<String>>,
+        /// Tools that are not offered.
+        #[setting("deny")]
+        deny: Vec<String>,
+        /// Tools whose calls a person has to confirm.
+        #[setting("confirm")]
+        confirm: Vec<String>,
+        /// Tools that change nothing.
+        #[setting("read_only")]
+        read_only: Vec<String>,
+        /// Tools that are destructive.
+        #[setting("destructive")]
+        destructive: Vec<String>,
+        /// Tools for which a repeated call has no further effect.
+        #[setting("idempotent")]
+        idempotent: Vec<String>,
+        // Its names are checked where their place in the file is known.
+        #[setting(skip)]
+        inject: BTreeMap<Injected, String>,
+    }
+}
+
 /// Keys of a server's table.
-pub(crate) const SERVER_FIELDS: [&str; 18] = [
-    "command",
-    "env",
-    "cwd",
-    "url",
-    "headers",
-    "bearer_token_env",
-    "allow",
-    "deny",
-    "confirm",
-    "read_only",
-    "destructive",
-    "idempotent",
-    "inject",
-    "timeout",
-    "start_timeout",
-    "max_result_bytes",
-    "required",
-    "disabled",
-];
+pub(super) static SERVER_KEYS: LazyLock<Vec<Key>> = LazyLock::new(keys_of::<ServerSettings>);
+
+/// Returns the names of the keys of a server's table.
+pub(crate) fn server_fields() -> Vec<&'static str> {
+    SERVER_KEYS.iter().map(|key| key.name.as_str()).collect()
+}
 
 /// Variables of this process that a server's process inherits: programs need them to run, and none
 /// is a key. Those of the official SDKs, and others that name folders, languages, certificates and
@@ -98,9 +162,6 @@ const INHERITED: [&str; 19] = [
     "HTTPS_PROXY",
     "NO_PROXY",
 ];
-
-const TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(3_600);
-const RESULT_BYTES: RangeInclusive<u64> = 1_000..=16 * 1024 * 1024;
 
 /// Variables that a table may name: the process's, then those of the `.env` file.
 pub(super) struct Variables<'a> {
@@ -178,34 +239,19 @@ pub(super) fn parse_servers(
         return Ok(tables);
     };
     for (key, value) in section {
-        let at = key.span().start;
         if key.get_ref() != "servers" {
-            let error = CliError::configuration(format!(
-                "{}: unknown key mcp.{}",
-                file.place(at),
-                key.get_ref()
-            ));
-            return Err(error.because("did you mean [mcp.servers.NAME]?"));
-        }
-        let DeValue::Table(servers) = value.get_ref() else {
-            let what = format!(
-                "mcp.servers must be a table of servers, not {}",
-                show_toml(value.get_ref())
+            let place = file.place(key.span().start);
+            let message = format!("{place}: unknown key mcp.{}", key.get_ref());
+            return Err(
+                CliError::configuration(message).because("did you mean [mcp.servers.NAME]?")
             );
-            return Err(file.error(value.span().start, what));
-        };
-        for (name, value) in servers {
+        }
+        for (name, value) in file.table("mcp.servers must be a table of servers", value)? {
             let at = name.span().start;
             let server = ServerName::new(name.get_ref().as_ref())
                 .map_err(|error| file.error(at, error.to_string()))?;
-            let DeValue::Table(table) = value.get_ref() else {
-                let what = format!(
-                    "mcp.servers.{server} must be a table, not {}",
-                    show_toml(value.get_ref())
-                );
-                return Err(file.error(value.span().start, what));
-            };
-            let mut reader = Reader {
+            let table = file.table(&format!("mcp.servers.{server} must be a table"), value)?;
+            let reader = Reader {
                 file: &file,
                 server,
                 table,
@@ -213,15 +259,27 @@ pub(super) fn parse_servers(
                 named: BTreeSet::new(),
                 unset: Vec::new(),
             };
-            let config = reader.server(at)?;
-            tables.push(ServerTable {
-                config,
-                shown: reader.shown(),
-                named: reader.named,
-            });
+            tables.push(reader.parse(at)?);
         }
     }
     Ok(tables)
+}
+
+impl File<'_> {
+    /// Returns the table that a value is.
+    fn table<'a>(
+        &self,
+        must: &str,
+        value: &'a Spanned<DeValue<'a>>,
+    ) -> Result<&'a DeTable<'a>, CliError> {
+        match value.get_ref() {
+            DeValue::Table(table) => Ok(table),
+            other => {
+                let message = format!("{must}, not {}", show_toml(other));
+                Err(self.error(value.span().start, message))
+            }
+        }
+    }
 }
 
 /// Parses one server's table.
@@ -236,27 +294,41 @@ struct Reader<'a> {
     unset: Vec<String>,
 }
 
-/// A value of the table, with its place in the text.
-#[derive(Clone, Copy)]
-struct Field<'a> {
-    at: usize,
-    value: &'a DeValue<'a>,
-}
-
 impl<'a> Reader<'a> {
-    fn server(&mut self, at: usize) -> Result<ServerConfig, CliError> {
-        for (key, _) in self.table {
-            if !SERVER_FIELDS.contains(&key.get_ref().as_ref()) {
-                return Err(self.unknown(key.span().start, key.get_ref()));
-            }
+    /// Parses the table. `at`: the place of its name.
+    fn parse(mut self, at: usize) -> Result<ServerTable, CliError> {
+        let mut values = Values::defaults(&SERVER_KEYS, &Dirs::default());
+        for (name, value) in self.table {
+            let at = name.span().start;
+            let key = SERVER_KEYS.iter().find(|key| key.name == *name.get_ref());
+            let key = key.ok_or_else(|| self.unknown(at, name.get_ref()))?;
+            let table = format!("mcp.servers.{}.", self.server);
+            values.lay(vec![self.file.assignment(key, &table, at, value)?]);
         }
-        let via = match (self.field("command"), self.field("url")) {
-            (Some(command), None) => Transport::Child(self.child(command)?),
-            (None, Some(url)) => Transport::Remote(self.remote(url)?),
-            (Some(second), Some(_)) => {
+        let settings = ServerSettings::from_values("", &values)?;
+        let via = match (settings.command, settings.url) {
+            (Some(command), None) => {
+                self.refuse(&["headers", "bearer_token_env"], "command", "url")?;
+                let variables = self.secrets(settings.env);
+                Transport::Child(self.child(command, variables, settings.directory)?)
+            }
+            (None, Some(url)) => {
+                self.refuse(&["env", "cwd"], "url", "command")?;
+                self.check_url(&url)?;
+                Transport::Remote(Remote {
+                    url,
+                    // A token that was read from a file often ends in a line break, which no
+                    // header may have.
+                    bearer: (settings.bearer)
+                        .and_then(|name| self.look_up(&name))
+                        .map(|token| token.trim().into()),
+                    headers: self.secrets(settings.headers),
+                })
+            }
+            (Some(_), Some(_)) => {
                 return Err(self.wrong(
                     "has both `command` and `url`: it is started here, or it runs elsewhere",
-                    second.at,
+                    self.place_of("command"),
                 ));
             }
             (None, None) => {
@@ -266,164 +338,109 @@ impl<'a> Reader<'a> {
                     .or_try("url = \"https://…\"    for one that runs elsewhere"));
             }
         };
-        let mut config = ServerConfig::new(self.server.clone(), via);
-        config.rules = ToolRules {
-            allow: self.get("allow")?,
-            deny: self.get("deny")?.unwrap_or_default(),
-            confirm: self.get("confirm")?.unwrap_or_default(),
-            read_only: self.get("read_only")?.unwrap_or_default(),
-            destructive: self.get("destructive")?.unwrap_or_default(),
-            idempotent: self.get("idempotent")?.unwrap_or_default(),
-            inject: self.inject()?,
+        let defaults = ServerConfig::new(self.server.clone(), via);
+        let config = ServerConfig {
+            rules: ToolRules {
+                inject: self.inject(settings.inject)?,
+                ..settings.rules
+            },
+            timeout: settings.timeout,
+            start_timeout: settings.start_timeout.unwrap_or(defaults.start_timeout),
+            result_bytes_max: (settings.result_bytes_max)
+                .map_or(defaults.result_bytes_max, |bytes| bytes as usize),
+            required: settings.required,
+            disabled: settings.disabled,
+            // No error: the other servers work, and this one is listed with the reason why it does
+            // not.
+            unusable: (!self.unset.is_empty())
+                .then(|| format!("not set in the environment: {}", self.unset.join(", "))),
+            ..defaults
         };
-        config.timeout = self.get_within("timeout", TIMEOUT.into())?;
-        if let Some(limit) = self.get_within("start_timeout", TIMEOUT.into())? {
-            config.start_timeout = limit;
-        }
-        if let Some(bytes) = self.get_within::<u64>("max_result_bytes", RESULT_BYTES.into())? {
-            config.result_bytes_max = usize::try_from(bytes).unwrap_or(config.result_bytes_max);
-        }
-        config.required = self.get("required")?.unwrap_or_default();
-        config.disabled = self.get("disabled")?.unwrap_or_default();
-        // No error: the other servers work, and this one is listed with the reason why it does not.
-        if !self.unset.is_empty() {
-            config.unusable = Some(format!(
-                "not set in the environment: {}",
-                self.unset.join(", ")
-            ));
-        }
-        Ok(config)
+        Ok(ServerTable {
+            config,
+            shown: self.shown(),
+            named: self.named,
+        })
     }
 
-    fn child(&mut self, command: Field<'a>) -> Result<Child, CliError> {
-        self.refuse(&["headers", "bearer_token_env"], "command", "url")?;
-        let words = Kind::List.parse_toml(command.value).ok();
-        let Some(words) = words.and_then(|words| <Vec<String>>::from_value(&words)) else {
-            let expected = "a list of words, such as [\"gh-mcp\", \"--read-only\"]";
-            return Err(self.must("command", expected, command));
-        };
-        let mut words = words.into_iter();
+    fn child(
+        &self,
+        command: Vec<String>,
+        own: BTreeMap<String, SecretString>,
+        directory: Option<PathBuf>,
+    ) -> Result<Child, CliError> {
+        let mut words = command.into_iter();
         let Some(program) = words.next().filter(|program| !program.trim().is_empty()) else {
-            return Err(self.wrong("has an empty `command`", command.at));
+            return Err(self.wrong("has an empty `command`", self.place_of("command")));
         };
-        let program = expand_home(PathBuf::from(program));
+        let mut program = expand_home(PathBuf::from(program));
         // A bare name is looked for in PATH; a path starts at the file.
-        let program = if program.components().count() > 1 {
-            self.file.resolve(program)
-        } else {
-            program
-        };
-        let mut variables: BTreeMap<String, SecretString> = INHERITED
-            .iter()
-            .filter_map(|name| {
-                Some((
-                    (*name).to_owned(),
-                    self.variables.process.get(*name)?.clone().into(),
-                ))
-            })
-            .collect();
-        // The table wins over the inherited variables.
-        variables.extend(self.secrets("env")?);
-        let directory: Option<PathBuf> = self.get("cwd")?;
+        if program.components().count() > 1 {
+            program = self.file.resolve(program);
+        }
+        let inherited = INHERITED.iter().filter_map(|name| {
+            let value = self.variables.process.get(*name)?;
+            Some(((*name).to_owned(), value.clone().into()))
+        });
         Ok(Child {
             program,
             arguments: words.collect(),
-            variables,
-            directory: directory.map(|path| self.file.resolve(path)),
+            // The table wins over the inherited variables.
+            variables: inherited.chain(own).collect(),
+            directory,
         })
     }
 
-    fn remote(&mut self, url: Field<'a>) -> Result<Remote, CliError> {
-        self.refuse(&["env", "cwd"], "url", "command")?;
-        let text = url.value.as_str().unwrap_or_default();
-        let parsed = Url::parse(text)
+    fn check_url(&self, text: &str) -> Result<(), CliError> {
+        let at = self.place_of("url");
+        let url = Url::parse(text)
             .ok()
-            .filter(|url| matches!(url.scheme(), "https" | "http") && url.has_host())
-            .ok_or_else(|| {
-                self.must(
-                    "url",
-                    "an address that begins with https:// or http://",
-                    url,
-                )
-            })?;
+            .filter(|url| matches!(url.scheme(), "https" | "http") && url.has_host());
+        let Some(url) = url else {
+            return Err(self.must("url", ADDRESS, text, at));
+        };
         // An address is shown, by `config show` and in errors.
-        if !parsed.username().is_empty() || parsed.password().is_some() {
-            return Err(self.wrong("has a user or a password in its `url`", url.at).or_try(
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(self.wrong("has a user or a password in its `url`", at).or_try(
                 "headers = { Authorization = \"Basic ${NAME}\" }, with the value in the environment or the .env file",
             ));
         }
-        let bearer: Option<String> = self.get("bearer_token_env")?;
-        let bearer = bearer.and_then(|name| self.variable(&name));
-        Ok(Remote {
-            url: text.to_owned(),
-            bearer,
-            headers: self.secrets("headers")?,
-        })
+        Ok(())
     }
 
     /// Fails if the table has one of these keys, which belong to the other way to reach a server.
     fn refuse(&self, keys: &[&str], has: &str, other: &str) -> Result<(), CliError> {
-        match keys.iter().find_map(|key| Some((key, self.field(key)?))) {
-            Some((key, field)) => Err(self.wrong(
+        match keys.iter().find(|key| self.table.contains_key(**key)) {
+            Some(key) => Err(self.wrong(
                 &format!("has `{has}`, and `{key}` belongs to a server with `{other}`"),
-                field.at,
+                self.place_of(key),
             )),
             None => Ok(()),
         }
     }
 
-    /// Parses a table of texts, in which `${NAME}` stands for a variable.
-    fn secrets(&mut self, key: &str) -> Result<BTreeMap<String, SecretString>, CliError> {
-        let mut secrets = BTreeMap::new();
-        let Some(field) = self.field(key) else {
-            return Ok(secrets);
-        };
-        let DeValue::Table(table) = field.value else {
-            // The value may be a secret, so an error does not show it.
-            let hidden = Field {
-                value: &DeValue::Boolean(true),
-                ..field
-            };
-            return Err(self.must(key, "a table, such as { NAME = \"${NAME}\" }", hidden));
-        };
-        for (name, value) in table {
-            let Some(text) = value.get_ref().as_str() else {
-                return Err(self.wrong(
-                    &format!("{key}.{}: must be text", name.get_ref()),
-                    value.span().start,
-                ));
-            };
-            let text = self.expand(text);
-            secrets.insert(name.get_ref().to_string(), text.into());
-        }
-        Ok(secrets)
+    /// Replaces `${NAME}` in texts by the value of the variable.
+    fn secrets(&mut self, texts: BTreeMap<String, String>) -> BTreeMap<String, SecretString> {
+        texts
+            .into_iter()
+            .map(|(name, text)| (name, self.expand(&text).into()))
+            .collect()
     }
 
     /// Replaces each `${NAME}` by the value of the variable.
     fn expand(&mut self, text: &str) -> String {
         let mut whole = String::new();
         let mut rest = text;
-        while let Some((before, after)) = rest.split_once("${") {
+        // Without an end it is no variable, and stays as it is.
+        while let Some((before, (name, after))) = rest
+            .split_once("${")
+            .and_then(|(before, after)| Some((before, after.split_once('}')?)))
+        {
             whole.push_str(before);
-            // Without an end it is no variable, and stays as it is.
-            let Some((name, behind)) = after.split_once('}') else {
-                whole.push_str("${");
-                rest = after;
-                continue;
-            };
-            if let Some(value) = self.look_up(name) {
-                whole.push_str(value);
-            }
-            rest = behind;
+            whole.push_str(self.look_up(name).unwrap_or_default());
+            rest = after;
         }
-        whole.push_str(rest);
-        whole
-    }
-
-    fn variable(&mut self, name: &str) -> Option<SecretString> {
-        // A token that was read from a file often ends in a line break, which no header may have.
-        self.look_up(name)
-            .map(|value| value.trim().to_owned().into())
+        whole + rest
     }
 
     /// Returns the value of a variable, and notes that the table names it.
@@ -436,64 +453,46 @@ impl<'a> Reader<'a> {
         value
     }
 
-    fn inject(&self) -> Result<BTreeMap<Injected, String>, CliError> {
-        let mut inject = BTreeMap::new();
-        let Some(field) = self.field("inject") else {
-            return Ok(inject);
+    fn inject(
+        &self,
+        named: BTreeMap<String, String>,
+    ) -> Result<BTreeMap<Injected, String>, CliError> {
+        let entries = self.table.get("inject").map(Spanned::get_ref);
+        let place = |name: &str| match entries {
+            Some(DeValue::Table(table)) => {
+                table.get_key_value(name).map(|(key, _)| key.span().start)
+            }
+            _ => None,
         };
-        let expected = "a table, such as { user_id = \"ARGUMENT\" }";
-        let DeValue::Table(table) = field.value else {
-            return Err(self.must("inject", expected, field));
-        };
-        for (name, value) in table {
-            let at = name.span().start;
-            let injected = Injected::ALL
-                .into_iter()
-                .find(|injected| injected.name() == name.get_ref());
+        let check = |(name, argument): (String, String)| {
+            let at = place(&name).unwrap_or_default();
+            let injected = Injected::ALL.into_iter().find(|known| known.name() == name);
             let injected = injected.ok_or_else(|| {
-                let name = name.get_ref();
                 self.wrong(
                     &format!("inject: {name} is nothing that can be filled in"),
                     at,
                 )
                 .or_try(Injected::ALL.map(Injected::name).join(", "))
             })?;
-            let value = value.get_ref();
-            let argument = value
-                .as_str()
-                .filter(|argument| !argument.is_empty())
-                .ok_or_else(|| self.must("inject", expected, Field { at, value }))?;
-            inject.insert(injected, argument.to_owned());
-        }
-        Ok(inject)
-    }
-
-    fn field(&self, key: &str) -> Option<Field<'a>> {
-        let value = self.table.get(key)?;
-        Some(Field {
-            at: value.span().start,
-            value: value.get_ref(),
-        })
-    }
-
-    fn get<T: SettingType>(&self, key: &str) -> Result<Option<T>, CliError> {
-        self.get_within(key, T::KIND)
-    }
-
-    fn get_within<T: SettingType>(&self, key: &str, kind: Kind) -> Result<Option<T>, CliError> {
-        let Some(field) = self.field(key) else {
-            return Ok(None);
+            if argument.is_empty() {
+                return Err(self.must("inject", ARGUMENTS, &argument, at));
+            }
+            Ok((injected, argument))
         };
-        match kind.parse_toml(field.value) {
-            Ok(value) => Ok(T::from_value(&value)),
-            Err(_) => Err(self.must(key, &kind.expected(), field)),
-        }
+        named.into_iter().map(check).collect()
     }
 
-    fn must(&self, key: &str, expected: &str, field: Field<'_>) -> CliError {
-        let (server, shown) = (&self.server, show_toml(field.value));
-        let message = format!("mcp.servers.{server}.{key} must be {expected}, not {shown}");
-        self.file.error(field.at, message)
+    /// Returns the place of a key's value, or the beginning of the file.
+    fn place_of(&self, key: &str) -> usize {
+        self.table.get(key).map_or(0, |value| value.span().start)
+    }
+
+    fn must(&self, key: &str, expected: &str, text: &str, at: usize) -> CliError {
+        let message = format!(
+            "mcp.servers.{}.{key} must be {expected}, not {text:?}",
+            self.server
+        );
+        self.file.error(at, message)
     }
 
     fn wrong(&self, what: &str, at: usize) -> CliError {
@@ -502,15 +501,15 @@ impl<'a> Reader<'a> {
     }
 
     fn unknown(&self, at: usize, name: &str) -> CliError {
-        let place = self.file.place(at);
-        let error = CliError::configuration(format!(
-            "{place}: unknown key mcp.servers.{}.{name}",
-            self.server
-        ));
-        match nearest(name, SERVER_FIELDS.into_iter()) {
-            Some(near) => error.because(format!("did you mean {near}?")),
-            None => error.or_try(SERVER_FIELDS.join(", ")),
-        }
+        let (place, server) = (self.file.place(at), &self.server);
+        let error =
+            CliError::configuration(format!("{place}: unknown key mcp.servers.{server}.{name}"));
+        let fields = server_fields();
+        did_you_mean(
+            error,
+            nearest(name, fields.iter().copied()),
+            &fields.join(", "),
+        )
     }
 
     /// Returns the lines of `config show`: the table as it stands in the file, without values that
@@ -529,7 +528,7 @@ impl<'a> Reader<'a> {
                 (_, value) => show_plain(value),
             };
             shown.push(Shown {
-                name: format!("mcp.servers.{}.{name}", self.server).into(),
+                name: format!("mcp.servers.{}.{name}", self.server),
                 value: Some(value),
                 unset: "",
                 quiet: true,

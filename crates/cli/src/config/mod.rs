@@ -29,7 +29,6 @@ pub(crate) mod trust; // project files that the user has trusted
 mod value; // types of settings and their values
 mod variables; // settings from environment variables
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -49,10 +48,9 @@ pub(crate) use database::Database;
 pub(crate) use dirs::{DEFAULT_USER_NAME, Dirs};
 pub(crate) use edit::{Draft, find_setting};
 use key::DefaultValue::OfUser;
-pub(crate) use key::PROVIDER_SETTINGS;
 use key::{KEYS, Key, Section, settings};
 use layer::Values;
-pub(crate) use mcp::{SERVER_FIELDS, SentVariables, sent_variables};
+pub(crate) use mcp::{SentVariables, sent_variables, server_fields};
 pub(crate) use memory::{MemorySettings, TaskStorage};
 pub(crate) use provider_key::WithheldKey;
 pub(crate) use schema::schema;
@@ -68,7 +66,7 @@ use crate::error::CliError;
 
 /// Returns the name of every setting.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    KEYS.iter().map(|key| key.name.as_ref())
+    KEYS.iter().map(|key| key.name.as_str())
 }
 
 /// Attempts of a model call after the first.
@@ -303,35 +301,57 @@ pub(crate) struct RunBounds {
 /// Sections of providers, by the provider's name.
 pub(crate) type Providers = BTreeMap<&'static str, ProviderSettings>;
 
-/// A provider's section, and its key from the environment.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ProviderSettings {
-    pub(crate) model: Option<String>,
-    pub(crate) base_url: Option<String>,
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) retries: Option<u32>,
-    pub(crate) key: Option<SecretString>,
-    /// A key that is not sent unless the user agrees, because a file of the working directory names
-    /// the address it would go to. `key` is `None` then.
-    pub(crate) withheld: Option<WithheldKey>,
+// None of these may stand in a project's file that is not trusted: they say where messages are
+// sent, and who answers.
+settings! {
+    /// A provider's section, and its key from the environment.
+    #[derive(Debug, Clone, Default)]
+    pub(crate) struct ProviderSettings {
+        /// The model that answers if none is named.
+        #[setting("model", quiet, unset = PROVIDER_DEFAULT)]
+        pub(crate) model: Option<String>,
+        /// The address of the provider's API.
+        #[setting("base_url", quiet, unset = PROVIDER_DEFAULT)]
+        pub(crate) base_url: Option<String>,
+        /// As `llm.timeout`, for this provider.
+        #[setting("timeout", quiet, unset = PROVIDER_DEFAULT)]
+        pub(crate) timeout: Option<Duration>,
+        /// As `llm.retries`, for this provider.
+        #[setting("retries", range = RETRIES, quiet, unset = PROVIDER_DEFAULT)]
+        pub(crate) retries: Option<u32>,
+        #[setting(skip)]
+        pub(crate) key: Option<SecretString>,
+        /// A key that is not sent unless the user agrees, because a file of the working directory
+        /// names the address it would go to. `key` is `None` then.
+        #[setting(skip)]
+        pub(crate) withheld: Option<WithheldKey>,
+    }
 }
 
+/// Names of the settings that each provider's section has.
+pub(crate) const PROVIDER_SETTINGS: [&str; 4] = ["model", "base_url", "timeout", "retries"];
+
+const PROVIDER_DEFAULT: &str = "the provider's default";
+
 impl Section for Providers {
-    fn append_keys(keys: &mut Vec<Key>) {
-        key::append_provider_keys(keys);
+    fn append_keys(_prefix: &str, keys: &mut Vec<Key>) {
+        for provider in Provider::all() {
+            let before = keys.len();
+            ProviderSettings::append_keys(&format!("{}.", provider.name), keys);
+            for key in &mut keys[before..] {
+                key.variable = match key.section_and_name().1 {
+                    "model" => provider.model_variable,
+                    "base_url" => provider.base_url_variable,
+                    _ => None,
+                };
+            }
+        }
     }
 
     /// Reads the sections; keys of providers come from elsewhere and are added while loading.
-    fn from_values(values: &Values) -> Result<Self, CliError> {
-        let section = |provider: &Provider| -> Result<ProviderSettings, CliError> {
-            let name = |setting: &str| format!("{}.{setting}", provider.name);
-            Ok(ProviderSettings {
-                model: values.get(&name("model"))?,
-                base_url: values.get(&name("base_url"))?,
-                timeout: values.get(&name("timeout"))?,
-                retries: values.get(&name("retries"))?,
-                ..ProviderSettings::default()
-            })
+    fn from_values(_prefix: &str, values: &Values) -> Result<Self, CliError> {
+        let section = |provider: &Provider| {
+            ProviderSettings::from_values(&format!("{}.", provider.name), values)
         };
         Provider::all()
             .map(|provider| Ok((provider.name, section(provider)?)))
@@ -342,7 +362,7 @@ impl Section for Providers {
 /// One line of `adjutant config show`.
 #[derive(Debug, Clone)]
 pub(crate) struct Shown {
-    pub(crate) name: Cow<'static, str>,
+    pub(crate) name: String,
     /// `None`: no source has a value, and `unset` says what applies.
     pub(crate) value: Option<String>,
     pub(crate) unset: &'static str,
@@ -351,7 +371,5 @@ pub(crate) struct Shown {
     pub(crate) origin: String,
 }
 
-#[cfg(test)]
-mod documentation;
 #[cfg(test)]
 mod tests;

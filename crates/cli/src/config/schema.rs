@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::key::{KEYS, Key};
-use super::mcp;
+use super::mcp::{self, SERVER_KEYS};
 use super::toml_file::OLD_VAULT_SECTION;
 use super::value::{FOREVER, Kind};
 
@@ -100,38 +100,24 @@ fn kind_schema(kind: Kind) -> Value {
         Kind::Paths => json!({
             "type": "object", "additionalProperties": { "type": "string", "minLength": 1 },
         }),
+        Kind::Texts => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
         Kind::Boolean => json!({ "type": "boolean" }),
         Kind::OneOf(names) => json!({ "enum": names }),
     }
 }
 
 fn server_schema() -> Value {
-    let properties: Map<String, Value> = mcp::SERVER_FIELDS
+    let mut properties: Map<String, Value> = SERVER_KEYS
         .iter()
-        .map(|field| ((*field).to_owned(), field_schema(field)))
+        .map(|key| (key.name.clone(), kind_schema(key.kind)))
         .collect();
+    properties["command"]["minItems"] = json!(1);
     json!({
         "type": "object",
         "properties": properties,
         "oneOf": [{ "required": ["command"] }, { "required": ["url"] }],
         "additionalProperties": false,
     })
-}
-
-fn field_schema(field: &str) -> Value {
-    match field {
-        "command" => json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
-        "allow" | "deny" | "confirm" | "read_only" | "destructive" | "idempotent" => {
-            kind_schema(Kind::List)
-        }
-        "env" | "headers" | "inject" => {
-            json!({ "type": "object", "additionalProperties": { "type": "string" } })
-        }
-        "timeout" | "start_timeout" => json!({ "type": "string", "pattern": TIME }),
-        "max_result_bytes" => json!({ "type": "integer", "minimum": 1_000 }),
-        "required" | "disabled" => json!({ "type": "boolean" }),
-        _ => json!({ "type": "string", "minLength": 1 }),
-    }
 }
 
 #[cfg(test)]

@@ -91,42 +91,13 @@ settings! {
         /// Addresses of proxies whose header is believed.
         #[setting("serve.proxy_peers", quiet)]
         pub(crate) proxy_peers: Vec<String>,
-        /// Requests of one user a minute, at most.
-        #[setting("serve.requests_per_minute", default = UserLimits::default().requests_per_minute)]
-        pub(crate) requests_per_minute: NonZeroU32,
-        /// Turns of one user that run or wait at the same time, at most.
-        #[setting("serve.turns_at_once", range = 1..=10_000,
-            default = UserLimits::default().turns_at_once)]
-        pub(crate) turns_at_once: NonZeroU32,
-        /// Turns of all users that run at the same time, at most.
-        #[setting("serve.turns_in_all", default = UserLimits::default().turns_in_all)]
-        pub(crate) turns_in_all: NonZeroU32,
+        #[setting(section)]
+        pub(crate) user_limits: UserLimits,
         /// Accepted messages that wait in one conversation, at most.
         #[setting("serve.messages_queued", default = MESSAGES_QUEUED_MAX)]
         pub(crate) messages_queued: NonZeroU32,
-        /// Open connections of all clients, at most.
-        #[setting("serve.connections", default = ConnectionLimits::default().connections)]
-        pub(crate) connections: NonZeroU32,
-        /// Open connections of one client address, at most.
-        #[setting("serve.connections_per_address",
-            default = ConnectionLimits::default().per_address)]
-        pub(crate) connections_per_address: NonZeroU32,
-        /// Time in which the head of a request has to arrive.
-        #[setting("serve.header_timeout", range = CLIENT_WAIT,
-            default = ConnectionLimits::default().header_timeout)]
-        pub(crate) header_timeout: Duration,
-        /// Time that the body of a request may pause.
-        #[setting("serve.body_silence", range = CLIENT_WAIT,
-            default = ConnectionLimits::default().body_silence)]
-        pub(crate) body_silence: Duration,
-        /// Time in which the body of a request has to arrive.
-        #[setting("serve.body_timeout", range = CLIENT_WAIT,
-            default = ConnectionLimits::default().body_timeout)]
-        pub(crate) body_timeout: Duration,
-        /// Time that a connection may be idle.
-        #[setting("serve.idle_timeout", range = CLIENT_WAIT,
-            default = ConnectionLimits::default().idle_timeout)]
-        pub(crate) idle_timeout: Duration,
+        #[setting(section)]
+        pub(crate) connection_limits: ConnectionLimits,
         /// The readers of `/metrics`: operators, all users, or nobody.
         #[setting("serve.metrics", default = "operator")]
         pub(crate) metrics: MetricsAccess,
@@ -168,21 +139,8 @@ settings! {
         pub(crate) database_url: Option<Database>,
         #[setting(section)]
         pub(crate) oidc: Oidc,
-        /// Users who are operators, by the name they sign in with.
-        #[setting("serve.operators", quiet, unset = "only the user local")]
-        pub(crate) operators: Vec<String>,
-        /// The claim of a signed token that has roles or groups.
-        #[setting("serve.roles_claim", quiet)]
-        pub(crate) roles_claim: Option<String>,
-        /// The header in which a proxy has roles or groups, with commas between them.
-        #[setting("serve.roles_header", quiet)]
-        pub(crate) roles_header: Option<String>,
-        /// Roles or groups whose members are operators.
-        #[setting("serve.operator_roles", quiet)]
-        pub(crate) operator_roles: Vec<String>,
-        /// Roles or groups whose members read the metrics and nothing else.
-        #[setting("serve.metrics_roles", quiet)]
-        pub(crate) metrics_roles: Vec<String>,
+        #[setting(section)]
+        pub(crate) roles: RoleRules,
         /// Time without use after which a browser's session ends.
         #[setting("serve.session_idle", range = VALIDITY,
             default = AccessRules::default().session_idle)]
@@ -248,43 +206,79 @@ settings! {
     }
 }
 
+settings! {
+    impl UserLimits {
+        /// Requests of one user a minute, at most.
+        #[setting("serve.requests_per_minute", default = UserLimits::default().requests_per_minute)]
+        requests_per_minute: NonZeroU32,
+        /// Turns of one user that run or wait at the same time, at most.
+        #[setting("serve.turns_at_once", range = 1..=10_000,
+            default = UserLimits::default().turns_at_once)]
+        turns_at_once: NonZeroU32,
+        /// Turns of all users that run at the same time, at most.
+        #[setting("serve.turns_in_all", default = UserLimits::default().turns_in_all)]
+        turns_in_all: NonZeroU32,
+    }
+}
+
+settings! {
+    impl ConnectionLimits {
+        /// Open connections of all clients, at most.
+        #[setting("serve.connections", default = ConnectionLimits::default().connections)]
+        connections: NonZeroU32,
+        /// Open connections of one client address, at most.
+        #[setting("serve.connections_per_address",
+            default = ConnectionLimits::default().per_address)]
+        per_address: NonZeroU32,
+        /// Time in which the head of a request has to arrive.
+        #[setting("serve.header_timeout", range = CLIENT_WAIT,
+            default = ConnectionLimits::default().header_timeout)]
+        header_timeout: Duration,
+        /// Time that the body of a request may pause.
+        #[setting("serve.body_silence", range = CLIENT_WAIT,
+            default = ConnectionLimits::default().body_silence)]
+        body_silence: Duration,
+        /// Time in which the body of a request has to arrive.
+        #[setting("serve.body_timeout", range = CLIENT_WAIT,
+            default = ConnectionLimits::default().body_timeout)]
+        body_timeout: Duration,
+        /// Time that a connection may be idle.
+        #[setting("serve.idle_timeout", range = CLIENT_WAIT,
+            default = ConnectionLimits::default().idle_timeout)]
+        idle_timeout: Duration,
+    }
+}
+
+settings! {
+    impl RoleRules {
+        /// Users who are operators, by the name they sign in with.
+        #[setting("serve.operators", quiet, unset = "only the user local")]
+        operators: Vec<String>,
+        /// The claim of a signed token that has roles or groups.
+        #[setting("serve.roles_claim", quiet)]
+        claim: Option<String>,
+        /// The header in which a proxy has roles or groups, with commas between them.
+        #[setting("serve.roles_header", quiet)]
+        header: Option<String>,
+        /// Roles or groups whose members are operators.
+        #[setting("serve.operator_roles", quiet)]
+        operator_roles: Vec<String>,
+        /// Roles or groups whose members read the metrics and nothing else.
+        #[setting("serve.metrics_roles", quiet)]
+        metrics_roles: Vec<String>,
+    }
+}
+
 impl Serve {
-    /// Returns the limits of one user and of the turns of all users.
-    pub(crate) fn user_limits(&self) -> UserLimits {
-        UserLimits {
-            requests_per_minute: self.requests_per_minute,
-            turns_at_once: self.turns_at_once,
-            turns_in_all: self.turns_in_all,
-        }
-    }
-
-    /// Returns the limits of connections that clients hold open.
-    pub(crate) fn connection_limits(&self) -> ConnectionLimits {
-        ConnectionLimits {
-            connections: self.connections,
-            per_address: self.connections_per_address,
-            header_timeout: self.header_timeout,
-            body_silence: self.body_silence,
-            body_timeout: self.body_timeout,
-            idle_timeout: self.idle_timeout,
-        }
-    }
-
     /// Returns the rules of sessions, tokens and roles.
     pub(crate) fn access_rules(&self) -> AccessRules {
         AccessRules {
             session_idle: self.session_idle,
             session_max: self.session_max,
             token_max: self.token_max,
-            // Not a setting: it bounds the time that a stream outlives its revoked token.
-            recheck: AccessRules::default().recheck,
-            roles: RoleRules {
-                operators: self.operators.clone(),
-                claim: self.roles_claim.clone(),
-                header: self.roles_header.clone(),
-                operator_roles: self.operator_roles.clone(),
-                metrics_roles: self.metrics_roles.clone(),
-            },
+            roles: self.roles.clone(),
+            // `recheck` is no setting: it bounds the time that a stream outlives its revoked token.
+            ..AccessRules::default()
         }
     }
 

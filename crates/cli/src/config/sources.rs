@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use adjutant_providers::Provider;
 
 use super::env_file::ProviderKeys;
-use super::key::Section as _;
+use super::key::{KEYS, Section as _};
 use super::layer::{Origin, Values};
 use super::toml_file::{self, Owner};
 use super::value::{Kind, Value};
@@ -120,7 +120,7 @@ impl Sources {
     pub(crate) fn load(&self) -> Result<Settings, CliError> {
         // From the weakest source to the strongest. Each is parsed whole, so that a mistake is
         // found where it is, and not only once the stronger source is gone.
-        let mut values = Values::defaults(&self.dirs);
+        let mut values = Values::defaults(&KEYS, &self.dirs);
         let mut warnings = Vec::new();
         let user_file = self.user_file();
         let user_text = read_file(&user_file, self.config.is_some())?.unwrap_or_default();
@@ -150,7 +150,7 @@ impl Sources {
         warnings.extend(credentials.warnings.iter().cloned());
         warnings.extend(variables::misspelt(&env_file.variables));
         warnings.extend(variables::misspelt(&self.variables));
-        let mut settings = Settings::from_values(&values)?;
+        let mut settings = Settings::from_values("", &values)?;
         // A key has no place in a file of settings, so it is no setting and is added here.
         for provider in Provider::all() {
             let section = settings.providers.entry(provider.name).or_default();

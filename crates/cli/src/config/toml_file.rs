@@ -1,5 +1,6 @@
 //! A TOML file of settings, parsed by the table of settings; each error has line and column.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use adjutant_core::nearest;
@@ -9,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::key::{KEYS, Key, find_key};
 use super::layer::{Assignment, Layer, Origin};
-use super::value::Value;
+use super::value::{Kind, Value};
 use super::{Database, mcp};
 use crate::error::CliError;
 
@@ -83,7 +84,7 @@ pub(crate) fn parse(text: &str, path: &Path, owner: Owner) -> Result<Parsed, Cli
                     .or_try("leave one of them out"),
             );
         }
-        parsed.layer.push(file.assignment(key, at, value)?);
+        parsed.layer.push(file.assignment(key, "", at, value)?);
         Ok(())
     };
     for (name, value) in table.get_ref() {
@@ -120,17 +121,31 @@ pub(super) struct File<'a> {
 }
 
 impl File<'_> {
-    fn assignment(
+    /// Parses the value of a setting. `table`: the beginning of the setting's name in errors, such
+    /// as `mcp.servers.NAME.`.
+    pub(super) fn assignment(
         &self,
         key: &'static Key,
+        table: &str,
         key_at: usize,
         value: &Spanned<DeValue<'_>>,
     ) -> Result<Assignment, CliError> {
         let parsed = key.kind.parse_toml(value.get_ref()).map_err(|shown| {
-            let expected = key.kind.expected();
+            let not_text = |(_, text): &(_, &Spanned<DeValue<'_>>)| !text.get_ref().is_str();
+            // One entry is named, because a table may have many.
+            if let (Kind::Texts, DeValue::Table(texts)) = (key.kind, value.get_ref())
+                && let Some((name, text)) = texts.iter().find(not_text)
+            {
+                let name = name.get_ref();
+                let message = format!("{table}{}.{name} must be text", key.name);
+                return self.error(text.span().start, message);
+            }
+            let expected = key
+                .expected
+                .map_or_else(|| key.kind.expected(), str::to_owned);
             self.error(
                 value.span().start,
-                format!("{} must be {expected}, not {shown}", key.name),
+                format!("{table}{} must be {expected}, not {shown}", key.name),
             )
         })?;
         // Resolved while the file is known: values of later layers have other starting points.
@@ -206,10 +221,7 @@ impl File<'_> {
                 let sections = keys().map(|key| key.0).filter(|name| !name.is_empty());
                 nearest(name, sections).map(|section| format!("[{section}]"))
             });
-        match near {
-            Some(near) => error.because(format!("did you mean {near}?")),
-            None => error.or_try("adjutant config show lists every key"),
-        }
+        did_you_mean(error, near, "adjutant config show lists every key")
     }
 
     /// Returns an error whose cause is the place of a byte.
@@ -230,6 +242,18 @@ impl File<'_> {
         let before = self.text.get(..at).unwrap_or(self.text);
         let line = before.rsplit('\n').next().unwrap_or_default();
         (before.matches('\n').count() + 1, line.chars().count() + 1)
+    }
+}
+
+/// Adds to an error the name that was probably meant, or else a remedy.
+pub(super) fn did_you_mean(
+    error: CliError,
+    near: Option<impl fmt::Display>,
+    otherwise: &str,
+) -> CliError {
+    match near {
+        Some(near) => error.because(format!("did you mean {near}?")),
+        None => error.or_try(otherwise),
     }
 }
 
@@ -256,7 +280,6 @@ pub(crate) fn expand_home(path: PathBuf) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::super::value::Kind;
     use super::*;
 
     fn parse(text: &str) -> Result<Layer, CliError> {

@@ -44,6 +44,8 @@ pub(crate) enum Kind {
     List,
     /// Names, each with a path; a relative one starts at the configuration file it stands in.
     Paths,
+    /// Names, each with a text. Errors do not show the texts, because they may be secret.
+    Texts,
     Boolean,
     /// One of these names.
     OneOf(&'static [&'static str]),
@@ -69,6 +71,7 @@ pub(crate) enum Value {
     List(Vec<String>),
     // Sorted, so that it is shown in the same order each time.
     Paths(BTreeMap<String, PathBuf>),
+    Texts(BTreeMap<String, String>),
     Boolean(bool),
     Database(Database),
     Secret(Secret),
@@ -105,6 +108,7 @@ impl Kind {
             }
             Self::List => "a list of names".to_owned(),
             Self::Paths => "a table of names and paths, in text NAME=PATH,NAME=PATH".to_owned(),
+            Self::Texts => "a table of names and texts".to_owned(),
             Self::Boolean => "true or false".to_owned(),
             Self::OneOf(names) => names.join(" or "),
             Self::Address => "an address and a port, such as 127.0.0.1:8080".to_owned(),
@@ -128,7 +132,7 @@ impl Kind {
 
     /// Returns a value that does not fit as an error may show it: nothing of what may be secret.
     pub(crate) fn show_rejected(self, value: &str) -> &str {
-        if matches!(self, Self::Database | Self::Secret) {
+        if matches!(self, Self::Database | Self::Secret | Self::Texts) {
             "what it is"
         } else {
             value
@@ -141,108 +145,118 @@ impl Kind {
     pub(crate) fn parse(self, text: &str, bare_seconds: bool) -> Option<Value> {
         // A line of a `.env` file or a shell script easily ends in a blank.
         let text = text.trim();
-        let value = match self {
-            Self::Text | Self::OneOf(_) | Self::Address => Value::Text(text.to_owned()),
-            Self::Secret => Value::Secret(Secret(text.into())),
-            Self::Path => Value::Path(PathBuf::from(text)),
+        self.fit(match self {
             Self::Number { .. } => Value::Number(text.parse().ok()?),
             Self::Integer { .. } => Value::Integer(text.parse().ok()?),
             Self::Boolean => Value::Boolean(text.parse().ok()?),
-            Self::Duration { .. } if bare_seconds && text.parse::<u64>().is_ok() => {
-                Value::Duration(Duration::from_secs(text.parse().ok()?))
-            }
-            Self::DurationOrForever if text == FOREVER => Value::Text(text.to_owned()),
-            Self::Duration { .. } | Self::DurationOrForever => {
-                Value::Duration(duration_with_unit(text)?)
-            }
-            Self::Database => Value::Database(Database::parse(text)?),
-            Self::Paths => Value::Paths(
-                names(text)
-                    .map(|pair| {
-                        let (name, path) = pair.split_once('=')?;
-                        Some((name.trim().to_owned(), PathBuf::from(path.trim())))
-                    })
-                    .collect::<Option<_>>()?,
-            ),
             Self::List => Value::List(names(text).map(str::to_owned).collect()),
-        };
-        self.accepts(&value).then_some(value)
+            Self::Duration { .. } if bare_seconds && text.parse::<u64>().is_ok() => {
+                Value::Text(format!("{text}s"))
+            }
+            _ => Value::Text(text.to_owned()),
+        })
     }
 
     /// Converts a value of a TOML file. `Err`: it does not fit; the value as an error may show it.
     pub(super) fn parse_toml(self, value: &DeValue<'_>) -> Result<Value, String> {
         self.convert_toml(value)
-            .filter(|value| self.accepts(value))
+            .and_then(|value| self.fit(value))
             .ok_or_else(|| self.show_rejected(&show_toml(value)).to_owned())
     }
 
+    /// Converts a value of a TOML file by its own type. `None`: no setting has such values.
     fn convert_toml(self, value: &DeValue<'_>) -> Option<Value> {
-        Some(match (self, value) {
-            // Unlike in a variable, blanks around text in quotes are meant.
-            (Self::Text, DeValue::String(text)) => Value::Text(text.to_string()),
-            (Self::Path, DeValue::String(text)) => Value::Path(PathBuf::from(text.as_ref())),
-            (
-                Self::Duration { .. }
-                | Self::DurationOrForever
-                | Self::OneOf(_)
-                | Self::Address
-                | Self::Database
-                | Self::Paths
-                | Self::Secret,
-                DeValue::String(text),
-            ) => return self.parse(text, false),
-            (Self::Number { .. }, DeValue::Float(number)) => {
-                Value::Number(number.as_str().parse().ok()?)
-            }
+        Some(match value {
+            DeValue::String(text) => Value::Text(text.to_string()),
+            DeValue::Float(number) => Value::Number(number.as_str().parse().ok()?),
             // `1` is a number too; `0x1` for a temperature is most likely a mistake.
-            (Self::Number { .. }, DeValue::Integer(number)) if number.radix() == 10 => {
+            DeValue::Integer(number)
+                if matches!(self, Self::Number { .. }) && number.radix() == 10 =>
+            {
                 Value::Number(number.as_str().parse().ok()?)
             }
             // The parser keeps the digits as text, with the base (`0x10`) apart.
-            (Self::Integer { .. }, DeValue::Integer(number)) => {
+            DeValue::Integer(number) => {
                 Value::Integer(u64::from_str_radix(number.as_str(), number.radix()).ok()?)
             }
-            (Self::Boolean, DeValue::Boolean(value)) => Value::Boolean(*value),
-            (Self::List, DeValue::Array(names)) => Value::List(
+            DeValue::Boolean(value) => Value::Boolean(*value),
+            DeValue::Array(names) => Value::List(
                 names
                     .iter()
                     .map(|name| Some(name.get_ref().as_str()?.to_owned()))
                     .collect::<Option<_>>()?,
             ),
-            (Self::Paths, DeValue::Table(paths)) => Value::Paths(
-                paths
+            DeValue::Table(texts) => Value::Texts(
+                texts
                     .iter()
-                    .map(|(name, path)| {
-                        let path = PathBuf::from(path.get_ref().as_str()?);
-                        Some((name.get_ref().to_string(), path))
+                    .map(|(name, text)| {
+                        Some((
+                            name.get_ref().to_string(),
+                            text.get_ref().as_str()?.to_owned(),
+                        ))
                     })
                     .collect::<Option<_>>()?,
             ),
-            _ => return None,
+            DeValue::Datetime(_) => return None,
         })
     }
 
-    /// Returns true if the value is of this kind and in range.
-    fn accepts(self, value: &Value) -> bool {
-        match (self, value) {
-            (Self::Text, Value::Text(text)) => !text.trim().is_empty(),
-            (Self::Secret, Value::Secret(secret)) => !secret.0.expose_secret().trim().is_empty(),
-            (Self::Path, Value::Path(path)) => !path.as_os_str().is_empty(),
-            (Self::Number { min, max }, Value::Number(number)) => (min..=max).contains(number),
-            (Self::Integer { min, max }, Value::Integer(number)) => (min..=max).contains(number),
-            (Self::Duration { min, max }, Value::Duration(time)) => (min..=max).contains(time),
-            (Self::DurationOrForever, Value::Duration(time)) => *time >= DAY,
-            (Self::DurationOrForever, Value::Text(text)) => text == FOREVER,
-            (Self::Paths, Value::Paths(paths)) => paths
-                .iter()
-                .all(|(name, path)| !name.is_empty() && !path.as_os_str().is_empty()),
-            (Self::OneOf(names), Value::Text(text)) => names.contains(&text.as_str()),
-            (Self::Address, Value::Text(text)) => text.parse::<SocketAddr>().is_ok(),
-            (Self::List, Value::List(_))
-            | (Self::Boolean, Value::Boolean(_))
-            | (Self::Database, Value::Database(_)) => true,
-            _ => false,
-        }
+    /// Checks that a value is of this kind and in range; text becomes what it stands for. `None`:
+    /// it does not fit.
+    fn fit(self, value: Value) -> Option<Value> {
+        Some(match (self, value) {
+            // The blanks of a text in quotes are meant. Around all other values they are not.
+            (Self::Text, Value::Text(text)) if !text.trim().is_empty() => Value::Text(text),
+            (Self::Path, Value::Text(path)) if !path.is_empty() => Value::Path(path.into()),
+            (Self::Secret, Value::Text(text)) if !text.trim().is_empty() => {
+                Value::Secret(Secret(text.trim().into()))
+            }
+            (Self::OneOf(names), Value::Text(text)) if names.contains(&text.trim()) => {
+                Value::Text(text.trim().to_owned())
+            }
+            (Self::Address, Value::Text(text)) if text.trim().parse::<SocketAddr>().is_ok() => {
+                Value::Text(text.trim().to_owned())
+            }
+            (Self::Database, Value::Text(text)) => Value::Database(Database::parse(&text)?),
+            (Self::Duration { min, max }, Value::Text(text)) => Value::Duration(
+                duration_with_unit(text.trim()).filter(|time| (min..=max).contains(time))?,
+            ),
+            (Self::DurationOrForever, Value::Text(text)) if text.trim() == FOREVER => {
+                Value::Text(FOREVER.to_owned())
+            }
+            (Self::DurationOrForever, Value::Text(text)) => {
+                Value::Duration(duration_with_unit(text.trim()).filter(|time| *time >= DAY)?)
+            }
+            (Self::Paths, Value::Text(text)) => {
+                let pairs = names(&text).map(|pair| {
+                    let (name, path) = pair.split_once('=')?;
+                    Some((name.trim().to_owned(), path.trim().to_owned()))
+                });
+                return self.fit(Value::Texts(pairs.collect::<Option<_>>()?));
+            }
+            (Self::Paths, Value::Texts(paths)) => Value::Paths(
+                paths
+                    .into_iter()
+                    .map(|(name, path)| {
+                        (!name.is_empty() && !path.is_empty()).then(|| (name, path.into()))
+                    })
+                    .collect::<Option<_>>()?,
+            ),
+            (Self::Number { min, max }, value @ Value::Number(number))
+                if (min..=max).contains(&number) =>
+            {
+                value
+            }
+            (Self::Integer { min, max }, value @ Value::Integer(number))
+                if (min..=max).contains(&number) =>
+            {
+                value
+            }
+            (Self::List, value @ Value::List(_))
+            | (Self::Texts, value @ Value::Texts(_))
+            | (Self::Boolean, value @ Value::Boolean(_)) => value,
+            _ => return None,
+        })
     }
 }
 
@@ -271,7 +285,7 @@ impl std::fmt::Display for Value {
                 f.write_str(&pairs.collect::<Vec<_>>().join(", "))
             }
             Self::Database(database) => write!(f, "{database}"),
-            Self::Secret(_) => f.write_str("set, not shown"),
+            Self::Texts(_) | Self::Secret(_) => f.write_str("set, not shown"),
         }
     }
 }
@@ -365,6 +379,10 @@ setting_type!(
 setting_type!(
     Vec<String>, Kind::List,
     Value::List(names) => Some(names.clone()), unset Self::new()
+);
+setting_type!(
+    BTreeMap<String, String>, Kind::Texts,
+    Value::Texts(texts) => Some(texts.clone()), unset Self::new()
 );
 setting_type!(
     BTreeMap<String, PathBuf>, Kind::Paths,

@@ -216,8 +216,8 @@ fn service_config(
     config.access = settings.serve.access_rules();
     // A shared database may have several replicas, and an MCP session lives in one of them only.
     config.mcp_sessions = matches!(settings.database, Database::Sqlite(_));
-    config.limits = settings.serve.user_limits();
-    config.connections = settings.serve.connection_limits();
+    config.limits = settings.serve.user_limits;
+    config.connections = settings.serve.connection_limits;
     config.proxies = access::proxies(&settings.serve)?;
     config.metrics = settings.serve.metrics;
     config.metrics_bind = settings.serve.metrics_bind;

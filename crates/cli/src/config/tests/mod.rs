@@ -1,3 +1,7 @@
+//! Tests of all sources together, and of the page that documents the settings.
+
+mod documentation;
+
 use super::*;
 
 /// A user's folder and a project's, with these files.

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Dirs;
-use super::key::{KEYS, Key, PROVIDER_SETTINGS};
+use super::super::Dirs;
+use super::super::PROVIDER_SETTINGS;
+use super::super::key::{KEYS, Key};
 use adjutant_providers::Provider;
 
 /// The end of the line above the tables.
