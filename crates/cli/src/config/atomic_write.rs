@@ -65,16 +65,22 @@ fn create_private_folder(folder: &Path) -> std::io::Result<()> {
     builder.create(folder)
 }
 
-/// Returns true if others than the owner may read a file. Always false on Windows.
-pub(crate) fn others_can_read(file: &Path) -> bool {
+/// Returns a warning if others than the owner may read a file of keys. Never on Windows.
+pub(super) fn warn_if_others_can_read(file: &Path) -> Option<String> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        fs::metadata(file).is_ok_and(|data| data.permissions().mode() & 0o077 != 0)
+        let mode = fs::metadata(file).ok()?.permissions().mode();
+        (mode & 0o077 != 0).then(|| {
+            format!(
+                "{0} holds keys, and others on this machine can read it: chmod 600 {0}",
+                file.display()
+            )
+        })
     }
     #[cfg(not(unix))]
     {
         let _ = file;
-        false
+        None
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::atomic_write::others_can_read;
+use super::atomic_write::warn_if_others_can_read;
 use super::sources::read_file;
 use super::toml_file::{self, Owner};
 use super::{Credentials, Sources, mcp, variables};
@@ -26,38 +26,25 @@ pub(crate) struct Checked {
 impl Sources {
     /// Checks every source.
     pub(crate) fn check(&self) -> Vec<Checked> {
-        let credentials = Credentials::load(&self.dirs.config);
-        let files = [
-            (
-                "config.toml",
-                Some(self.user_file()),
-                self.check_user_file(),
-            ),
-            (
-                "adjutant.toml",
-                self.project_file().filter(|path| path.exists()),
-                self.check_project_file(),
-            ),
-            (".env", Some(self.env_file()), self.check_env_file()),
-            (
-                "credentials.toml",
-                Some(Credentials::path_in(&self.dirs.config)),
-                credentials.map(|credentials| credentials.warnings),
-            ),
-        ];
-        let mut all: Vec<Checked> = files
-            .into_iter()
-            .filter_map(|(name, path, result)| {
-                let path = path?;
-                let exists = path.exists();
-                Some(Checked {
-                    name,
-                    path: Some(path),
-                    exists,
-                    result,
-                })
-            })
-            .collect();
+        let file = |name, path: PathBuf, result| Checked {
+            name,
+            exists: path.exists(),
+            path: Some(path),
+            result,
+        };
+        let mut all = vec![file(
+            "config.toml",
+            self.user_file(),
+            self.check_user_file(),
+        )];
+        let project = self.project_file().filter(|path| path.exists());
+        all.extend(project.map(|path| file("adjutant.toml", path, self.check_project_file())));
+        all.push(file(".env", self.env_file(), self.check_env_file()));
+        all.push(file(
+            "credentials.toml",
+            Credentials::path_in(&self.dirs.config),
+            Credentials::load(&self.dirs.config).map(|credentials| credentials.warnings),
+        ));
         all.push(Checked {
             name: "variables",
             path: None,
@@ -95,11 +82,8 @@ impl Sources {
         variables::parse(&variables, Some(&path))?;
         let mut warnings = variables::misspelt(&variables);
         // Only keys are worth the warning; other settings are no secret.
-        if others_can_read(&path) && variables.keys().any(|name| name.ends_with("_KEY")) {
-            warnings.push(format!(
-                "{0} holds keys, and others on this machine can read it: chmod 600 {0}",
-                path.display()
-            ));
+        if variables.keys().any(|name| name.ends_with("_KEY")) {
+            warnings.extend(warn_if_others_can_read(&path));
         }
         Ok(warnings)
     }

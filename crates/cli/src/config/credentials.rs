@@ -2,7 +2,6 @@
 //! stands in for. The weakest source: a variable of the process or of the `.env` file wins.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use adjutant_core::nearest;
@@ -10,8 +9,9 @@ use adjutant_providers::Provider;
 use secrecy::{ExposeSecret as _, SecretString};
 use toml_edit::{DocumentMut, Item};
 
-use super::atomic_write::{others_can_read, write_private};
+use super::atomic_write::{warn_if_others_can_read, write_private};
 use super::edit::set_value;
+use super::sources::read_file;
 use crate::error::CliError;
 
 /// The file, beside `config.toml`.
@@ -52,12 +52,7 @@ impl Credentials {
             return Ok(credentials);
         };
         // A warning and no error: refusing the keys would not make them any more private.
-        if others_can_read(&path) {
-            credentials.warnings.push(format!(
-                "{0} holds keys, and others on this machine can read it: chmod 600 {0}",
-                path.display()
-            ));
-        }
+        credentials.warnings.extend(warn_if_others_can_read(&path));
         for (name, item) in document.iter() {
             let Some(key) = item.as_str() else {
                 return Err(CliError::configuration(format!(
@@ -95,14 +90,10 @@ impl Credentials {
         key: &SecretString,
     ) -> Result<PathBuf, CliError> {
         let path = Self::path_in(config);
-        let mut document = match read_document(&path)? {
-            Some(document) => document,
-            None => HEAD.parse().unwrap_or_default(),
-        };
-        set_value(
-            document.entry(variable).or_insert(Item::None),
-            key.expose_secret().into(),
-        );
+        let document = read_document(&path)?;
+        let mut document = document.unwrap_or_else(|| HEAD.parse().unwrap_or_default());
+        let item = document.entry(variable).or_insert(Item::None);
+        set_value(item, key.expose_secret().into());
         write_private(&path, &document.to_string())?;
         Ok(path)
     }
@@ -116,11 +107,11 @@ impl Credentials {
         let Some(mut document) = read_document(&path)? else {
             return Ok(false);
         };
-        if document.remove(variable).is_none() {
-            return Ok(false);
+        let found = document.remove(variable).is_some();
+        if found {
+            write_private(&path, &document.to_string())?;
         }
-        write_private(&path, &document.to_string())?;
-        Ok(true)
+        Ok(found)
     }
 }
 
@@ -138,15 +129,9 @@ fn key_variables() -> impl Iterator<Item = &'static str> {
 }
 
 fn read_document(path: &Path) -> Result<Option<DocumentMut>, CliError> {
-    let unusable = |cause: String| {
-        CliError::configuration(format!("{} cannot be read", path.display()))
-            .because(cause)
-            .or_try("move it away, then adjutant keys set PROVIDER")
-    };
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unusable(error.to_string())),
+    const REMEDY: &str = "move it away, then adjutant keys set PROVIDER";
+    let Some(text) = read_file(path, false).map_err(|error| error.or_try(REMEDY))? else {
+        return Ok(None);
     };
     // The library's error is dropped: its message quotes the line, and the line may hold a key.
     let document = text.parse::<DocumentMut>().map_err(|error| {
@@ -154,7 +139,9 @@ fn read_document(path: &Path) -> Result<Option<DocumentMut>, CliError> {
             .span()
             .and_then(|span| text.get(..span.start))
             .map_or(1, |before| before.matches('\n').count() + 1);
-        unusable(format!("line {line} is not TOML"))
+        CliError::configuration(format!("{} cannot be read", path.display()))
+            .because(format!("line {line} is not TOML"))
+            .or_try(REMEDY)
     })?;
     Ok(Some(document))
 }

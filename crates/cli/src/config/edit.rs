@@ -94,22 +94,26 @@ impl Draft {
         let value = to_toml(&value, text);
         // An older spelling stays as it is: two spellings of one setting would be an error.
         let (section, name) = self.position(key).unwrap_or_else(|| key.section_and_name());
-        set_value(self.slot(section, name)?, value);
+        if !section.is_empty() {
+            self.document
+                .entry(section)
+                .or_insert_with(|| Item::Table(Table::new()));
+        }
+        let file = self.path.display().to_string();
+        let table = self
+            .table(section)
+            .ok_or_else(|| CliError::configuration(format!("{section} is no table in {file}")))?;
+        set_value(table.entry(name).or_insert(Item::None), value);
         Ok(())
     }
 
     /// Removes a value. Returns false if the file did not have it.
     pub(crate) fn unset(&mut self, key: &'static Key) -> bool {
-        let table: Option<(&mut dyn TableLike, &str)> = match self.position(key) {
-            None => None,
-            Some(("", name)) => Some((self.document.as_table_mut(), name)),
-            Some((section, name)) => self
-                .document
-                .get_mut(section)
-                .and_then(Item::as_table_like_mut)
-                .map(|table| (table, name)),
+        let Some((section, name)) = self.position(key) else {
+            return false;
         };
-        table.is_some_and(|(table, name)| table.remove(name).is_some())
+        self.table(section)
+            .is_some_and(|table| table.remove(name).is_some())
     }
 
     /// Finds the section and the name under which the file has a setting: in its section, in the
@@ -138,22 +142,12 @@ impl Draft {
             })
     }
 
-    /// Returns the item of a name in a section, which is made if it does not exist.
-    fn slot(&mut self, section: &str, name: &str) -> Result<&mut Item, CliError> {
-        let top: &mut dyn TableLike = match section {
-            "" => self.document.as_table_mut(),
-            section => {
-                let item = self
-                    .document
-                    .entry(section)
-                    .or_insert_with(|| Item::Table(Table::new()));
-                item.as_table_like_mut().ok_or_else(|| {
-                    let file = self.path.display();
-                    CliError::configuration(format!("{section} is no table in {file}"))
-                })?
-            }
-        };
-        Ok(top.entry(name).or_insert(Item::None))
+    /// Returns a section's table. `None`: there is no such section, or it is no table.
+    fn table(&mut self, section: &str) -> Option<&mut dyn TableLike> {
+        match section {
+            "" => Some(self.document.as_table_mut()),
+            section => self.document.get_mut(section)?.as_table_like_mut(),
+        }
     }
 
     /// Returns the file's text with the changes.

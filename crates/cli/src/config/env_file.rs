@@ -39,26 +39,22 @@ impl Sources {
     /// It was named and cannot be read, it has a line that is not `NAME=VALUE`, or it is the
     /// working directory's and uses a variable of the process. No error shows what is in it.
     pub(super) fn read_env_file(&self) -> Result<EnvFile, CliError> {
-        let folder = self.project_env_file();
-        let not_trusted = match &folder {
-            Some((path, None)) => Some(format!(
-                "{} is not trusted, so nothing of it is used (adjutant config trust; or name it: --env-file)",
-                path.display()
-            )),
-            _ => None,
-        };
-        let (path, text, of_project) = match folder {
-            Some((path, Some(text))) => (path, Some(text), true),
-            _ => {
+        let mut not_trusted = None;
+        let (path, text, of_project) = match self.project_env_file() {
+            Some((path, Some(text))) => (path, text, true),
+            project => {
+                not_trusted = project.map(|(path, _)| format!(
+                    "{} is not trusted, so nothing of it is used (adjutant config trust; or name it: --env-file)",
+                    path.display()
+                ));
                 let path = self.user_env_file();
-                let text = read_file(&path, self.env_file.is_some())?;
+                let text = read_file(&path, self.env_file.is_some())?.unwrap_or_default();
                 (path, text, false)
             }
         };
         // The `.env` library expands `${NAME}` from the process. A trusted file may name an
         // address, and with a variable in it the address would carry the user's key there.
-        if of_project && let Some(name) = text.as_deref().and_then(|text| self.used_variable(text))
-        {
+        if of_project && let Some(name) = self.used_variable(&text) {
             return Err(CliError::configuration(format!(
                 "{} uses your variable {name}",
                 path.display()
@@ -69,7 +65,7 @@ impl Sources {
             ))
             .or_try("--env-file .env, if the file is yours"));
         }
-        let variables = env_variables(&text.unwrap_or_default(), &path)?;
+        let variables = env_variables(&text, &path)?;
         Ok(EnvFile {
             path,
             variables,

@@ -90,24 +90,16 @@ impl Values {
     /// Lays a project's settings over these. Its lists add to the user's: a project may have more
     /// calls confirmed or denied, and none fewer.
     pub(super) fn lay_project(&mut self, layer: Layer) {
-        for set in layer {
+        for mut set in layer {
             let below = self
                 .find(&set.key.name)
-                .and_then(|below| below.value.clone());
-            let value = match (set.value, below) {
-                (Value::List(names), Some(Value::List(mut all))) => {
-                    let below = all.len();
-                    for name in names {
-                        // Twice in the project's own list stays twice.
-                        if !all[..below].contains(&name) {
-                            all.push(name);
-                        }
-                    }
-                    Value::List(all)
-                }
-                (value, _) => value,
-            };
-            self.set(&set.key.name, value, set.origin);
+                .and_then(|below| below.value.as_ref());
+            if let (Value::List(names), Some(Value::List(below))) = (&mut set.value, below) {
+                // Twice in the project's own list stays twice.
+                names.retain(|name| !below.contains(name));
+                names.splice(0..0, below.iter().cloned());
+            }
+            self.set(&set.key.name, set.value, set.origin);
         }
     }
 

@@ -20,6 +20,7 @@ use url::Url;
 use super::key::{Key, Section as _, keys_of, settings};
 use super::layer::Values;
 use super::toml_file::{File, did_you_mean, expand_home, show_toml};
+use super::value::Value;
 use super::{Dirs, Shown};
 use crate::error::CliError;
 
@@ -110,27 +111,11 @@ pub(crate) fn server_fields() -> Vec<&'static str> {
     SERVER_KEYS.iter().map(|key| key.name.as_str()).collect()
 }
 
-/// Variables of this process that a server's process inherits: programs need them to run, and none
-/// is a key. Those of the official SDKs, and others that name folders, languages, certificates and
-/// proxies.
-#[cfg(not(windows))]
-const INHERITED: [&str; 21] = [
-    "HOME",
-    "LOGNAME",
+/// Variables of this process that a server's process inherits on every system: programs need them
+/// to run, and none is a key.
+const INHERITED: [&str; 7] = [
     "PATH",
-    "SHELL",
-    "TERM",
-    "USER",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
     "TZ",
-    "TMPDIR",
-    "XDG_CACHE_HOME",
-    "XDG_CONFIG_HOME",
-    "XDG_DATA_HOME",
-    "XDG_RUNTIME_DIR",
-    "XDG_STATE_HOME",
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
     "HTTP_PROXY",
@@ -138,15 +123,34 @@ const INHERITED: [&str; 21] = [
     "NO_PROXY",
 ];
 
-/// Variables that a server's process inherits on Windows, where a program without them finds
-/// neither its libraries nor the user's folders.
+/// Further variables that it inherits: those of the official SDKs, and others that name folders and
+/// languages.
+#[cfg(not(windows))]
+const INHERITED_HERE: [&str; 14] = [
+    "HOME",
+    "LOGNAME",
+    "SHELL",
+    "TERM",
+    "USER",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TMPDIR",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+    "XDG_STATE_HOME",
+];
+
+/// Further variables that it inherits on Windows, where a program without them finds neither its
+/// libraries nor the user's folders.
 #[cfg(windows)]
-const INHERITED: [&str; 19] = [
+const INHERITED_HERE: [&str; 12] = [
     "APPDATA",
     "HOMEDRIVE",
     "HOMEPATH",
     "LOCALAPPDATA",
-    "PATH",
     "PATHEXT",
     "PROCESSOR_ARCHITECTURE",
     "SYSTEMDRIVE",
@@ -155,12 +159,6 @@ const INHERITED: [&str; 19] = [
     "TMP",
     "USERNAME",
     "USERPROFILE",
-    "TZ",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
 ];
 
 /// Variables that a table may name: the process's, then those of the `.env` file.
@@ -297,6 +295,7 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Parses the table. `at`: the place of its name.
     fn parse(mut self, at: usize) -> Result<ServerTable, CliError> {
+        let mut shown = Vec::new();
         let mut values = Values::defaults(&SERVER_KEYS, &Dirs::default());
         for (name, value) in self.table {
             let at = name.span().start;
@@ -304,6 +303,7 @@ impl<'a> Reader<'a> {
             let key = key.ok_or_else(|| self.unknown(at, name.get_ref()))?;
             let table = format!("mcp.servers.{}.", self.server);
             values.lay(vec![self.file.assignment(key, &table, at, value)?]);
+            shown.push(self.shown(key, at, value.get_ref()));
         }
         let settings = ServerSettings::from_values("", &values)?;
         let via = match (settings.command, settings.url) {
@@ -358,7 +358,7 @@ impl<'a> Reader<'a> {
         };
         Ok(ServerTable {
             config,
-            shown: self.shown(),
+            shown,
             named: self.named,
         })
     }
@@ -378,7 +378,7 @@ impl<'a> Reader<'a> {
         if program.components().count() > 1 {
             program = self.file.resolve(program);
         }
-        let inherited = INHERITED.iter().filter_map(|name| {
+        let inherited = INHERITED.iter().chain(&INHERITED_HERE).filter_map(|name| {
             let value = self.variables.process.get(*name)?;
             Some(((*name).to_owned(), value.clone().into()))
         });
@@ -512,30 +512,27 @@ impl<'a> Reader<'a> {
         )
     }
 
-    /// Returns the lines of `config show`: the table as it stands in the file, without values that
+    /// Returns the line of `config show` for a key: the value as it stands in the file, without what
     /// may be secret.
-    fn shown(&self) -> Vec<Shown> {
-        let mut shown = Vec::new();
-        for (key, value) in self.table {
-            let name = key.get_ref().as_ref();
-            let value = match (name, value.get_ref()) {
-                ("env" | "headers", DeValue::Table(table)) => join(
-                    table
-                        .iter()
-                        .map(|(name, _)| format!("{} = (not shown)", name.get_ref())),
-                ),
-                ("url", DeValue::String(url)) => without_query(url),
-                (_, value) => show_plain(value),
-            };
-            shown.push(Shown {
-                name: format!("mcp.servers.{}.{name}", self.server),
-                value: Some(value),
-                unset: "",
-                quiet: true,
-                origin: self.file.origin(key.span().start).to_string(),
+    fn shown(&self, key: &Key, at: usize, value: &DeValue<'_>) -> Shown {
+        let value = key
+            .kind
+            .convert_toml(value)
+            .map(|value| match (key.name.as_str(), value) {
+                ("env" | "headers", Value::Texts(texts)) => {
+                    let names = texts.keys().map(|name| format!("{name} = (not shown)"));
+                    names.collect::<Vec<_>>().join(", ")
+                }
+                ("url", Value::Text(url)) => without_query(&url),
+                (_, value) => value.to_string(),
             });
+        Shown {
+            name: format!("mcp.servers.{}.{}", self.server, key.name),
+            value,
+            unset: "",
+            quiet: true,
+            origin: self.file.origin(at).to_string(),
         }
-        shown
     }
 }
 
@@ -545,22 +542,4 @@ fn without_query(url: &str) -> String {
         Some((address, _)) => format!("{address}?(not shown)"),
         None => url.to_owned(),
     }
-}
-
-/// Formats a value of the file as `config show` has values.
-fn show_plain(value: &DeValue<'_>) -> String {
-    match value {
-        DeValue::String(text) => text.to_string(),
-        DeValue::Array(values) => join(values.iter().map(|value| show_plain(value.get_ref()))),
-        DeValue::Table(table) => join(
-            table
-                .iter()
-                .map(|(key, value)| format!("{} = {}", key.get_ref(), show_plain(value.get_ref()))),
-        ),
-        other => show_toml(other),
-    }
-}
-
-fn join(parts: impl Iterator<Item = String>) -> String {
-    parts.collect::<Vec<_>>().join(", ")
 }

@@ -6,7 +6,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -53,12 +52,10 @@ pub(crate) struct Trusted {
 
 /// Returns every file that was trusted.
 pub(crate) fn list(state: &Path) -> Vec<Trusted> {
-    let unchanged =
-        |file: &Path, known: &str| fs::read(file).is_ok_and(|content| digest(&content) == known);
     load_list::<Digests>(&state.join(LIST))
         .into_iter()
         .map(|(file, known)| Trusted {
-            unchanged: unchanged(&file, &known),
+            unchanged: fs::read(&file).is_ok_and(|content| digest(&content) == known),
             file,
         })
         .collect()
@@ -179,13 +176,8 @@ pub(super) fn save_list<T: Serialize>(file: &Path, list: &T) -> Result<(), CliEr
 }
 
 fn digest(content: &[u8]) -> String {
-    Sha256::digest(content)
-        .iter()
-        .fold(String::new(), |mut hex, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+    let digest = Sha256::digest(content);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

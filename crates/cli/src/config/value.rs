@@ -151,7 +151,7 @@ impl Kind {
             Self::Boolean => Value::Boolean(text.parse().ok()?),
             Self::List => Value::List(names(text).map(str::to_owned).collect()),
             Self::Duration { .. } if bare_seconds && text.parse::<u64>().is_ok() => {
-                Value::Text(format!("{text}s"))
+                Value::Text(format!("{}s", text.trim_start_matches('+')))
             }
             _ => Value::Text(text.to_owned()),
         })
@@ -165,9 +165,13 @@ impl Kind {
     }
 
     /// Converts a value of a TOML file by its own type. `None`: no setting has such values.
-    fn convert_toml(self, value: &DeValue<'_>) -> Option<Value> {
+    pub(super) fn convert_toml(self, value: &DeValue<'_>) -> Option<Value> {
         Some(match value {
-            DeValue::String(text) => Value::Text(text.to_string()),
+            // Blanks inside the quotes of a text or a path are meant, as they are not in a variable.
+            DeValue::String(text) if matches!(self, Self::Text | Self::Path) => {
+                Value::Text(text.to_string())
+            }
+            DeValue::String(text) => Value::Text(text.trim().to_owned()),
             DeValue::Float(number) => Value::Number(number.as_str().parse().ok()?),
             // `1` is a number too; `0x1` for a temperature is most likely a mistake.
             DeValue::Integer(number)
@@ -204,59 +208,49 @@ impl Kind {
     /// Checks that a value is of this kind and in range; text becomes what it stands for. `None`:
     /// it does not fit.
     fn fit(self, value: Value) -> Option<Value> {
-        Some(match (self, value) {
-            // The blanks of a text in quotes are meant. Around all other values they are not.
-            (Self::Text, Value::Text(text)) if !text.trim().is_empty() => Value::Text(text),
-            (Self::Path, Value::Text(path)) if !path.is_empty() => Value::Path(path.into()),
-            (Self::Secret, Value::Text(text)) if !text.trim().is_empty() => {
-                Value::Secret(Secret(text.trim().into()))
+        let fits = match (self, &value) {
+            (Self::Text, Value::Text(text)) => !text.trim().is_empty(),
+            (Self::OneOf(names), Value::Text(text)) => names.contains(&text.as_str()),
+            (Self::Address, Value::Text(text)) => text.parse::<SocketAddr>().is_ok(),
+            (Self::Number { min, max }, Value::Number(number)) => (min..=max).contains(number),
+            (Self::Integer { min, max }, Value::Integer(number)) => (min..=max).contains(number),
+            (Self::DurationOrForever, Value::Text(text)) if text == FOREVER => true,
+            (Self::List, Value::List(_))
+            | (Self::Texts, Value::Texts(_))
+            | (Self::Boolean, Value::Boolean(_)) => true,
+            (Self::Paths, Value::Texts(texts)) => {
+                let path = |(name, path): (&String, &String)| (name.clone(), path.into());
+                let empty = |(name, path): (&String, &String)| name.is_empty() || path.is_empty();
+                let paths = texts.iter().map(path).collect();
+                return (!texts.iter().any(empty)).then_some(Value::Paths(paths));
             }
-            (Self::OneOf(names), Value::Text(text)) if names.contains(&text.trim()) => {
-                Value::Text(text.trim().to_owned())
-            }
-            (Self::Address, Value::Text(text)) if text.trim().parse::<SocketAddr>().is_ok() => {
-                Value::Text(text.trim().to_owned())
-            }
-            (Self::Database, Value::Text(text)) => Value::Database(Database::parse(&text)?),
-            (Self::Duration { min, max }, Value::Text(text)) => Value::Duration(
-                duration_with_unit(text.trim()).filter(|time| (min..=max).contains(time))?,
-            ),
-            (Self::DurationOrForever, Value::Text(text)) if text.trim() == FOREVER => {
-                Value::Text(FOREVER.to_owned())
-            }
-            (Self::DurationOrForever, Value::Text(text)) => {
-                Value::Duration(duration_with_unit(text.trim()).filter(|time| *time >= DAY)?)
-            }
-            (Self::Paths, Value::Text(text)) => {
-                let pairs = names(&text).map(|pair| {
+            (_, Value::Text(text)) => return self.fit_text(text),
+            _ => false,
+        };
+        fits.then_some(value)
+    }
+
+    /// Converts text that stands for a value of another type.
+    fn fit_text(self, text: &str) -> Option<Value> {
+        match self {
+            Self::Path => (!text.is_empty()).then(|| Value::Path(text.into())),
+            Self::Secret => (!text.is_empty()).then(|| Value::Secret(Secret(text.into()))),
+            Self::Database => Database::parse(text).map(Value::Database),
+            Self::Duration { min, max } => duration_with_unit(text)
+                .filter(|time| (min..=max).contains(time))
+                .map(Value::Duration),
+            Self::DurationOrForever => duration_with_unit(text)
+                .filter(|time| *time >= DAY)
+                .map(Value::Duration),
+            Self::Paths => {
+                let pairs = names(text).map(|pair| {
                     let (name, path) = pair.split_once('=')?;
                     Some((name.trim().to_owned(), path.trim().to_owned()))
                 });
-                return self.fit(Value::Texts(pairs.collect::<Option<_>>()?));
+                self.fit(Value::Texts(pairs.collect::<Option<_>>()?))
             }
-            (Self::Paths, Value::Texts(paths)) => Value::Paths(
-                paths
-                    .into_iter()
-                    .map(|(name, path)| {
-                        (!name.is_empty() && !path.is_empty()).then(|| (name, path.into()))
-                    })
-                    .collect::<Option<_>>()?,
-            ),
-            (Self::Number { min, max }, value @ Value::Number(number))
-                if (min..=max).contains(&number) =>
-            {
-                value
-            }
-            (Self::Integer { min, max }, value @ Value::Integer(number))
-                if (min..=max).contains(&number) =>
-            {
-                value
-            }
-            (Self::List, value @ Value::List(_))
-            | (Self::Texts, value @ Value::Texts(_))
-            | (Self::Boolean, value @ Value::Boolean(_)) => value,
-            _ => return None,
-        })
+            _ => None,
+        }
     }
 }
 
@@ -284,8 +278,12 @@ impl std::fmt::Display for Value {
                     .map(|(name, path)| format!("{name}={}", path.display()));
                 f.write_str(&pairs.collect::<Vec<_>>().join(", "))
             }
+            Self::Texts(texts) => {
+                let pairs = texts.iter().map(|(name, text)| format!("{name} = {text}"));
+                f.write_str(&pairs.collect::<Vec<_>>().join(", "))
+            }
             Self::Database(database) => write!(f, "{database}"),
-            Self::Texts(_) | Self::Secret(_) => f.write_str("set, not shown"),
+            Self::Secret(_) => f.write_str("set, not shown"),
         }
     }
 }
