@@ -80,8 +80,13 @@ pub(crate) async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
         model: model.clone(),
     };
     let sources = Sources {
+        config,
+        env_file,
+        model,
+        database,
+        vault,
         serves,
-        ..Sources::from_process(config, env_file, model, database, vault)?
+        ..Sources::from_process()?
     };
     // The line editor of a chat needs a terminal; a pipe or `--json` means a single message.
     let in_chat = match &command {

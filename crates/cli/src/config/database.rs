@@ -1,12 +1,13 @@
 //! The address of a database.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 
 use url::Url;
 
 use super::Values;
-use super::key::{DefaultValue, Key, Section};
+use super::key::{Key, Section};
 use crate::error::CliError;
 
 /// A database that holds tasks, conversations and logs. Shown without its password.
@@ -27,10 +28,7 @@ impl Database {
     /// kind of database.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
-        if ["postgres://", "postgresql://"]
-            .iter()
-            .any(|scheme| text.starts_with(scheme))
-        {
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
             return Some(Self::Postgres(text.to_owned()));
         }
         // `sqlite:///var/a.db` is a URL with an empty host, `sqlite:a.db` has none.
@@ -57,7 +55,7 @@ impl Database {
 impl Section for Database {
     fn append_keys(_prefix: &str, keys: &mut Vec<Key>) {
         keys.push(Key {
-            default: DefaultValue::OfUser(|dirs| dirs.database_file().into()),
+            default: Some(|dirs| dirs.database_file().into()),
             ..Key::new::<PathBuf>("store.path".to_owned(), &["The SQLite file with all data."])
         });
     }
@@ -95,20 +93,15 @@ fn mask_password(address: &str) -> String {
     if url.password().is_some() {
         let _ = url.set_password(Some("xxx"));
     }
-    let query: Vec<String> = url
-        .query_pairs()
-        .map(
-            |(name, value)| match name.to_lowercase().contains("password") {
-                true => format!("{name}=xxx"),
-                false => format!("{name}={value}"),
-            },
-        )
-        .collect();
+    let mask = |(name, value): (Cow<'_, str>, Cow<'_, str>)| {
+        let secret = name.to_lowercase().contains("password");
+        format!("{name}={}", if secret { "xxx" } else { &value })
+    };
+    let query: Vec<String> = url.query_pairs().map(mask).collect();
     url.set_query(None);
-    if query.is_empty() {
-        url.to_string()
-    } else {
-        format!("{url}?{}", query.join("&"))
+    match query.is_empty() {
+        true => url.to_string(),
+        false => format!("{url}?{}", query.join("&")),
     }
 }
 

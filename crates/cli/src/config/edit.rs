@@ -9,7 +9,7 @@ use super::atomic_write::{write_keeping_permissions, write_private};
 use super::key::{Key, find_key};
 use super::layer::Assignment;
 use super::sources::read_file;
-use super::toml_file::{self, OLD_VAULT_SECTION, Owner, did_you_mean};
+use super::toml_file::{self, Owner, did_you_mean};
 use super::value::{Kind, Value};
 use crate::error::CliError;
 
@@ -93,17 +93,20 @@ impl Draft {
         self.secret |= matches!(key.kind, Kind::Secret);
         let value = to_toml(&value, text);
         // An older spelling stays as it is: two spellings of one setting would be an error.
-        let (section, name) = self.position(key).unwrap_or_else(|| key.section_and_name());
+        let (section, name) = self.position(key).unwrap_or_else(|| {
+            let (section, name) = key.section_and_name();
+            (section.to_owned(), name.to_owned())
+        });
         if !section.is_empty() {
             self.document
-                .entry(section)
+                .entry(&section)
                 .or_insert_with(|| Item::Table(Table::new()));
         }
         let file = self.path.display().to_string();
         let table = self
-            .table(section)
+            .table(&section)
             .ok_or_else(|| CliError::configuration(format!("{section} is no table in {file}")))?;
-        set_value(table.entry(name).or_insert(Item::None), value);
+        set_value(table.entry(&name).or_insert(Item::None), value);
         Ok(())
     }
 
@@ -112,34 +115,25 @@ impl Draft {
         let Some((section, name)) = self.position(key) else {
             return false;
         };
-        self.table(section)
-            .is_some_and(|table| table.remove(name).is_some())
+        self.table(&section)
+            .is_some_and(|table| table.remove(&name).is_some())
     }
 
     /// Finds the section and the name under which the file has a setting: in its section, in the
     /// section that older programs have, or at the top, where its other spelling counts too. The
     /// section is empty for the top.
-    fn position(&self, key: &'static Key) -> Option<(&'static str, &'static str)> {
-        let (section, name) = key.section_and_name();
-        let older = if section == "vault" {
-            OLD_VAULT_SECTION
-        } else {
-            section
+    fn position(&self, key: &Key) -> Option<(String, String)> {
+        let is_key = |section: &str, name: &str| {
+            find_key(section, name).is_some_and(|found| found.name == key.name)
         };
-        let names = [Some(name), key.alias].into_iter().flatten();
-        names
-            .flat_map(|name| [(section, name), (older, name), ("", name)])
-            .filter(|(place, name)| find_key(place, name).is_some_and(|at| at.name == key.name))
-            .find(|(place, name)| {
-                let top = self.document.as_table();
-                match *place {
-                    "" => top.contains_key(name),
-                    place => top
-                        .get(place)
-                        .and_then(Item::as_table_like)
-                        .is_some_and(|table| table.contains_key(name)),
-                }
-            })
+        self.document.iter().find_map(|(name, item)| {
+            if is_key("", name) {
+                return Some((String::new(), name.to_owned()));
+            }
+            let mut inner = item.as_table_like()?.iter().map(|(inner, _)| inner);
+            let inner = inner.find(|inner| is_key(name, inner))?;
+            Some((name.to_owned(), inner.to_owned()))
+        })
     }
 
     /// Returns a section's table. `None`: there is no such section, or it is no table.
@@ -192,19 +186,17 @@ pub(super) fn set_value(item: &mut Item, value: TomlValue) {
 /// `120s`.
 fn to_toml(value: &Value, text: &str) -> TomlValue {
     match value {
-        Value::Number(number) => (*number).into(),
-        Value::Integer(number) => match i64::try_from(*number) {
-            Ok(number) => number.into(),
-            // TOML has signed integers only. No setting goes so far.
-            Err(_) => number.to_string().into(),
-        },
-        Value::Boolean(value) => (*value).into(),
         Value::List(names) => names.iter().map(String::as_str).collect::<Array>().into(),
         Value::Paths(paths) => {
             let pairs = paths
                 .iter()
                 .map(|(name, path)| (name.as_str(), path.to_string_lossy().into_owned()));
             pairs.collect::<InlineTable>().into()
+        }
+        // TOML has signed integers only. No setting goes so far, but the text would be refused.
+        Value::Number(_) | Value::Integer(_) | Value::Boolean(_) => {
+            let parsed = value.to_string().parse();
+            parsed.unwrap_or_else(|_| text.trim().into())
         }
         Value::Text(_)
         | Value::Path(_)

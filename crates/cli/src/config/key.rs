@@ -32,24 +32,11 @@ pub(crate) struct Key {
     /// True if a project's `adjutant.toml` may set it before it is trusted. Never true for a
     /// setting that sends data elsewhere, or has fewer calls confirmed by a person.
     pub(crate) project: bool,
-    pub(super) default: DefaultValue,
+    /// Returns the value that applies if no source has one. It may depend on the user's folders and
+    /// name.
+    pub(super) default: Option<fn(&Dirs) -> Value>,
     /// The behaviour without a value, for people.
     pub(crate) unset: &'static str,
-}
-
-/// The value of a setting that no source has.
-#[derive(Debug)]
-pub(super) enum DefaultValue {
-    None,
-    Value(Value),
-    /// A value that depends on the user's folders or name.
-    OfUser(fn(&Dirs) -> Value),
-}
-
-impl<T: Into<Value>> From<T> for DefaultValue {
-    fn from(value: T) -> Self {
-        Self::Value(value.into())
-    }
 }
 
 /// Settings that a struct is read from.
@@ -70,7 +57,8 @@ pub(super) trait Section: Sized {
 ///
 /// Each field has one attribute:
 /// - `#[setting("section.name", option = VALUE, ...)]`: a setting. The options are the fields of
-///   [`Key`], and `range = MIN..=MAX` for its kind; without either, the type says which values fit.
+///   [`Key`], `user_default = FUNCTION` for a default that depends on the user's folders, and
+///   `range = MIN..=MAX` for its kind; without either, the type says which values fit.
 /// - `#[setting(section)]`: settings of another struct, at this place of the list.
 /// - `#[setting(skip)]`: no setting; its type's default, until loading sets it.
 macro_rules! settings {
@@ -125,6 +113,8 @@ macro_rules! settings {
         })
     };
     // One option: `range` is a kind, a name alone is a flag, and all others are fields.
+    (@option $key:ident, default = $value:expr) => { $key.default = Some(|_| $value.into()) };
+    (@option $key:ident, user_default = $value:expr) => { $key.default = Some($value) };
     (@option $key:ident, range = $range:expr) => { $key.kind = $range.into() };
     (@option $key:ident, $option:ident = $value:expr) => { $key.$option = $value.into() };
     (@option $key:ident, $flag:ident) => { $key.$flag = true };
@@ -167,18 +157,14 @@ impl Key {
             alias: None,
             quiet: false,
             project: false,
-            default: DefaultValue::None,
+            default: None,
             unset: "none",
         }
     }
 
     /// Returns the value that applies if no source has one.
     pub(super) fn default_value(&self, dirs: &Dirs) -> Option<Value> {
-        match &self.default {
-            DefaultValue::None => None,
-            DefaultValue::Value(value) => Some(value.clone()),
-            DefaultValue::OfUser(default) => Some(default(dirs)),
-        }
+        self.default.map(|default| default(dirs))
     }
 
     /// Splits the name into the section, empty for a setting at the top, and the name in it.

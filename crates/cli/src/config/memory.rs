@@ -1,7 +1,7 @@
 //! `[vault]` and `[memory]`: the user's folder of notes, and facts that are remembered.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use adjutant_memory::{Daily, Locale, MemoryOptions};
 
@@ -77,16 +77,11 @@ settings! {
 impl MemorySettings {
     /// Returns the options of a vault's memory.
     pub(crate) fn options(&self) -> MemoryOptions {
-        let path = if Path::new(&self.facts_path).starts_with("~") {
-            let path = expand_home(PathBuf::from(&self.facts_path));
-            path.to_string_lossy().into_owned()
-        } else {
-            self.facts_path.clone()
-        };
+        let path = expand_home(PathBuf::from(&self.facts_path));
         let heading = self.heading.trim_start_matches(['#', ' ']);
         let default = MemoryOptions::default();
         MemoryOptions {
-            path,
+            path: path.to_string_lossy().into_owned(),
             max_facts: self.max_facts as usize,
             daily: self.daily.clone(),
             locale: self.locale,

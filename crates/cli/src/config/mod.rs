@@ -47,7 +47,6 @@ pub(crate) use credentials::{Credentials, key_ending};
 pub(crate) use database::Database;
 pub(crate) use dirs::{DEFAULT_USER_NAME, Dirs};
 pub(crate) use edit::{Draft, find_setting};
-use key::DefaultValue::OfUser;
 use key::{KEYS, Key, Section, settings};
 use layer::Values;
 pub(crate) use mcp::{SentVariables, sent_variables, server_fields};
@@ -84,7 +83,7 @@ settings! {
         #[setting("fallback", unset = "no other model answers in its place")]
         pub(crate) fallback: Vec<String>,
         /// The user's name, as the model is given it.
-        #[setting("user_name", default = OfUser(|dirs| dirs.os_user.clone().into()))]
+        #[setting("user_name", user_default = |dirs| dirs.os_user.clone().into())]
         pub(crate) user_name: String,
         // Not for a project's file: whoever wrote it could have the model do anything.
         /// A file with the instruction of the model, in the place of the built-in one.

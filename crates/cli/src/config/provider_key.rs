@@ -8,8 +8,8 @@ use adjutant_providers::Provider;
 use secrecy::SecretString;
 
 use super::ProviderSettings;
-use super::env_file::{FoundKey, ProviderKeys};
-use super::layer::{Origin, Values};
+use super::env_file::ProviderKeys;
+use super::layer::{Assignment, Origin, Values};
 use super::value::Value;
 use crate::error::CliError;
 
@@ -45,26 +45,21 @@ impl Values {
         let found = provider
             .key_variable
             .and_then(|variable| keys.find(variable));
-        let Some(FoundKey {
-            key,
-            origin,
-            of_project,
-        }) = found
-        else {
+        let Some(found) = found else {
             return (None, None);
         };
         match self.address_of_project(provider, keys) {
-            Some((address, address_origin)) if !of_project => {
+            Some((address, address_origin)) if !found.of_project => {
                 let withheld = WithheldKey {
-                    key,
-                    origin,
+                    key: found.key,
+                    origin: found.origin,
                     address,
                     address_origin,
                     agreed: Arc::default(),
                 };
                 (None, Some(withheld))
             }
-            _ => (Some(key), None),
+            _ => (Some(found.key), None),
         }
     }
 
@@ -74,15 +69,15 @@ impl Values {
     /// # Errors
     /// It would be: the server at that address would get the password.
     pub(super) fn check_database(&self, keys: &ProviderKeys<'_>) -> Result<(), CliError> {
-        let slot = self
-            .find("serve.database_url")
-            .filter(|slot| keys.is_of_project(&slot.origin));
-        let Some((Some(Value::Database(database)), origin)) =
-            slot.map(|slot| (&slot.value, &slot.origin))
+        let Some(Assignment {
+            value: Some(Value::Database(database)),
+            origin,
+            ..
+        }) = self.find("serve.database_url")
         else {
             return Ok(());
         };
-        if database.has_password() {
+        if database.has_password() || !keys.is_of_project(origin) {
             return Ok(());
         }
         // The places where PostgreSQL's clients look for a password that the address does not have.

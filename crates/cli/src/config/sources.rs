@@ -46,17 +46,11 @@ pub(super) struct ProjectFile {
 }
 
 impl Sources {
-    /// Returns the sources of this process: its variables, its working directory and these options.
+    /// Returns the sources of this process: its variables and its working directory, no options.
     ///
     /// # Errors
     /// There is no home directory.
-    pub(crate) fn from_process(
-        config: Option<PathBuf>,
-        env_file: Option<PathBuf>,
-        model: Option<String>,
-        database: Option<String>,
-        vault: Option<PathBuf>,
-    ) -> Result<Self, CliError> {
+    pub(crate) fn from_process() -> Result<Self, CliError> {
         let variables: BTreeMap<String, String> = std::env::vars_os()
             // A variable that is not Unicode is none of ours.
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -72,11 +66,11 @@ impl Sources {
             dirs: Dirs::from_process(&variables)?,
             project,
             variables,
-            config,
-            env_file,
-            model,
-            database,
-            vault,
+            config: None,
+            env_file: None,
+            model: None,
+            database: None,
+            vault: None,
             serves: false,
         })
     }
@@ -166,10 +160,9 @@ impl Sources {
         if let Some(project) = project.filter(|project| project.owner == Owner::TrustedProject) {
             let of_project = mcp::parse_servers(&project.text, &project.path, &lookup)?;
             // One of the same name takes the other's place, as with every setting.
-            servers.retain(|server| {
-                let same = |other: &mcp::ServerTable| other.config.name == server.config.name;
-                !of_project.iter().any(same)
-            });
+            let is_other =
+                |a: &mcp::ServerTable, b: &mcp::ServerTable| a.config.name != b.config.name;
+            servers.retain(|server| of_project.iter().all(|other| is_other(server, other)));
             servers.extend(of_project);
         }
         for server in servers {

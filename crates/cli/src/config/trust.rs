@@ -137,12 +137,11 @@ pub(crate) fn revoke(state: &Path, folder: &Path) -> Result<Vec<PathBuf>, CliErr
         .filter_map(|name| folder.join(name).canonicalize().ok())
         .collect();
     let mut digests: Digests = load_list(&state.join(LIST));
+    let is_gone = |file: &PathBuf| file.parent() == Some(&folder) || of_folder.contains(file);
     let gone: Vec<PathBuf> = digests
-        .keys()
-        .filter(|file| file.parent() == Some(&folder) || of_folder.contains(file))
-        .cloned()
+        .extract_if(.., |file, _| is_gone(file))
+        .map(|(file, _)| file)
         .collect();
-    digests.retain(|file, _| !gone.contains(file));
     if !gone.is_empty() {
         save_list(&state.join(LIST), &digests)?;
     }

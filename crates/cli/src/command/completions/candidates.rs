@@ -64,7 +64,12 @@ pub(super) fn with_settings(list: impl FnOnce(&Settings) -> Vec<Candidate>) -> V
     let config = given(["-C", "--config"]).map(PathBuf::from);
     let env_file = given(["--env-file", "--env-file"]).map(PathBuf::from);
     let database = given(["--database", "--database"]).and_then(|text| text.into_string().ok());
-    let sources = Sources::from_process(config, env_file, None, database, None);
+    let sources = Sources::from_process().map(|sources| Sources {
+        config,
+        env_file,
+        database,
+        ..sources
+    });
     // A shell cannot show an error in the middle of a command line.
     let settings = sources.and_then(|sources| sources.load());
     settings.map(|settings| list(&settings)).unwrap_or_default()
