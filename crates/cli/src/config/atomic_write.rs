@@ -2,7 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::error::CliError;
 
@@ -20,11 +20,8 @@ pub(crate) fn write_private(file: &Path, text: &str) -> Result<(), CliError> {
 /// # Errors
 /// As [`write_private`].
 pub(crate) fn write_keeping_permissions(file: &Path, text: &str) -> Result<(), CliError> {
-    write(
-        file,
-        text,
-        fs::metadata(file).ok().map(|data| data.permissions()),
-    )
+    let permissions = fs::metadata(file).ok().map(|data| data.permissions());
+    write(file, text, permissions)
 }
 
 fn write(file: &Path, text: &str, permissions: Option<Permissions>) -> Result<(), CliError> {
@@ -36,16 +33,19 @@ fn write(file: &Path, text: &str, permissions: Option<Permissions>) -> Result<()
 }
 
 fn replace(file: &Path, text: &str, permissions: Option<Permissions>) -> std::io::Result<()> {
-    let folder = file
-        .parent()
-        .map_or_else(|| PathBuf::from("."), Path::to_owned);
-    create_private_folder(&folder)?;
+    let folder = file.parent().unwrap_or(Path::new("."));
+    // A folder that exists keeps its permissions.
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)?;
     // Made with mode 0600 from the beginning, and in the same folder: a rename to another file
     // system would not be atomic.
     let mut new = tempfile::Builder::new()
         .prefix(".adjutant-")
         .suffix(".tmp")
-        .tempfile_in(&folder)?;
+        .tempfile_in(folder)?;
     new.write_all(text.as_bytes())?;
     if let Some(permissions) = permissions {
         new.as_file().set_permissions(permissions)?;
@@ -54,15 +54,6 @@ fn replace(file: &Path, text: &str, permissions: Option<Permissions>) -> std::io
     new.as_file().sync_all()?;
     new.persist(file).map_err(|error| error.error)?;
     Ok(())
-}
-
-/// Makes a folder that only its owner may enter; one that exists stays as it is.
-fn create_private_folder(folder: &Path) -> std::io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }
 
 /// Returns a warning if others than the owner may read a file of keys. Never on Windows.

@@ -55,15 +55,17 @@ impl Sources {
         // The `.env` library expands `${NAME}` from the process. A trusted file may name an
         // address, and with a variable in it the address would carry the user's key there.
         if of_project && let Some(name) = self.used_variable(&text) {
-            return Err(CliError::configuration(format!(
-                "{} uses your variable {name}",
-                path.display()
-            ))
-            .because("a folder's file could put what is in it, such as a key, into an address")
-            .or_try(format!(
-                "write the value itself, in the place of ${name} or ${{{name}}}"
-            ))
-            .or_try("--env-file .env, if the file is yours"));
+            let file = path.display();
+            return Err(
+                CliError::configuration(format!("{file} uses your variable {name}"))
+                    .because(
+                        "a folder's file could put what is in it, such as a key, into an address",
+                    )
+                    .or_try(format!(
+                        "write the value itself, in the place of ${name} or ${{{name}}}"
+                    ))
+                    .or_try("--env-file .env, if the file is yours"),
+            );
         }
         let variables = env_variables(&text, &path)?;
         Ok(EnvFile {

@@ -238,21 +238,19 @@ pub(super) fn parse_servers(
     };
     for (key, value) in section {
         if key.get_ref() != "servers" {
-            let place = file.place(key.span().start);
-            let message = format!("{place}: unknown key mcp.{}", key.get_ref());
-            return Err(
-                CliError::configuration(message).because("did you mean [mcp.servers.NAME]?")
-            );
+            let error = file.unknown(key.span().start, &format!("mcp.{}", key.get_ref()));
+            return Err(error.because("did you mean [mcp.servers.NAME]?"));
         }
-        for (name, value) in file.table("mcp.servers must be a table of servers", value)? {
+        for (name, value) in file.table("mcp.servers", "a table of servers", value)? {
             let at = name.span().start;
             let server = ServerName::new(name.get_ref().as_ref())
                 .map_err(|error| file.error(at, error.to_string()))?;
-            let table = file.table(&format!("mcp.servers.{server} must be a table"), value)?;
+            let name = format!("mcp.servers.{server}");
             let reader = Reader {
                 file: &file,
                 server,
-                table,
+                table: file.table(&name, "a table", value)?,
+                name,
                 variables,
                 named: BTreeSet::new(),
                 unset: Vec::new(),
@@ -267,15 +265,13 @@ impl File<'_> {
     /// Returns the table that a value is.
     fn table<'a>(
         &self,
-        must: &str,
+        name: &str,
+        expected: &str,
         value: &'a Spanned<DeValue<'a>>,
     ) -> Result<&'a DeTable<'a>, CliError> {
         match value.get_ref() {
             DeValue::Table(table) => Ok(table),
-            other => {
-                let message = format!("{must}, not {}", show_toml(other));
-                Err(self.error(value.span().start, message))
-            }
+            other => Err(self.must(value.span().start, name, expected, &show_toml(other))),
         }
     }
 }
@@ -284,6 +280,8 @@ impl File<'_> {
 struct Reader<'a> {
     file: &'a File<'a>,
     server: ServerName,
+    /// `mcp.servers.NAME`.
+    name: String,
     table: &'a DeTable<'a>,
     variables: &'a Variables<'a>,
     /// Variables that the table names.
@@ -301,7 +299,7 @@ impl<'a> Reader<'a> {
             let at = name.span().start;
             let key = SERVER_KEYS.iter().find(|key| key.name == *name.get_ref());
             let key = key.ok_or_else(|| self.unknown(at, name.get_ref()))?;
-            let table = format!("mcp.servers.{}.", self.server);
+            let table = format!("{}.", self.name);
             values.lay(vec![self.file.assignment(key, &table, at, value)?]);
             shown.push(self.shown(key, at, value.get_ref()));
         }
@@ -395,10 +393,8 @@ impl<'a> Reader<'a> {
         let at = self.place_of("url");
         let url = Url::parse(text)
             .ok()
-            .filter(|url| matches!(url.scheme(), "https" | "http") && url.has_host());
-        let Some(url) = url else {
-            return Err(self.must("url", ADDRESS, text, at));
-        };
+            .filter(|url| matches!(url.scheme(), "https" | "http") && url.has_host())
+            .ok_or_else(|| self.must("url", ADDRESS, text, at))?;
         // An address is shown, by `config show` and in errors.
         if !url.username().is_empty() || url.password().is_some() {
             return Err(self.wrong("has a user or a password in its `url`", at).or_try(
@@ -411,10 +407,11 @@ impl<'a> Reader<'a> {
     /// Fails if the table has one of these keys, which belong to the other way to reach a server.
     fn refuse(&self, keys: &[&str], has: &str, other: &str) -> Result<(), CliError> {
         match keys.iter().find(|key| self.table.contains_key(**key)) {
-            Some(key) => Err(self.wrong(
-                &format!("has `{has}`, and `{key}` belongs to a server with `{other}`"),
-                self.place_of(key),
-            )),
+            Some(key) => {
+                let problem =
+                    format!("has `{has}`, and `{key}` belongs to a server with `{other}`");
+                Err(self.wrong(&problem, self.place_of(key)))
+            }
             None => Ok(()),
         }
     }
@@ -458,21 +455,14 @@ impl<'a> Reader<'a> {
         named: BTreeMap<String, String>,
     ) -> Result<BTreeMap<Injected, String>, CliError> {
         let entries = self.table.get("inject").map(Spanned::get_ref);
-        let place = |name: &str| match entries {
-            Some(DeValue::Table(table)) => {
-                table.get_key_value(name).map(|(key, _)| key.span().start)
-            }
-            _ => None,
-        };
         let check = |(name, argument): (String, String)| {
-            let at = place(&name).unwrap_or_default();
+            let key = entries.and_then(|table| table.as_table()?.get_key_value(name.as_str()));
+            let at = key.map_or(0, |(key, _)| key.span().start);
             let injected = Injected::ALL.into_iter().find(|known| known.name() == name);
             let injected = injected.ok_or_else(|| {
-                self.wrong(
-                    &format!("inject: {name} is nothing that can be filled in"),
-                    at,
-                )
-                .or_try(Injected::ALL.map(Injected::name).join(", "))
+                let problem = format!("inject: {name} is nothing that can be filled in");
+                self.wrong(&problem, at)
+                    .or_try(Injected::ALL.map(Injected::name).join(", "))
             })?;
             if argument.is_empty() {
                 return Err(self.must("inject", ARGUMENTS, &argument, at));
@@ -488,28 +478,19 @@ impl<'a> Reader<'a> {
     }
 
     fn must(&self, key: &str, expected: &str, text: &str, at: usize) -> CliError {
-        let message = format!(
-            "mcp.servers.{}.{key} must be {expected}, not {text:?}",
-            self.server
-        );
-        self.file.error(at, message)
+        let name = format!("{}.{key}", self.name);
+        self.file.must(at, &name, expected, &format!("{text:?}"))
     }
 
-    fn wrong(&self, what: &str, at: usize) -> CliError {
-        self.file
-            .error(at, format!("mcp.servers.{} {what}", self.server))
+    fn wrong(&self, problem: &str, at: usize) -> CliError {
+        self.file.error(at, format!("{} {problem}", self.name))
     }
 
     fn unknown(&self, at: usize, name: &str) -> CliError {
-        let (place, server) = (self.file.place(at), &self.server);
-        let error =
-            CliError::configuration(format!("{place}: unknown key mcp.servers.{server}.{name}"));
+        let error = self.file.unknown(at, &format!("{}.{name}", self.name));
         let fields = server_fields();
-        did_you_mean(
-            error,
-            nearest(name, fields.iter().copied()),
-            &fields.join(", "),
-        )
+        let near = nearest(name, fields.iter().copied());
+        did_you_mean(error, near, &fields.join(", "))
     }
 
     /// Returns the line of `config show` for a key: the value as it stands in the file, without what
@@ -527,7 +508,7 @@ impl<'a> Reader<'a> {
                 (_, value) => value.to_string(),
             });
         Shown {
-            name: format!("mcp.servers.{}.{}", self.server, key.name),
+            name: format!("{}.{}", self.name, key.name),
             value,
             unset: "",
             quiet: true,

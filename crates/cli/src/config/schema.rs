@@ -36,7 +36,11 @@ pub(crate) fn schema() -> Value {
             section
         };
         for section in ["", section, older] {
-            add(section, alias, alias_schema(key));
+            add(
+                section,
+                alias,
+                described(key, format!("Another name of {}.", key.name)),
+            );
         }
     }
     top.extend(sections);
@@ -59,21 +63,19 @@ pub(crate) fn schema() -> Value {
 }
 
 fn key_schema(key: &Key) -> Value {
-    let mut schema = kind_schema(key.kind);
     let variables = [Some(key.own_variable()), key.variable.map(str::to_owned)];
     let variables: Vec<String> = variables.into_iter().flatten().collect();
-    schema["description"] = json!(format!(
-        "{} {}. Variable: {}.",
-        key.description,
-        capitalized(&key.kind.expected()),
-        variables.join(", ")
-    ));
-    schema
+    let expected = capitalized(&key.kind.expected());
+    let variables = variables.join(", ");
+    described(
+        key,
+        format!("{} {expected}. Variable: {variables}.", key.description),
+    )
 }
 
-fn alias_schema(key: &Key) -> Value {
+fn described(key: &Key, description: String) -> Value {
     let mut schema = kind_schema(key.kind);
-    schema["description"] = json!(format!("Another name of {}.", key.name));
+    schema["description"] = description.into();
     schema
 }
 

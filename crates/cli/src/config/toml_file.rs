@@ -64,7 +64,7 @@ pub(crate) fn parse(text: &str, path: &Path, owner: Owner) -> Result<Parsed, Cli
         let key = find_key(section, name.get_ref())
             .ok_or_else(|| file.unknown_key(at, section, name.get_ref()))?;
         if owner == Owner::Project && !key.project {
-            parsed.unused.push(key.name.to_string());
+            parsed.unused.push(key.name.clone());
             return Ok(());
         }
         // TOML refuses the same spelling twice; this is the other one.
@@ -140,13 +140,10 @@ impl File<'_> {
                 let message = format!("{table}{}.{name} must be text", key.name);
                 return self.error(text.span().start, message);
             }
-            let expected = key
-                .expected
-                .map_or_else(|| key.kind.expected(), str::to_owned);
-            self.error(
-                value.span().start,
-                format!("{table}{} must be {expected}, not {shown}", key.name),
-            )
+            let expected = key.kind.expected();
+            let expected = key.expected.unwrap_or(&expected);
+            let name = format!("{table}{}", key.name);
+            self.must(value.span().start, &name, expected, &shown)
         })?;
         // Resolved while the file is known: values of later layers have other starting points.
         let value = match parsed {
@@ -189,11 +186,7 @@ impl File<'_> {
             "" => name.to_owned(),
             section => format!("{section}.{name}"),
         };
-        let error = CliError::configuration(format!(
-            "{}: unknown key {}",
-            self.place(at),
-            in_section(name)
-        ));
+        let error = self.unknown(at, &in_section(name));
         // An API key belongs in no file that is shown, shared or committed, so no setting is
         // meant.
         if name.to_lowercase().ends_with("key") {
@@ -222,6 +215,16 @@ impl File<'_> {
                 nearest(name, sections).map(|section| format!("[{section}]"))
             });
         did_you_mean(error, near, "adjutant config show lists every key")
+    }
+
+    /// Returns the error about a key that does not exist.
+    pub(super) fn unknown(&self, at: usize, name: &str) -> CliError {
+        CliError::configuration(format!("{}: unknown key {name}", self.place(at)))
+    }
+
+    /// Returns the error about a value that does not fit.
+    pub(super) fn must(&self, at: usize, name: &str, expected: &str, shown: &str) -> CliError {
+        self.error(at, format!("{name} must be {expected}, not {shown}"))
     }
 
     /// Returns an error whose cause is the place of a byte.
