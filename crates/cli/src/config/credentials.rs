@@ -115,8 +115,8 @@ impl Credentials {
     }
 }
 
-/// Returns the last four characters of a key, if the key is so long that they help nobody to guess
-/// it.
+/// Returns the last four characters of a key, if the key is so long that the rest of it cannot be
+/// guessed.
 pub(crate) fn key_ending(key: &SecretString) -> String {
     let key = key.expose_secret().trim();
     let length = key.chars().count();

@@ -49,8 +49,8 @@ impl Draft {
     /// Opens the file; one that does not exist is empty.
     ///
     /// # Errors
-    /// The file cannot be read, or has a mistake already: nothing could be said about the result of
-    /// a change.
+    /// The file cannot be read, or has a mistake already, so that the result of a change could not
+    /// be checked.
     pub(crate) fn open(path: &Path) -> Result<Self, CliError> {
         let text = read_file(path, false)?.unwrap_or_default();
         // Two parsers: `toml_edit` keeps comments and order, and ours knows the settings.
@@ -81,15 +81,10 @@ impl Draft {
     /// # Errors
     /// The value does not fit the setting.
     pub(crate) fn set(&mut self, key: &'static Key, text: &str) -> Result<(), CliError> {
-        let value = key.kind.parse(text, false).ok_or_else(|| {
-            let shown = format!("{text:?}");
-            CliError::usage(format!(
-                "{} must be {}, not {}",
-                key.name,
-                key.kind.expected(),
-                key.kind.show_rejected(&shown)
-            ))
-        })?;
+        let value = key
+            .kind
+            .parse(text, false)
+            .ok_or_else(|| CliError::usage(key.must(&key.name, &format!("{text:?}"))))?;
         self.secret |= matches!(key.kind, Kind::Secret);
         let value = to_toml(&value, text);
         // An older spelling stays as it is: two spellings of one setting would be an error.
@@ -223,13 +218,13 @@ temperature = 0.5
 deny = [ 'a', ]
 ";
 
-    struct Place(tempfile::TempDir);
+    struct UserFile(tempfile::TempDir);
 
-    impl Place {
+    impl UserFile {
         fn new(text: &str) -> Self {
-            let place = Self(tempfile::tempdir().unwrap());
-            std::fs::write(place.path(), text).unwrap();
-            place
+            let file = Self(tempfile::tempdir().unwrap());
+            std::fs::write(file.path(), text).unwrap();
+            file
         }
 
         fn path(&self) -> PathBuf {
@@ -246,7 +241,7 @@ deny = [ 'a', ]
 
     #[test]
     fn everything_else_stays_byte_for_byte() {
-        let changed = |name, text| Place::new(FILE).set(name, text).unwrap();
+        let changed = |name, text| UserFile::new(FILE).set(name, text).unwrap();
         assert_eq!(changed("model", "gemini"), FILE.replace("demo", "gemini"));
         assert_eq!(changed("llm.temperature", "1"), FILE.replace("0.5", "1.0"));
         assert_eq!(
@@ -280,9 +275,9 @@ deny = [ 'a', ]
                     "word".to_owned()
                 }
             };
-            let place = Place::new("");
-            place.set(&key.name, &text).unwrap();
-            let mut draft = Draft::open(&place.path()).unwrap();
+            let file = UserFile::new("");
+            file.set(&key.name, &text).unwrap();
+            let mut draft = Draft::open(&file.path()).unwrap();
             assert!(draft.get(key).unwrap().is_some(), "{}", key.name);
             assert!(draft.unset(key) && !draft.unset(key), "{}", key.name);
         }
@@ -296,7 +291,7 @@ deny = [ 'a', ]
             ("[ollama]\ncontextSize = 700\n", "ollama.context_size"),
             ("vault = { path = \"a\" }\n", "vaultPath"),
         ] {
-            let text = Place::new(file).set(name, "999").unwrap();
+            let text = UserFile::new(file).set(name, "999").unwrap();
             assert_eq!(
                 text,
                 file.replace("700", "999").replace("\"a\"", "\"999\""),
@@ -307,19 +302,18 @@ deny = [ 'a', ]
 
     #[test]
     fn what_does_not_fit_or_is_wrong_already_changes_nothing() {
-        let place = Place::new(FILE);
-        assert_eq!(place.set("llm.temperature", "3").unwrap_err().exit as u8, 2);
+        let file = UserFile::new(FILE);
+        assert_eq!(file.set("llm.temperature", "3").unwrap_err().exit as u8, 2);
         assert!(
-            place
-                .set("llm.temprature", "1")
+            file.set("llm.temprature", "1")
                 .unwrap_err()
                 .cause
                 .unwrap()
                 .contains("llm.temperature")
         );
-        assert_eq!(std::fs::read_to_string(place.path()).unwrap(), FILE);
+        assert_eq!(std::fs::read_to_string(file.path()).unwrap(), FILE);
         assert_eq!(
-            Place::new("modle = 1\n")
+            UserFile::new("modle = 1\n")
                 .set("model", "demo")
                 .unwrap_err()
                 .exit as u8,

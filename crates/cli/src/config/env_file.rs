@@ -111,7 +111,8 @@ impl Sources {
         {
             return None;
         }
-        // Read once: the text that is checked is the text that is used.
+        // Read once: the text that is checked is the text that is used. One that cannot be read is
+        // not trusted either.
         let text = std::fs::read_to_string(&path).ok();
         let trusted =
             text.filter(|text| trust::is_trusted(&self.dirs.state, &path, text.as_bytes()));
@@ -160,19 +161,19 @@ impl ProviderKeys<'_> {
             (!key.is_empty()).then(|| SecretString::from(key))
         };
         let in_file = |path: &Path| format!("{variable} in {}", path.display());
-        let (key, origin, of_project) = if let Some(key) = key_of(self.process) {
-            (key, format!("variable {variable}"), false)
-        } else if let Some(key) = key_of(&self.file.variables) {
-            (key, in_file(&self.file.path), self.file.of_project)
-        } else {
-            let key = self.credentials.keys.get(variable)?.clone();
-            (key, in_file(&self.credentials.path), false)
-        };
-        Some(FoundKey {
+        let found = |key, origin, of_project| FoundKey {
             key,
             origin,
             of_project,
-        })
+        };
+        if let Some(key) = key_of(self.process) {
+            return Some(found(key, format!("variable {variable}"), false));
+        }
+        if let Some(key) = key_of(&self.file.variables) {
+            return Some(found(key, in_file(&self.file.path), self.file.of_project));
+        }
+        let key = self.credentials.keys.get(variable)?.clone();
+        Some(found(key, in_file(&self.credentials.path), false))
     }
 
     /// Returns true if a file of the working directory has the value.

@@ -167,6 +167,13 @@ impl Key {
         self.default.map(|default| default(dirs))
     }
 
+    /// Returns the error's text about a value that does not fit. `name`: the setting's name in the
+    /// source, and `shown` the value.
+    pub(super) fn must(&self, name: &str, shown: &str) -> String {
+        let shown = self.kind.show_rejected(shown);
+        format!("{name} must be {}, not {shown}", self.kind.expected())
+    }
+
     /// Splits the name into the section, empty for a setting at the top, and the name in it.
     pub(crate) fn section_and_name(&self) -> (&str, &str) {
         self.name.split_once('.').unwrap_or(("", &self.name))

@@ -85,7 +85,7 @@ settings! {
         /// The user's name, as the model is given it.
         #[setting("user_name", user_default = |dirs| dirs.os_user.clone().into())]
         pub(crate) user_name: String,
-        // Not for a project's file: whoever wrote it could have the model do anything.
+        // Not for a project's file: its author could have the model do anything.
         /// A file with the instruction of the model, in the place of the built-in one.
         #[setting("system_prompt_path", alias = "systemPromptPath",
             unset = "the built-in instruction")]

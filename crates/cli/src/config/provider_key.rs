@@ -1,5 +1,5 @@
 //! A provider's key, and the rule that a key is not sent to an address which a file of the working
-//! directory names, unless the user agrees: whoever wrote that file would get the key.
+//! directory names, unless the user agrees: the author of that file would get the key.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};

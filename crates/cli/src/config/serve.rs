@@ -209,14 +209,13 @@ settings! {
 settings! {
     impl UserLimits {
         /// Requests of one user a minute, at most.
-        #[setting("serve.requests_per_minute", default = UserLimits::default().requests_per_minute)]
+        #[setting("serve.requests_per_minute", default = Self::default().requests_per_minute)]
         requests_per_minute: NonZeroU32,
         /// Turns of one user that run or wait at the same time, at most.
-        #[setting("serve.turns_at_once", range = 1..=10_000,
-            default = UserLimits::default().turns_at_once)]
+        #[setting("serve.turns_at_once", range = 1..=10_000, default = Self::default().turns_at_once)]
         turns_at_once: NonZeroU32,
         /// Turns of all users that run at the same time, at most.
-        #[setting("serve.turns_in_all", default = UserLimits::default().turns_in_all)]
+        #[setting("serve.turns_in_all", default = Self::default().turns_in_all)]
         turns_in_all: NonZeroU32,
     }
 }
@@ -224,27 +223,22 @@ settings! {
 settings! {
     impl ConnectionLimits {
         /// Open connections of all clients, at most.
-        #[setting("serve.connections", default = ConnectionLimits::default().connections)]
+        #[setting("serve.connections", default = Self::default().connections)]
         connections: NonZeroU32,
         /// Open connections of one client address, at most.
-        #[setting("serve.connections_per_address",
-            default = ConnectionLimits::default().per_address)]
+        #[setting("serve.connections_per_address", default = Self::default().per_address)]
         per_address: NonZeroU32,
         /// Time in which the head of a request has to arrive.
-        #[setting("serve.header_timeout", range = CLIENT_WAIT,
-            default = ConnectionLimits::default().header_timeout)]
+        #[setting("serve.header_timeout", range = CLIENT_WAIT, default = Self::default().header_timeout)]
         header_timeout: Duration,
         /// Time that the body of a request may pause.
-        #[setting("serve.body_silence", range = CLIENT_WAIT,
-            default = ConnectionLimits::default().body_silence)]
+        #[setting("serve.body_silence", range = CLIENT_WAIT, default = Self::default().body_silence)]
         body_silence: Duration,
         /// Time in which the body of a request has to arrive.
-        #[setting("serve.body_timeout", range = CLIENT_WAIT,
-            default = ConnectionLimits::default().body_timeout)]
+        #[setting("serve.body_timeout", range = CLIENT_WAIT, default = Self::default().body_timeout)]
         body_timeout: Duration,
         /// Time that a connection may be idle.
-        #[setting("serve.idle_timeout", range = CLIENT_WAIT,
-            default = ConnectionLimits::default().idle_timeout)]
+        #[setting("serve.idle_timeout", range = CLIENT_WAIT, default = Self::default().idle_timeout)]
         idle_timeout: Duration,
     }
 }

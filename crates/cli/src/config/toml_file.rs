@@ -68,12 +68,9 @@ pub(crate) fn parse(text: &str, path: &Path, owner: Owner) -> Result<Parsed, Cli
             return Ok(());
         }
         // TOML refuses the same spelling twice; this is the other one.
-        let before = parsed
-            .layer
-            .iter()
-            .find(|before| before.key.name == key.name);
-        if let (Some(Origin::File { line, .. }), Some(alias)) =
-            (before.map(|before| &before.origin), key.alias)
+        let before = parsed.layer.iter().find(|set| set.key.name == key.name);
+        if let Some(alias) = key.alias
+            && let Some(Origin::File { line, .. }) = before.map(|set| &set.origin)
         {
             return Err(
                 CliError::configuration(format!("{} is set twice", key.name))

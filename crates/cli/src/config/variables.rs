@@ -39,16 +39,12 @@ pub(super) fn parse(
             file: file.map(Path::to_owned),
         };
         let value = key.kind.parse(text, bare_seconds).ok_or_else(|| {
-            let mut expected = key.kind.expected();
-            if matches!(key.kind, Kind::Duration { .. }) && bare_seconds {
-                expected = expected.replace("a time with its unit", "a number of seconds");
-            }
             // In quotes: a blank or a quotation mark too many is a common mistake in variables.
-            CliError::configuration(format!(
-                "{name} must be {expected}, not {}",
-                key.kind.show_rejected(&format!("{text:?}"))
-            ))
-            .because(format!("from {origin}"))
+            let mut message = key.must(name, &format!("{text:?}"));
+            if matches!(key.kind, Kind::Duration { .. }) && bare_seconds {
+                message = message.replacen("a time with its unit", "a number of seconds", 1);
+            }
+            CliError::configuration(message).because(format!("from {origin}"))
         })?;
         layer.push(Assignment { key, value, origin });
     }

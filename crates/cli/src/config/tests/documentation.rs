@@ -18,7 +18,7 @@ fn the_documentation_has_every_setting() {
     let made = format!("\n{}", tables());
     #[expect(
         clippy::disallowed_methods,
-        reason = "whoever runs the test says so, as for every other expectation"
+        reason = "the person who runs the test decides, as for every other expectation"
     )]
     let update = std::env::var_os("UPDATE_EXPECT").is_some();
     if update {

@@ -5,12 +5,12 @@ mod documentation;
 use super::*;
 
 /// A user's folder and a project's, with these files.
-struct Place {
+struct Folders {
     root: tempfile::TempDir,
     sources: Sources,
 }
 
-impl Place {
+impl Folders {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| {
@@ -76,7 +76,7 @@ fn origin(settings: &Settings, name: &str) -> String {
 
 #[test]
 fn nothing_set_is_the_defaults() {
-    let settings = Place::new().load();
+    let settings = Folders::new().load();
     assert_eq!(settings.model, None);
     assert_eq!(settings.user_name, "ana");
     assert_eq!(settings.agent.max_tool_iterations, Some(5));
@@ -89,37 +89,38 @@ fn nothing_set_is_the_defaults() {
 
 #[test]
 fn later_sources_win_one_by_one() {
-    let mut place = Place::new().file("config/config.toml", "[agent]\nmax_tool_iterations = 1\n");
-    let iterations = |place: &Place| place.load().agent.max_tool_iterations.unwrap();
-    assert_eq!(iterations(&place), 1);
-    assert!(origin(&place.load(), "agent.max_tool_iterations").ends_with("config/config.toml:2"));
-    place = place.file(
+    let mut folders =
+        Folders::new().file("config/config.toml", "[agent]\nmax_tool_iterations = 1\n");
+    let iterations = |folders: &Folders| folders.load().agent.max_tool_iterations.unwrap();
+    assert_eq!(iterations(&folders), 1);
+    assert!(origin(&folders.load(), "agent.max_tool_iterations").ends_with("config/config.toml:2"));
+    folders = folders.file(
         "project/adjutant.toml",
         "[agent]\nmax_tool_iterations = 2\n",
     );
-    assert_eq!(iterations(&place), 2);
-    place = place.file("config/.env", "MAX_TOOL_ITERATIONS=3\n");
-    assert_eq!(iterations(&place), 3);
-    place = place.variable("MAX_TOOL_ITERATIONS", "4");
-    assert_eq!(iterations(&place), 4);
+    assert_eq!(iterations(&folders), 2);
+    folders = folders.file("config/.env", "MAX_TOOL_ITERATIONS=3\n");
+    assert_eq!(iterations(&folders), 3);
+    folders = folders.variable("MAX_TOOL_ITERATIONS", "4");
+    assert_eq!(iterations(&folders), 4);
     assert_eq!(
-        origin(&place.load(), "agent.max_tool_iterations"),
+        origin(&folders.load(), "agent.max_tool_iterations"),
         "variable MAX_TOOL_ITERATIONS"
     );
 }
 
 #[test]
 fn the_option_wins_over_everything() {
-    let mut place = Place::new().variable("ADJUTANT_MODEL", "gemini");
-    place.sources.model = Some("demo".to_owned());
-    let settings = place.load();
+    let mut folders = Folders::new().variable("ADJUTANT_MODEL", "gemini");
+    folders.sources.model = Some("demo".to_owned());
+    let settings = folders.load();
     assert_eq!(settings.model.as_deref(), Some("demo"));
     assert_eq!(origin(&settings, "model"), "option -m");
 }
 
 #[test]
 fn a_projects_lists_only_add() {
-    let settings = Place::new()
+    let settings = Folders::new()
         .file(
             "config/config.toml",
             "[agent]\nconfirm = [\"add_task\"]\ndeny = [\"update_task\"]\n",
@@ -136,16 +137,16 @@ fn a_projects_lists_only_add() {
 #[test]
 fn a_project_runs_no_program_and_chooses_no_conversation() {
     let text = "[notify]\ncommand = [\"/tmp/evil\"]\n[sessions]\ncontinue = \"folder\"\n";
-    let place = Place::new().file("project/adjutant.toml", text);
-    let settings = place.load();
+    let folders = Folders::new().file("project/adjutant.toml", text);
+    let settings = folders.load();
     assert!(settings.notify.is_empty() && settings.scope == Scope::Global);
-    place.trust();
-    assert_eq!(place.load().notify, ["/tmp/evil"]);
+    folders.trust();
+    assert_eq!(folders.load().notify, ["/tmp/evil"]);
 }
 
 #[test]
 fn the_projects_env_file_is_not_read() {
-    let settings = Place::new()
+    let settings = Folders::new()
         .file(
             "project/.env",
             "GEMINI_API_KEY=stolen\nGEMINI_BASE_URL=http://evil\n",
@@ -157,45 +158,45 @@ fn the_projects_env_file_is_not_read() {
 
 #[test]
 fn serve_uses_the_projects_env_file_once_it_is_trusted() {
-    let mut place = Place::new()
+    let mut folders = Folders::new()
         .file("project/.env", "MAX_TOOL_ITERATIONS=2\n")
         .file("config/.env", "MAX_TOOL_ITERATIONS=3\n");
-    place.sources.serves = true;
-    let iterations = |place: &Place| place.load().agent.max_tool_iterations;
-    assert_eq!(iterations(&place), Some(3));
-    let warnings = place.load().warnings.join(" ");
+    folders.sources.serves = true;
+    let iterations = |folders: &Folders| folders.load().agent.max_tool_iterations;
+    assert_eq!(iterations(&folders), Some(3));
+    let warnings = folders.load().warnings.join(" ");
     assert!(
         warnings.contains("project/.env is not trusted")
             && warnings.contains("adjutant config trust"),
         "{warnings}"
     );
-    place.trust();
+    folders.trust();
     assert_eq!(
-        (iterations(&place), place.load().warnings),
+        (iterations(&folders), folders.load().warnings),
         (Some(2), Vec::new())
     );
-    place.sources.serves = false;
+    folders.sources.serves = false;
     assert_eq!(
-        (iterations(&place), place.load().warnings),
+        (iterations(&folders), folders.load().warnings),
         (Some(3), Vec::new())
     );
-    place.sources.serves = true;
-    let place = place.file("project/.env", "MAX_TOOL_ITERATIONS=4\n");
-    assert_eq!(iterations(&place), Some(3), "it has changed since");
+    folders.sources.serves = true;
+    let folders = folders.file("project/.env", "MAX_TOOL_ITERATIONS=4\n");
+    assert_eq!(iterations(&folders), Some(3), "it has changed since");
 }
 
 #[test]
 fn an_address_of_the_folder_gets_no_key_from_elsewhere() {
     let trusted = |toml: &str, env: &str| {
-        let mut place = Place::new()
+        let mut folders = Folders::new()
             .file("project/adjutant.toml", toml)
             .file("project/.env", env);
-        place.sources.serves = true;
-        place.trust();
-        place
+        folders.sources.serves = true;
+        folders.trust();
+        folders
     };
-    let of = |place: &Place, provider: &str| {
-        let set = place.load().providers[provider].clone();
+    let of = |folders: &Folders, provider: &str| {
+        let set = folders.load().providers[provider].clone();
         (
             set.key.is_some(),
             set.withheld.map(|withheld| withheld.address),
@@ -207,22 +208,22 @@ fn an_address_of_the_folder_gets_no_key_from_elsewhere() {
         trusted(&format!("[gemini]\nbase_url = \"{evil}\"\n"), ""),
         trusted("", &format!("GEMINI_BASE_URL={evil}\n")),
     ];
-    for place in [in_toml, in_env] {
-        assert_eq!(of(&place, "gemini"), (false, None));
-        let place = place.file("config/credentials.toml", "GEMINI_API_KEY = \"kept\"\n");
-        assert_eq!(of(&place, "gemini"), there(evil));
-        let place = place.variable("GEMINI_API_KEY", "of the process");
-        assert_eq!(of(&place, "gemini"), there(evil));
+    for folders in [in_toml, in_env] {
+        assert_eq!(of(&folders, "gemini"), (false, None));
+        let folders = folders.file("config/credentials.toml", "GEMINI_API_KEY = \"kept\"\n");
+        assert_eq!(of(&folders, "gemini"), there(evil));
+        let folders = folders.variable("GEMINI_API_KEY", "of the process");
+        assert_eq!(of(&folders, "gemini"), there(evil));
         // A variable of the process wins over the folder's files, so the address is the user's.
-        let place = place.variable("GEMINI_BASE_URL", "http://own.example");
-        assert_eq!(of(&place, "gemini"), (true, None));
+        let folders = folders.variable("GEMINI_BASE_URL", "http://own.example");
+        assert_eq!(of(&folders, "gemini"), (true, None));
     }
     let both = trusted(
         "",
         &format!("GEMINI_BASE_URL={evil}\nGEMINI_API_KEY=its-own\n"),
     );
     assert_eq!(of(&both, "gemini"), (true, None));
-    let named = Place::new().file("own.env", &format!("GEMINI_BASE_URL={evil}\n"));
+    let named = Folders::new().file("own.env", &format!("GEMINI_BASE_URL={evil}\n"));
     let mut named = named.variable("GEMINI_API_KEY", "of the process");
     named.sources.env_file = Some(named.root.path().join("own.env"));
     assert_eq!(of(&named, "gemini"), (true, None));
@@ -232,14 +233,14 @@ fn an_address_of_the_folder_gets_no_key_from_elsewhere() {
 #[test]
 fn a_database_of_the_folder_gets_no_password_from_elsewhere() {
     let load = |url: &str, variable: &str| {
-        let place = Place::new()
+        let folders = Folders::new()
             .file(
                 "project/adjutant.toml",
                 &format!("[serve]\ndatabase_url = \"{url}\"\n"),
             )
             .variable(variable, "secret");
-        place.trust();
-        place.sources.load()
+        folders.trust();
+        folders.sources.load()
     };
     for variable in ["PGPASSWORD", "PGPASSFILE"] {
         for url in [
@@ -258,7 +259,7 @@ fn a_database_of_the_folder_gets_no_password_from_elsewhere() {
         }
     }
     assert!(load("postgres://ana@h/d", "PGUSER").is_ok());
-    let home = Place::new()
+    let home = Folders::new()
         .file(
             "project/adjutant.toml",
             "[serve]\ndatabase_url = \"postgres://h/d\"\n",
@@ -275,7 +276,7 @@ fn a_database_of_the_folder_gets_no_password_from_elsewhere() {
             .contains("~/.pgpass")
     );
     // The user may name any address themselves.
-    let own = Place::new()
+    let own = Folders::new()
         .variable("DATABASE_URL", "postgres://ana@h/d")
         .variable("PGPASSWORD", "secret");
     assert!(own.sources.load().is_ok());
@@ -284,15 +285,15 @@ fn a_database_of_the_folder_gets_no_password_from_elsewhere() {
 #[test]
 fn variables_of_the_process_stay_out_of_the_folders_env_file() {
     let load = |env: &str, named: bool| {
-        let mut place = Place::new()
+        let mut folders = Folders::new()
             .file("project/.env", env)
             .variable("MY_KEY", "secret");
-        place.sources.serves = true;
+        folders.sources.serves = true;
         if named {
-            place.sources.env_file = Some(place.sources.project.join(".env"));
+            folders.sources.env_file = Some(folders.sources.project.join(".env"));
         }
-        place.trust();
-        place.sources.load()
+        folders.trust();
+        folders.sources.load()
     };
     for value in [
         "http://h/${MY_KEY}",
@@ -320,11 +321,11 @@ fn a_host_of_the_folder_gets_no_key_from_elsewhere() {
         ("host = \"evil.example\"", "evil.example:11434"),
         ("port = 77", "localhost:77"),
     ] {
-        let place = Place::new()
+        let folders = Folders::new()
             .file("project/adjutant.toml", &format!("[ollama]\n{line}\n"))
             .variable("OLLAMA_API_KEY", "of the process");
-        place.trust();
-        let set = place.load().providers["ollama"].clone();
+        folders.trust();
+        let set = folders.load().providers["ollama"].clone();
         assert_eq!(
             (set.key.is_some(), set.withheld.unwrap().address),
             (false, address.to_owned())
@@ -334,9 +335,9 @@ fn a_host_of_the_folder_gets_no_key_from_elsewhere() {
 
 #[test]
 fn the_key_is_taken_from_the_environment_and_never_shown() {
-    let place = Place::new().file("config/.env", "GEMINI_API_KEY=from-file\n");
-    assert!(place.load().providers["gemini"].key.is_some());
-    let settings = place.variable("GEMINI_API_KEY", "from-process").load();
+    let folders = Folders::new().file("config/.env", "GEMINI_API_KEY=from-file\n");
+    assert!(folders.load().providers["gemini"].key.is_some());
+    let settings = folders.variable("GEMINI_API_KEY", "from-process").load();
     assert_eq!(
         origin(&settings, "GEMINI_API_KEY"),
         "variable GEMINI_API_KEY"
@@ -350,18 +351,18 @@ fn the_key_is_taken_from_the_environment_and_never_shown() {
 
 #[test]
 fn a_file_that_was_named_has_to_be_there() {
-    let mut place = Place::new();
-    place.sources.config = Some(place.root.path().join("nowhere.toml"));
-    assert_eq!(place.sources.load().unwrap_err().exit as u8, 3);
-    place.sources.config = None;
-    place.sources.env_file = Some(place.root.path().join("nowhere.env"));
-    assert_eq!(place.sources.load().unwrap_err().exit as u8, 3);
+    let mut folders = Folders::new();
+    folders.sources.config = Some(folders.root.path().join("nowhere.toml"));
+    assert_eq!(folders.sources.load().unwrap_err().exit as u8, 3);
+    folders.sources.config = None;
+    folders.sources.env_file = Some(folders.root.path().join("nowhere.env"));
+    assert_eq!(folders.sources.load().unwrap_err().exit as u8, 3);
 }
 
 #[test]
 fn a_broken_env_file_does_not_show_its_secrets() {
-    let place = Place::new().file("config/.env", "GEMINI_API_KEY=secret-123 and more words\n");
-    let error = place.sources.load().unwrap_err();
+    let folders = Folders::new().file("config/.env", "GEMINI_API_KEY=secret-123 and more words\n");
+    let error = folders.sources.load().unwrap_err();
     assert!(!format!("{error:?}").contains("secret-123"), "{error:?}");
 }
 
@@ -472,7 +473,7 @@ fn every_setting_has_an_effect_from_toml_from_its_own_variable_and_from_older_on
         };
         let mut names = vec![key.own_variable()];
         names.extend(key.variable.map(str::to_owned));
-        let mut places = vec![Place::new().file(
+        let mut places = vec![Folders::new().file(
             "config/config.toml",
             &format!("{header}{name} = {in_toml}\n"),
         )];
@@ -482,10 +483,10 @@ fn every_setting_has_an_effect_from_toml_from_its_own_variable_and_from_older_on
             } else {
                 text
             };
-            places.push(Place::new().variable(&variable, text));
+            places.push(Folders::new().variable(&variable, text));
         }
-        for place in places {
-            let settings = place.load();
+        for folders in places {
+            let settings = folders.load();
             let shown = settings
                 .shown
                 .iter()
@@ -498,11 +499,11 @@ fn every_setting_has_an_effect_from_toml_from_its_own_variable_and_from_older_on
                 text
             };
             assert_eq!(value.replace(", ", ","), visible, "{}", key.name);
-            let bare = Place {
-                root: place.root,
+            let bare = Folders {
+                root: folders.root,
                 sources: Sources {
                     variables: BTreeMap::new(),
-                    ..place.sources
+                    ..folders.sources
                 },
             };
             let _ = std::fs::remove_file(bare.root.path().join("config/config.toml"));
