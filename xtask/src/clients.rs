@@ -13,7 +13,8 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::steps::{Ended, Failure, Steps, cargo, end, output, root, run as run_command, target};
+use crate::command::{Failure, cargo, end, output, root, run as run_command, target};
+use crate::steps::{Ended, Steps};
 
 /// The programs a folder may hold, and what runs them.
 const PROGRAMS: &[(&str, &str)] = &[("run.mjs", "node"), ("run.py", "python3")];

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::steps::{Failure, root, run, target};
+use crate::command::{Failure, root, run, target};
 
 /// Rows that are run each time: one kind of fault of each, with several nodes too.
 const SAMPLE: &[&str] = &[

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::check::budget;
-use crate::steps::{Ended, Failure, cargo, run as run_command, target};
+use crate::command::{Failure, cargo, run as run_command, target};
+use crate::steps::Ended;
 
 /// The program that runs turns, and what it is built with: features of what both packages need are
 /// those of the binary as it ships, so that next to nothing is built twice. No example: those have

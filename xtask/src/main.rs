@@ -13,6 +13,7 @@
 mod check; // rules that every commit keeps
 mod clients; // official clients and a browser against the running binary
 #[cfg(unix)]
+mod command; // commands that steps start
 mod dist; // packages
 mod faults; // fault injection under load
 mod instructions; // instructions of a turn, counted by valgrind

@@ -6,16 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::check::budget;
-use crate::steps::{Failure, cargo, output, root};
-
-/// The library as a user adds it: `cargo add adjutant --no-default-features --features gemini`.
-pub(crate) const LIBRARY: &[&str] = &[
-    "--package",
-    "adjutant",
-    "--no-default-features",
-    "--features",
-    "gemini",
-];
+use crate::command::{Failure, cargo, output, root};
 
 /// The binary with its default features but the model inside the process.
 const WITHOUT_ENGINE: &[&str] = &[
@@ -29,10 +20,10 @@ const WITHOUT_ENGINE: &[&str] = &[
 /// # Errors
 /// If cargo fails.
 pub(crate) fn library() -> Result<(), Failure> {
-    let crates = budget::crates_of(LIBRARY)?;
+    let crates = budget::crates_of(budget::LIBRARY)?;
     println!("adjutant with gemini, without its tests");
     println!("third-party crates: {}", crates.len());
-    let seconds = cpu(&[&["check"], LIBRARY].concat())?;
+    let seconds = cpu(&[&["check"], budget::LIBRARY].concat())?;
     println!("clean cargo check, CPU (user + system): {seconds:.0} s");
     remove()
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask memory-eval`: runs the program of `adjutant-evaluation` as it is released: without
 //! optimisation it is 20 times slower.
 
-use crate::steps::{Failure, cargo};
+use crate::command::{Failure, cargo};
 
 /// Builds the program, and runs it with these arguments. Its standard output stays its own.
 ///

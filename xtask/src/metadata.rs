@@ -4,7 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::steps::{Failure, cargo, output};
+use crate::command::{Failure, cargo, output};
+
+/// With all that everything can have: the library's tests go through every provider, its examples
+/// need the rest, and self-destruction is built in, because only such programs can be killed at a
+/// chosen instant; nothing else of them is different. One selection for all of it, and the one that
+/// `check` uses: another would build the workspace again. What ships is built without, and meets
+/// the clients.
+pub(crate) const SELECTION: &[&str] = &["--workspace", "--all-features"];
 
 /// One package of the workspace.
 #[derive(Debug, Clone, Default, PartialEq)]

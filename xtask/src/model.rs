@@ -7,8 +7,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::command::{Failure, output, root, run, target};
 use crate::server;
-use crate::steps::{Ended, Failure, Steps, output, root, run, target};
+use crate::steps::{Ended, Steps};
 
 /// The variable that names a file of weights, so that nothing is downloaded.
 const FILE: &str = "ADJUTANT_MODEL_FILE";

@@ -7,12 +7,8 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
-use crate::steps::{Failure, root, target};
-
-/// The variable that names the file of notes.
-pub(crate) const VARIABLE: &str = "ADJUTANT_NOT_RUN";
+use crate::command::{Failure, not_run_file, root};
 
 /// Tests that CI may leave out: the beginning of the name or of the reason, and why that is no
 /// loss.
@@ -58,27 +54,17 @@ pub(crate) struct NotRun {
     pub(crate) reason: String,
 }
 
-/// The file of notes of this process.
-pub(crate) fn file() -> &'static Path {
-    static FILE: OnceLock<PathBuf> = OnceLock::new();
-    FILE.get_or_init(|| {
-        target()
-            .join("xtask")
-            .join(format!("not-run-{}.txt", std::process::id()))
-    })
-}
-
 /// Begins without notes.
 ///
 /// # Errors
 /// If the file cannot be written.
 pub(crate) fn clear() -> Result<(), Failure> {
-    let failed = |error: std::io::Error| format!("{}: {error}", file().display());
-    file()
+    let failed = |error: std::io::Error| format!("{}: {error}", not_run_file().display());
+    not_run_file()
         .parent()
         .map_or(Ok(()), fs::create_dir_all)
         .map_err(failed)?;
-    fs::write(file(), "").map_err(failed)
+    fs::write(not_run_file(), "").map_err(failed)
 }
 
 /// Notes what is not run because of how it is written, as a test would that finds it cannot run.
@@ -93,10 +79,10 @@ pub(crate) fn note(found: &[NotRun]) -> Result<(), Failure> {
     let notes = fs::OpenOptions::new()
         .append(true)
         .create(true)
-        .open(file());
+        .open(not_run_file());
     notes
         .and_then(|mut notes| notes.write_all(lines.as_bytes()))
-        .map_err(|error| format!("{}: {error}", file().display()))
+        .map_err(|error| format!("{}: {error}", not_run_file().display()))
 }
 
 /// Takes what tests noted since [`clear`].
@@ -104,9 +90,9 @@ pub(crate) fn note(found: &[NotRun]) -> Result<(), Failure> {
 /// # Errors
 /// If there is a line that is no note.
 pub(crate) fn noted() -> Result<Vec<NotRun>, Failure> {
-    let notes = parse(&fs::read_to_string(file()).unwrap_or_default())?;
+    let notes = parse(&fs::read_to_string(not_run_file()).unwrap_or_default())?;
     // Every process has a file of its own; it was made by nobody else.
-    let _ = fs::remove_file(file());
+    let _ = fs::remove_file(not_run_file());
     Ok(notes)
 }
 

@@ -9,7 +9,8 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::steps::{Ended, Failure, Steps, end, output, root, target};
+use crate::command::{Failure, end, output, root, target};
+use crate::steps::{Ended, Steps};
 
 /// The package that carries the server.
 const PACKAGE: &str = "xllamacpp==2026.10.11549";

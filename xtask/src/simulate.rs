@@ -1,7 +1,7 @@
 //! `cargo xtask simulate`: runs of the engine over a simulated store, each decided by a seed
 //! (`crates/simulation`).
 
-use crate::steps::{Failure, cargo, run};
+use crate::command::{Failure, cargo, run};
 
 /// Builds the simulation as it is released, which is quicker from some hundred seeds on, and hands
 /// it the arguments.

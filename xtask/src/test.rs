@@ -5,21 +5,16 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use crate::check::{self, budget};
+use crate::command::{Failure, cargo, output, root, run as run_command, target};
 use crate::faults;
+use crate::metadata::SELECTION;
 use crate::metadata::{self, Package};
 use crate::not_run;
-use crate::steps::{Failure, Steps, cargo, output, root, run as run_command, target};
+use crate::steps::Steps;
 use crate::{clients, instructions, model, server};
 
 /// The library whose examples are run.
 const LIBRARY: &str = "adjutant";
-
-/// With all that everything can have: the library's tests go through every provider, its examples
-/// need the rest, and self-destruction is built in, because only such programs can be killed at a
-/// chosen instant; nothing else of them is different. One selection for all of it, and the one that
-/// `check` uses: another would build the workspace again. What ships is built without, and meets
-/// the clients.
-pub(crate) const SELECTION: &[&str] = &["--workspace", "--all-features"];
 
 /// A size of test run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

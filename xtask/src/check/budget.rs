@@ -7,11 +7,19 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::measure;
-use crate::steps::{Failure, cargo, output, root};
+use crate::command::{Failure, cargo, output, root};
 
 /// The platform whose crates are counted: the same wherever the check runs.
 const PLATFORM: &str = "x86_64-unknown-linux-gnu";
+
+/// The library as a user adds it: `cargo add adjutant --no-default-features --features gemini`.
+pub(crate) const LIBRARY: &[&str] = &[
+    "--package",
+    "adjutant",
+    "--no-default-features",
+    "--features",
+    "gemini",
+];
 
 /// Third-party crates of the library with one provider.
 const LIBRARY_CRATES: usize = 150;
@@ -51,7 +59,7 @@ pub(crate) const SQLITE_TURN_INSTRUCTIONS: u64 = 1_282_600;
 pub(crate) fn crates() -> Result<(), Failure> {
     let library = within(
         "library with one provider",
-        crates_of(measure::LIBRARY)?.len(),
+        crates_of(LIBRARY)?.len(),
         LIBRARY_CRATES,
     );
     let binary = within(

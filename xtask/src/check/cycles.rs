@@ -21,7 +21,6 @@ const KNOWN: &[(&str, usize)] = &[
     ("crates/cli", 25),
     ("crates/embedded", 10),
     ("crates/memory", 15),
-    ("xtask", 15),
 ];
 
 /// Returns the circles among the files of each crate, if they are not those that are known.

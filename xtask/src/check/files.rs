@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::steps::{Failure, output, root};
+use crate::command::{Failure, output, root};
 
 /// A text file of the repository.
 pub(crate) struct File {

@@ -13,9 +13,10 @@ mod unused; // unused dependencies
 
 use std::process::Command;
 
+use crate::command::{Failure, cargo, output, root, run as run_command};
+use crate::metadata::SELECTION;
 use crate::metadata::{self, Package};
-use crate::steps::{Failure, Steps, cargo, output, root, run as run_command};
-use crate::test::SELECTION;
+use crate::steps::Steps;
 use files::File;
 
 /// Returns true if a combination is left to long runs: those with the engine and those of the program,

@@ -1,7 +1,7 @@
 //! Metadata that every package must have, and the compiler version that all dependencies support.
 
+use crate::command::Failure;
 use crate::metadata::{self, Package};
-use crate::steps::Failure;
 
 /// The licence of every package, and the files at the root that carry its text.
 const LICENCE: &str = "MIT OR Apache-2.0";

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use super::files::{copy, empty, entries, files_below, size};
+use super::release::{Release, forget, unless_root};
 use super::target::{GLIBC, is_installed};
 use super::trial::Installed;
-use super::{
-    Release, binary, copy, debian, empty, entries, files_below, forget, pages, size, symbols, tar,
-    unless_root,
-};
-use crate::steps::{Ended, Failure, Steps, root};
+use super::{binary, debian, pages, symbols, tar};
+use crate::command::{Failure, root};
+use crate::steps::{Ended, Steps};
 
 /// Makes and tries the archives; those of other targets than this machine's only if programs may be
 /// built.
@@ -42,7 +42,7 @@ pub(super) fn steps(steps: &Steps, release: &Release, build: bool) {
         tried_here(release, &musl, &make(release, &musl, &program)?)?;
         Ok(Ended::Ok)
     });
-    for other in release.target.others().map(super::Target::gnu) {
+    for other in release.target.others().map(super::target::Target::gnu) {
         steps.may_be_skipped(&format!("archive: {other}"), || {
             if let Some(cause) = cannot_build(&other, build)? {
                 return Ok(Ended::NotRun(cause));
@@ -185,7 +185,7 @@ mod tests {
     fn a_target_without_its_standard_library_is_not_made() {
         let cause = cannot_build("no-such-machine", true);
         assert!(!matches!(cause, Ok(None)), "{cause:?}");
-        let own = super::super::Target::of_this_machine()
+        let own = super::super::target::Target::of_this_machine()
             .expect("a target")
             .gnu();
         assert_eq!(cannot_build(&own, true), Ok(None));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::target::{GLIBC, Target};
-use crate::steps::{Failure, output, root, run, target as target_folder};
+use crate::command::{Failure, output, root, run, target as target_folder};
 
 /// The linker and the program that puts it into cargo's hands, from PyPI.
 const PACKAGES: [&str; 2] = ["cargo-zigbuild==0.24.0", "ziglang==0.17.1"];

@@ -6,13 +6,13 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use super::files::{copy, empty, entries, files_below, read, size, write};
+use super::release::{Release, forget, unless_root};
 use super::target::GLIBC;
 use super::trial::Installed;
-use super::{
-    Release, copy, debian, empty, entries, files_below, forget, read, size, system, tar,
-    unless_root, write,
-};
-use crate::steps::{Ended, Failure, Steps, output, root, run};
+use super::{debian, system, tar};
+use crate::command::{Failure, output, root, run};
+use crate::steps::{Ended, Steps};
 
 /// Runs after files were put in place.
 const POSTINST: &str = "#!/bin/sh

@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{empty, system, tar};
-use crate::steps::{Failure, run, target as target_folder};
+use super::files::empty;
+use super::{system, tar};
+use crate::command::{Failure, run, target as target_folder};
 
 /// The oldest release that can still be fetched from where new ones are (glibc 2.31).
 pub(super) const OLDEST: &str = "bullseye";

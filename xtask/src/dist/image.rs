@@ -5,8 +5,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::{Release, empty, rootfs, system, unless_root};
-use crate::steps::{Ended, Failure, output, root, run};
+use super::files::empty;
+use super::release::{PROGRAM, Release, unless_root};
+use super::system;
+use crate::command::{Failure, output, root, run};
+use crate::steps::Ended;
 
 /// Builds the image with buildah and runs the program in it.
 ///
@@ -52,7 +55,7 @@ pub(super) fn tried(release: &Release, archive: &Path) -> Result<Ended, Failure>
         "chroot",
         container.trim(),
         "--",
-        rootfs::PROGRAM,
+        PROGRAM,
         "-m",
         "demo",
         "add buy milk",

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::binary::FEATURES;
-use crate::steps::{Failure, cargo, output, root};
+use crate::command::{Failure, cargo, output, root};
 
 /// Beginnings of the names of files that have to go with a crate, in lower case.
 const NAMES: &[&str] = &["licen", "copying", "copyright", "notice", "unlicense"];
@@ -137,7 +137,7 @@ fn crates(metadata: &Value, inside: &BTreeSet<(String, String)>) -> Result<Vec<C
 /// inside it.
 fn texts(folder: &Path) -> Result<Vec<String>, Failure> {
     let mut texts = Vec::new();
-    for path in super::entries(folder)? {
+    for path in super::files::entries(folder)? {
         let name = path
             .file_name()
             .unwrap_or_default()
@@ -147,7 +147,7 @@ fn texts(folder: &Path) -> Result<Vec<String>, Failure> {
             continue;
         }
         let files = if path.is_dir() {
-            super::entries(&path)?
+            super::files::entries(&path)?
         } else {
             vec![path]
         };

@@ -5,9 +5,11 @@ mod archive; // adjutant-{version}-{target}.tar.gz
 mod binary; // the program, linked for old systems
 mod deb; // Debian's package
 mod debian; // file systems of Debian: to try in, and to take libraries from
+mod files; // files and folders
 mod image; // the container's image
 mod licences; // texts of the third-party crates inside
 mod pages; // completions and the manual
+mod release; // what all products of a run share
 mod rootfs; // the container image's root file system
 mod symbols; // what the program needs of the system it runs on
 mod system; // the system's own programs
@@ -15,16 +17,16 @@ mod tar; // archives with the same bytes every time
 mod target; // names of one machine in the words of Rust, Debian and the loader
 mod trial; // trying what was made
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::check::budget;
+use crate::command::{Failure, output, root, run as run_command, target as target_folder};
 use crate::metadata;
-use crate::steps::{
-    Ended, Failure, Steps, output, root, run as run_command, target as target_folder,
-};
+use crate::steps::Steps;
+use files::{empty, entries, size, write};
+use release::Release;
 use target::Target;
 
 /// One kind of file that is handed out.
@@ -74,22 +76,6 @@ impl Wanted {
         }
         Ok(wanted)
     }
-}
-
-/// Facts that all products of one run share.
-struct Release {
-    version: String,
-    /// Time of the commit, seconds since 1970: the modification time of every packed file.
-    epoch: u64,
-    target: Target,
-    /// The program.
-    binary: PathBuf,
-    /// Completions, manual and licences, made by that program and of its crates.
-    pages: pages::Pages,
-    /// The folder of the products.
-    folder: PathBuf,
-    /// The folder they are put together in.
-    work: PathBuf,
 }
 
 /// Makes and tries the products.
@@ -193,95 +179,6 @@ fn sums(release: &Release) -> Result<(), Failure> {
             .args(["--check", "--quiet", NAME])
             .current_dir(&release.folder),
     )
-}
-
-/// Removes products of a kind that earlier runs left, so that the folder holds one of each.
-fn forget(release: &Release, is_one: impl Fn(&str) -> bool) -> Result<(), Failure> {
-    for path in entries(&release.folder)? {
-        if path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .is_some_and(&is_one)
-        {
-            fs::remove_file(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        }
-    }
-    Ok(())
-}
-
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
-    let paths = fs::read_dir(folder)
-        .map_err(failed)?
-        .map(|entry| entry.map(|entry| entry.path()));
-    let mut paths = paths.collect::<Result<Vec<_>, _>>().map_err(failed)?;
-    paths.sort();
-    Ok(paths)
-}
-
-/// Returns the path of every file and link below a folder, from that folder on.
-fn files_below(folder: &Path) -> Result<BTreeSet<String>, Failure> {
-    let mut found = BTreeSet::new();
-    for path in entries(folder)? {
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        if path.is_dir() && !path.is_symlink() {
-            found.extend(
-                files_below(&path)?
-                    .into_iter()
-                    .map(|below| format!("{name}/{below}")),
-            );
-        } else {
-            found.insert(name);
-        }
-    }
-    Ok(found)
-}
-
-fn read(path: &Path) -> Result<String, Failure> {
-    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-/// A folder that exists and has nothing in it.
-fn empty(folder: &Path) -> Result<PathBuf, Failure> {
-    if folder.exists() {
-        fs::remove_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    }
-    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    Ok(folder.to_owned())
-}
-
-/// Writes a file, and the folders it stands in.
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(failed)?;
-    }
-    fs::write(path, text).map_err(failed)
-}
-
-/// Copies a file, and makes the folders it goes into.
-fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
-    if let Some(folder) = to.parent() {
-        fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    }
-    fs::copy(from, to)
-        .map(drop)
-        .map_err(|error| format!("{}: {error}", from.display()))
-}
-
-fn size(path: &Path) -> Result<u64, Failure> {
-    fs::metadata(path)
-        .map(|file| file.len())
-        .map_err(|error| format!("{}: {error}", path.display()))
-}
-
-/// Skips a step that needs another user than the one who runs it.
-fn unless_root(words: &str) -> Option<Ended> {
-    (!system::is_root()).then(|| Ended::NotRun(format!("{words} needs root")))
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::files::{copy, write};
 use super::target::Target;
-use super::{binary, copy, licences, write};
-use crate::steps::{Failure, output};
+use super::{binary, licences};
+use crate::command::{Failure, output};
 
 /// Shells, each with the name its file has by custom.
 pub(super) const SHELLS: &[(&str, &str)] = &[

@@ -7,17 +7,16 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
+use super::files::{copy, empty, entries, read, size, write};
+use super::release::{PROGRAM, Release, forget, unless_root};
 use super::symbols::Needs;
 use super::trial::{Installed, USER};
-use super::{
-    Release, copy, debian, empty, entries, forget, image, read, size, tar, unless_root, write,
-};
-use crate::steps::{Ended, Failure, Steps, root};
+use super::{debian, image, tar};
+use crate::command::{Failure, root};
+use crate::steps::{Ended, Steps};
 
 /// The program's data folder; the image's volume.
 const HOME: &str = "/var/lib/adjutant";
-pub(super) const PROGRAM: &str = "/usr/bin/adjutant";
-
 /// Debian's packages that parts are taken from.
 const PACKAGES: &[&str] = &["base-files", "ca-certificates", "libc6", "tzdata"];
 

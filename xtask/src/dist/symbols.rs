@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::system;
 use super::target::GLIBC;
-use crate::steps::{Failure, output};
+use crate::command::{Failure, output};
 
 /// Libraries that every Linux with glibc has, without the number behind `.so.`.
 const LIBRARIES: &[&str] = &[

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::steps::{Failure, output};
+use crate::command::{Failure, output};
 
 /// Folders of the administrator's programs, which an ordinary `PATH` may not name.
 const ALSO: &[&str] = &["/usr/sbin", "/sbin"];

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::system;
-use crate::steps::{Failure, run};
+use crate::command::{Failure, run};
 
 /// A folder in an archive that another user owns than root.
 pub(super) struct Owned<'a> {
@@ -83,7 +83,7 @@ pub(super) fn unpack(archive: &Path, folder: &Path, members: &[&str]) -> Result<
 pub(super) fn readable(folder: &Path) -> Result<(), Failure> {
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     fs::set_permissions(folder, Permissions::from_mode(0o755)).map_err(failed)?;
-    for path in super::entries(folder)? {
+    for path in super::files::entries(folder)? {
         let kind = fs::symlink_metadata(&path).map_err(failed)?;
         if kind.is_dir() {
             readable(&path)?;
@@ -105,13 +105,13 @@ mod tests {
 
     #[test]
     fn the_same_files_make_the_same_bytes() {
-        let place = crate::steps::target().join("xtask/dist/test-tar");
+        let place = crate::command::target().join("xtask/dist/test-tar");
         let mut made = Vec::new();
         for name in ["first", "second"] {
-            let folder = super::super::empty(&place.join(name)).expect("a folder");
-            super::super::write(&folder.join("x/b"), "b").expect("a file");
-            super::super::write(&folder.join("x/a"), "a").expect("a file");
-            super::super::write(&folder.join("x/home/file"), "mine").expect("a file");
+            let folder = super::super::files::empty(&place.join(name)).expect("a folder");
+            super::super::files::write(&folder.join("x/b"), "b").expect("a file");
+            super::super::files::write(&folder.join("x/a"), "a").expect("a file");
+            super::super::files::write(&folder.join("x/home/file"), "mine").expect("a file");
             readable(&folder).expect("permissions");
             let owned = Owned {
                 path: "./x/home",
@@ -122,7 +122,7 @@ mod tests {
             made.push(fs::read(&archive).expect("an archive"));
             let mut list = system::command("tar", "tar").expect("tar");
             let listed =
-                crate::steps::output(list.args(["--list", "--verbose", "--file"]).arg(&archive))
+                crate::command::output(list.args(["--list", "--verbose", "--file"]).arg(&archive))
                     .expect("a list");
             let owners: Vec<&str> = listed
                 .lines()

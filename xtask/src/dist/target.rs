@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::steps::{Failure, output};
+use crate::command::{Failure, output};
 
 /// The oldest glibc that products run with: Debian 10, Ubuntu 18.10, RHEL 8 and what came after.
 pub(super) const GLIBC: (u32, u32) = (2, 28);

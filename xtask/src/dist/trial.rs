@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::system;
-use crate::steps::{Failure, output};
+use crate::command::{Failure, output};
 
 /// Number of the user, not root, that programs run as in another root folder.
 pub(super) const USER: u32 = 65532;

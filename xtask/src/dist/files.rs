@@ -1,0 +1,77 @@
+//! Reading, writing and listing files, with errors that name the path.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::command::Failure;
+
+pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let paths = fs::read_dir(folder)
+        .map_err(failed)?
+        .map(|entry| entry.map(|entry| entry.path()));
+    let mut paths = paths.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    paths.sort();
+    Ok(paths)
+}
+
+/// Returns the path of every file and link below a folder, from that folder on.
+pub(super) fn files_below(folder: &Path) -> Result<BTreeSet<String>, Failure> {
+    let mut found = BTreeSet::new();
+    for path in entries(folder)? {
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        if path.is_dir() && !path.is_symlink() {
+            found.extend(
+                files_below(&path)?
+                    .into_iter()
+                    .map(|below| format!("{name}/{below}")),
+            );
+        } else {
+            found.insert(name);
+        }
+    }
+    Ok(found)
+}
+
+pub(super) fn read(path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// A folder that exists and has nothing in it.
+pub(super) fn empty(folder: &Path) -> Result<PathBuf, Failure> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
+    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    Ok(folder.to_owned())
+}
+
+/// Writes a file, and the folders it stands in.
+pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(failed)?;
+    }
+    fs::write(path, text).map_err(failed)
+}
+
+/// Copies a file, and makes the folders it goes into.
+pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+    if let Some(folder) = to.parent() {
+        fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
+    fs::copy(from, to)
+        .map(drop)
+        .map_err(|error| format!("{}: {error}", from.display()))
+}
+
+pub(super) fn size(path: &Path) -> Result<u64, Failure> {
+    fs::metadata(path)
+        .map(|file| file.len())
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
