@@ -92,9 +92,9 @@ impl FromStr for RestateAddress {
                 }
                 "token_file" => address.token_file = Some(PathBuf::from(value.as_ref())),
                 "listen" => {
-                    address.listen = value
-                        .parse()
-                        .map_err(|_| wrong("listen= takes an address and a port"))?;
+                    address.listen = value.parse().map_err(|error| {
+                        InvalidAddress(format!("listen= takes an address and a port: {error}"))
+                    })?;
                 }
                 "advertise" => {
                     let place = value
@@ -118,7 +118,7 @@ impl FromStr for RestateAddress {
         }
         if address.listen.ip().is_unspecified() && address.advertise.is_none() {
             return Err(wrong(
-                "whoever listens everywhere also says where Restate finds it, with advertise=",
+                "a worker that listens on every address needs advertise=, the address where Restate finds it",
             ));
         }
         let readable = |url: &Url| url.scheme() == "http" && !is_loopback(url);
@@ -174,9 +174,12 @@ fn parse_admin(text: &str, scheme: &str) -> Result<Url, InvalidAddress> {
             .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         (format!("{scheme}://{text}"), ported)
     };
-    let url: Url = whole.parse().map_err(|_| wrong())?;
-    let nobody = url.username().is_empty() && url.password().is_none();
-    let plain = nobody && url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+    let Ok(url) = whole.parse::<Url>() else {
+        return Err(wrong());
+    };
+    let has_no_login = url.username().is_empty() && url.password().is_none();
+    let plain =
+        has_no_login && url.path() == "/" && url.query().is_none() && url.fragment().is_none();
     if plain && ported {
         Ok(url)
     } else {

@@ -94,7 +94,7 @@ impl Dispatch for Ingress {
             )
             .await;
             let answer =
-                answer.map_err(|_| DispatchError("Restate did not answer".to_owned()))??;
+                answer.map_err(|_elapsed| DispatchError("Restate did not answer".to_owned()))??;
             let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
             Ok(if body["status"] == "PreviouslyAccepted" {
                 SendResult::Duplicate

@@ -230,12 +230,12 @@ impl Shared {
 
     /// Reports a refused call, at a limited rate: a client must not be able to flood the log.
     fn report_refused(&self, refused: Refused) {
-        let mut said = self
+        let mut last_report = self
             .refused_reported
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if said.is_none_or(|said| said.elapsed() >= REFUSED_REPORT_INTERVAL) {
-            *said = Some(Instant::now());
+        if last_report.is_none_or(|last| last.elapsed() >= REFUSED_REPORT_INTERVAL) {
+            *last_report = Some(Instant::now());
             (self.report)(&WorkerEvent::Failed(WorkerError::Refused(
                 refused.to_string(),
             )));

@@ -71,7 +71,7 @@ impl WrittenSummary {
         turn: Option<adjutant_core::TurnId>,
         number: u32,
         plan: &Summarise,
-        room: &WindowCapacity,
+        capacity: &WindowCapacity,
     ) -> Event {
         let ms = self.ms;
         let (usage, cost) = match &self.reply {
@@ -83,8 +83,8 @@ impl WrittenSummary {
                 turn,
                 number,
                 summary: summary.clone(),
-                before: room.calibration().share_of(plan.counted),
-                after: room.calibration().share_of(*after),
+                before: capacity.calibration().share_of(plan.counted),
+                after: capacity.calibration().share_of(*after),
                 usage,
                 cost,
                 ms,
@@ -113,10 +113,10 @@ impl Inner {
         &self,
         plan: &Summarise,
         focus: Option<&str>,
-        room: &WindowCapacity,
+        capacity: &WindowCapacity,
     ) -> GenerateRequest {
-        let within = room.window().saturating_sub(plan.tokens_max);
-        let within = room.calibration().counted_within(within);
+        let within = capacity.window().saturating_sub(plan.tokens_max);
+        let within = capacity.calibration().counted_within(within);
         plan.request(PROMPT.trim_end(), focus, within, &self.config, &|text| {
             self.count(text)
         })
@@ -263,10 +263,10 @@ async fn compact_leased(
     log: &mut Log,
     emitter: &Emitter,
 ) -> Result<Compaction, RunError> {
-    let Some((plan, room)) = plan(inner, log.conversation()) else {
+    let Some((plan, capacity)) = plan(inner, log.conversation()) else {
         return Ok(Compaction::NothingToDo);
     };
-    let request = inner.summary_request(&plan, focus, &room);
+    let request = inner.summary_request(&plan, focus, &capacity);
     let who = (&key.user, log.worker(inner));
     let time = inner.summary_time();
     let reservation = match inner.reserve_for_request(who, None, &request, time).await {
@@ -279,7 +279,7 @@ async fn compact_leased(
             });
         }
     };
-    let tokens = room.calibration().share_of(plan.counted);
+    let tokens = capacity.calibration().share_of(plan.counted);
     emitter
         .emit(|| RunEvent::SummaryStarted {
             messages: plan.messages,
@@ -290,7 +290,7 @@ async fn compact_leased(
     let written = inner.write_summary(&plan, request, emitter).await;
     boundary("old turns are summarised, not recorded");
     reservation.settle_reply(log, &written.reply, written.ms);
-    let event = written.event(None, 0, &plan, &room);
+    let event = written.event(None, 0, &plan, &capacity);
     log.append(inner, key, vec![event.clone()]).await?;
     Ok(match event {
         Event::ConversationSummarized {
@@ -324,14 +324,15 @@ fn failure_message(written: &WrittenSummary) -> String {
 }
 
 fn plan(inner: &Inner, conversation: &Conversation) -> Option<(Summarise, WindowCapacity)> {
-    let room = inner.room(conversation, inner.config.max_tokens.map(|max| max.get()));
+    let capacity =
+        inner.window_capacity(conversation, inner.config.max_tokens.map(|max| max.get()));
     let plan = Summarise::plan(
         &conversation.turn_history_now(),
-        room.usable(),
+        capacity.usable(),
         0,
         &|text| inner.count(text),
     )?;
-    Some((plan, room))
+    Some((plan, capacity))
 }
 
 impl Agent {

@@ -19,7 +19,7 @@ impl Agent {
         if key.agent != inner.name {
             return Ok(None);
         }
-        // `acquire` would wait for a live worker; an operator is told instead.
+        // `acquire` would wait for a live worker; an operator gets an error instead.
         let claim = inner.journal.claim(key, &inner.worker, LEASE).await?;
         if !claim.is_held() {
             return Err(RunError::Busy);

@@ -9,15 +9,30 @@ use adjutant_core::{
 use crate::Agent;
 use crate::inner::Inner;
 
+/// The reason why a pending call cannot be shown with edited arguments.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EditError {
+    /// No call that can be edited is pending under this digest: it was answered, it has expired, or
+    /// it never was.
+    #[error("no call is pending that could be edited")]
+    NotPending,
+    /// The arguments cannot be used; the reason is written for the user.
+    #[error("{0}")]
+    Unusable(String),
+    /// The conversation could not be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
 impl Agent {
     /// Returns a pending call with edited arguments: its new preview, and the digest with which
     /// [`Answer::as_shown`] proves that the user has seen it. Nothing is executed or recorded.
-    /// `None`: no call that can be edited is pending under `digest`.
-    ///
-    /// The inner error is the reason why these arguments cannot be used, for the user.
     ///
     /// # Errors
-    /// [`StoreError`] if the conversation cannot be read.
+    /// - [`EditError::NotPending`]: no call that can be edited is pending under `digest`.
+    /// - [`EditError::Unusable`]: the tool does not accept these arguments.
+    /// - [`EditError::Store`]: the conversation cannot be read.
     ///
     /// [`Answer::as_shown`]: adjutant_core::Answer::as_shown
     pub async fn preview_edited_call(
@@ -25,10 +40,10 @@ impl Agent {
         key: &ConversationKey,
         digest: &str,
         arguments: Arguments,
-    ) -> Result<Option<Result<PendingCall, String>>, StoreError> {
+    ) -> Result<PendingCall, EditError> {
         let inner = self.inner();
         let Some(state) = inner.current(key).await? else {
-            return Ok(None);
+            return Err(EditError::NotPending);
         };
         let conversation = state.conversation();
         let now = inner.now();
@@ -39,7 +54,7 @@ impl Agent {
             conversation.pending().iter().find(is_editable),
             conversation.current(),
         ) else {
-            return Ok(None);
+            return Err(EditError::NotPending);
         };
         let context = ToolContext {
             agent: key.agent.clone(),
@@ -53,9 +68,9 @@ impl Agent {
             trace: None,
             progress: ProgressListener::default(),
         };
-        Ok(Some(
-            preview_edited_call(inner, &context, call, arguments, &turn.interrupted()).await,
-        ))
+        preview_edited_call(inner, &context, call, arguments, &turn.interrupted())
+            .await
+            .map_err(EditError::Unusable)
     }
 }
 

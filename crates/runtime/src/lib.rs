@@ -85,6 +85,7 @@ pub use call::CallOutcome;
 pub use compact::Compaction;
 pub use context::RunContext;
 pub use dispatch::{Dispatch, DispatchCall, DispatchError, DispatchFigures, SendResult};
+pub use edited_call::EditError;
 pub use error::{BuildError, RunError};
 pub use event::RunEvent;
 pub use in_memory::InMemory;

@@ -13,7 +13,7 @@ pub(crate) fn usable_output(
     model: &Arc<dyn LanguageModel>,
     tools: &ToolRegistry,
 ) -> Result<OutputSchema, BuildError> {
-    // A weak model with tools answers in constrained actions, which leave no room for a schema.
+    // A weak model with tools answers in constrained actions, which cannot carry a schema.
     if model.capabilities().weak_tools && !tools.is_empty() {
         return Err(BuildError::OutputBesideWeakTools {
             model: model.id().clone(),

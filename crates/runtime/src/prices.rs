@@ -281,7 +281,7 @@ mod tests {
             assert_eq!(cost(provider, name, some), "$?", "{provider}/{name}");
         }
         assert_eq!(cost("openai", "gpt-5-2025-08-07", some), "$0.00011");
-        // A kind of token without a price, and tokens nobody counted.
+        // A kind of token without a price, and tokens that were not counted.
         assert_eq!(
             cost("gemini", "gemini-2.5-flash-lite", usage(10, 5, 0, 0)),
             "$?"

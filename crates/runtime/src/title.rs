@@ -21,7 +21,7 @@ const PROMPT: &str = include_str!("../../../prompts/title.md");
 const SHOWN_CHARS: usize = 1_500;
 /// Limit of visible output. A title needs few tokens; thinking is not counted here.
 const TOKENS_MAX: u32 = 60;
-/// Limit of the model call. Short, because nobody waits for the title.
+/// Limit of the model call. Short, because no caller waits for the title.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Agent {

@@ -27,11 +27,11 @@ use message::{
     encode_worker_started, parse_message,
 };
 
-/// Events buffered for a slow listener. A turn of the same process waits for room; from another
+/// Events buffered for a slow listener. A turn of the same process waits for capacity; from another
 /// process, further events are lost.
 const QUEUE: usize = 1024;
 
-/// Pause before a message is sent again that the relay had no room for.
+/// Pause before a message is sent again that the relay had no capacity for.
 const RETRY_PAUSE: Duration = Duration::from_millis(25);
 
 /// Time after which such a message, and the session with it, is given up.
@@ -312,12 +312,12 @@ async fn read_relay(
     stop: CancellationToken,
 ) {
     loop {
-        let heard = tokio::select! {
+        let received = tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            heard = hearing.next() => heard,
+            received = hearing.next() => received,
         };
-        match (heard, listeners.upgrade()) {
+        match (received, listeners.upgrade()) {
             (Some(RelayItem::Message { from, text: words }), Some(listeners)) => {
                 listeners.receive(&from, &words, &own)
             }

@@ -101,8 +101,12 @@ impl Inner {
             .unwrap_or_else(|| estimate_tokens(text))
     }
 
-    /// Returns the room for a request whose answer has at most `answer` tokens.
-    pub(crate) fn room(&self, conversation: &Conversation, answer: Option<u32>) -> WindowCapacity {
+    /// Returns the part of the context window for a request whose answer has at most `answer` tokens.
+    pub(crate) fn window_capacity(
+        &self,
+        conversation: &Conversation,
+        answer: Option<u32>,
+    ) -> WindowCapacity {
         let window = self.model.capabilities().context_window;
         let calibration = conversation.calibration(self.model.id(), self.has_tokenizer());
         WindowCapacity::new(window, answer.unwrap_or(OUTPUT_TOKENS_MAX), calibration)
@@ -134,17 +138,18 @@ impl Inner {
         })?;
         let count = |text: &str| self.count(text);
         let block = turn.summary_block();
-        let room = self.room(conversation, self.config.max_tokens.map(|max| max.get()));
-        let room = room.for_turn(block.clone(), turn.own_messages());
+        let capacity =
+            self.window_capacity(conversation, self.config.max_tokens.map(|max| max.get()));
+        let capacity = capacity.for_turn(block.clone(), turn.own_messages());
         let request = turn.request();
-        let (request, is_shortened) = match fit(request.clone(), &room, &count) {
+        let (request, is_shortened) = match fit(request.clone(), &capacity, &count) {
             Ok(fitted) => (fitted.request, fitted.is_shortened),
             Err(_) => (request, true),
         };
         let parts = parts_of(&request, block.as_deref(), &count);
         let not_said = Message::user(next)
             .map_or(0, |next| adjutant_core::turn::message_tokens(&next, &count));
-        let calibration = room.calibration();
+        let calibration = capacity.calibration();
         let tokens = |counted| calibration.share_of(counted);
         Ok(ContextUse {
             instruction: tokens(parts.instruction),
@@ -153,8 +158,8 @@ impl Inner {
             history: tokens(parts.history.saturating_sub(not_said)),
             results: tokens(parts.results),
             other: calibration.overhead(),
-            window: room.window(),
-            reserve: room.reserve(),
+            window: capacity.window(),
+            reserve: capacity.reserve(),
             counting: match (self.has_tokenizer(), calibration.is_reported()) {
                 (true, _) => Counting::Tokenizer,
                 (false, true) => Counting::Calibrated,

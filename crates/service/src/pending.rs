@@ -2,6 +2,7 @@
 //! arguments.
 
 use adjutant_core::{Arguments, conversation, words};
+use adjutant_runtime::EditError;
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -100,10 +101,12 @@ async fn preview(
     JsonBody(EditedArguments { thread_id, args }): JsonBody<EditedArguments>,
 ) -> Result<Json<Pending>, Problem> {
     let key = app.agent.key_for(user, parse_thread_id(&thread_id)?);
-    let question = app.agent.preview_edited_call(&key, &id, args).await?;
-    let gone = "pending call: it was answered, has expired, or never existed";
-    match question.ok_or_else(|| Problem::unknown(gone))? {
+    match app.agent.preview_edited_call(&key, &id, args).await {
         Ok(question) => Ok(Json(Pending::from_call(question))),
-        Err(reason) => Err(Problem::invalid(words::edited_unusable(&reason))),
+        Err(EditError::Unusable(reason)) => Err(Problem::invalid(words::edited_unusable(&reason))),
+        Err(EditError::Store(error)) => Err(error.into()),
+        Err(_) => Err(Problem::unknown(
+            "pending call: it was answered, has expired, or never existed",
+        )),
     }
 }

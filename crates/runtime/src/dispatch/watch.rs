@@ -20,7 +20,7 @@ const SILENCE: Duration = Duration::from_millis(800);
 /// Delay of a check that shows that this process itself was suspended.
 const LATE: Duration = Duration::from_millis(300);
 
-/// Time after which the lease is looked up, if no worker was heard to start.
+/// Time after which the lease is looked up, if no worker reported a start.
 const LEASE_CHECK: Duration = Duration::from_millis(300);
 
 /// Time after which the lease is looked up again, if there is no worker to ping.
@@ -128,13 +128,14 @@ impl Watch {
             self.until = now + SILENCE;
             return false;
         }
-        let heard = |holder: &Holder, since| {
-            let heard = inner.listeners.last_heard_from(&holder.worker)?;
-            (heard > since).then_some(heard)
+        let last_message = |holder: &Holder, since| {
+            let last_message = inner.listeners.last_heard_from(&holder.worker)?;
+            (last_message > since).then_some(last_message)
         };
         // Another task may have pinged the worker a moment before; its answer counts too.
-        let answered =
-            |holder: &Holder, asked: Instant| heard(holder, asked.checked_sub(PING_INTERVAL)?);
+        let answered = |holder: &Holder, asked: Instant| {
+            last_message(holder, asked.checked_sub(PING_INTERVAL)?)
+        };
         let ping = |holder: &Holder| {
             inner
                 .listeners
@@ -153,13 +154,21 @@ impl Watch {
                 Ok(Some(_)) => (Liveness::Local, now + LOCAL_CHECK),
                 Ok(None) | Err(_) => (Liveness::Unknown, now + LEASE_CHECK_AGAIN),
             },
-            Liveness::Remote(holder, since) if let Some(heard) = heard(&holder, since) => {
-                (Liveness::Remote(holder, heard), heard + SILENCE)
+            Liveness::Remote(holder, since)
+                if let Some(last_message) = last_message(&holder, since) =>
+            {
+                (
+                    Liveness::Remote(holder, last_message),
+                    last_message + SILENCE,
+                )
             }
             Liveness::Pinged(holder, asked) | Liveness::PingedTwice(holder, asked)
-                if let Some(heard) = answered(&holder, asked) =>
+                if let Some(last_message) = answered(&holder, asked) =>
             {
-                (Liveness::Remote(holder, heard), heard + SILENCE)
+                (
+                    Liveness::Remote(holder, last_message),
+                    last_message + SILENCE,
+                )
             }
             Liveness::Remote(holder, _) => {
                 ping(&holder);

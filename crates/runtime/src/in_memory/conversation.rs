@@ -134,12 +134,12 @@ impl Conversation {
         !self.has_work_in_inbox() && !self.status.runs()
     }
 
-    /// Accepts an input once, if at most `room` messages wait with it.
+    /// Accepts an input once, if at most `queued_max` messages wait with it.
     pub(super) fn accept(
         &mut self,
         input: &Input,
         touched: u64,
-        room: NonZeroU32,
+        queued_max: NonZeroU32,
     ) -> Result<(), StoreError> {
         let after = self.last_seq();
         if self.inbox.accept(
@@ -147,7 +147,7 @@ impl Conversation {
                 after,
                 ..input.clone()
             },
-            room,
+            queued_max,
         )? {
             if self.title.is_empty() {
                 self.title = title(&input.body).unwrap_or_default();

@@ -23,8 +23,12 @@ struct Accepted {
 }
 
 impl Inbox {
-    /// Accepts an input, if at most `room` messages wait with it. Returns true if it is new.
-    pub(super) fn accept(&mut self, input: Input, room: NonZeroU32) -> Result<bool, StoreError> {
+    /// Accepts an input, if at most `queued_max` messages wait with it. Returns true if it is new.
+    pub(super) fn accept(
+        &mut self,
+        input: Input,
+        queued_max: NonZeroU32,
+    ) -> Result<bool, StoreError> {
         if let Some(known) = self.accepted.get(&input.id) {
             let differs =
                 |known: &String| input.fingerprint.as_ref().is_some_and(|new| new != known);
@@ -39,8 +43,8 @@ impl Inbox {
                 .iter()
                 .filter(|input| input.body.starts_turn())
                 .count();
-            if u32::try_from(queued).is_ok_and(|queued| queued >= room.get()) {
-                return Err(StoreError::QueueFull { limit: room });
+            if u32::try_from(queued).is_ok_and(|queued| queued >= queued_max.get()) {
+                return Err(StoreError::QueueFull { limit: queued_max });
             }
         }
         let known = Accepted {

@@ -88,7 +88,7 @@ impl State {
         &mut self,
         key: &ConversationKey,
         input: &Input,
-        room: NonZeroU32,
+        queued_max: NonZeroU32,
     ) -> Result<&mut Conversation, StoreError> {
         if !self.conversations.contains_key(key) {
             self.evict();
@@ -98,7 +98,7 @@ impl State {
             .conversations
             .entry(key.clone())
             .or_insert_with(|| Conversation::new(input.at));
-        conversation.accept(input, self.touches, room)?;
+        conversation.accept(input, self.touches, queued_max)?;
         Ok(conversation)
     }
 }

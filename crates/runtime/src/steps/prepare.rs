@@ -19,7 +19,7 @@ pub(super) struct Prepared {
     pub(super) native: GenerateRequest,
     /// The user's items (tasks, notes) that a weak model may refer to by number.
     pub(super) references: Vec<Reference>,
-    pub(super) room: WindowCapacity,
+    pub(super) capacity: WindowCapacity,
     pub(super) fitted: Result<Fitted, DoesNotFit>,
 }
 
@@ -52,17 +52,17 @@ impl Steps<'_> {
             native.clone()
         };
         let answer = request.config.max_tokens.map(|max| max.get());
-        let room = self
+        let capacity = self
             .inner
-            .room(self.log.lock().await.conversation(), answer);
+            .window_capacity(self.log.lock().await.conversation(), answer);
         // A weak model gets the turn as one message.
         let own = if weak { 1 } else { turn.own_messages() };
-        let room = room.for_turn(turn.summary_block(), own);
-        let fitted = fit(request, &room, &|text| self.inner.count(text));
+        let capacity = capacity.for_turn(turn.summary_block(), own);
+        let fitted = fit(request, &capacity, &|text| self.inner.count(text));
         Prepared {
             native,
             references,
-            room,
+            capacity,
             fitted,
         }
     }
@@ -73,11 +73,13 @@ impl Steps<'_> {
         if turn.style() == ToolStyle::OneRound || turn.is_unsummarised() {
             return None;
         }
-        let Prepared { room, fitted, .. } = prepared;
-        let usable = room.usable();
+        let Prepared {
+            capacity, fitted, ..
+        } = prepared;
+        let usable = capacity.usable();
         let (full, over) = match fitted {
             Ok(fitted) => {
-                let tokens = f64::from(room.calibration().tokens(fitted.counted));
+                let tokens = f64::from(capacity.calibration().tokens(fitted.counted));
                 (
                     tokens >= share.get() * f64::from(usable),
                     fitted.is_shortened,
@@ -109,9 +111,11 @@ impl Steps<'_> {
         turn: &mut Turn,
         number: u32,
         plan: &Summarise,
-        Prepared { native, room, .. }: &Prepared,
+        Prepared {
+            native, capacity, ..
+        }: &Prepared,
     ) -> Result<Option<StopReason>, RunError> {
-        let request = self.inner.summary_request(plan, None, room);
+        let request = self.inner.summary_request(plan, None, capacity);
         // The request itself is counted as spent: a summary that leaves no budget for the answer
         // would be useless.
         let spent = [
@@ -136,7 +140,7 @@ impl Steps<'_> {
                 ms: 0,
             },
             Ok(reservation) => {
-                let before = room.calibration().share_of(plan.counted);
+                let before = capacity.calibration().share_of(plan.counted);
                 self.emitter
                     .emit(|| RunEvent::SummaryStarted {
                         messages: plan.messages,
@@ -158,7 +162,7 @@ impl Steps<'_> {
                 };
                 boundary("old turns are summarised, not recorded");
                 reservation.settle_reply(&mut *self.log.lock().await, &written.reply, written.ms);
-                written.event(Some(self.turn), number, plan, room)
+                written.event(Some(self.turn), number, plan, capacity)
             }
         };
         self.append(vec![event.clone()]).await?;

@@ -3,7 +3,7 @@
 use adjutant_core::AgentName;
 use adjutant_core::port::Journal as _;
 use adjutant_providers::scripted::{call, text};
-use adjutant_runtime::{RunContext, RunError};
+use adjutant_runtime::{EditError, RunContext, RunError};
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
@@ -256,8 +256,6 @@ async fn a_yes_with_other_arguments_passes_the_gate_again_and_runs_those() {
         agent
             .preview_edited_call(&key, &shown.digest, arguments)
             .await
-            .unwrap()
-            .unwrap()
     };
     let to_bert = question(to("Bert")).await.unwrap();
     assert_eq!(
@@ -268,14 +266,12 @@ async fn a_yes_with_other_arguments_passes_the_gate_again_and_runs_those() {
         (&to_bert.arguments, to_bert.expires_at),
         (&to("Bert"), shown.expires_at)
     );
-    assert!(question(to("x")).await.unwrap_err().contains("/to"));
-    assert!(
-        agent
-            .preview_edited_call(&key, &to_bert.digest, to("Carl"))
-            .await
-            .unwrap()
-            .is_none()
-    );
+    let refused = question(to("x")).await.unwrap_err();
+    assert!(matches!(refused, EditError::Unusable(reason) if reason.contains("/to")));
+    let gone = agent
+        .preview_edited_call(&key, &to_bert.digest, to("Carl"))
+        .await;
+    assert_eq!(gone, Err(EditError::NotPending));
 
     let edited = shown
         .answer(Verdict::Approved)
