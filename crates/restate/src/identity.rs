@@ -109,6 +109,7 @@ fn check_at(keys: &[PublicKey], path: &str, headers: &HeaderMap, now: i64) -> Re
         return Err(Refused::Unsigned);
     }
     let token = headers.get(TOKEN).ok_or(Refused::Unsigned)?;
+    // Causes are not reported: a caller that forges a signature learns nothing from the answer.
     let token = token.to_str().map_err(|_| Refused::Unreadable)?;
     let (signed, signature) = token.rsplit_once('.').ok_or(Refused::Unreadable)?;
     let (header, claims) = signed.split_once('.').ok_or(Refused::Unreadable)?;

@@ -101,6 +101,7 @@ impl Agent {
         &self,
         key: &ConversationKey,
     ) -> Result<Option<(RequestedCall, CallOutcome)>, StoreError> {
+        // The conversation of a call has one turn, so all of it is read.
         let events = self.inner().load(key).await?.events;
         let requested = events.iter().find_map(|recorded| match &*recorded.event {
             Event::TurnStarted {

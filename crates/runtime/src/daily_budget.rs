@@ -262,6 +262,7 @@ impl DailyBudget {
             user, day, unknown, ..
         }: StepCost<'_>,
     ) -> Reservation {
+        // Before the first await: a turn that ends meanwhile would return the blocks as idle.
         let booking = empty_booking(day, user.clone());
         self.state().count(&booking);
         Reservation {

@@ -96,6 +96,8 @@ async fn guard<T>(
     limit: Duration,
     future: impl Future<Output = T>,
 ) -> Result<T, ToolError> {
+    // Unwind safety is the tool's own concern: the turn shares nothing with it that a panic could
+    // leave half changed.
     match tokio::time::timeout(limit, AssertUnwindSafe(future).catch_unwind()).await {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(payload)) => {

@@ -254,6 +254,7 @@ impl Log {
 
     fn take(&mut self, recorded: Recorded) {
         if let Some(taken) = recorded.event.takes_input() {
+            // The journal takes an input from its inbox with the event too; both copies must agree.
             self.inbox.retain(|input| input.id != *taken);
         }
         self.remembered.apply(recorded);

@@ -149,6 +149,7 @@ async fn run_turns(
             Some(turn) => turn,
             None => match start_next_turn(inner, key, &mut log).await? {
                 Some(turn) => turn,
+                // The first input was ignored, and more wait behind it.
                 None if !log.inbox().is_empty() => continue,
                 None if log.finish(inner, key, None).await? => return Ok(log),
                 None => continue,

@@ -156,6 +156,8 @@ impl<'a> Steps<'a> {
             let stops = loop {
                 match self.inner.journal.cancellation(self.key).await {
                     Ok(stops) => break stops,
+                    // A store that cannot be asked for a while must not end the turn, and a
+                    // cancellation must not be missed because of it.
                     Err(_) => tokio::time::sleep(RETRY_PAUSE).await,
                 }
             };
@@ -169,6 +171,8 @@ impl<'a> Steps<'a> {
     /// Writes the end of the turn, which takes the cancellation that led to it, and releases the
     /// lease.
     pub(crate) async fn finish(&self, end: TurnEnd) -> Result<(), RunError> {
+        // A turn that ended in another way leaves the cancellation in the inbox, where it is
+        // recorded as ignored.
         let input = self
             .early_end
             .stopped_by()

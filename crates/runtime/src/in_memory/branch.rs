@@ -35,6 +35,8 @@ impl State {
             conversation: from.conversation,
             seq,
         };
+        // A point within shared turns belongs to the conversation that has them first, so that all
+        // branches of one point are listed together.
         while let Some(conversation) = self.conversations.get(&sibling(from, point.conversation))
             && let Some(origin) = conversation.origin
             && seq <= origin.seq

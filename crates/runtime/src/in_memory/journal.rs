@@ -138,6 +138,7 @@ impl Journal for InMemory {
                 })
                 .collect();
             if let Err(error) = conversation.append(key, &events, self.log) {
+                // The caller gets no lease with the error, so it could not release this one.
                 conversation.claim = None;
                 return ready(Err(error));
             }
@@ -233,6 +234,8 @@ impl Journal for InMemory {
             return ready(Err(error));
         }
         ledger.book(writer.spent);
+        // An input that was accepted while the turn ended is run under the same lease: a release
+        // would leave it to the next recovery.
         if conversation.has_work_in_inbox() {
             return ready(Ok(Finished::Kept(conversation.inbox.waiting().to_vec())));
         }

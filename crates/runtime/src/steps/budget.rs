@@ -79,6 +79,8 @@ impl StepReservation {
             },
             // The provider may have generated, and charges for it.
             Err(ModelError::Timeout { .. } | ModelError::Truncated { .. }) => unknown,
+            // The provider refused the request or could not be reached: it counts as a call, and
+            // nothing was generated.
             Err(_) => Spending {
                 model_calls: most.model_calls,
                 ..Spending::default()
