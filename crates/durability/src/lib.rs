@@ -65,12 +65,12 @@ pub struct Reply {
     /// That of the request.
     pub number: u64,
     /// The answer, or why there is none.
-    pub result: Result<Heard, String>,
+    pub result: Result<Response, String>,
 }
 
 /// The part of a response that scenes check.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Heard {
+pub struct Response {
     /// The outcome of the turn, or the state that it waits in.
     pub outcome: OutcomeCategory,
     /// The text for the user.

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::tool::{Remote, Style};
-use crate::{EFFECTS, Heard, Reply, Request, Setup};
+use crate::{EFFECTS, Reply, Request, Response, Setup};
 
 /// Connections to PostgreSQL.
 const CONNECTIONS: u32 = 4;
@@ -119,14 +119,14 @@ async fn serve(agent: Agent, setup: &Setup) -> Result<(), String> {
             let number = request.number;
             let result = answer(&agent, request).await;
             // Whoever asked may be gone; then the input has ended too.
-            let _ = say(&Reply { number, result });
+            let _ = write_reply(&Reply { number, result });
         });
     }
     running.join_all().await;
     Ok(())
 }
 
-fn say(reply: &Reply) -> std::io::Result<()> {
+fn write_reply(reply: &Reply) -> std::io::Result<()> {
     let mut line = serde_json::to_vec(reply)?;
     line.push(b'\n');
     let mut out = std::io::stdout().lock();
@@ -134,7 +134,7 @@ fn say(reply: &Reply) -> std::io::Result<()> {
     out.flush()
 }
 
-async fn answer(agent: &Agent, request: Request) -> Result<Heard, String> {
+async fn answer(agent: &Agent, request: Request) -> Result<Response, String> {
     let mut context = RunContext {
         conversation: request.conversation,
         history: if request.long { history() } else { Vec::new() },
@@ -144,7 +144,7 @@ async fn answer(agent: &Agent, request: Request) -> Result<Heard, String> {
         .run_input(&mut context, Some(request.input), request.body)
         .await;
     let response = response.map_err(|error| error.to_string())?;
-    Ok(Heard {
+    Ok(Response {
         outcome: response.outcome,
         content: response.content,
         pending: response.decision.pending,

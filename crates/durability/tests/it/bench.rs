@@ -178,7 +178,9 @@ impl Bench {
         let (mut killed, mut open) = (Vec::new(), BTreeSet::new());
         while let Some(request) = talk.next() {
             match worker.ask(&request) {
-                Ok(heard) => talk.hear(heard.unwrap_or_else(|error| panic!("{killed:?}: {error}"))),
+                Ok(response) => {
+                    talk.record(response.unwrap_or_else(|error| panic!("{killed:?}: {error}")))
+                }
                 Err(Gone) => {
                     let words = worker.last_words();
                     assert!(

@@ -104,7 +104,7 @@ fn counted<S: Store>(store: Arc<S>) -> Arc<Counted<S>> {
     })
 }
 
-async fn say(agent: &Agent, user: usize) -> OutcomeCategory {
+async fn run_message(agent: &Agent, user: usize) -> OutcomeCategory {
     let user = UserId::new(format!("user {user}")).unwrap();
     agent
         .run_in(&mut RunContext::new(user), "hello")
@@ -162,7 +162,10 @@ async fn a_thousand_steps<S: Store>(database: &str, store: Arc<S>) {
     };
     let (agent, _) = agent(&counted, "one", everyone(plenty));
     for user in 1..=turns {
-        assert_eq!(say(&agent, user).await, OutcomeCategory::ResponseGiven);
+        assert_eq!(
+            run_message(&agent, user).await,
+            OutcomeCategory::ResponseGiven
+        );
     }
     let asked = counted.asked.load(Ordering::SeqCst);
     println!("{database}: {turns} steps, {USERS} users: asked {asked} times");
@@ -199,7 +202,8 @@ async fn a_small_remainder<S: Store>(store: Arc<S>) {
         .collect();
     let work = async |agent: &Agent, number: usize| {
         let mut answered = 0;
-        while say(agent, number * 3 + answered % 3).await == OutcomeCategory::ResponseGiven {
+        while run_message(agent, number * 3 + answered % 3).await == OutcomeCategory::ResponseGiven
+        {
             answered += 1;
         }
         answered
@@ -266,7 +270,8 @@ async fn pace<S: Store>(database: &str, store: Arc<S>) {
         ];
         let began = Instant::now();
         counted.asked.store(0, Ordering::SeqCst);
-        let all = futures::stream::iter(0..turns).map(|number| say(&agents[number % 2], number));
+        let all =
+            futures::stream::iter(0..turns).map(|number| run_message(&agents[number % 2], number));
         let answered = all
             .buffer_unordered(128)
             .filter(|outcome| std::future::ready(*outcome == OutcomeCategory::ResponseGiven));

@@ -10,14 +10,14 @@ use adjutant_durability::{EFFECTS, Request, Setup};
 use crate::bench::{Bench, Kind, Played, open_calls};
 use crate::invariants;
 use crate::scene::{APPROVE, CALL_APPROVED, ONE, PLAIN, Scene, TWO, Talk};
-use crate::worker::{Harm, Worker, hear};
+use crate::worker::{Harm, Worker, receive};
 use crate::world::{Manner, Seen};
 
 const KINDS: [Kind; 2] = [Kind::Sqlite, Kind::Postgres];
 
 fn finish(talk: &mut Talk, worker: &Worker) {
     while let Some(request) = talk.next() {
-        talk.hear(worker.ask(&request).unwrap().unwrap());
+        talk.record(worker.ask(&request).unwrap().unwrap());
     }
 }
 
@@ -40,9 +40,14 @@ fn silent(kind: Kind, manner: Manner, patience: Duration) {
         let mut talk = Talk::new(&ONE, effect).in_doubt(Verdict::Leave);
         bench.world.set(talk.key.conversation, manner);
         let request = talk.next().unwrap();
-        talk.hear(worker.ask(&request).unwrap().unwrap());
+        talk.record(worker.ask(&request).unwrap().unwrap());
         let asked = talk.pending().iter().any(|call| call.doubt.is_some());
-        assert_eq!(asked, effect != Effect::None, "{about}: {:?}", talk.heard);
+        assert_eq!(
+            asked,
+            effect != Effect::None,
+            "{about}: {:?}",
+            talk.responses
+        );
         finish(&mut talk, &worker);
         bench.world.set(talk.key.conversation, Manner::Prompt);
         let played = played(&bench, talk);
@@ -83,11 +88,11 @@ fn a_message_that_is_sent_twice_at_once_is_one_message() {
             let request = talk.next().unwrap();
             let answers = workers
                 .each_ref()
-                .map(|worker| worker.say(&request).unwrap());
+                .map(|worker| worker.submit(&request).unwrap());
             for answer in answers {
-                let heard = hear(&answer).unwrap().unwrap();
-                assert_eq!(heard.outcome, OutcomeCategory::TaskCompleted);
-                talk.hear(heard);
+                let response = receive(&answer).unwrap().unwrap();
+                assert_eq!(response.outcome, OutcomeCategory::TaskCompleted);
+                talk.record(response);
             }
             let played = played(&bench, talk);
             assert_eq!(played.calls(effect).len(), 2);
@@ -108,7 +113,7 @@ fn of_a_hundred_uses_of_one_confirmation_one_has_an_effect() {
         for (scene, model_calls) in [(APPROVE, 2), (CALL_APPROVED, 0)] {
             let mut talk = Talk::new(&scene, Effect::Once);
             let asks = talk.next().unwrap();
-            talk.hear(workers[0].ask(&asks).unwrap().unwrap());
+            talk.record(workers[0].ask(&asks).unwrap().unwrap());
             let approves = talk.next().unwrap();
             let answers: Vec<_> = (0..100_u64)
                 .map(|number| {
@@ -121,13 +126,15 @@ fn of_a_hundred_uses_of_one_confirmation_one_has_an_effect() {
                         input,
                         ..approves.clone()
                     };
-                    workers[usize::from(number % 2 == 1)].say(&request).unwrap()
+                    workers[usize::from(number % 2 == 1)]
+                        .submit(&request)
+                        .unwrap()
                 })
                 .collect();
             for answer in answers {
-                let heard = hear(&answer).unwrap().unwrap();
-                assert_eq!(heard.outcome, OutcomeCategory::TaskCompleted, "{kind:?}");
-                talk.hear(heard);
+                let response = receive(&answer).unwrap().unwrap();
+                assert_eq!(response.outcome, OutcomeCategory::TaskCompleted, "{kind:?}");
+                talk.record(response);
             }
             let played = played(&bench, talk);
             let calls = played.calls(Effect::Once);
@@ -153,7 +160,7 @@ fn a_confirmation_that_is_given_twice_runs_once() {
         for effect in EFFECTS {
             let mut talk = Talk::new(&APPROVE, effect);
             let question = talk.next().unwrap();
-            talk.hear(workers[0].ask(&question).unwrap().unwrap());
+            talk.record(workers[0].ask(&question).unwrap().unwrap());
             let yes = talk.next().unwrap();
             // The same words from two places: inputs of their own, about the same call.
             let again = Request {
@@ -161,21 +168,21 @@ fn a_confirmation_that_is_given_twice_runs_once() {
                 ..yes.clone()
             };
             let answers = [
-                workers[0].say(&yes).unwrap(),
-                workers[1].say(&again).unwrap(),
+                workers[0].submit(&yes).unwrap(),
+                workers[1].submit(&again).unwrap(),
             ];
-            let [first, second] = answers.each_ref().map(|answer| hear(answer).unwrap());
-            for heard in [&first, &second].into_iter().flatten() {
-                assert_eq!(heard.outcome, OutcomeCategory::TaskCompleted);
+            let [first, second] = answers.each_ref().map(|answer| receive(answer).unwrap());
+            for response in [&first, &second].into_iter().flatten() {
+                assert_eq!(response.outcome, OutcomeCategory::TaskCompleted);
             }
-            talk.hear(first.or(second).unwrap());
+            talk.record(first.or(second).unwrap());
             // And once more, long after.
             let late = Request {
                 input: InputId::new("late").unwrap(),
                 ..yes
             };
-            if let Ok(heard) = workers[1].ask(&late).unwrap() {
-                assert_eq!(heard.outcome, OutcomeCategory::TaskCompleted);
+            if let Ok(response) = workers[1].ask(&late).unwrap() {
+                assert_eq!(response.outcome, OutcomeCategory::TaskCompleted);
             }
             let played = played(&bench, talk);
             let calls = played.calls(effect);
@@ -194,9 +201,9 @@ fn a_confirmation_that_comes_too_late_runs_nothing() {
         for effect in EFFECTS {
             let mut talk = Talk::new(&APPROVE, effect);
             let question = talk.next().unwrap();
-            let heard = worker.ask(&question).unwrap().unwrap();
-            assert_eq!(heard.outcome, OutcomeCategory::ConfirmationExpired);
-            talk.hear(heard);
+            let response = worker.ask(&question).unwrap().unwrap();
+            assert_eq!(response.outcome, OutcomeCategory::ConfirmationExpired);
+            talk.record(response);
             let loaded = bench.load(&talk.key);
             let asked = loaded
                 .events
@@ -219,9 +226,9 @@ fn a_confirmation_that_comes_too_late_runs_nothing() {
             };
             // It answers nothing that waits, however often it is sent.
             for _ in 0..2 {
-                let heard = worker.ask(&yes).unwrap().unwrap();
+                let response = worker.ask(&yes).unwrap().unwrap();
                 assert_eq!(
-                    heard.outcome,
+                    response.outcome,
                     OutcomeCategory::ConfirmationExpired,
                     "{kind:?}, {effect:?}"
                 );
@@ -261,7 +268,7 @@ fn cancelled_at(bench: &Bench, effect: Effect, boundary: u32) -> Option<bool> {
         ..Harm::default()
     };
     let worker = bench.start_as(&format!("for-{conversation}"), harm);
-    let answer = worker.say(&request).unwrap();
+    let answer = worker.submit(&request).unwrap();
     let words = worker.stopped_before(&answer)?;
     let found = bench.load(&talk.key);
     // A wish to stop what is not there yet stops nothing.
@@ -281,16 +288,16 @@ fn cancelled_at(bench: &Bench, effect: Effect, boundary: u32) -> Option<bool> {
         },
     );
     worker.signal("-CONT");
-    let heard = hear(&answer)
+    let response = receive(&answer)
         .unwrap()
         .unwrap_or_else(|error| panic!("{words}: {error}"));
     bench.world.set(conversation, Manner::Prompt);
-    let cancelled = match heard.outcome {
+    let cancelled = match response.outcome {
         OutcomeCategory::Cancelled => true,
         OutcomeCategory::TaskCompleted => false,
         other => panic!("{words}: {other}"),
     };
-    talk.hear(heard);
+    talk.record(response);
     // Whatever became of the wish to stop, the conversation goes on.
     talk.then(&PLAIN, effect);
     finish(&mut talk, &worker);
@@ -323,7 +330,7 @@ fn a_tool_that_works_while_the_turn_is_stopped_is_not_forgotten() {
             let conversation = talk.key.conversation;
             bench.world.set(conversation, Manner::HoldTools);
             let request = talk.next().unwrap();
-            let answer = worker.say(&request).unwrap();
+            let answer = worker.submit(&request).unwrap();
             bench.world.wait_for(conversation, |seen| {
                 seen.iter().any(|seen| matches!(seen, Seen::Tool(_)))
             });
@@ -340,7 +347,7 @@ fn a_tool_that_works_while_the_turn_is_stopped_is_not_forgotten() {
                 },
             );
             bench.world.set(conversation, Manner::Prompt);
-            talk.hear(hear(&answer).unwrap().unwrap());
+            talk.record(receive(&answer).unwrap().unwrap());
             talk.then(&PLAIN, effect);
             finish(&mut talk, &worker);
             let played = played(&bench, talk);
@@ -386,9 +393,9 @@ fn full_disk(scene: &Scene, effect: Effect) {
         let about = format!("{effect:?}, room for {room} KiB");
         let (mut kills, mut open) = (Vec::new(), Default::default());
         match cramped.ask(&request) {
-            Ok(Ok(heard)) => {
+            Ok(Ok(response)) => {
                 assert!(refused > 5, "{about}: only {refused} sizes were too small");
-                talk.hear(heard);
+                talk.record(response);
                 finish(&mut talk, &cramped);
                 return invariants::check(&bench.played(talk, kills, open), &golden);
             }

@@ -171,7 +171,7 @@ fn every_answer_is_lost_once(
     // It is connected by then.
     let mut before = Talk::new(&PLAIN, effect);
     let request = before.next().unwrap();
-    before.hear(worker.ask(&request).unwrap().unwrap());
+    before.record(worker.ask(&request).unwrap().unwrap());
     let (mut lost, mut told) = (0, 0);
     loop {
         let mut talk = Talk::new(scene, effect);
@@ -179,7 +179,7 @@ fn every_answer_is_lost_once(
         proxy.lose(lost + 1);
         while let Some(request) = talk.next() {
             match worker.ask(&request).unwrap() {
-                Ok(heard) => talk.hear(heard),
+                Ok(response) => talk.record(response),
                 Err(error) => {
                     assert!(
                         error.contains("cannot be reached"),

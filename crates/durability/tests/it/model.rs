@@ -12,11 +12,11 @@ pub(crate) fn summary(request: &Value) -> Option<String> {
     let instruction = request["messages"][0]["content"].as_str()?;
     instruction
         .starts_with("You keep the record")
-        .then(|| text("Questions were answered."))
+        .then(|| text_reply("Questions were answered."))
 }
 
 /// A request to the model.
-pub(crate) struct Asked {
+pub(crate) struct ModelRequest {
     pub(crate) conversation: ConversationId,
     scene: String,
     effect: Effect,
@@ -24,8 +24,8 @@ pub(crate) struct Asked {
     results: usize,
 }
 
-impl Asked {
-    pub(crate) fn read(request: &Value) -> Self {
+impl ModelRequest {
+    pub(crate) fn parse(request: &Value) -> Self {
         let messages = request["messages"].as_array().unwrap();
         let said = messages
             .iter()
@@ -70,12 +70,12 @@ impl Asked {
             ("careful", 0) => calls(&[(tool_name(self.effect, Style::Careful), json!({"n": 1}))]),
             ("task", 0) => calls(&[("add_task".to_owned(), json!({"description": "buy milk"}))]),
             ("ask", _) => calls(&[("ask_user".to_owned(), json!({"question": "Which one?"}))]),
-            (scene, _) => text(&format!("That was {scene}.")),
+            (scene, _) => text_reply(&format!("That was {scene}.")),
         }
     }
 }
 
-fn text(words: &str) -> String {
+fn text_reply(words: &str) -> String {
     events(json!({"content": words}), "stop")
 }
 

@@ -6,7 +6,7 @@ use adjutant_core::{
     AgentName, Answer, ClientSide, ClientTool, ConversationId, ConversationKey, Effect, InputBody,
     InputId, OutcomeCategory, PendingCall, RequestedCall, ToolResult, UserId, Verdict,
 };
-use adjutant_durability::{EFFECTS, Heard, Request, Style, tool_name};
+use adjutant_durability::{EFFECTS, Request, Response, Style, tool_name};
 use uuid::Uuid;
 
 /// The tool that whoever asks executes.
@@ -117,7 +117,7 @@ impl Scene {
     }
 }
 
-/// Somebody in a conversation: what they say next, and what they have heard.
+/// A user in a conversation: the next message, and the responses so far.
 #[derive(Debug, Clone)]
 pub(crate) struct Talk {
     pub(crate) key: ConversationKey,
@@ -129,7 +129,7 @@ pub(crate) struct Talk {
     current: Option<Request>,
     said: u64,
     pending: Vec<PendingCall>,
-    pub(crate) heard: Vec<Heard>,
+    pub(crate) responses: Vec<Response>,
 }
 
 impl Talk {
@@ -150,11 +150,11 @@ impl Talk {
             current: None,
             said: 0,
             pending: Vec::new(),
-            heard: Vec::new(),
+            responses: Vec::new(),
         }
     }
 
-    /// The same conversation, before anything was said or heard in it.
+    /// The same conversation, before its first message.
     pub(crate) fn again(&self, scene: &Scene) -> Self {
         Self {
             key: self.key.clone(),
@@ -246,10 +246,10 @@ impl Talk {
     }
 
     /// Takes the answer to the last request.
-    pub(crate) fn hear(&mut self, heard: Heard) {
+    pub(crate) fn record(&mut self, response: Response) {
         self.current = None;
-        self.pending.clone_from(&heard.pending);
-        self.heard.push(heard);
+        self.pending.clone_from(&response.pending);
+        self.responses.push(response);
     }
 
     /// The inputs so far.
@@ -261,7 +261,7 @@ impl Talk {
 
     /// Returns the outcome of the last turn.
     pub(crate) fn outcome(&self) -> OutcomeCategory {
-        self.heard.last().unwrap().outcome
+        self.responses.last().unwrap().outcome
     }
 
     pub(crate) fn pending(&self) -> &[PendingCall] {
@@ -287,7 +287,7 @@ fn what_does_not_wait_is_not_answered() {
             InputBody::Message { .. }
         ));
         let outcome = OutcomeCategory::Poisoned;
-        talk.hear(Heard {
+        talk.record(Response {
             outcome,
             content: "I had to give this up.".to_owned(),
             pending: Vec::new(),

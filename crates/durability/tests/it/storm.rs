@@ -77,7 +77,7 @@ impl Replicas {
         while Instant::now() < self.until {
             let worker = Arc::clone(&self.workers[dice.roll(WORKERS)].lock().unwrap());
             match worker.ask(request) {
-                Ok(Ok(heard)) => return talk.hear(heard),
+                Ok(Ok(response)) => return talk.record(response),
                 Ok(Err(error)) => {
                     if error.contains("another process is writing") {
                         self.conflicts.fetch_add(1, Ordering::SeqCst);

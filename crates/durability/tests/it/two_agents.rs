@@ -10,7 +10,7 @@ use crate::bench::{Bench, Kind};
 use crate::invariants;
 use crate::scene::{APPROVE, ONE, Scene, Talk};
 use crate::size;
-use crate::worker::{Gone, Harm, Worker, hear};
+use crate::worker::{Gone, Harm, Worker, receive};
 
 /// Of so many pairs of boundaries one is in the sample.
 const ONE_OF: u32 = 11;
@@ -56,7 +56,7 @@ impl Side {
     fn finish(&mut self) {
         let worker = self.start(None);
         while let Some(request) = self.talk.next() {
-            self.talk.hear(worker.ask(&request).unwrap().unwrap());
+            self.talk.record(worker.ask(&request).unwrap().unwrap());
         }
     }
 }
@@ -75,15 +75,16 @@ fn work_and_die(sides: &mut [Side; 2], bench: &Bench, kill_at: [u32; 2]) {
             } else {
                 None
             };
-            request.map(|request| workers[side].say(&request))
+            request.map(|request| workers[side].submit(&request))
         });
-        let answers = asked.map(|asked| asked.map(|asked| asked.and_then(|answer| hear(&answer))));
+        let answers =
+            asked.map(|asked| asked.map(|asked| asked.and_then(|answer| receive(&answer))));
         if answers.iter().all(Option::is_none) {
             return;
         }
         for (side, answer) in answers.into_iter().enumerate() {
             match answer {
-                Some(Ok(heard)) => sides[side].talk.hear(heard.unwrap()),
+                Some(Ok(response)) => sides[side].talk.record(response.unwrap()),
                 Some(Err(Gone)) => {
                     let words = workers[side].last_words();
                     assert!(words.starts_with("killed at boundary"), "{words}");

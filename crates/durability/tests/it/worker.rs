@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use adjutant_durability::{Heard, Reply, Request, Setup};
+use adjutant_durability::{Reply, Request, Response, Setup};
 use uuid::Uuid;
 
 use crate::world::PATIENCE;
@@ -30,14 +30,14 @@ pub(crate) struct Harm {
 #[derive(Debug)]
 pub(crate) struct Gone;
 
-type Waiting = Arc<Mutex<Option<HashMap<u64, Sender<Result<Heard, String>>>>>>;
+type PendingReplies = Arc<Mutex<Option<HashMap<u64, Sender<Result<Response, String>>>>>>;
 
 /// A running worker.
 pub(crate) struct Worker {
     process: Mutex<Child>,
     /// `None`: it was told that nobody says anything more.
     stdin: Mutex<Option<ChildStdin>>,
-    waiting: Waiting,
+    waiting: PendingReplies,
     next: Mutex<u64>,
     words: Mutex<Receiver<String>>,
     /// The name of its sessions at PostgreSQL, where it has any.
@@ -92,7 +92,7 @@ impl Worker {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let waiting: Waiting = Arc::new(Mutex::new(Some(HashMap::new())));
+        let waiting: PendingReplies = Arc::new(Mutex::new(Some(HashMap::new())));
         let replies = BufReader::new(process.stdout.take().unwrap())
             .lines()
             .map_while(Result::ok);
@@ -138,7 +138,10 @@ impl Worker {
     }
 
     /// Says something; the answer comes in its time.
-    pub(crate) fn say(&self, request: &Request) -> Result<Receiver<Result<Heard, String>>, Gone> {
+    pub(crate) fn submit(
+        &self,
+        request: &Request,
+    ) -> Result<Receiver<Result<Response, String>>, Gone> {
         self.say_numbered(request).map(|(_, answer)| answer)
     }
 
@@ -146,7 +149,7 @@ impl Worker {
     pub(crate) fn say_numbered(
         &self,
         request: &Request,
-    ) -> Result<(u64, Receiver<Result<Heard, String>>), Gone> {
+    ) -> Result<(u64, Receiver<Result<Response, String>>), Gone> {
         let number = {
             let mut next = self.next.lock().unwrap();
             *next += 1;
@@ -174,8 +177,8 @@ impl Worker {
     }
 
     /// Says something and waits for the answer.
-    pub(crate) fn ask(&self, request: &Request) -> Result<Result<Heard, String>, Gone> {
-        hear(&self.say(request)?)
+    pub(crate) fn ask(&self, request: &Request) -> Result<Result<Response, String>, Gone> {
+        receive(&self.submit(request)?)
     }
 
     /// Returns its output about being killed or suspended.
@@ -190,7 +193,7 @@ impl Worker {
     /// Returns the boundary at which it was suspended; `None` if it answered instead.
     pub(crate) fn stopped_before(
         &self,
-        answer: &Receiver<Result<Heard, String>>,
+        answer: &Receiver<Result<Response, String>>,
     ) -> Option<String> {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
@@ -202,8 +205,8 @@ impl Worker {
             {
                 return Some(words);
             }
-            if let Ok(heard) = answer.try_recv() {
-                heard.unwrap();
+            if let Ok(response) = answer.try_recv() {
+                response.unwrap();
                 return None;
             }
         }
@@ -244,9 +247,9 @@ impl Drop for Worker {
 }
 
 /// Waits for an answer.
-pub(crate) fn hear(
-    receiver: &Receiver<Result<Heard, String>>,
-) -> Result<Result<Heard, String>, Gone> {
+pub(crate) fn receive(
+    receiver: &Receiver<Result<Response, String>>,
+) -> Result<Result<Response, String>, Gone> {
     match receiver.recv_timeout(PATIENCE) {
         Ok(result) => Ok(result),
         Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => Err(Gone),

@@ -225,9 +225,9 @@ fn ask_model(shared: &Shared, mut connection: TcpStream) -> std::io::Result<()> 
     reader.read_exact(&mut body)?;
     let request: Value = serde_json::from_slice(&body)?;
     if let Some(body) = model::summary(&request) {
-        return say(&mut connection, "200 OK", "text/event-stream", &body);
+        return respond(&mut connection, "200 OK", "text/event-stream", &body);
     }
-    let asked = model::Asked::read(&request);
+    let asked = model::ModelRequest::parse(&request);
     shared.see(asked.conversation, Seen::Model);
     shared.hold(asked.conversation, Manner::HoldModel);
     let limited = asked.is_limited()
@@ -246,10 +246,15 @@ fn ask_model(shared: &Shared, mut connection: TcpStream) -> std::io::Result<()> 
     } else {
         ("200 OK", "text/event-stream", asked.answer())
     };
-    say(&mut connection, status, kind, &body)
+    respond(&mut connection, status, kind, &body)
 }
 
-fn say(connection: &mut TcpStream, status: &str, kind: &str, body: &str) -> std::io::Result<()> {
+fn respond(
+    connection: &mut TcpStream,
+    status: &str,
+    kind: &str,
+    body: &str,
+) -> std::io::Result<()> {
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nretry-after-ms: 1\r\n\
          Connection: close\r\n\r\n",

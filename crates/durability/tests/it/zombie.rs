@@ -9,7 +9,7 @@ use crate::bench::{Bench, Kind, open_calls};
 use crate::invariants;
 use crate::scene::{ONE, Talk};
 use crate::size;
-use crate::worker::{Harm, Worker, hear};
+use crate::worker::{Harm, Worker, receive};
 use crate::world::{Manner, Seen};
 
 /// Long enough that a worker stands still before its first sign of life: one that stands still
@@ -24,7 +24,7 @@ const LEASE: Harm = Harm {
 /// Lets `other` say everything that is left.
 fn finish(talk: &mut Talk, other: &Worker) {
     while let Some(request) = talk.next() {
-        talk.hear(other.ask(&request).unwrap().unwrap());
+        talk.record(other.ask(&request).unwrap().unwrap());
     }
 }
 
@@ -44,7 +44,7 @@ fn at_every_boundary(kind: Kind, effect: Effect) {
                 ..LEASE
             },
         );
-        let answer = sleeper.say(&request).unwrap();
+        let answer = sleeper.submit(&request).unwrap();
         let Some(words) = sleeper.stopped_before(&answer) else {
             assert!(boundary > 12, "only {boundary} places to stand still at");
             assert!(
@@ -56,10 +56,10 @@ fn at_every_boundary(kind: Kind, effect: Effect) {
         let open = open_calls(&bench.load(&talk.key));
         finish(&mut talk, &bench.start_as("other", LEASE));
         sleeper.signal("-CONT");
-        match hear(&answer).unwrap() {
+        match receive(&answer).unwrap() {
             // It stood still where it had nothing to write any more, or nothing yet: it finds
             // everything done.
-            Ok(heard) => assert_eq!(heard.outcome, talk.outcome(), "{words}"),
+            Ok(response) => assert_eq!(response.outcome, talk.outcome(), "{words}"),
             Err(error) => {
                 assert!(
                     error.contains("another process is writing"),
@@ -81,7 +81,7 @@ fn in_a_tool(kind: Kind, effect: Effect) {
     let request = talk.next().unwrap();
     bench.world.set(conversation, Manner::HoldTools);
     let sleeper = bench.start_as("sleeper", LEASE);
-    let answer = sleeper.say(&request).unwrap();
+    let answer = sleeper.submit(&request).unwrap();
     bench.world.wait_for(conversation, |seen| {
         seen.iter().any(|seen| matches!(seen, Seen::Tool(_)))
     });
@@ -91,7 +91,7 @@ fn in_a_tool(kind: Kind, effect: Effect) {
     bench.world.set(conversation, Manner::Prompt);
     finish(&mut talk, &bench.start_as("other", LEASE));
     sleeper.signal("-CONT");
-    let refused = hear(&answer).unwrap().unwrap_err();
+    let refused = receive(&answer).unwrap().unwrap_err();
     assert!(refused.contains("another process is writing"), "{refused}");
     invariants::check(
         &bench.played(talk, vec!["stopped in a tool".to_owned()], open),
@@ -115,7 +115,7 @@ fn before_a_tool(kind: Kind) {
                 ..LEASE
             },
         );
-        let answer = sleeper.say(&request).unwrap();
+        let answer = sleeper.submit(&request).unwrap();
         let words = sleeper.stopped_before(&answer).unwrap();
         if !words.contains("intent recorded, tool not begun") {
             sleeper.signal("-CONT");
@@ -124,7 +124,7 @@ fn before_a_tool(kind: Kind) {
         }
         finish(&mut talk, &bench.start_as("other", LEASE));
         sleeper.signal("-CONT");
-        let refused = hear(&answer).unwrap().unwrap_err();
+        let refused = receive(&answer).unwrap().unwrap_err();
         assert!(refused.contains("another process is writing"), "{refused}");
         let sent = bench.world.seen(conversation);
         let sent = sent

@@ -5,7 +5,7 @@
 //! [`recording`]). Then every moment is played again up to which a disk has kept all, nothing or
 //! some of what it was not told to keep ([`disk`]), and the store is opened there. Whatever the
 //! worker had said by then has to be there: the events of a turn somebody was answered about, and
-//! the intent of a call before the tool heard of it.
+//! the intent of a call before the tool received it.
 
 mod disk;
 mod record;
@@ -106,7 +106,7 @@ fn covers_everything(operations: &[Operation]) {
 }
 
 #[test]
-fn a_power_loss_takes_nothing_that_was_told() {
+fn a_power_loss_takes_nothing_that_was_confirmed() {
     let Some(recorder) = recorder() else { return };
     let recording = Recording::new(&recorder, Defect::None, &SCENES.repeat(ROUNDS));
     assert_eq!(recording.errors, []);
@@ -188,7 +188,7 @@ fn fails_at_every_place(error: i32) -> usize {
 }
 
 #[test]
-fn a_read_or_write_that_fails_is_told_to_whom_it_concerns() {
+fn a_failed_read_or_write_is_reported_to_its_client() {
     assert!(
         fails_at_every_place(EIO) > 0 || recorder().is_none(),
         "nobody was told"

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use adjutant_core::port::{Journal as _, Loaded};
 use adjutant_core::{AgentName, CallId, Event};
-use adjutant_durability::{Called, Heard, Reply, Setup};
+use adjutant_durability::{Called, Reply, Response, Setup};
 use adjutant_store::{Maintenance as _, sqlite};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -16,7 +16,7 @@ use crate::invariants;
 use crate::power::disk::{self, Disk, Left};
 use crate::power::record::{Defect, Operation, Recorder};
 use crate::scene::{Scene, Talk};
-use crate::worker::{Harm, Worker, hear};
+use crate::worker::{Harm, Worker, receive};
 use crate::world::{Seen, World};
 
 /// Conversations that go on at the same time.
@@ -43,7 +43,7 @@ pub(crate) struct Recording {
 #[derive(Default)]
 struct Said {
     /// Answers, by the number of the conversation.
-    heard: HashMap<usize, Vec<Heard>>,
+    responses: HashMap<usize, Vec<Response>>,
     calls: Vec<Called>,
 }
 
@@ -76,8 +76,8 @@ impl Recording {
                 while let Some(request) = talk.next() {
                     let (asked, answer) = worker.say_numbered(&request).unwrap();
                     said.lock().unwrap().insert(asked, number);
-                    match hear(&answer).unwrap() {
-                        Ok(heard) => talk.hear(heard),
+                    match receive(&answer).unwrap() {
+                        Ok(response) => talk.record(response),
                         Err(error) => errors.lock().unwrap().push((number, error)),
                     }
                 }
@@ -161,7 +161,7 @@ impl Recording {
             for operation in &self.operations[done..*at] {
                 match operation {
                     Operation::Reply(Reply { number, result }) => {
-                        said.heard
+                        said.responses
                             .entry(self.said[number])
                             .or_default()
                             .extend(result.clone());
@@ -243,14 +243,14 @@ impl Recording {
             .max()
             .unwrap_or_default();
         // All that was written before the next input was taken.
-        let heard = said.heard.get(&number).map_or(0, Vec::len);
+        let responses = said.responses.get(&number).map_or(0, Vec::len);
         let mut taken = BTreeSet::new();
         let mut takes_next = |event: &Event| {
             event
                 .takes_input()
-                .is_some_and(|input| taken.insert(input.clone()) && taken.len() > heard)
+                .is_some_and(|input| taken.insert(input.clone()) && taken.len() > responses)
         };
-        let answered = match heard {
+        let answered = match responses {
             0 => 0,
             _ => events
                 .iter()
@@ -271,12 +271,12 @@ impl Recording {
             .unwrap();
         for (number, (scene, talk)) in self.talks.iter().enumerate() {
             let mut talk = talk.again(scene);
-            for heard in said.heard.get(&number).into_iter().flatten() {
+            for response in said.responses.get(&number).into_iter().flatten() {
                 talk.next().unwrap();
-                talk.hear(heard.clone());
+                talk.record(response.clone());
             }
             while let Some(request) = talk.next() {
-                talk.hear(
+                talk.record(
                     worker
                         .ask(&request)
                         .unwrap()
