@@ -1,12 +1,12 @@
 //! The process under test of the fault-injection suite (`tests/it`): an agent whose model and tools
 //! are in another process, which logs every call it gets. Not part of what users get.
 //!
-//! It is told what to be by one JSON argument, a [`Setup`], then answers one [`Request`] a line
-//! with one [`Reply`] a line, in any order, until its input ends or it is killed.
+//! Its only argument is a [`Setup`] as JSON. Then it answers one [`Request`] per line of standard
+//! input with one [`Reply`] per line, in any order, until its input ends or it is killed.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-mod tool; // its hands, in another process
-mod worker; // what it does
+mod tool; // tools, executed by another process
+mod worker; // the worker
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub struct Setup {
     pub agent: AgentName,
     /// True if the worker recovers all conversations of its agent before it reads requests.
     pub resumes: bool,
-    /// Its name as the holder of claims. `None`: that of its process.
+    /// The worker's name as the holder of leases. `None`: a name made of its process id.
     pub name: Option<String>,
     /// Address of the model: an HTTP server that speaks Chat Completions.
     pub model: SocketAddr,
@@ -45,7 +45,7 @@ pub struct Setup {
 /// An input to a conversation, as one line on the worker's standard input.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Request {
-    /// Comes back with the reply.
+    /// The number that the reply repeats.
     pub number: u64,
     /// Owner of the conversation.
     pub user: UserId,
@@ -53,7 +53,7 @@ pub struct Request {
     pub conversation: ConversationId,
     /// True if the conversation starts with a long history.
     pub long: bool,
-    /// The name of the input: the same again is the same input.
+    /// Id of the input: a request with the same id is the same input.
     pub input: InputId,
     /// The message, answer or cancellation to submit.
     pub body: InputBody,
@@ -62,9 +62,9 @@ pub struct Request {
 /// The worker's answer to a [`Request`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Reply {
-    /// That of the request.
+    /// The number of the request.
     pub number: u64,
-    /// The answer, or why there is none.
+    /// The response, or the error message.
     pub result: Result<Response, String>,
 }
 
@@ -79,5 +79,5 @@ pub struct Response {
     pub pending: Vec<PendingCall>,
 }
 
-/// Every class of effect a tool can have.
+/// All effect classes of tools.
 pub const EFFECTS: [Effect; 3] = [Effect::None, Effect::Keyed, Effect::Once];

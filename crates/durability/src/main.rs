@@ -1,4 +1,4 @@
-//! The process that works, and is killed.
+//! The worker process, which the tests kill.
 
 fn main() -> Result<(), String> {
     adjutant_durability::work()

@@ -1,4 +1,4 @@
-//! Tools of every class of effect, whose work is done by another process.
+//! Tools of every effect class, executed by another process.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
-/// The wait for an answer, unless said otherwise: longer than any test goes on.
+/// Default time to wait for an answer: longer than any test runs.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// A tool call as one line of JSON to the tool process, which answers with one line of JSON.
@@ -28,18 +28,18 @@ pub struct Called {
     pub effect: Effect,
     /// The tool's only argument, a number.
     pub n: i64,
-    /// It is only asked whether it was called before: the answer is what it said then, or null.
+    /// True if this is a probe: the answer is the result of the earlier call, or null.
     pub probe: bool,
 }
 
-/// The way a tool is called.
+/// The way in which a tool is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// Concurrently with other calls of the round.
     Beside,
-    /// At once, and nothing else meanwhile.
+    /// Alone: no other call of the round runs meanwhile.
     InOrder,
-    /// Beside others, once somebody said yes.
+    /// Concurrently, after a person approved it.
     Careful,
 }
 
@@ -48,7 +48,7 @@ impl Style {
     pub const ALL: [Self; 3] = [Self::Beside, Self::InOrder, Self::Careful];
 }
 
-/// Returns the name of the tool with this effect that is called so.
+/// Returns the name of the tool with this effect class and style.
 #[must_use]
 pub fn tool_name(effect: Effect, style: Style) -> String {
     let effect = match effect {
@@ -64,7 +64,7 @@ pub fn tool_name(effect: Effect, style: Style) -> String {
     format!("{style}_{effect}")
 }
 
-/// A tool that works elsewhere.
+/// A tool that is executed by another process.
 #[derive(Debug)]
 pub struct Remote {
     definition: ToolDefinition,
@@ -76,10 +76,10 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Makes the tool with this effect that is called so. `server`: where the work is done.
+    /// Creates the tool with this effect class and style. `server`: address of the tool process.
     ///
     /// # Errors
-    /// [`InvalidTool`] if its name or its schema is none, which no combination leads to.
+    /// [`InvalidTool`] if the name or the schema is invalid, which no combination leads to.
     pub fn new(effect: Effect, style: Style, server: SocketAddr) -> Result<Self, InvalidTool> {
         let parameters =
             json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
@@ -102,8 +102,8 @@ impl Remote {
         })
     }
 
-    /// Returns the same tool, which waits so long for an answer and can be asked, if `probe`, what
-    /// became of a call. Unless said otherwise it waits an hour, and cannot be asked.
+    /// Returns the same tool with another time to wait for an answer, and, if `probe`, one that can
+    /// be probed. By default it waits an hour and cannot be probed.
     #[must_use]
     pub fn that_waits(self, patience: Duration, probe: bool) -> Self {
         Self {
@@ -131,7 +131,7 @@ impl Remote {
         let refused =
             |error: std::io::Error| ToolError::failed(format!("cannot be reached: {error}"));
         let mut connection = TcpStream::connect(self.server).await.map_err(refused)?;
-        // From here on it may have happened.
+        // From here on the call may have taken effect.
         let unknown = |why: String| ToolError::Unknown {
             message: format!("no answer: {why}"),
         };

@@ -1,4 +1,4 @@
-//! Takes requests until its input ends, each as a task of its own.
+//! The worker process: answers requests until its input ends, each in its own task.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -21,10 +21,10 @@ use crate::{EFFECTS, Reply, Request, Response, Setup};
 /// Connections to PostgreSQL.
 const CONNECTIONS: u32 = 4;
 
-/// Does what a worker does.
+/// Runs the worker until its standard input ends.
 ///
 /// # Errors
-/// In words: what it was told makes no sense, or the database cannot be opened.
+/// A message: the setup is invalid, or the database cannot be opened.
 pub fn work() -> Result<(), String> {
     let setup = std::env::args()
         .nth(1)
@@ -73,10 +73,10 @@ fn agent<J: Journal + LogStore + ConversationStore + TaskStore>(
         .model(model)
         .instruction("Work.")
         .limits(TurnLimits {
-            // The tools give up before that.
+            // The tools time out before that.
             tool_timeout: setup.patience + Duration::from_secs(30),
             confirmation_expiry: setup.confirmation_expiry,
-            // Only a long history takes so much.
+            // Only a long history exceeds this.
             summarize_at: WindowShare::new(0.1).ok(),
             ..TurnLimits::default()
         })
@@ -103,7 +103,7 @@ async fn serve(agent: Agent, setup: &Setup) -> Result<(), String> {
             .map_err(|error| error.to_string())?;
     }
     let (lines, mut to_read) = mpsc::unbounded_channel::<String>();
-    // Ends with its input, or with the process.
+    // Ends with the standard input, or with the process.
     std::thread::spawn(move || {
         std::io::stdin()
             .lines()
@@ -118,7 +118,7 @@ async fn serve(agent: Agent, setup: &Setup) -> Result<(), String> {
         running.spawn(async move {
             let number = request.number;
             let result = answer(&agent, request).await;
-            // Whoever asked may be gone; then the input has ended too.
+            // The test may not wait any more; then the standard input has ended too.
             let _ = write_reply(&Reply { number, result });
         });
     }
@@ -151,8 +151,7 @@ async fn answer(agent: &Agent, request: Request) -> Result<Response, String> {
     })
 }
 
-/// A history longer than a turn is given, and so long that what a turn is given of it is
-/// summarised.
+/// Returns a history that is longer than a turn is given, and long enough that it is summarised.
 #[must_use]
 pub fn history() -> Vec<Message> {
     (0..30)

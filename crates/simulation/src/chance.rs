@@ -1,9 +1,9 @@
-//! Everything that a seed decides.
+//! Random numbers: everything that a seed decides.
 
 use std::ops::Range;
 use std::time::Duration;
 
-/// The random numbers of one run: all of them follow from the seed.
+/// The random numbers of one run, all derived from its seed.
 #[derive(Debug)]
 pub(crate) struct Chance(fastrand::Rng);
 
@@ -12,7 +12,7 @@ impl Chance {
         Self(fastrand::Rng::with_seed(seed))
     }
 
-    /// Returns true in so many of 1,000 cases.
+    /// Returns true in this many of 1,000 cases.
     pub(crate) fn happens(&mut self, of_1000: u32) -> bool {
         self.0.u32(0..1000) < of_1000
     }
@@ -31,7 +31,7 @@ impl Chance {
         self.0.i64(range)
     }
 
-    /// Returns the time that a message takes: mostly nothing to speak of, sometimes long.
+    /// Returns the latency of a message: mostly negligible, sometimes long.
     pub(crate) fn trip(&mut self, slow_of_1000: u32) -> Duration {
         match self.happens(slow_of_1000) {
             true => self.ms(100..8_000),

@@ -1,4 +1,4 @@
-//! Whoever breaks things, until the time for it is over.
+//! Fault injection, until its time is over.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::process::State;
 use crate::worker::Workers;
 use crate::world::World;
 
-/// Kills, stops and cuts off until the faults end; then everything runs again.
+/// Kills, suspends and disconnects processes until the faults end; then everything runs again.
 pub(crate) async fn reign(world: Arc<World>, workers: Workers) {
     while world.elapsed() < world.plan.faults {
         let (wait, worker, what) = {
@@ -57,7 +57,7 @@ fn kill(world: &Arc<World>, workers: &Workers, worker: usize) {
     });
 }
 
-/// Stops a process for a time, shorter or longer than its claims hold.
+/// Suspends a process, for shorter or longer than its leases last.
 fn stop(world: &Arc<World>, workers: &Workers, worker: usize) {
     let Some(life) = workers
         .lives
@@ -99,7 +99,7 @@ fn cut_off(world: &Arc<World>) {
     });
 }
 
-/// Ends the connection by which a process is known to live, though it lives.
+/// Breaks the connection by which a process is known to be alive, though it is.
 fn break_connection(world: &Arc<World>, workers: &Workers, worker: usize) {
     if let Some(life) = workers.lives.life(worker) {
         world.count("taken for gone");

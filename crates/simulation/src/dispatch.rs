@@ -1,4 +1,4 @@
-//! A dispatcher between the processes: it hands calls to some worker, loses them, is late, or makes
+//! A dispatcher between the processes: it hands calls to a worker, loses them, is late, or makes
 //! them twice.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::lives::Lives;
 use crate::process::Process;
 use crate::world::World;
 
-/// The dispatcher, as one process reaches it.
+/// The dispatcher, as one process uses it.
 pub(crate) struct SimulatedDispatch {
     world: Arc<World>,
     lives: Lives,
@@ -29,7 +29,7 @@ impl SimulatedDispatch {
         }
     }
 
-    /// Hands a call to some worker. The receiver hears of its end.
+    /// Hands a call to a worker. The receiver gets its end.
     fn hand_over(&self, key: &ConversationKey, reply_to: Option<&str>) -> oneshot::Receiver<bool> {
         let (sender, ended) = oneshot::channel();
         let (world, lives) = (self.world.clone(), self.lives.clone());
@@ -55,7 +55,7 @@ impl SimulatedDispatch {
                 () = life.process.dies() => false,
                 done = life.agent.run_dispatched(&key, reply_to.as_deref(), &never) => done.is_ok(),
             };
-            // Whoever called may have gone.
+            // The caller may have been dropped.
             let _ = sender.send(done);
         });
         ended
@@ -78,7 +78,7 @@ impl Dispatch for SimulatedDispatch {
             });
             let ended = match how {
                 1 => return Err(DispatchError("refused".to_owned())),
-                // It is lost, or was never answered.
+                // The call is lost, or was never answered.
                 2 => return std::future::pending().await,
                 3 => {
                     drop(self.hand_over(call.key, call.reply_to));
@@ -105,7 +105,7 @@ impl Dispatch for SimulatedDispatch {
                 true if self.world.chance().happens(500) => {
                     Err(DispatchError("refused".to_owned()))
                 }
-                // It was taken, and is lost.
+                // The call was accepted, and is lost.
                 true => Ok(SendResult::Accepted),
                 false => {
                     drop(self.hand_over(key, None));

@@ -1,7 +1,7 @@
-//! Everything that holds at the end of a run, whatever happened in it.
+//! Invariants that hold at the end of a run, whatever happened in it.
 
-mod conversation; // of one conversation
-mod fold; // of its state
+mod conversation; // order of events in one conversation
+mod fold; // equality of folded states
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::store::at_once;
 use crate::world::World;
 use conversation::Turns;
 
-/// Checks everything. Returns the first thing that does not hold.
+/// Checks all invariants. Returns the first violation.
 pub(crate) fn check(world: &World, mail: &Mail) -> Result<(), String> {
     looked_on(world, mail)?;
     let mut turns = Turns::default();
@@ -36,7 +36,7 @@ pub(crate) fn check(world: &World, mail: &Mail) -> Result<(), String> {
     budgets(world)
 }
 
-/// Checks what can be checked at any time.
+/// Checks the invariants that hold at any time.
 pub(crate) fn looked_on(world: &World, mail: &Mail) -> Result<(), String> {
     if let Some(foul) = world.store().referee.foul() {
         return Err(format!("writes: {foul}"));
@@ -47,7 +47,7 @@ pub(crate) fn looked_on(world: &World, mail: &Mail) -> Result<(), String> {
     effects(world)
 }
 
-/// Checks that an accepted message was taken, and that its sender was told of the turn it began.
+/// Checks that an accepted message was taken, and that its sender got the turn it started.
 fn answered(world: &World, message: &Message, turns: &Turns) -> Result<(), String> {
     let Message { key, id, turn } = message;
     let found = at_once(world.store().rows().find_input(key, id)).unwrap_or_default();
@@ -83,7 +83,7 @@ fn effects(world: &World) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that what is recorded as done was done.
+/// Checks that every call that is recorded as executed was executed.
 fn results(world: &World) -> Result<(), String> {
     for key in &world.keys {
         for recorded in world.store().load(key).events {
@@ -118,7 +118,7 @@ fn results(world: &World) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that each task that was added is there once.
+/// Checks that each added task is stored once.
 fn tasks(world: &World) -> Result<(), String> {
     let mut added: BTreeMap<UserId, usize> = BTreeMap::new();
     for key in &world.keys {
@@ -174,7 +174,7 @@ fn budgets(world: &World) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns what keeps the run from coming to rest. `None`: nothing.
+/// Returns the reason why the run is not at rest. `None`: it is.
 pub(crate) fn unrest(world: &World, mail: &Mail) -> Option<String> {
     let store = world.store();
     if mail.waiting > 0 {

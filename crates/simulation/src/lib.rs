@@ -1,33 +1,35 @@
-//! Runs the real agents of several processes in one thread over a simulated store, clock and
-//! network. A seed decides everything that happens in a run: who is killed or stands still and
-//! when, what is lost or late, what a model says. A seed that fails fails again.
+//! Deterministic simulation: runs the real agents of several processes in one thread over a
+//! simulated store, clock and network.
 //!
-//! Simulated is what is outside the engine: the store behind the `Journal` and `BudgetStore` ports,
-//! with the rules of the SQL stores for claims; the relay, the dispatcher, the model, the tools,
-//! and people. The engine itself (folding, claims, budgets, wake-ups, dispatch) is the one that
+//! A seed decides everything that happens in a run: which processes are killed or suspended and
+//! when, which messages are lost or late, what a model answers. A failing seed fails again.
+//!
+//! Everything outside of the engine is simulated: the store behind the `Journal` and `BudgetStore`
+//! ports, with the lease rules of the SQL stores; the relay, the dispatcher, the model, the tools,
+//! and users. The engine itself (folding, leases, budgets, notifications, dispatch) is the one that
 //! ships.
 
-mod chance; // what the seed decides
-mod chaos; // what breaks
-mod dispatch; // who hands conversations to whom
-mod ear; // who hears
-mod invariants; // what holds
-mod link; // the way to the store
-mod lives; // who works at present
-mod lock; // what is shared
-mod model; // what answers
-mod outside; // what tools did
-mod people; // who asks
+mod chance; // random numbers of a seed
+mod chaos; // kills, suspensions, broken connections
+mod dispatch; // the dispatcher
+mod invariants; // checks of a finished run
+mod link; // connection of a process to the store
+mod listener; // listening processes
+mod lives; // the current life of each worker
+mod lock; // locking of shared state
+mod model; // the model
+mod outside; // systems that tools change
+mod people; // users
 mod plan; // the faults of a run
-mod process; // what can be killed
-mod relay; // what processes tell each other
-mod run; // one run
-mod store; // what is stored
-mod sweep; // many runs
-mod tools; // what asks the world outside
-mod trace; // what happened
-mod worker; // what works
-mod world; // what all share
+mod process; // a process: running, suspended or dead
+mod relay; // messages between processes
+mod run; // one run, from seed to report
+mod store; // the store
+mod sweep; // many runs in parallel
+mod tools; // tools
+mod trace; // the trace of a run
+mod worker; // workers
+mod world; // the shared environment
 
 pub use plan::{Options, Plant};
 pub use run::{Failure, Report, run, run_traced};

@@ -1,7 +1,7 @@
 //! The connection of one process to the store: requests take time, and answers get lost.
 
 mod conversations; // lists and logs
-mod journal; // events and claims
+mod journal; // events and leases
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(crate) struct Link {
     pub(crate) process: Arc<Process>,
 }
 
-/// A request to the store: the words for it in the trace.
+/// A request to the store, as the trace describes it.
 struct Request {
     what: &'static str,
     about: String,
@@ -49,8 +49,8 @@ impl Link {
         }
     }
 
-    /// Has the store do something, and waits for the answer. What was asked is done even if nobody
-    /// waits any more. `says`: the words for the answer in the trace.
+    /// Sends a request to the store and waits for the answer. The request is executed even if the
+    /// caller is dropped. `says`: the description of the answer for the trace.
     fn ask<T: Send + 'static>(
         &self,
         request: Request,
@@ -94,7 +94,7 @@ impl Link {
                 } else {
                     answer
                 };
-                // Whoever asked may have gone.
+                // The caller may have been dropped.
                 let _ = sender.send(answer);
             });
             let answer = answer
@@ -114,7 +114,7 @@ fn unavailable(message: &str) -> StoreError {
     StoreError::unavailable(message.to_owned())
 }
 
-/// News of changes, in the order in which they arrive.
+/// Change notifications, in the order in which they arrive.
 struct News(UnboundedReceiver<Change>);
 
 impl Changes for News {

@@ -1,4 +1,4 @@
-//! The workers, each in its present life.
+//! The workers, each with its current life.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,11 +13,11 @@ use crate::world::World;
 pub(crate) struct Life {
     pub(crate) process: Arc<Process>,
     pub(crate) agent: Agent,
-    /// The same agent whose conversations the dispatcher sees to.
+    /// The same agent with a dispatcher.
     pub(crate) dispatched: Agent,
 }
 
-/// The present lives of all workers.
+/// The current lives of all workers.
 #[derive(Clone, Default)]
 pub(crate) struct Lives(Arc<Mutex<Vec<Life>>>);
 
@@ -27,31 +27,31 @@ impl Lives {
         lock(&self.0).push(life);
     }
 
-    /// Puts a new life of a worker in the place of the last one.
+    /// Replaces the last life of a worker by a new one.
     pub(crate) fn replace(&self, worker: usize, life: Life) {
         if let Some(place) = lock(&self.0).get_mut(worker) {
             *place = life;
         }
     }
 
-    /// Lets go of all of them: each knows the others, so that none would ever be dropped.
+    /// Drops all of them: each refers to the others, so none would ever be dropped otherwise.
     pub(crate) fn part(&self) {
         let lives = std::mem::take(&mut *lock(&self.0));
         drop(lives);
     }
 
-    /// Returns how many there are.
+    /// Returns the number of workers.
     pub(crate) fn len(&self) -> usize {
         lock(&self.0).len()
     }
 
-    /// Returns the present life of a worker.
+    /// Returns the current life of a worker.
     pub(crate) fn life(&self, worker: usize) -> Option<Life> {
         lock(&self.0).get(worker).cloned()
     }
 
-    /// Returns one that a client or dispatcher reaches: not dead, but it may stand still. `None`:
-    /// all are dead.
+    /// Returns a worker that a client or dispatcher can reach: alive, though perhaps suspended.
+    /// `None`: all are dead.
     pub(crate) fn any(&self, world: &World) -> Option<Life> {
         let alive: Vec<Life> = lock(&self.0)
             .iter()

@@ -1,8 +1,8 @@
-//! Locks of what is shared.
+//! Locking of shared state.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks something that is shared. Nothing is half done while it is locked.
+/// Locks shared state, ignoring poison: every change under the lock is complete.
 pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

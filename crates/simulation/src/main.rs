@@ -1,5 +1,5 @@
-//! `simulation [--seeds N] [--seed S] [--workers N] [--plant epoch]`: makes runs, and shows what
-//! does not hold.
+//! `simulation [--seeds N] [--seed S] [--workers N] [--plant epoch]`: simulates runs, and prints
+//! the invariants that do not hold.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -20,7 +20,7 @@ simulation [--seeds N] [--seed S] [--workers N] [--plant epoch]
     --plant epoch   the store does not compare the epochs of claims: a bug that is to be found
 ";
 
-/// Time between two words about how far it is.
+/// Time between two lines of progress.
 const WORDS: Duration = Duration::from_secs(5);
 
 /// The arguments.
@@ -64,7 +64,7 @@ fn parse_arguments(mut arguments: impl Iterator<Item = String>) -> Option<Argume
     Some(wanted)
 }
 
-/// Makes one run and prints all of it.
+/// Simulates one run and prints its whole trace.
 fn one(wanted: &Arguments, seed: u64) -> ExitCode {
     let report = run_traced(Options {
         seed,
@@ -87,7 +87,7 @@ fn one(wanted: &Arguments, seed: u64) -> ExitCode {
     }
 }
 
-/// Makes many runs, and prints those that fail.
+/// Simulates many runs, and prints those that fail.
 fn many(wanted: &Arguments) -> ExitCode {
     let (began, mut said) = (Instant::now(), Instant::now());
     let (mut done, mut lines, mut simulated, mut failed) =

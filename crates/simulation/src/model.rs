@@ -1,4 +1,4 @@
-//! A model that says and calls what the seed decides.
+//! A model whose texts and calls are decided by the seed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::process::Process;
 use crate::tools::{ERASE, LOOK, PAY, PUT};
 use crate::world::World;
 
-/// The model, as one process reaches it.
+/// The model, as one process calls it.
 pub(crate) struct Model {
     id: ModelId,
     capabilities: Capabilities,
@@ -23,7 +23,7 @@ pub(crate) struct Model {
     process: Arc<Process>,
 }
 
-/// One answer of a model, decided when it was asked.
+/// One answer of the model, decided when it was requested.
 struct Reply {
     first: Duration,
     pieces: Vec<(Duration, String)>,

@@ -1,10 +1,10 @@
-//! The world outside: what tools did to it, as it counts it itself.
+//! The systems that tools change: they count requests and effects themselves.
 
 use std::collections::BTreeMap;
 
 use adjutant_core::{CallId, ConversationId, Effect, IdempotencyKey, TurnId};
 
-/// A call, as the world outside tells it from others.
+/// The identity of a call, as these systems see it.
 pub(crate) type CallName = (ConversationId, TurnId, CallId);
 
 /// Requests and effects of one call.
@@ -12,14 +12,14 @@ pub(crate) type CallName = (ConversationId, TurnId, CallId);
 pub(crate) struct Done {
     /// Requests that arrived.
     pub(crate) requests: u32,
-    /// Effects: of a tool that takes a key, a repeat with the same one is none.
+    /// Effects. A repeat with the same idempotency key is none.
     pub(crate) effects: u32,
     /// The keys that came with the requests.
     pub(crate) keys: Vec<IdempotencyKey>,
     pub(crate) effect: Option<Effect>,
 }
 
-/// Everything that tools did.
+/// All requests and effects of tools.
 #[derive(Debug, Default)]
 pub(crate) struct Outside {
     pub(crate) calls: BTreeMap<CallName, Done>,
@@ -41,7 +41,7 @@ impl Outside {
         }
     }
 
-    /// Returns how often the effect of a call has happened.
+    /// Returns the number of times that the effect of a call has happened.
     pub(crate) fn effects(&self, name: &CallName) -> u32 {
         self.calls.get(name).map_or(0, |done| done.effects)
     }

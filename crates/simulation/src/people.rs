@@ -1,4 +1,4 @@
-//! People: those who send messages, again where no answer came, and one who answers what waits.
+//! Users: some send messages, again if no response came, and one answers pending calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -15,12 +15,12 @@ use crate::lock::lock;
 use crate::worker::Workers;
 use crate::world::World;
 
-/// A message that was sent, and what its sender was told.
+/// A message that was sent, and the response that its sender got.
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) key: ConversationKey,
     pub(crate) id: InputId,
-    /// The turn of the answer. `None`: there was none, and the sender gave up.
+    /// The turn of the response. `None`: there was none, and the sender gave up.
     pub(crate) turn: Option<TurnId>,
 }
 
@@ -28,15 +28,15 @@ pub(crate) struct Message {
 #[derive(Debug, Default)]
 pub(crate) struct Mail {
     pub(crate) messages: Vec<Message>,
-    /// Senders who still wait.
+    /// Senders that still wait.
     pub(crate) waiting: usize,
-    /// Messages whose senders had their turns stopped.
+    /// Messages whose senders cancelled their turns.
     pub(crate) stopped: BTreeSet<InputId>,
-    /// Something that no sender should be told.
+    /// A response that no sender should get.
     pub(crate) foul: Option<String>,
 }
 
-/// Everybody in a run.
+/// All users of a run.
 #[derive(Clone)]
 pub(crate) struct People {
     world: Arc<World>,
@@ -45,7 +45,7 @@ pub(crate) struct People {
 }
 
 impl People {
-    /// Has all of them begin.
+    /// Starts all users.
     pub(crate) fn start(world: &Arc<World>, workers: &Workers) -> Self {
         let people = Self {
             world: world.clone(),
@@ -64,7 +64,7 @@ impl People {
         people
     }
 
-    /// Sends one message, again and again until it is answered or its sender gives up.
+    /// Sends one message, repeatedly until there is a response or its sender gives up.
     async fn send(self, key: ConversationKey, number: usize) {
         let faults = u64::try_from(self.world.plan.faults.as_millis()).unwrap_or(1);
         let wait = self.world.chance().ms(0..faults);
@@ -105,7 +105,7 @@ impl People {
         lock(&self.mail).waiting -= 1;
     }
 
-    /// Asks one worker. `None`: no answer came.
+    /// Submits it to one worker. `None`: no response came.
     async fn ask(
         &self,
         life: &Life,
@@ -149,7 +149,7 @@ impl People {
             .note(&life.process, format_args!("is asked {id}"));
         let answer = async {
             if is_streamed {
-                // A client that hangs up does not stop the turn.
+                // A client that disconnects does not cancel the turn.
                 let stream = agent
                     .stream_input(&context, Some(id.clone()), body)
                     .detached();
@@ -164,7 +164,8 @@ impl People {
             answer = timeout(patience, answer) => answer,
         };
         let Ok(answer) = answer else {
-            // Who hangs up stops the turn, unless it is a stream that goes on by itself.
+            // A client that disconnects cancels the turn, unless it is a stream that continues by
+            // itself.
             if !is_streamed {
                 lock(&self.mail).stopped.insert(id.clone());
             }
@@ -193,7 +194,7 @@ impl People {
         }
     }
 
-    /// Answers what waits for a person, as long as there is a run.
+    /// Answers pending calls during the run.
     async fn answer_what_waits(self) {
         let mut asked = BTreeMap::new();
         loop {
@@ -239,7 +240,7 @@ impl People {
         }
     }
 
-    /// Returns what the person says to one call. `None`: nothing yet.
+    /// Returns the verdict on one call. `None`: not yet.
     fn verdict(&self, key: &ConversationKey, turn: TurnId, call: &PendingCall) -> Option<Answer> {
         let verdict = match &call.doubt {
             None if self.world.chance().happens(700) => Verdict::Approved,
@@ -247,8 +248,8 @@ impl People {
             Some(_) => {
                 let name = (key.conversation, turn, call.call_id.clone());
                 match self.world.outside().effects(&name) {
-                    // What is on its way is waited for: a person who says too early that it was not
-                    // done has it done twice.
+                    // A call that is still on its way is awaited: a verdict that it was not
+                    // executed would have it executed twice.
                     0 if self.world.is_calm_for(Duration::from_secs(60)) => Verdict::Retry,
                     0 => return None,
                     _ => Verdict::Done,
@@ -267,7 +268,7 @@ impl People {
     }
 }
 
-/// Returns the words for an error without the ids of the engine.
+/// Returns the text of an error without the random ids of the engine.
 fn error_message(error: &RunError) -> String {
     let words = error.to_string();
     words

@@ -1,4 +1,4 @@
-//! The faults of one run. Each seed leaves some of them out, so that what one hides another shows.
+//! The faults of one run. Each seed leaves some of them out, because one fault can hide another.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use adjutant_core::{Allowance, Budgets};
 
 use crate::chance::Chance;
 
-/// A bug that is put into the simulated store on purpose, to see that it is found.
+/// A bug that is put into the simulated store on purpose, to check that it is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Plant {
-    /// A claim is a worker's whatever its epoch: who stood still for too long writes under the
-    /// claim of its next life.
+    /// The store ignores epochs: a worker that was suspended for too long writes under the lease of
+    /// its next life.
     Epoch,
 }
 
@@ -23,7 +23,7 @@ impl fmt::Display for Plant {
     }
 }
 
-/// A run to be made.
+/// The options of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Seed of the random numbers that decide every step.
@@ -46,7 +46,7 @@ impl Options {
     }
 }
 
-/// The faults of a run, and how often each happens: of 1,000 where nothing else is said.
+/// The faults of a run, and how often each happens, in 1,000 cases unless stated otherwise.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) workers: usize,
@@ -56,14 +56,14 @@ pub(crate) struct Plan {
     pub(crate) faults: Duration,
     pub(crate) kills: bool,
     pub(crate) pauses: bool,
-    /// True if processes stand still often, and longer than their claims hold.
+    /// True if processes are suspended often, and longer than their leases last.
     pub(crate) long_stops: bool,
     pub(crate) outages: bool,
-    /// True if listening connections break: the store takes a process for gone that is not.
+    /// True if listening connections break: the store takes a live process for lost.
     pub(crate) breaks: bool,
-    /// True if the store sees at once that the connection of a killed process has ended.
+    /// True if the store notices at once that the connection of a killed process has ended.
     pub(crate) sees_gone: bool,
-    /// Answers of the store that are lost after it did what was asked.
+    /// Answers of the store that are lost after it executed the request.
     pub(crate) lost_answers: u32,
     pub(crate) lost_news: u32,
     pub(crate) lost_words: u32,
@@ -71,9 +71,9 @@ pub(crate) struct Plan {
     pub(crate) model_fails: u32,
     pub(crate) tool_fails: u32,
     pub(crate) cancels: u32,
-    /// Inputs that are seen to by the dispatcher. 0: there is none.
+    /// Inputs that are dispatched. 0: there is no dispatcher.
     pub(crate) dispatched: u32,
-    /// Calls of the dispatcher that get lost, are late or are made twice.
+    /// Calls of the dispatcher that are lost, late or made twice.
     pub(crate) dispatch_fails: u32,
     pub(crate) budgets: Budgets,
     pub(crate) confirmation_expiry: Duration,
@@ -106,7 +106,7 @@ impl Plan {
         };
         let long_stops = chance.happens(250);
         Self {
-            // Who stands still meets itself again where there are few others.
+            // With few workers, a suspended one meets its own next life.
             workers: options
                 .workers
                 .unwrap_or_else(|| 1 + chance.below(if long_stops { 2 } else { 4 })),

@@ -1,4 +1,4 @@
-//! A process that can be killed or stopped at every place where it meets the world.
+//! A process that can be killed or suspended at every interaction with its environment.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -12,9 +12,9 @@ use crate::lock::lock;
 pub(crate) enum State {
     /// It runs.
     Runs,
-    /// It stands still, as after SIGSTOP, while the clocks go on.
+    /// It is suspended, as by SIGSTOP, while the clocks continue.
     Stopped,
-    /// It was killed. Nothing of it reaches the world any more.
+    /// It was killed. Nothing that it does reaches the environment any more.
     Dead,
 }
 
@@ -25,11 +25,11 @@ pub(crate) struct Process {
     pub(crate) worker: usize,
     /// The number of the life, from 1.
     pub(crate) life: u32,
-    /// The name of the worker, which no other life has.
+    /// The name of the worker, which is unique to this life.
     pub(crate) name: String,
     state: Mutex<State>,
-    /// It wakes all who wait in the order in which they came; a `watch` channel does so in an order
-    /// of its own.
+    /// Wakes waiting tasks in the order in which they came; the order of a `watch` channel is not
+    /// deterministic.
     changed: Notify,
 }
 
@@ -65,9 +65,9 @@ impl Process {
         }
     }
 
-    /// Waits until the process runs: of one that was killed, for ever. Every step out of the
-    /// process goes through here, so that a process can be killed or stopped between any two of
-    /// them.
+    /// Waits until the process runs; never returns if it was killed. Every interaction with the
+    /// environment passes through here, so that a process can be killed or suspended between any
+    /// two of them.
     pub(crate) async fn runs(&self) {
         self.is(State::Runs).await;
     }

@@ -1,4 +1,4 @@
-//! Words between processes: some get lost, some are late or overtaken.
+//! Messages between processes: some get lost, some are late or overtaken.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use adjutant_core::port::{Recipients, Relay, RelayItem, RelayReceiver};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::time::sleep;
 
-use crate::ear::Ear;
+use crate::listener::Listener;
 use crate::lock::lock;
 use crate::process::{Process, State};
 use crate::world::World;
 
-/// Bytes that can be said at once: few, so that events come in pieces.
+/// Most bytes of a message: few, so that events are split.
 const BYTES_MAX: usize = 400;
 
-/// The relay, as one process has it.
+/// The relay, as one process uses it.
 pub(crate) struct SimulatedRelay {
     world: Arc<World>,
     process: Arc<Process>,
@@ -29,55 +29,58 @@ impl SimulatedRelay {
         }
     }
 
-    fn hears(&self) -> bool {
-        lock(&self.world.ears)
+    fn is_listening(&self) -> bool {
+        lock(&self.world.relay_listeners)
             .iter()
-            .any(|ear| ear.process.name == self.process.name)
+            .any(|listener| listener.process.name == self.process.name)
     }
 }
 
 impl Relay for SimulatedRelay {
     fn send(&self, to: Recipients<'_>, words: &str) -> bool {
-        // A process that stands still or is dead says nothing.
-        if words.len() > BYTES_MAX || !self.hears() || self.process.state() != State::Runs {
+        // A suspended or dead process sends nothing.
+        if words.len() > BYTES_MAX || !self.is_listening() || self.process.state() != State::Runs {
             return false;
         }
         let from: Arc<str> = self.process.name.as_str().into();
         let words: Arc<str> = words.into();
-        let mut ears = lock(&self.world.ears);
-        ears.retain(|ear| ear.process.state() != State::Dead && !ear.heard.is_closed());
-        for ear in ears
+        let mut listeners = lock(&self.world.relay_listeners);
+        listeners.retain(|listener| {
+            listener.process.state() != State::Dead && !listener.sender.is_closed()
+        });
+        for listener in listeners
             .iter()
-            .filter(|ear| ear.process.name != self.process.name)
+            .filter(|listener| listener.process.name != self.process.name)
         {
             let is_meant = match to {
                 Recipients::All => true,
-                Recipients::One(name) => *name == ear.process.name,
+                Recipients::One(name) => *name == listener.process.name,
             };
             if !is_meant {
                 continue;
             }
             if self.world.fails(self.world.plan.lost_words) {
-                self.world.count("words lost");
+                self.world.count("messages lost");
                 continue;
             }
-            self.world.count("words heard");
-            let (wait, heard) = (self.world.trip(), ear.heard.clone());
+            self.world.count("messages sent");
+            let (wait, sender) = (self.world.trip(), listener.sender.clone());
             let words = RelayItem::Message {
                 from: from.clone(),
                 text: words.clone(),
             };
             tokio::spawn(async move {
                 sleep(wait).await;
-                // Whoever heard may have gone.
-                let _ = heard.send(words);
+                // The receiver may have been dropped.
+                let _ = sender.send(words);
             });
         }
         true
     }
 
     fn name(&self) -> Option<Arc<str>> {
-        self.hears().then(|| self.process.name.as_str().into())
+        self.is_listening()
+            .then(|| self.process.name.as_str().into())
     }
 
     fn bytes_max(&self) -> usize {
@@ -85,12 +88,12 @@ impl Relay for SimulatedRelay {
     }
 
     fn subscribe(&self) -> Option<Box<dyn RelayReceiver>> {
-        let (heard, words) = mpsc::unbounded_channel();
-        // It begins to hear now, and may have missed what was said before.
-        let _ = heard.send(RelayItem::Missed);
-        lock(&self.world.ears).push(Ear {
+        let (sender, words) = mpsc::unbounded_channel();
+        // It starts to listen now, and may have missed earlier messages.
+        let _ = sender.send(RelayItem::Missed);
+        lock(&self.world.relay_listeners).push(Listener {
             process: self.process.clone(),
-            heard,
+            sender,
         });
         Some(Box::new(Words(words)))
     }

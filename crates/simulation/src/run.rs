@@ -15,13 +15,13 @@ use crate::plan::{Options, Plant};
 use crate::worker::Workers;
 use crate::world::World;
 
-/// Time after which a run without faults must have come to rest.
+/// Time after which a run without faults must be at rest.
 const REST_WITHIN: Duration = Duration::from_secs(2 * 60 * 60);
 /// Time for which it must stay at rest.
 const RESTS: Duration = Duration::from_secs(60);
 /// Lines of the trace that are shown with a failure.
 const SHOWN: usize = 40;
-/// Time between two looks whether it has.
+/// Time between two checks for that.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// The outcome of a run.
@@ -29,23 +29,23 @@ const LOOK: Duration = Duration::from_secs(5);
 pub struct Report {
     /// The seed that reproduces the run.
     pub seed: u64,
-    /// Digest of everything that happened: the same whenever the run is made.
+    /// Digest of everything that happened; always the same for a seed.
     pub digest: u64,
-    /// Number of things that happened.
+    /// Number of lines in the whole trace, of which the last are kept.
     pub lines: u64,
     /// Time that passed on the simulated clock.
     pub simulated: Duration,
-    /// Counts of what happened, by name.
+    /// Counts of events, by name.
     pub tally: BTreeMap<&'static str, u64>,
     /// The first invariant that did not hold. `None`: all did.
     pub failure: Option<Failure>,
-    /// The last things that happened; all of them for [`run_traced`].
+    /// The last trace lines; all of them for [`run_traced`].
     pub trace: Vec<String>,
 }
 
 impl Report {
-    /// Returns what a person needs of a run that failed: what did not hold, what happened last, and
-    /// how to see it again.
+    /// Returns the report of a failed run for a person: the violated invariant, the last trace
+    /// lines, and the command that reproduces it.
     #[must_use]
     pub fn failed(&self, workers: Option<usize>, plant: Option<Plant>) -> String {
         let why = self
@@ -68,7 +68,7 @@ impl Report {
     }
 }
 
-/// Something that did not hold.
+/// An invariant that did not hold, with the evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure(pub String);
 
@@ -78,7 +78,7 @@ pub fn run(options: Options) -> Report {
     make(options, false)
 }
 
-/// Makes one run and keeps its whole trace.
+/// Simulates one run and keeps its whole trace.
 #[must_use]
 pub fn run_traced(options: Options) -> Report {
     make(options, true)
@@ -108,7 +108,7 @@ async fn simulate(options: Options, trace_all: bool) -> Report {
     let held = match Workers::start(&world, options.seed) {
         Ok(workers) => {
             let held = to_the_end(&world, &workers).await;
-            // They hold each other.
+            // They refer to each other.
             workers.lives.part();
             held
         }
@@ -135,7 +135,7 @@ async fn to_the_end(world: &Arc<World>, workers: &Workers) -> Result<(), String>
     let people = People::start(world, workers);
     let mut reign = tokio::spawn(chaos::reign(world.clone(), workers.clone()));
     while !reign.is_finished() {
-        // What is already wrong is reported near the place where it happened.
+        // A violation is reported close to the step that caused it.
         let _ = tokio::time::timeout(LOOK, &mut reign).await;
         invariants::looked_on(world, &lock(&people.mail))?;
     }

@@ -1,11 +1,11 @@
-//! The simulated store: its rows are those of the store in memory, its claims follow the rules of
+//! The simulated store: its rows are those of the store in memory, its leases follow the rules of
 //! the SQL stores.
 //!
-//! One operation is one transaction: it is called with the whole store locked. Time is the store's
-//! own.
+//! One operation is one transaction: it runs with the whole store locked. The time is the store's
+//! clock.
 
-mod claims; // who has what
-mod referee; // looks on
+mod claims; // leases
+mod referee; // independent record for the checks
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::plan::Plant;
 use claims::Claims;
 use referee::Referee;
 
-/// The name under which the rows are changed, for a moment each.
+/// The worker name under which rows are changed, for the duration of the operation.
 const ROWS: &str = "rows";
 /// Longer than any run.
 const EVER: Duration = Duration::from_secs(1_000_000);
@@ -43,7 +43,7 @@ pub(crate) struct Store {
     pub(crate) referee: Referee,
 }
 
-/// Waits for an answer of the store in memory.
+/// Polls a future of the store in memory, which is always ready.
 #[expect(clippy::expect_used, reason = "it has nothing to wait for")]
 pub(crate) fn at_once<T>(answer: BoxFuture<'_, T>) -> T {
     answer
@@ -75,8 +75,8 @@ impl Store {
         at_once(self.rows.submit(key, input))
     }
 
-    /// Accepts an input, and starts its turn if nobody has the conversation and there is nothing
-    /// else to do in it.
+    /// Accepts an input, and starts its turn if the conversation is not leased and has no other
+    /// work.
     pub(crate) fn submit_with_turn(
         &mut self,
         key: &ConversationKey,
@@ -170,7 +170,7 @@ impl Store {
         })
     }
 
-    /// Adds events for whoever claims nothing.
+    /// Appends events for a caller without a lease.
     pub(crate) fn append(
         &mut self,
         key: &ConversationKey,
@@ -292,7 +292,7 @@ impl Store {
             .filter(|due| self.claims.is_free(&due.key))
             .cloned()
             .collect();
-        // What nobody has comes first.
+        // Conversations without a lease come first.
         if free.is_empty() && self.claims.end_those_of_the_gone() {
             free = due
                 .into_iter()
@@ -312,7 +312,7 @@ impl Store {
         Ok(free)
     }
 
-    /// Returns the conversations with something to do that nobody alive has.
+    /// Returns the conversations with open work that no live worker has leased.
     pub(crate) fn due(
         &mut self,
         agent: &AgentName,
@@ -368,8 +368,8 @@ impl Store {
         loaded.inbox.iter().any(|input| !queued(input))
     }
 
-    /// Puts a snapshot in the place of the events it stands for, for whoever knows nothing of the
-    /// conversation.
+    /// Replaces the events that a snapshot covers by the snapshot, for a caller that knows nothing
+    /// of the conversation.
     fn with_snapshot(&self, key: &ConversationKey, known: Option<Known>, newer: Newer) -> Newer {
         let Some(snapshot) = self
             .snapshots
@@ -402,7 +402,7 @@ impl Store {
         }
     }
 
-    /// Returns what everybody has spent on a day, as it is booked.
+    /// Returns the booked spending of all users on a day.
     pub(crate) fn spent(&self, user: Option<&UserId>, at: Timestamp) -> adjutant_core::Spending {
         let day = at.to_zoned(jiff::tz::TimeZone::UTC).date();
         at_once(self.rows.spent(user, day)).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Many runs, beside each other: each has a thread to itself.
+//! Many runs in parallel, each in its own thread.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::lock::lock;
 use crate::plan::{Options, Plant};
 use crate::run::{Report, run};
 
-/// Time after which a run that has not ended never will.
+/// Time after which a run that has not ended is taken to hang.
 const STUCK: Duration = Duration::from_secs(120);
 
 /// The runs of many seeds.
@@ -27,8 +27,9 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// Makes all of them, as many at once as there are processors, and hands on each report when it
-    /// is there. If no run ends for a long time, names the seeds that run and ends the process.
+    /// Simulates all seeds, as many at once as there are processors, and passes on each report when
+    /// its run ends. If no run ends for a long time, prints the seeds that run and ends the
+    /// process.
     pub fn run(&self, mut report: impl FnMut(Report)) {
         let next = AtomicU64::new(self.seeds.start);
         let threads = thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -49,7 +50,7 @@ impl Sweep {
                             workers: self.workers,
                             plant: self.plant,
                         });
-                        // It is received until all threads have ended.
+                        // The receiver lives until all threads have ended.
                         let _ = sender.send(made);
                     }
                 });
@@ -69,7 +70,7 @@ impl Sweep {
     }
 }
 
-/// Names the seeds that do not end, and ends the process: their threads cannot be ended.
+/// Prints the seeds that do not end, and ends the process: their threads cannot be ended.
 #[expect(clippy::print_stderr, reason = "nobody else can say it any more")]
 fn stuck(seeds: &BTreeSet<u64>) {
     eprintln!(

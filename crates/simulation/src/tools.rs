@@ -1,4 +1,4 @@
-//! The tools of a process, which ask the world outside for something.
+//! The tools of a process, which send requests to outside systems.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use tokio::time::sleep;
 use crate::process::Process;
 use crate::world::World;
 
-/// A tool of one process that asks the world outside for something.
+/// A tool of one process that sends a request to an outside system.
 struct Remote {
     definition: ToolDefinition,
     world: Arc<World>,
     process: Arc<Process>,
 }
 
-/// Names of the tools: one for each class of effects, and one that a person confirms.
+/// Names of the tools: one for each effect class, and one that needs a confirmation.
 pub(crate) const LOOK: &str = "look";
 pub(crate) const PUT: &str = "put";
 pub(crate) const PAY: &str = "pay";
@@ -81,14 +81,14 @@ impl Tool for Remote {
             let (world, process) = (self.world.clone(), self.process.clone());
             let (there, back) = (world.trip(), world.trip() + world.chance().ms(1..400));
             let fails = world.fails(world.plan.tool_fails);
-            // It fails before or after it did something, or is never heard of again.
+            // It fails before or after it took effect, or never answers.
             let how = world.chance().below(3);
             let name = (context.conversation, context.turn, context.call.clone());
             let (tool, key) = (self.definition.name.to_string(), context.key.clone());
             let effect = self.definition.annotations.effect();
             let about = world.name(&context.conversation_key());
             let (sender, answer) = oneshot::channel();
-            // What was sent arrives, also if whoever sent it is lost.
+            // A request that was sent arrives, also if its sender is lost.
             tokio::spawn(async move {
                 sleep(there).await;
                 let refused = fails && how == 0;
@@ -117,7 +117,7 @@ impl Tool for Remote {
                     }
                     (false, _) => Ok(json!({ "done": true })),
                 };
-                // Whoever asked may have gone.
+                // The caller may have been dropped.
                 let _ = sender.send(answer);
             });
             let lost = || {

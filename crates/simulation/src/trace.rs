@@ -1,4 +1,4 @@
-//! A record of what happened, in order.
+//! The trace of a run: what happened, in order.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -7,8 +7,8 @@ use std::time::Duration;
 /// Lines that are kept to be shown with a failure.
 const KEPT: usize = 80;
 
-/// The lines of one run: a digest of all, and the last of them. Random ids of the engine are in
-/// none of them, so that the same seed gives the same digest.
+/// The lines of one run: a digest of all, and the last of them. They contain no random ids of the
+/// engine, so that the same seed gives the same digest.
 #[derive(Debug)]
 pub(crate) struct Trace {
     digest: u64,

@@ -1,4 +1,4 @@
-//! A worker: a process with an agent, which looks for work; killed, it is started again.
+//! A worker: a process with an agent that recovers open work. Killed, it is started again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::process::{Process, State};
 use crate::tools;
 use crate::world::World;
 
-/// Time between two looks for work, as the service has it.
+/// Pause between two recoveries, as in the service.
 const SWEEPS: Duration = Duration::from_secs(5);
 
-/// All workers, each in its present life.
+/// All workers, each with its current life.
 #[derive(Clone)]
 pub(crate) struct Workers {
     world: Arc<World>,
@@ -29,7 +29,7 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Starts all of them.
+    /// Starts all workers.
     pub(crate) fn start(world: &Arc<World>, seed: u64) -> Result<Self, BuildError> {
         let workers = Self {
             world: world.clone(),
@@ -59,7 +59,7 @@ impl Workers {
         }
     }
 
-    /// Starts a worker again that was killed.
+    /// Starts a killed worker again.
     pub(crate) fn start_again(&self, worker: usize) {
         let Some(before) = self
             .lives
@@ -68,7 +68,7 @@ impl Workers {
         else {
             return;
         };
-        // What was built once can be built again.
+        // The same agent was built before, so building it cannot fail.
         if let Ok(life) = self.live(worker, before.process.life + 1) {
             self.world.note(&life.process, format_args!("STARTED"));
             self.lives.replace(worker, life);
@@ -79,8 +79,7 @@ impl Workers {
         let world = &self.world;
         let process = Arc::new(Process::new(self.seed, worker, number));
         let link = Link::new(world, &process);
-        // Clocks are up to five seconds wrong, and up to a tenth of a per cent too fast or too
-        // slow.
+        // Clocks are wrong by up to five seconds, and drift by up to a tenth of a per cent.
         let wrong = {
             let mut chance = world.chance();
             (chance.number(-5_000..5_000), chance.number(-1_000..1_000))
@@ -122,7 +121,7 @@ impl Workers {
     }
 }
 
-/// Looks for work again and again, as the service does.
+/// Recovers open work at intervals, as the service does.
 async fn sweep(world: Arc<World>, life: Life) {
     let agent = if world.plan.dispatched > 0 {
         &life.dispatched
@@ -133,7 +132,7 @@ async fn sweep(world: Arc<World>, life: Life) {
     loop {
         sleep(SWEEPS).await;
         life.process.runs().await;
-        // A store that is gone is asked again.
+        // A store that is unavailable is tried again.
         if let Ok(swept) = agent.recover_until(None, &stop).await {
             for (key, error) in &swept.failed {
                 world.note(

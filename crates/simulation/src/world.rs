@@ -1,4 +1,4 @@
-//! Everything that the processes of one run share: the store, what is outside, and the faults.
+//! Everything that the processes of one run share: the store, the outside systems, and the faults.
 
 use std::collections::BTreeMap;
 use std::fmt::Arguments;
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use crate::chance::Chance;
-use crate::ear::Ear;
+use crate::listener::Listener;
 use crate::lock::lock;
 use crate::outside::Outside;
 use crate::plan::{Options, Plan};
@@ -22,7 +22,7 @@ use crate::process::{Process, State};
 use crate::store::Store;
 use crate::trace::Trace;
 
-/// Everything around the processes.
+/// The environment of the processes.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) plan: Plan,
@@ -36,7 +36,7 @@ pub(crate) struct World {
     outside: Mutex<Outside>,
     faults: Mutex<Faults>,
     listeners: Mutex<Vec<(Arc<Process>, UnboundedSender<Change>)>>,
-    pub(crate) ears: Mutex<Vec<Ear>>,
+    pub(crate) relay_listeners: Mutex<Vec<Listener>>,
     turns: Mutex<BTreeMap<ConversationId, Arc<AsyncMutex<()>>>>,
     tally: Mutex<BTreeMap<&'static str, u64>>,
 }
@@ -59,7 +59,7 @@ impl World {
             user: user(number),
             conversation: ConversationId(Uuid::from_u128(number as u128 + 1)),
         });
-        // A few minutes before a day ends in some runs, so that budgets are of two days.
+        // Some runs start a few minutes before midnight, so that their budgets are of two days.
         let midday =
             Timestamp::from_second(1_900_000_800 + chance.number(0..86_400)).unwrap_or_default();
         Self {
@@ -73,7 +73,7 @@ impl World {
             outside: Mutex::default(),
             faults: Mutex::default(),
             listeners: Mutex::default(),
-            ears: Mutex::default(),
+            relay_listeners: Mutex::default(),
             turns: Mutex::default(),
             tally: Mutex::default(),
         }
@@ -100,7 +100,7 @@ impl World {
         self.began.elapsed()
     }
 
-    /// Returns the time by a clock that goes wrong by so many milliseconds, and by so many
+    /// Returns the time of a clock that is wrong by this many milliseconds, and drifts by this many
     /// millionths.
     pub(crate) fn time(&self, (wrong_ms, wrong_millionths): (i64, i64)) -> Timestamp {
         let elapsed = i64::try_from(self.elapsed().as_millis()).unwrap_or(i64::MAX);
@@ -108,8 +108,7 @@ impl World {
         self.midday + jiff::SignedDuration::from_millis(ms)
     }
 
-    /// Returns what the dispatcher locks, so that it makes one call at a time for each
-    /// conversation.
+    /// Returns the dispatcher's lock of a conversation, which lets it make one call at a time.
     pub(crate) fn turn(&self, key: &ConversationKey) -> Arc<AsyncMutex<()>> {
         lock(&self.turns)
             .entry(key.conversation)
@@ -121,12 +120,12 @@ impl World {
         self.trace().line(self.elapsed(), &who.to_string(), what);
     }
 
-    /// Counts something that happened.
+    /// Counts an event by name.
     pub(crate) fn count(&self, what: &'static str) {
         *lock(&self.tally).entry(what).or_default() += 1;
     }
 
-    /// Returns how often what happened, with the events and outcomes of all conversations.
+    /// Returns the counts by name, with the events and outcomes of all conversations.
     pub(crate) fn tally(&self) -> BTreeMap<&'static str, u64> {
         let mut tally = lock(&self.tally).clone();
         for key in &self.keys {
@@ -156,14 +155,14 @@ impl World {
         lock(&self.faults).over_since.is_some()
     }
 
-    /// Returns whether there have been no faults for so long.
+    /// Returns true if there have been no faults for this long.
     pub(crate) fn is_calm_for(&self, time: Duration) -> bool {
         lock(&self.faults)
             .over_since
             .is_some_and(|since| since.elapsed() >= time)
     }
 
-    /// Returns true in so many of 1,000 cases, as long as there are faults.
+    /// Returns true in this many of 1,000 cases, while there are faults.
     pub(crate) fn fails(&self, of_1000: u32) -> bool {
         !self.faults_are_over() && self.chance().happens(of_1000)
     }
@@ -190,15 +189,15 @@ impl World {
         lock(&self.listeners).push((process.clone(), listener));
     }
 
-    /// Tells a change: to who made it at once, to others late or not at all, and of what is lost
-    /// that something was missed.
+    /// Delivers a change notification: at once to the process that made the change, late or not at
+    /// all to others. A process that misses one gets a notification that something was missed.
     pub(crate) fn notify(&self, from: &Process, change: &Change) {
         let mut listeners = lock(&self.listeners);
         listeners
             .retain(|(process, listener)| process.state() != State::Dead && !listener.is_closed());
         for (process, listener) in listeners.iter() {
             if process.name == from.name {
-                // Whoever listens may just have left.
+                // The listener may have been dropped.
                 let _ = listener.send(change.clone());
                 continue;
             }

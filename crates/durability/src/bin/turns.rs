@@ -2,8 +2,8 @@
 //! socket, so that `cargo xtask test all` can count their instructions.
 //!
 //! `turns memory|sqlite TURNS`: every turn is a conversation of its own.
-//! `turns memory|sqlite TURNS LAST`: all are in one conversation, and valgrind, which has to run it
-//! with `--instr-atstart=no`, counts only the last of them. The tool declares nothing, so that its
+//! `turns memory|sqlite TURNS LAST`: all turns are in one conversation, and valgrind, started with
+//! `--instr-atstart=no`, counts only the last of them. The tool declares no effect class, so its
 //! effect must not happen twice. SQLite is a file in a temporary folder.
 
 use std::collections::VecDeque;
@@ -48,7 +48,7 @@ fn main() -> Result<(), Failure> {
 
 async fn run(store: &str, turns: u32, last: Option<u32>) -> Result<(), Failure> {
     let folder = tempfile::TempDir::new()?;
-    // The same moment in every run: what is written of it takes as many digits.
+    // The same time in every run, so that its text always has the same length.
     let now = Timestamp::new(1_790_000_000, 123_456_789)?;
     let builder = Agent::builder("turns")
         .model(Canned::new()?)
@@ -70,7 +70,7 @@ async fn run(store: &str, turns: u32, last: Option<u32>) -> Result<(), Failure> 
     };
     let conversation = RunContext::default().conversation;
     for turn in 0..turns {
-        // The service and the terminal make one for each message as well; nobody keeps the history.
+        // The service and the terminal make a context for each message too, without the history.
         let mut context = match last {
             Some(_) => RunContext {
                 conversation,
@@ -110,7 +110,7 @@ fn count(state: &str) -> Result<(), Failure> {
         .ok_or_else(|| "callgrind_control failed".into())
 }
 
-/// A model that calls the tool, and then says what it found.
+/// A model that calls the tool, and then answers with its result.
 struct Canned {
     id: ModelId,
     capabilities: Capabilities,
@@ -134,7 +134,7 @@ impl Canned {
         })
     }
 
-    /// Returns the answer in pieces, the whole one last.
+    /// Returns the answer as deltas, the complete one last.
     fn pieces(&self, request: &GenerateRequest) -> Result<VecDeque<Delta>, ModelError> {
         let called = request
             .messages
@@ -227,7 +227,7 @@ impl LanguageModel for Canned {
     }
 }
 
-/// An answer that is all there.
+/// A complete answer.
 struct Pieces(VecDeque<Delta>);
 
 impl Stream for Pieces {
@@ -238,7 +238,7 @@ impl Stream for Pieces {
     }
 }
 
-/// A tool that says nothing of what a repeat would do.
+/// A tool that declares no effect class.
 struct LookUp(ToolDefinition);
 
 impl LookUp {

@@ -1,5 +1,5 @@
-//! Two agents on one store, and the agent of a store that is older than agents' names: each goes on
-//! with its own, and with nothing else.
+//! Two agents on one store, and a store from before agents had names: each agent continues its own
+//! conversations, and no others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::server::Server;
 trait Store: Journal + LogStore + ConversationStore {}
 impl<S: Journal + LogStore + ConversationStore> Store for S {}
 
-/// Every agent here is of this process.
+/// All agents are in this process.
 const WORKER: &str = "replica";
 
 fn agent<S: Store>(name: &str, store: &Arc<S>, replies: impl IntoIterator<Item = Reply>) -> Agent {
@@ -33,8 +33,8 @@ fn agent<S: Store>(name: &str, store: &Arc<S>, replies: impl IntoIterator<Item =
         .unwrap()
 }
 
-/// The agent `first` is stopped while it waits for its model, as a process that dies is. Its claim
-/// is given back.
+/// Drops a turn of the agent `first` while it waits for its model, as if its process had died. Its
+/// lease is released.
 fn stopped_in_the_middle<S: Store>(open: impl AsyncFn() -> Arc<S>) -> ConversationKey {
     let doomed = Runtime::new().unwrap();
     let key = doomed.block_on(async {
@@ -55,7 +55,7 @@ fn stopped_in_the_middle<S: Store>(open: impl AsyncFn() -> Arc<S>) -> Conversati
     key
 }
 
-/// Only the other agent runs: nothing moves. Then the right one does: it is finished.
+/// With only the other agent running, nothing changes. Then the right one runs, and finishes.
 fn only_its_own_agent_goes_on<S: Store>(open: impl AsyncFn() -> Arc<S>) {
     let key = stopped_in_the_middle(&open);
     Runtime::new().unwrap().block_on(async {

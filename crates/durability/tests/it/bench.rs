@@ -1,4 +1,4 @@
-//! A database with workers on it, and what was played there.
+//! A database with workers on it, and the result of a scene.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(crate) enum Kind {
     Postgres,
 }
 
-/// A database, a world around it, and a look into the journal that no worker needs.
+/// A database, the servers around it, and a connection to read the journal.
 pub(crate) struct Bench {
     pub(crate) world: World,
     pub(crate) setup: Setup,
@@ -37,7 +37,7 @@ pub(crate) struct Bench {
     runtime: Runtime,
 }
 
-/// Gives back what a worker that is gone had claimed in an epoch that nobody knows any more.
+/// Releases the leases of a worker that is gone, whose epoch is not known any more.
 pub(crate) async fn give_back(journal: &dyn Journal, key: &ConversationKey, worker: &str) {
     let again = Begin {
         input: None,
@@ -59,7 +59,7 @@ pub(crate) struct Played {
     pub(crate) probed: bool,
     /// The boundaries at which workers were killed.
     pub(crate) kills: Vec<String>,
-    /// Calls that were begun and not ended when a worker was killed.
+    /// Calls that were started and not finished when a worker was killed.
     pub(crate) open: BTreeSet<CallId>,
     pub(crate) loaded: Loaded,
     pub(crate) seen: Vec<Seen>,
@@ -68,7 +68,7 @@ pub(crate) struct Played {
 impl Bench {
     pub(crate) fn new(kind: Kind) -> Self {
         let runtime = Runtime::new().unwrap();
-        // In memory where that can be: nobody loses power here.
+        // In memory if possible: no power is lost here.
         let memory = std::path::Path::new("/dev/shm");
         let folder = if memory.is_dir() {
             TempDir::new_in(memory)
@@ -100,8 +100,8 @@ impl Bench {
             database,
             agent: AgentName::new("worker").unwrap(),
             resumes: false,
-            // Started again under the same name, it has its claims at once; the tests of claims
-            // give others.
+            // Started again under the same name, it has its leases at once; tests of leases use
+            // other names.
             name: (kind == Kind::Postgres).then(|| "replica".to_owned()),
             model: world.model,
             tools: world.tools,
@@ -124,7 +124,7 @@ impl Bench {
         Worker::start(&self.setup, harm)
     }
 
-    /// A worker of this name, so that others wait for the end of its claims.
+    /// Starts a worker with this name, so that others wait for the end of its leases.
     pub(crate) fn start_as(&self, name: &str, harm: Harm) -> Worker {
         Worker::start(
             &Setup {
@@ -145,14 +145,14 @@ impl Bench {
             .unwrap()
     }
 
-    /// Conversations that somebody has to go on with.
+    /// Returns the conversations that must be recovered.
     pub(crate) fn unsettled(&self) -> Vec<ConversationKey> {
         self.runtime
             .block_on(self.journal.unsettled(&self.setup.agent, None))
             .unwrap()
     }
 
-    /// Takes the claim of a worker that is gone away from it, as the end of its lease does.
+    /// Ends the lease of a worker that is gone, as its expiry does.
     pub(crate) fn release(&self, key: &ConversationKey, worker: &str) {
         self.runtime
             .block_on(give_back(&*self.journal, key, worker));
@@ -164,8 +164,7 @@ impl Bench {
             .unwrap();
     }
 
-    /// Plays a scene whose workers are killed at these boundaries, one after the other; the last
-    /// one lives.
+    /// Plays a scene whose workers are killed at these boundaries, in sequence; the last one lives.
     pub(crate) fn play(&self, talk: Talk, kills: &[u32]) -> Played {
         let mut kill_at = kills.iter().copied();
         let mut start = || {
@@ -196,7 +195,7 @@ impl Bench {
         self.played(talk, killed, open)
     }
 
-    /// Returns the calls of a conversation that a killed worker had begun and not ended.
+    /// Returns the calls of a conversation that a killed worker had started and not finished.
     pub(crate) fn left_open(&self, killed: &Worker, key: &ConversationKey) -> BTreeSet<CallId> {
         if let Some(sessions) = killed.sessions() {
             self.runtime
@@ -218,15 +217,15 @@ impl Bench {
         }
     }
 
-    /// The same without a kill.
+    /// Plays a scene without a kill.
     pub(crate) fn golden(&self, scene: &Scene, effect: Effect) -> Played {
         self.play(Talk::new(scene, effect), &[])
     }
 }
 
-/// Waits until PostgreSQL has ended the sessions of this name. A server does not see that a client
-/// is gone before it has carried out what came from it: one of two calls that run side by side may
-/// have sent its commit when the other reached the place to die at.
+/// Waits until PostgreSQL has ended the sessions of this name. A server notices that a client is
+/// gone only after it has executed what it received: one of two concurrent calls may have sent its
+/// commit when the other reached the boundary of the kill.
 async fn end_of(sessions: &str, database: &str) {
     let mut connection = PgConnection::connect(database).await.unwrap();
     loop {
@@ -243,7 +242,7 @@ async fn end_of(sessions: &str, database: &str) {
     }
 }
 
-/// Calls that were begun and did not end.
+/// Returns the calls that were started and did not finish.
 pub(crate) fn open_calls(loaded: &Loaded) -> BTreeSet<CallId> {
     let mut open = BTreeSet::new();
     for recorded in &loaded.events {
@@ -301,7 +300,7 @@ impl Played {
             .count()
     }
 
-    /// Calls of the journal whose fate was unknown.
+    /// Returns the journaled calls that were in doubt.
     pub(crate) fn in_doubt(&self) -> BTreeSet<CallId> {
         journal::in_doubt(&self.loaded)
     }

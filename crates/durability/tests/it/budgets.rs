@@ -1,5 +1,5 @@
-//! The budgets of a day, shared by agents on one database: what they cost does not depend on how
-//! many users there are, and no more is spent than there is.
+//! Budgets per day, shared by agents on one database: their cost does not depend on the number of
+//! users, and no more is spent than the budget allows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,7 +33,7 @@ const NONE: Allowance = Allowance {
     cost: None,
 };
 
-/// So many users have spent something today, in both databases' words.
+/// Users who have spent something today, as SQL of both databases.
 const USERS: usize = 100_000;
 const SPENT_IN_SQLITE: &str = "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 100000)
     INSERT INTO adjutant_budget (user_id, day, tokens, model_calls) SELECT 'user ' || n, '2026-11-22', 120, 1 FROM number;
@@ -46,7 +46,7 @@ const SPENT_IN_POSTGRES: &str =
 trait Store: Journal + LogStore + ConversationStore + BudgetStore {}
 impl<S: Journal + LogStore + ConversationStore + BudgetStore> Store for S {}
 
-/// Counts what the budgets ask of a store. Each of it is one commit.
+/// Counts the requests of the budgets to a store. Each is one commit.
 struct Counted<S> {
     store: Arc<S>,
     asked: AtomicUsize,
@@ -151,7 +151,7 @@ async fn on_server(server: &Server, name: &str) -> Arc<postgres::Store> {
     store
 }
 
-/// A thousand steps, one after the other and of as many users, ask the store a few times.
+/// A thousand steps in sequence, of as many users, cost a few requests to the store.
 async fn a_thousand_steps<S: Store>(database: &str, store: Arc<S>) {
     let turns = cases(1000, 200);
     let counted = counted(store);
@@ -183,7 +183,7 @@ async fn a_thousand_steps<S: Store>(database: &str, store: Arc<S>) {
     assert_eq!((first.model_calls, first.tokens), (2, 240));
 }
 
-/// Eight agents take what they can of a remainder: all of it is spent, and no more.
+/// Eight agents spend the rest of a budget: all of it, and no more.
 async fn a_small_remainder<S: Store>(store: Arc<S>) {
     const LEFT: usize = 75;
     let counted = counted(store);
@@ -208,7 +208,7 @@ async fn a_small_remainder<S: Store>(store: Arc<S>) {
         }
         answered
     };
-    // Two turns of each at once.
+    // Two turns of each agent at once.
     let works = agents
         .iter()
         .enumerate()
@@ -243,8 +243,8 @@ async fn of_a_small_remainder_all_is_spent_and_no_more() {
     a_small_remainder(on_server(&server, "remainder").await).await;
 }
 
-/// Measures the steps a second that two agents pay for, each of many users at once, with both
-/// bounds of the day.
+/// Measures the steps per second that two agents pay for, each of many users at once, with both
+/// budgets per day.
 async fn pace<S: Store>(database: &str, store: Arc<S>) {
     let turns = 10_000;
     let counted = counted(store);

@@ -1,4 +1,4 @@
-//! Silence after sending, repeats, lateness, cancellation, a full disk.
+//! Lost answers, repeats, expiry, cancellation, a full disk.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn check(played: &Played, about: &str) {
     invariants::basics(played, 0, about);
 }
 
-/// No answer after the call was sent: only the receiver knows whether it was done.
+/// No answer after the call was sent: only the receiver knows whether it took effect.
 fn silent(kind: Kind, manner: Manner, patience: Duration) {
     let mut bench = Bench::new(kind);
     bench.setup.patience = patience;
@@ -56,7 +56,7 @@ fn silent(kind: Kind, manner: Manner, patience: Duration) {
             usize::from(effect != Effect::None),
             "{about}"
         );
-        // What takes a key was tried once more with the same one before anybody was asked.
+        // A keyed call was tried once more with the same key before the user was asked.
         invariants::basics(&played, 1, &about);
     }
 }
@@ -101,7 +101,8 @@ fn a_message_that_is_sent_twice_at_once_is_one_message() {
     }
 }
 
-/// A hundred answers to one confirmation, each an input of its own, at two workers at once.
+/// A hundred answers to one confirmation, each an input of its own, submitted to two workers at
+/// once.
 #[test]
 fn of_a_hundred_uses_of_one_confirmation_one_has_an_effect() {
     for kind in KINDS {
@@ -162,7 +163,7 @@ fn a_confirmation_that_is_given_twice_runs_once() {
             let question = talk.next().unwrap();
             talk.record(workers[0].ask(&question).unwrap().unwrap());
             let yes = talk.next().unwrap();
-            // The same words from two places: inputs of their own, about the same call.
+            // The same text from two clients: two inputs about the same call.
             let again = Request {
                 input: InputId::new("again").unwrap(),
                 ..yes.clone()
@@ -224,7 +225,7 @@ fn a_confirmation_that_comes_too_late_runs_nothing() {
                 body,
                 ..question
             };
-            // It answers nothing that waits, however often it is sent.
+            // It answers no pending call, however often it is submitted.
             for _ in 0..2 {
                 let response = worker.ask(&yes).unwrap().unwrap();
                 assert_eq!(
@@ -240,8 +241,8 @@ fn a_confirmation_that_comes_too_late_runs_nothing() {
     }
 }
 
-/// Somebody else stops the turn while its worker stands at every boundary in turn. From there on
-/// the model takes its time, so that the turn does not simply end first.
+/// Another client cancels the turn while its worker is suspended at each boundary in turn. From
+/// there on the model is slow, so that the turn does not end first.
 fn cancelled_at_every_boundary(kind: Kind) {
     let bench = &Bench::new(kind);
     std::thread::scope(|scope| {
@@ -258,7 +259,7 @@ fn cancelled_at_every_boundary(kind: Kind) {
     });
 }
 
-/// Returns true if the turn was stopped; `None` if it has no boundary of this number.
+/// Returns true if the turn was cancelled; `None` if it has no boundary of this number.
 fn cancelled_at(bench: &Bench, effect: Effect, boundary: u32) -> Option<bool> {
     let mut talk = Talk::new(&ONE, effect);
     let conversation = talk.key.conversation;
@@ -271,7 +272,7 @@ fn cancelled_at(bench: &Bench, effect: Effect, boundary: u32) -> Option<bool> {
     let answer = worker.submit(&request).unwrap();
     let words = worker.stopped_before(&answer)?;
     let found = bench.load(&talk.key);
-    // A wish to stop what is not there yet stops nothing.
+    // A cancellation of a turn that has not started cancels nothing.
     if !(found.inbox.is_empty() && found.events.is_empty()) {
         bench.world.set(conversation, Manner::HoldModel);
     }
@@ -298,7 +299,7 @@ fn cancelled_at(bench: &Bench, effect: Effect, boundary: u32) -> Option<bool> {
         other => panic!("{words}: {other}"),
     };
     talk.record(response);
-    // Whatever became of the wish to stop, the conversation goes on.
+    // With or without a cancelled turn, the conversation continues.
     talk.then(&PLAIN, effect);
     finish(&mut talk, &worker);
     check(
@@ -318,7 +319,7 @@ fn a_turn_can_be_stopped_at_every_boundary_on_postgres() {
     cancelled_at_every_boundary(Kind::Postgres);
 }
 
-/// A tool that changes something is waited for: what it did is known, and the turn ends there.
+/// A call with an effect is awaited: its result is known, and the turn ends there.
 #[test]
 fn a_tool_that_works_while_the_turn_is_stopped_is_not_forgotten() {
     for kind in KINDS {
@@ -360,10 +361,10 @@ fn a_tool_that_works_while_the_turn_is_stopped_is_not_forgotten() {
     }
 }
 
-/// The disk is full from the n-th KiB on, for every n until it is large enough: what cannot be
-/// written is told, and goes on where there is room again. The limit is one of the process
-/// (RLIMIT_FSIZE): no test may fill a real disk. PostgreSQL's disk is its server's, which then
-/// refuses what it cannot keep, like any other error; that is not tried here.
+/// The disk is full from the n-th KiB on, for every n until it is large enough: a failed write is
+/// reported, and the conversation continues once there is space. The limit is one of the process
+/// (RLIMIT_FSIZE): no test may fill a real disk. PostgreSQL's disk is its server's, which reports a
+/// full disk like any other error; that is not tried here.
 #[test]
 fn a_full_disk_loses_nothing() {
     for effect in EFFECTS {
@@ -373,7 +374,7 @@ fn a_full_disk_loses_nothing() {
 
 fn full_disk(scene: &Scene, effect: Effect) {
     let golden = Bench::new(Kind::Sqlite).golden(scene, effect);
-    // What is written goes to a log beside the database, which is empty when a process begins.
+    // Writes go to a log beside the database, which is empty when a process starts.
     for (refused, room) in (0..).step_by(20).enumerate() {
         let bench = Bench::new(Kind::Sqlite);
         let setup = Setup {
@@ -405,7 +406,7 @@ fn full_disk(scene: &Scene, effect: Effect) {
                     .any(|word| error.contains(word));
                 assert!(told, "{about}: {error}");
             }
-            // It could not even begin.
+            // The worker could not even start.
             Err(_) => assert!(
                 !cramped.last_words().is_empty(),
                 "{about}: it died without a word"

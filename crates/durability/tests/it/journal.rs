@@ -1,5 +1,5 @@
-//! Checks of a conversation that hold after every run, whatever was done to it and whoever has it
-//! go on.
+//! Invariants of a conversation's journal that hold after every run, whatever fault was injected
+//! and whichever worker continued it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,8 @@ use adjutant_core::{
 };
 use adjutant_durability::Called;
 
-/// Accepted inputs were taken in their order, each message started at most one turn, and each turn
-/// ended once.
+/// Accepted inputs were taken in order, each message started at most one turn, and each turn ended
+/// once.
 pub(crate) fn every_input_has_its_end(loaded: &Loaded, inputs: &[InputId], about: &str) {
     assert!(loaded.inbox.is_empty(), "{about}: {:?}", loaded.inbox);
     let events = || loaded.events.iter().map(|recorded| &*recorded.event);
@@ -50,8 +50,9 @@ pub(crate) fn every_input_has_its_end(loaded: &Loaded, inputs: &[InputId], about
     );
 }
 
-/// Once is once, unless a person says to try again; keyed has one key; and what is read is read
-/// again only after a kill. `seen`: what reached the tools.
+/// A call with `Once` was executed once unless a person asked for a retry, one with `Keyed` has one
+/// key, and one with `None` was repeated only after a kill. `seen`: the calls that reached the
+/// tools.
 pub(crate) fn no_effect_is_repeated(loaded: &Loaded, seen: &[Called], kills: usize, about: &str) {
     let calls: BTreeSet<&CallId> = seen.iter().map(|called| &called.call).collect();
     for call in calls {
@@ -68,7 +69,7 @@ pub(crate) fn no_effect_is_repeated(loaded: &Loaded, seen: &[Called], kills: usi
     }
 }
 
-/// Returns how often a person said to try a call again.
+/// Returns the number of retries of a call that a person asked for.
 fn wished(loaded: &Loaded, wanted: &CallId) -> usize {
     let wishes = loaded.events.iter().filter(|recorded| {
         matches!(
@@ -79,7 +80,7 @@ fn wished(loaded: &Loaded, wanted: &CallId) -> usize {
     wishes.count()
 }
 
-/// In the history, and so for the model of the next turn.
+/// Every call has one result in the history, which the model of the next turn gets.
 pub(crate) fn every_call_has_one_result(loaded: &Loaded, about: &str) {
     let history = conversation::history(&loaded.events);
     let parts = || history.iter().flat_map(Message::parts);
@@ -94,7 +95,7 @@ pub(crate) fn every_call_has_one_result(loaded: &Loaded, about: &str) {
     }
 }
 
-/// Returns the calls whose fate was unknown.
+/// Returns the calls that were in doubt.
 pub(crate) fn in_doubt(loaded: &Loaded) -> BTreeSet<CallId> {
     let doubts = loaded
         .events

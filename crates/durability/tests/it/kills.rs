@@ -1,5 +1,5 @@
-//! SIGKILL at every boundary, and at every pair of boundaries: in a long run. Else at a sample of
-//! the pairs, and at every boundary only where the tool must not be called twice.
+//! SIGKILL at every boundary, and at every pair of boundaries in a long run; otherwise at a sample
+//! of the pairs, and at every boundary only where the tool must not be called twice.
 
 use adjutant_core::{Effect, Verdict};
 
@@ -8,10 +8,10 @@ use crate::invariants;
 use crate::scene::{APPROVE, CALL_APPROVED, ONE, SCENES, Scene, TWO, Talk};
 use crate::size;
 
-/// Of so many pairs of boundaries one is in the sample.
+/// One of this many pairs of boundaries is in the sample.
 const ONE_OF: u32 = 7;
 
-/// Of so many boundaries one is in the sample. Where a call can be left in doubt, every one is.
+/// One of this many boundaries is in the sample. If a call can be left in doubt, every one is.
 fn one_of(effect: Effect) -> u32 {
     match effect {
         Effect::None | Effect::Keyed => 3,
@@ -29,7 +29,7 @@ fn twice(effect: Effect) -> &'static [Scene] {
     }
 }
 
-/// Kills at every boundary, or a sample of them. The last one there was.
+/// Kills at every boundary, or at a sample of them. Returns the number of boundaries.
 fn at_every_boundary(bench: &Bench, scene: &Scene, effect: Effect) -> u32 {
     let golden = bench.golden(scene, effect);
     invariants::check(&golden, &golden);
@@ -73,7 +73,7 @@ fn askable(kind: Kind) -> Bench {
     bench
 }
 
-/// It ends as if nobody had been killed.
+/// Checks that the scene ends as it does without a kill.
 #[test]
 fn a_tool_that_can_be_asked_leaves_no_doubt_on_sqlite() {
     let pairs = at_every_pair(&askable(Kind::Sqlite), &ONE, Effect::Once);
@@ -96,7 +96,7 @@ fn single_kills(kind: Kind, effect: Effect) {
         .filter(|scene| scene.effects().contains(&effect))
     {
         let boundaries = at_every_boundary(&bench, scene, effect);
-        // Input, claim, model or call, answer, end: at least.
+        // Input, lease, model or call, answer, end: at least.
         let least = if scene.tools && scene.model { 12 } else { 6 };
         assert!(
             boundaries >= least,
@@ -116,8 +116,8 @@ fn double_kills(kind: Kind, effect: Effect) {
     }
 }
 
-/// A call is in doubt, and the person says what to do; the worker that does it is killed at every
-/// boundary too.
+/// A call is in doubt, and the user resolves it; the worker that carries that out is killed at
+/// every boundary too.
 fn doubts(kind: Kind, verdict: Verdict) {
     let bench = Bench::new(kind);
     let golden = bench.golden(&ONE, Effect::Once);
@@ -136,7 +136,7 @@ fn doubts(kind: Kind, verdict: Verdict) {
             let played = bench.play(talk(), &[first, second]);
             invariants::check(&played, &golden);
             if verdict == Verdict::Retry {
-                // In the end it was done, and known to be.
+                // In the end the call was executed, and that is recorded.
                 assert_eq!(
                     invariants::history(&played),
                     invariants::history(&golden),
@@ -171,7 +171,7 @@ fn a_doubt_is_tried_again_on_postgres() {
     doubts(Kind::Postgres, Verdict::Retry);
 }
 
-/// One test for each, so that they run side by side.
+/// One test for each, so that they run in parallel.
 macro_rules! over_databases_and_effects {
     ($($name:ident: $kind:ident, $effect:ident;)+) => {
         mod once_killed {

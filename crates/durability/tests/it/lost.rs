@@ -1,5 +1,5 @@
-//! The answer to a commit is lost: PostgreSQL has written it, and the connection is cut before the
-//! worker hears of it.
+//! Lost answers to commits: PostgreSQL has committed, and the connection is cut before the worker
+//! receives the answer.
 
 use std::io::{Read, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -17,26 +17,26 @@ use crate::invariants;
 use crate::scene::{APPROVE, CALL, ONE, PLAIN, Scene, Talk};
 use crate::worker::{Harm, Worker};
 
-/// Stands between a worker and PostgreSQL, and hands on what they say.
+/// A proxy between a worker and PostgreSQL.
 struct Proxy {
     address: SocketAddr,
     plan: Arc<Mutex<Plan>>,
 }
 
-/// Functions whose answers are lost: those that a turn waits for. Signs of life, notes of sessions
-/// and notifications are answered too, whenever their time comes.
+/// SQL functions whose answers are lost: those that a turn waits for. Heartbeats, bookkeeping of
+/// sessions and notifications are answered, because they come at any time.
 const OF_A_TURN: [&str; 2] = ["FROM adjutant_begin_", "FROM adjutant_append_"];
 
 #[derive(Default)]
 struct Plan {
-    /// Ends of transactions until the one whose answer is lost. `None`: no answer is.
+    /// Ends of transactions until the one whose answer is lost. `None`: no answer is lost.
     left: Option<u32>,
     /// True if an answer was lost.
     is_lost: bool,
 }
 
 impl Proxy {
-    /// Stands in front of the server with this socket.
+    /// Starts a proxy to the server with this socket.
     fn new(socket: PathBuf) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -67,8 +67,8 @@ impl Proxy {
         Self { address, plan }
     }
 
-    /// The answer to the end of a transaction is lost, that of the one with this number from now
-    /// on.
+    /// Loses the answer to the end of a transaction: that of the one with this number, counted from
+    /// now.
     fn lose(&self, number: u32) {
         *self.plan.lock().unwrap() = Plan {
             left: Some(number),
@@ -76,13 +76,13 @@ impl Proxy {
         };
     }
 
-    /// Returns whether an answer was lost; from now on none is.
+    /// Returns true if an answer was lost. From now on none is.
     fn has_lost(&self) -> bool {
         std::mem::take(&mut *self.plan.lock().unwrap()).is_lost
     }
 }
 
-/// Reads the next message: `kind` is as long as the message's type, which the first message of a
+/// Reads the next message. `kind` is the length of the message's type, which the first message of a
 /// client does not have (PostgreSQL's documentation, "Message Formats").
 fn message<const KIND: usize>(
     mut from: impl Read,
@@ -96,7 +96,7 @@ fn message<const KIND: usize>(
     Ok((kind, body, whole))
 }
 
-/// Hands a client's messages to the server, and notes those that call a function of [`OF_A_TURN`].
+/// Forwards a client's messages to the server, and notes calls of a function in [`OF_A_TURN`].
 fn hand_on(
     client: &TcpStream,
     mut server: &UnixStream,
@@ -117,8 +117,8 @@ fn hand_on(
     }
 }
 
-/// Hands answers of the server to the client until one of them is to be lost. An answer ends when
-/// the server is ready for more, and says then whether it is inside of a transaction.
+/// Forwards the server's answers to the client until one of them is to be lost. An answer ends when
+/// the server is ready for the next query, which also states whether a transaction is open.
 fn hand_back(
     server: &UnixStream,
     mut client: &TcpStream,
@@ -148,8 +148,8 @@ fn hand_back(
     }
 }
 
-/// Plays a scene again and again, each time with another lost answer, until there is none left to
-/// lose. Returns how many were lost, and how many of them somebody was told about.
+/// Plays a scene repeatedly, each time with the next answer lost, until there is no further answer.
+/// Returns the number of lost answers, and of those that a client got an error for.
 fn every_answer_is_lost_once(
     bench: &Bench,
     proxy: &Proxy,
@@ -168,7 +168,7 @@ fn every_answer_is_lost_once(
         },
         Harm::default(),
     );
-    // It is connected by then.
+    // The worker is connected by then.
     let mut before = Talk::new(&PLAIN, effect);
     let request = before.next().unwrap();
     before.record(worker.ask(&request).unwrap().unwrap());
@@ -213,7 +213,7 @@ fn lost_answers(effect: Effect) {
     let proxy = Proxy::new(folder.join(".s.PGSQL.5432"));
     for scene in [ONE, APPROVE, CALL] {
         let (lost, told) = every_answer_is_lost_once(&bench, &proxy, &scene, effect);
-        // Begin, and the end; with an effect, intent and result too.
+        // Begin and end; with an effect, also intent and result.
         let least = if effect == Effect::None { 2 } else { 4 };
         assert!(
             lost >= least && told == lost,

@@ -1,9 +1,9 @@
-//! The fault-injection suite: a worker is killed, stopped, cut off and doubled at every place it
-//! can be, and whatever it did before, nothing is lost and nothing is done twice.
+//! The fault-injection suite: a worker is killed, suspended, disconnected and doubled at every
+//! boundary, and nothing is lost and nothing is done twice.
 //!
 //! The worker is a process of its own (`src`). Its model and its tools are in this process, which
-//! is never killed and logs every call. Boundaries number themselves: a run that is not killed has
-//! passed the last one.
+//! is never killed and logs every call. Boundaries are numbered as they are passed: a run that was
+//! not killed at its boundary has passed the last one.
 
 #![expect(
     clippy::unwrap_used,
@@ -11,28 +11,28 @@
     reason = "panicking is how a test fails, in its helpers too"
 )]
 
-mod agents; // two agents on one store, and one that is older than names
-mod bench; // databases and workers to try things on
-mod budgets; // budgets of the day, of several agents
-mod dice; // chance that repeats itself
-mod edges; // silence, repeats, lateness, cancellation, a full disk
-mod invariants; // what must hold after every run
-mod journal; // what must hold of a conversation
+mod agents; // two agents on one store, and a store from before agents had names
+mod bench; // databases and workers to test
+mod budgets; // budgets per day of several agents
+mod dice; // reproducible random numbers
+mod edges; // lost answers, repeats, expiry, cancellation, a full disk
+mod invariants; // checks after every run
+mod journal; // checks of a conversation
 mod kills; // SIGKILL at every boundary, and at every pair of them
-mod lost; // the answer to a commit is lost
-mod model; // what the model answers
+mod lost; // lost answers to commits
+mod model; // the scripted model
 #[path = "../../../../tests/not_run.rs"]
 mod not_run;
-mod own_store; // calls that change the store of the journal
-mod power; // the power fails, at any time
-mod replicas; // many who take up the same work
-mod scene; // what is said in a conversation
+mod own_store; // calls that change the journal's own store
+mod power; // power losses at any time
+mod replicas; // recovery shared by replicas
+mod scene; // scripted conversations
 #[path = "../../../store/tests/it/server.rs"]
-mod server; // PostgreSQL
+mod server; // a PostgreSQL server
 #[path = "../../../../tests/size.rs"]
 mod size;
-mod storm; // SIGKILL at any time, under load
-mod two_agents; // killed beside each other
-mod worker; // the process under test
+mod storm; // SIGKILL at random times, under load
+mod two_agents; // two agents, killed at the same time
+mod worker; // the worker process
 mod world; // the model and the tools
 mod zombie; // SIGSTOP, takeover, SIGCONT

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::scene::BROUGHT_TOOL;
 
-/// The answer, if it is asked to put old turns into few words.
+/// The answer to a request for a summary of old turns.
 pub(crate) fn summary(request: &Value) -> Option<String> {
     let instruction = request["messages"][0]["content"].as_str()?;
     instruction
@@ -20,7 +20,7 @@ pub(crate) struct ModelRequest {
     pub(crate) conversation: ConversationId,
     scene: String,
     effect: Effect,
-    /// Results of tools since the person spoke.
+    /// Results of tools since the last user message.
     results: usize,
 }
 
@@ -31,7 +31,7 @@ impl ModelRequest {
             .iter()
             .rposition(|message| message["role"] == "user")
             .unwrap();
-        // What was summarised stands before the person's own words, which are the last line.
+        // A summary precedes the user's own text, which is the last line.
         let content = messages[said]["content"].as_str().unwrap();
         let own = content.lines().last().unwrap_or_default();
         let words: Vec<&str> = own.split_whitespace().collect();
@@ -57,7 +57,7 @@ impl ModelRequest {
         self.scene == "limited"
     }
 
-    /// The answer as server-sent events.
+    /// Returns the answer as server-sent events.
     pub(crate) fn answer(&self) -> String {
         let work = |n: i64| (tool_name(self.effect, Style::Beside), json!({"n": n}));
         let in_order = |n: i64| (tool_name(self.effect, Style::InOrder), json!({"n": n}));

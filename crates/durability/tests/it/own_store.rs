@@ -1,5 +1,5 @@
-//! Calls that change the tasks of the journal's own store: after a kill at any boundary there is
-//! the whole call or nothing of it.
+//! Calls that change the tasks of the journal's own store: after a kill at any boundary the whole
+//! call is there, or nothing of it.
 
 use adjutant_core::{Effect, Event};
 
@@ -7,7 +7,7 @@ use crate::bench::{Bench, Kind, Played};
 use crate::invariants;
 use crate::scene::{TASK, Talk};
 
-/// Kinds of the events of the call, in their order.
+/// Kinds of the call's events, in order.
 fn call_events(played: &Played) -> Vec<&'static str> {
     let of_call = |event: &Event| {
         matches!(
@@ -41,7 +41,7 @@ fn killed_at_every_boundary(kind: Kind) {
             "{about}"
         );
         assert_eq!(bench.tasks(&played.talk.key.user).len(), 1, "{about}");
-        // Question, call, result, answer.
+        // Message, call, result, answer.
         assert_eq!(invariants::history(&played).len(), 4, "{about}");
         if played.kills.is_empty() {
             assert!(boundary > 8, "only {boundary} places to die at");

@@ -1,4 +1,4 @@
-//! Several replicas on one database share the work that nobody does: what it costs does not grow
+//! Several replicas on one database share the recovery of conversations: its cost does not grow
 //! with their number.
 
 use std::path::Path;
@@ -26,7 +26,7 @@ use crate::size::cases;
 trait Store: Journal + LogStore + ConversationStore {}
 impl<S: Journal + LogStore + ConversationStore> Store for S {}
 
-/// A tool that nobody lets run.
+/// A tool that is never approved.
 struct Careful(ToolDefinition);
 
 impl Careful {
@@ -66,7 +66,7 @@ fn agent<S: Store>(store: &Arc<S>, worker: &str, reply: Reply, now: &str) -> Age
         .unwrap()
 }
 
-/// Leaves so many conversations behind that wait for a yes.
+/// Leaves this number of conversations that wait for a confirmation.
 async fn park<S: Store>(store: &Arc<S>, conversations: usize) {
     let agent = agent(
         store,
@@ -83,11 +83,11 @@ async fn park<S: Store>(store: &Arc<S>, conversations: usize) {
     }
 }
 
-/// Has replicas take up what expired, all at once; each of them knows nothing but its store.
+/// Lets replicas recover expired conversations, all at once; each of them knows only its store.
 /// Together they end each conversation once.
 async fn take_up<S: Store>(stores: Vec<Arc<S>>, conversations: usize) {
     let agents = stores.iter().enumerate().map(|(number, store)| {
-        // It waits a little, so that others come in between.
+        // Waits a little, so that other replicas come in between.
         let reply = text("It was not dropped.").after(Duration::from_millis(2));
         agent(
             store,
@@ -116,10 +116,9 @@ async fn take_up<S: Store>(stores: Vec<Arc<S>>, conversations: usize) {
     assert_eq!(stores[0].unsettled(name, None).await.unwrap(), []);
 }
 
-/// Says what was counted; fails if it is too much. A conversation costs two commits, that its
-/// question expired and that its turn ended, and its share of the one that took eight or more of
-/// them. The last that a replica takes may be few, and the server itself commits something now and
-/// then.
+/// Prints the count, and fails if it is too high. A conversation costs two commits, that its
+/// question expired and that its turn ended, and its share of the one that leased eight or more of
+/// them. The last batch of a replica may be small, and the server itself commits now and then.
 fn check(database: &str, conversations: usize, counted: &[(usize, usize)]) {
     for (replicas, commits) in counted {
         let each = format!(
@@ -135,8 +134,8 @@ fn check(database: &str, conversations: usize, counted: &[(usize, usize)]) {
     }
 }
 
-/// The commits of a server since a place in its write-ahead log, which has a record of each that
-/// wrote something.
+/// Returns the commits of a server since a place in its write-ahead log, which has a record of each
+/// commit that wrote.
 async fn commits_since(server: &mut PgConnection, place: &str) -> usize {
     let query = "SELECT count(*) FROM pg_get_wal_records_info(CAST($1 AS pg_lsn), pg_current_wal_flush_lsn())
          WHERE resource_manager = 'Transaction' AND record_type LIKE 'COMMIT%'";
@@ -182,8 +181,8 @@ async fn replicas_on_a_server_share_what_expired_at_the_same_cost() {
     check("PostgreSQL", conversations, &counted);
 }
 
-/// The commits in a write-ahead log that was not written back since it was begun: frames that end a
-/// transaction say how large the database is then. Source:
+/// Returns the commits in a write-ahead log that was never checkpointed: a frame that ends a
+/// transaction states the size of the database. Source:
 /// sqlite.org/fileformat2.html#the_write_ahead_log.
 fn commits_in(log: &Path) -> usize {
     let log = std::fs::read(log).unwrap();
@@ -210,7 +209,7 @@ async fn replicas_on_a_file_share_what_expired_at_the_same_cost() {
             stores.push(Arc::new(sqlite::Store::open(&path).await.unwrap()));
         }
         park(&stores[0], conversations).await;
-        // One that reads all the time keeps the log from being begun anew.
+        // An open read transaction keeps the log from being reset.
         let mut reader = SqliteConnectOptions::new()
             .filename(&path)
             .connect()

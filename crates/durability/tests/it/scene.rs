@@ -1,4 +1,4 @@
-//! Scenes: scripted conversations of a person who waits for each answer.
+//! Scenes: scripted conversations of a user who waits for each answer.
 
 use std::collections::VecDeque;
 
@@ -9,26 +9,26 @@ use adjutant_core::{
 use adjutant_durability::{EFFECTS, Request, Response, Style, tool_name};
 use uuid::Uuid;
 
-/// The tool that whoever asks executes.
+/// The client-side tool, which the user's client executes.
 pub(crate) const BROUGHT_TOOL: &str = "lookHere";
 
-/// One thing somebody says.
+/// One input of a scene.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Say {
-    /// Words that tell the model what to play.
+    /// A message that selects the model's script.
     Play(&'static str),
-    /// An answer in words to what waits.
+    /// An answer in text to the pending call.
     Words(&'static str),
-    /// A call of the tool without a model; `careful`: of the one that asks first.
+    /// A call of the tool without a model; `careful`: of the tool that needs a confirmation.
     Call { careful: bool },
-    /// Words that tell the model what to play, with a tool that whoever says them executes.
+    /// A message that selects the model's script, with a client-side tool.
     Bring(&'static str),
-    /// Yes to what waits, as it was shown, or its result, if that is awaited.
+    /// An approval of the pending call as it was shown, or its result if that is awaited.
     Approve,
 }
 
 impl Say {
-    /// Returns whether it is said to what waits, and to nothing else.
+    /// Returns true if the input answers a pending call, and nothing else.
     fn answers(&self) -> bool {
         matches!(self, Self::Words(_) | Self::Approve)
     }
@@ -42,7 +42,7 @@ pub(crate) struct Scene {
     pub(crate) long: bool,
     /// True if tools are called in it.
     pub(crate) tools: bool,
-    /// True if a model is asked in it.
+    /// True if a model is called in it.
     pub(crate) model: bool,
 }
 
@@ -65,11 +65,11 @@ const fn without_tools(says: &'static [Say]) -> Scene {
 pub(crate) const PLAIN: Scene = without_tools(&[Say::Play("plain")]);
 pub(crate) const ONE: Scene = scene(&[Say::Play("one")]);
 pub(crate) const TWO: Scene = scene(&[Say::Play("two")]);
-/// Three calls of one answer that wait for each other.
+/// Three calls of one answer, each waiting for the one before.
 pub(crate) const ORDER: Scene = scene(&[Say::Play("order")]);
 pub(crate) const CHAIN: Scene = scene(&[Say::Play("chain")]);
 pub(crate) const APPROVE: Scene = scene(&[Say::Play("careful"), Say::Approve]);
-/// A call of the tool's, and beside it one that whoever asked executes.
+/// A call of the worker's tool beside a call of the client-side tool.
 pub(crate) const BROUGHT: Scene = scene(&[Say::Bring("brought"), Say::Approve]);
 pub(crate) const DENY: Scene = scene(&[Say::Play("careful"), Say::Words("no")]);
 /// A call that changes the tasks of the worker's own store.
@@ -89,7 +89,7 @@ pub(crate) const LONG: Scene = Scene {
     ..without_tools(&[Say::Play("plain")])
 };
 
-/// All of them.
+/// All scenes.
 pub(crate) const SCENES: [Scene; 13] = [
     PLAIN,
     ONE,
@@ -107,7 +107,7 @@ pub(crate) const SCENES: [Scene; 13] = [
 ];
 
 impl Scene {
-    /// The classes of effect that make a difference to it.
+    /// Returns the effect classes that make a difference to the scene.
     pub(crate) fn effects(&self) -> &'static [Effect] {
         if self.tools {
             &EFFECTS
@@ -124,7 +124,7 @@ pub(crate) struct Talk {
     pub(crate) effect: Effect,
     long: bool,
     to_say: VecDeque<Say>,
-    /// The verdict on a call in doubt.
+    /// The verdict on calls in doubt.
     verdict: Verdict,
     current: Option<Request>,
     said: u64,
@@ -133,7 +133,7 @@ pub(crate) struct Talk {
 }
 
 impl Talk {
-    /// A new conversation of a new user.
+    /// Creates a conversation of a new user.
     pub(crate) fn new(scene: &Scene, effect: Effect) -> Self {
         let conversation = ConversationId(Uuid::now_v7());
         let key = ConversationKey {
@@ -154,7 +154,7 @@ impl Talk {
         }
     }
 
-    /// The same conversation, before its first message.
+    /// Returns the same conversation, before its first message.
     pub(crate) fn again(&self, scene: &Scene) -> Self {
         Self {
             key: self.key.clone(),
@@ -162,24 +162,24 @@ impl Talk {
         }
     }
 
-    /// The same with another agent.
+    /// Returns the same conversation with another agent.
     pub(crate) fn with(mut self, agent: &AgentName) -> Self {
         self.key.agent = agent.clone();
         self
     }
 
-    /// The same, saying this to a call in doubt.
+    /// Returns the same conversation with another verdict on calls in doubt.
     pub(crate) fn in_doubt(self, verdict: Verdict) -> Self {
         Self { verdict, ..self }
     }
 
-    /// More to say afterwards.
+    /// Appends inputs to the scene.
     pub(crate) fn then(&mut self, scene: &Scene, effect: Effect) {
         self.effect = effect;
         self.to_say.extend(scene.says);
     }
 
-    /// Returns the next request: the same one until it was answered. `None`: the scene is over.
+    /// Returns the next request: the same one until it is answered. `None`: the scene is over.
     pub(crate) fn next(&mut self) -> Option<Request> {
         if self.current.is_none() {
             let body = self.next_body()?;
@@ -198,7 +198,7 @@ impl Talk {
     }
 
     fn next_body(&mut self) -> Option<InputBody> {
-        // A doubt comes first: nothing else is understood while it waits.
+        // A call in doubt comes first: no other input is taken while it waits.
         if self.pending.iter().any(|call| call.doubt.is_some()) {
             let answers = self.pending.iter().map(|call| match call.doubt {
                 Some(_) => call.answer(self.verdict),
@@ -208,8 +208,8 @@ impl Talk {
                 answers: answers.collect(),
             });
         }
-        // A turn that was interrupted too often is given up, and asks nothing: then there is
-        // nothing to answer.
+        // A turn that lost too many workers is given up and asks nothing: then there is nothing to
+        // answer.
         while self.pending.is_empty() && self.to_say.front().is_some_and(Say::answers) {
             self.to_say.pop_front();
         }
@@ -245,14 +245,14 @@ impl Talk {
         })
     }
 
-    /// Takes the answer to the last request.
+    /// Records the response to the last request.
     pub(crate) fn record(&mut self, response: Response) {
         self.current = None;
         self.pending.clone_from(&response.pending);
         self.responses.push(response);
     }
 
-    /// The inputs so far.
+    /// Returns the ids of all inputs so far.
     pub(crate) fn inputs(&self) -> Vec<InputId> {
         (0..self.said)
             .map(|n| InputId::new(format!("i{n}")).unwrap())
@@ -269,7 +269,7 @@ impl Talk {
     }
 }
 
-/// Yes to a call, or its result.
+/// Returns the approval of a call, or its result.
 fn approved(call: &PendingCall) -> Answer {
     match call.awaits_result() {
         true => call.provided(ToolResult::verbatim("seen".into())),

@@ -1,5 +1,5 @@
-//! SIGKILL at any time, under load: two workers, eight conversations at once, and workers die or
-//! the database itself does.
+//! SIGKILL at random times, under load: two workers, eight conversations at once; workers die, or
+//! the database does.
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,21 +19,20 @@ use crate::size;
 use crate::worker::{Gone, Harm, Worker};
 
 const CONVERSATIONS: u64 = 8;
-/// Of each conversation, in a long run and in a sample.
+/// Turns of each conversation, in a long run and in the sample.
 const TURNS: [usize; 2] = [25, 8];
 const WORKERS: usize = 2;
 const SCENES: [Scene; 6] = [PLAIN, ONE, TWO, CHAIN, APPROVE, DENY];
-/// Long enough for a worker that lives and is slow, short enough to wait for after one that was
-/// killed.
+/// Long enough for a live but slow worker, short enough to wait for after a worker was killed.
 const HARM: Harm = Harm {
     kill_at: None,
     stop_at: None,
     lease_ms: Some(2000),
     disk_kib: None,
 };
-/// All of it has to be done by then.
+/// Time in which everything must be done.
 const PATIENCE: Duration = Duration::from_secs(1200);
-/// Between two attempts of a client who got no answer.
+/// Pause between two attempts of a client that got no answer.
 const PAUSE: Duration = Duration::from_millis(25);
 
 /// The workers behind a load balancer.
@@ -71,7 +70,7 @@ impl Replicas {
         *worker.lock().unwrap() = Self::fresh(bench, &self.started);
     }
 
-    /// Asks any worker until one answers.
+    /// Submits a request to one worker after the other until one answers.
     fn ask(&self, talk: &mut Talk, request: &Request, dice: &mut Dice) {
         let mut last = String::new();
         while Instant::now() < self.until {
@@ -110,9 +109,9 @@ fn converse(replicas: &Replicas, seed: u64) -> Talk {
 /// The processes that are killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Victim {
-    /// The workers, one after the other.
+    /// The workers, in turn.
     Worker,
-    /// The database's server. The workers live on.
+    /// The database server. The workers stay alive.
     Server,
 }
 
@@ -172,7 +171,7 @@ fn storm(kind: Kind, victim: Victim) {
     }
 }
 
-/// SIGKILL for PostgreSQL's first process and for all that it started.
+/// Sends SIGKILL to PostgreSQL's first process and to all that it started.
 fn kill_server(server: &mut Server) {
     let options: PgConnectOptions = server.url("postgres").parse().unwrap();
     let first =
@@ -185,7 +184,7 @@ fn kill_server(server: &mut Server) {
     let listed = String::from_utf8(listed.stdout).unwrap();
     let others: Vec<&str> = listed.split_whitespace().collect();
     assert!(others.len() > 4, "what PostgreSQL started: {listed}");
-    // The first one first, so that it starts nothing more. Some of the others may have ended
+    // The first process first, so that it starts no more. Some of the others may have ended
     // meanwhile.
     let _ = Command::new("kill")
         .arg("-KILL")

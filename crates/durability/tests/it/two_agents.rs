@@ -1,5 +1,5 @@
-//! Two agents on one store, each in a process of its own that is killed: each goes on with its own
-//! turn, and while only one of them runs, nothing of the other's moves.
+//! Two agents on one store, each in a process that is killed: each continues its own turn, and
+//! while only one of them runs, nothing of the other's changes.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ use crate::scene::{APPROVE, ONE, Scene, Talk};
 use crate::size;
 use crate::worker::{Gone, Harm, Worker, receive};
 
-/// Of so many pairs of boundaries one is in the sample.
+/// One of this many pairs of boundaries is in the sample.
 const ONE_OF: u32 = 11;
 
-/// One of the two.
+/// One of the two agents.
 struct Side {
     setup: Setup,
     talk: Talk,
@@ -52,7 +52,7 @@ impl Side {
         )
     }
 
-    /// Says everything that is left.
+    /// Submits everything that is left.
     fn finish(&mut self) {
         let worker = self.start(None);
         while let Some(request) = self.talk.next() {
@@ -61,7 +61,7 @@ impl Side {
     }
 }
 
-/// Both work at the same time, and are killed at these boundaries.
+/// Runs both at the same time, and kills them at these boundaries.
 fn work_and_die(sides: &mut [Side; 2], bench: &Bench, kill_at: [u32; 2]) {
     let workers = [
         sides[0].start(Some(kill_at[0])),
@@ -103,7 +103,7 @@ fn work_and_die(sides: &mut [Side; 2], bench: &Bench, kill_at: [u32; 2]) {
     }
 }
 
-/// Returns how many pairs of boundaries there are, or are in the sample.
+/// Returns the number of pairs of boundaries, all or in the sample.
 fn at_every_pair(kind: Kind, scene: &Scene, effect: Effect) -> usize {
     let bench = Bench::new(kind);
     let golden = bench.golden(scene, effect);
@@ -114,7 +114,7 @@ fn at_every_pair(kind: Kind, scene: &Scene, effect: Effect) -> usize {
                 ["worker", "other"].map(|agent| Side::new(&bench, agent, scene, effect));
             work_and_die(&mut sides, &bench, [first, second]);
             let killed = [0, 1].map(|side: usize| !sides[side].kills.is_empty());
-            // The other one goes on alone first.
+            // The other one continues alone first.
             let before = bench.load(&sides[0].talk.key);
             sides[1].finish();
             assert_eq!(

@@ -1,4 +1,4 @@
-//! The process under test, from outside.
+//! The worker process as the tests control it.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -18,15 +18,15 @@ use crate::world::PATIENCE;
 pub(crate) struct Harm {
     /// The boundary at which it is killed.
     pub(crate) kill_at: Option<u32>,
-    /// The boundary at which it stands still.
+    /// The boundary at which it is suspended.
     pub(crate) stop_at: Option<u32>,
     /// Duration of its leases.
     pub(crate) lease_ms: Option<u32>,
-    /// The size its files cannot grow over, in KiB: a disk that is full.
+    /// The largest size of its files, in KiB: a full disk.
     pub(crate) disk_kib: Option<u32>,
 }
 
-/// It is dead.
+/// The worker process has ended.
 #[derive(Debug)]
 pub(crate) struct Gone;
 
@@ -35,12 +35,12 @@ type PendingReplies = Arc<Mutex<Option<HashMap<u64, Sender<Result<Response, Stri
 /// A running worker.
 pub(crate) struct Worker {
     process: Mutex<Child>,
-    /// `None`: it was told that nobody says anything more.
+    /// Standard input of the process. `None`: it was closed.
     stdin: Mutex<Option<ChildStdin>>,
     waiting: PendingReplies,
     next: Mutex<u64>,
     words: Mutex<Receiver<String>>,
-    /// The name of its sessions at PostgreSQL, where it has any.
+    /// The application name of its PostgreSQL sessions, if it has any.
     sessions: Option<String>,
 }
 
@@ -49,7 +49,7 @@ impl Worker {
         Self::start_with(setup, harm, Vec::new())
     }
 
-    /// Starts one that has these variables, too.
+    /// Starts a worker with further environment variables.
     pub(crate) fn start_with(setup: &Setup, harm: Harm, variables: Vec<(&str, OsString)>) -> Self {
         let program = env!("CARGO_BIN_EXE_durability-worker");
         let mut command = Command::new(program);
@@ -71,7 +71,7 @@ impl Worker {
                 .database
                 .push_str(&format!("&application_name={name}"));
         }
-        // Nothing here speaks TLS, and to read the system's certificates is a quarter of a start.
+        // Nothing here uses TLS, and reading the system's certificates is a quarter of a start.
         command
             .env("SSL_CERT_FILE", "/dev/null")
             .arg(serde_json::to_string(&setup).unwrap());
@@ -99,7 +99,7 @@ impl Worker {
         let to_wake = Arc::clone(&waiting);
         std::thread::spawn(move || {
             for line in replies {
-                // A line that was cut off by a kill is no reply.
+                // A line that was cut off by a kill is not a reply.
                 let Ok(reply) = serde_json::from_str::<Reply>(&line) else {
                     continue;
                 };
@@ -109,10 +109,10 @@ impl Worker {
                     .as_mut()
                     .unwrap()
                     .remove(&reply.number);
-                // Whoever asked may not wait any more.
+                // The test may not wait for it any more.
                 let _ = sender.unwrap().send(reply.result);
             }
-            // Whoever still waits wakes up because nobody can answer any more.
+            // Tests that still wait are woken: no reply can come any more.
             to_wake.lock().unwrap().take();
         });
         let (say, words) = channel();
@@ -132,12 +132,12 @@ impl Worker {
         }
     }
 
-    /// Returns the name of its sessions at PostgreSQL, where it has any.
+    /// Returns the application name of its PostgreSQL sessions, if it has any.
     pub(crate) fn sessions(&self) -> Option<&str> {
         self.sessions.as_deref()
     }
 
-    /// Says something; the answer comes in its time.
+    /// Submits a request; the receiver gets the reply.
     pub(crate) fn submit(
         &self,
         request: &Request,
@@ -145,7 +145,7 @@ impl Worker {
         self.say_numbered(request).map(|(_, answer)| answer)
     }
 
-    /// Says something; the number of the answer, and the answer in its time.
+    /// Submits a request. Returns the number of its reply, and a receiver of it.
     pub(crate) fn say_numbered(
         &self,
         request: &Request,
@@ -176,12 +176,12 @@ impl Worker {
         Ok((number, receiver))
     }
 
-    /// Says something and waits for the answer.
+    /// Submits a request and waits for the reply.
     pub(crate) fn ask(&self, request: &Request) -> Result<Result<Response, String>, Gone> {
         receive(&self.submit(request)?)
     }
 
-    /// Returns its output about being killed or suspended.
+    /// Returns the last output before the worker was killed or suspended.
     pub(crate) fn last_words(&self) -> String {
         self.words
             .lock()
@@ -190,7 +190,7 @@ impl Worker {
             .unwrap_or_default()
     }
 
-    /// Returns the boundary at which it was suspended; `None` if it answered instead.
+    /// Returns the boundary at which it was suspended; `None` if it replied instead.
     pub(crate) fn stopped_before(
         &self,
         answer: &Receiver<Result<Response, String>>,
@@ -224,17 +224,17 @@ impl Worker {
         );
     }
 
-    /// Lets it end by itself.
+    /// Closes the input, and waits for the process to exit.
     pub(crate) fn end(&self) {
         self.stdin.lock().unwrap().take();
         let ended = self.process.lock().unwrap().wait().unwrap();
         assert!(ended.success(), "{ended}");
     }
 
-    /// SIGKILL.
+    /// Kills the process with SIGKILL.
     pub(crate) fn kill(&self) {
         let mut process = self.process.lock().unwrap();
-        // It may have ended by itself.
+        // It may have exited by itself.
         let _ = process.kill();
         process.wait().unwrap();
     }
@@ -246,7 +246,7 @@ impl Drop for Worker {
     }
 }
 
-/// Waits for an answer.
+/// Waits for a reply.
 pub(crate) fn receive(
     receiver: &Receiver<Result<Response, String>>,
 ) -> Result<Result<Response, String>, Gone> {

@@ -1,4 +1,4 @@
-//! The model and the tools of every worker, in a process that nobody kills. It logs every call.
+//! The model and the tools of every worker, in a process that is never killed. It logs every call.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -15,26 +15,26 @@ use crate::model;
 /// Time that a test waits for an event that must happen. A passing test does not depend on it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A call somebody made.
+/// A call that a worker made.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Seen {
-    /// The model was asked.
+    /// A request to the model.
     Model,
-    /// A tool was called.
+    /// A call of a tool.
     Tool(Called),
 }
 
-/// The treatment of a conversation's calls by the tool process.
+/// The way in which the tool process treats the calls of a conversation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// They are answered.
+    /// Calls are answered.
     #[default]
     Prompt,
-    /// Tool calls are done, but the answer waits until the manner changes.
+    /// Tool calls are executed, but the answer waits until the mode changes.
     HoldTools,
-    /// Model calls wait until the manner changes.
+    /// Model calls wait until the mode changes.
     HoldModel,
-    /// Tool calls are done, and the connection closes without an answer.
+    /// Tool calls are executed, and the connection closes without an answer.
     CutTools,
 }
 
@@ -44,7 +44,7 @@ struct State {
     manners: HashMap<ConversationId, Manner>,
     limited: HashSet<ConversationId>,
     total: usize,
-    /// Nobody makes a call any more.
+    /// True once no worker makes calls any more.
     is_over: bool,
 }
 
@@ -54,7 +54,7 @@ struct Shared {
     changed: Condvar,
 }
 
-/// The servers.
+/// The model server and the tool server.
 pub(crate) struct World {
     pub(crate) model: SocketAddr,
     pub(crate) tools: SocketAddr,
@@ -71,7 +71,7 @@ impl World {
         }
     }
 
-    /// Everything that was called in a conversation.
+    /// Returns all calls of a conversation.
     pub(crate) fn seen(&self, conversation: ConversationId) -> Vec<Seen> {
         self.shared
             .state
@@ -93,7 +93,7 @@ impl World {
         self.shared.changed.notify_all();
     }
 
-    /// Waits until a conversation has seen what is wanted.
+    /// Waits until the calls of a conversation fulfil a condition.
     pub(crate) fn wait_for(&self, conversation: ConversationId, wanted: impl Fn(&[Seen]) -> bool) {
         drop(self.shared.wait(|state| {
             state
@@ -103,7 +103,7 @@ impl World {
         }));
     }
 
-    /// Waits until so many more calls were made; returns `false` if no more are made.
+    /// Waits for this number of further calls; returns `false` if no more are made.
     pub(crate) fn wait_for_more(&self, calls: usize) -> bool {
         let wanted = self.shared.state.lock().unwrap().total + calls;
         !self
@@ -112,7 +112,7 @@ impl World {
             .is_over
     }
 
-    /// Ends every [`World::wait_for_more`], also those that begin later.
+    /// Ends every [`World::wait_for_more`], also later ones.
     pub(crate) fn end(&self) {
         self.shared.state.lock().unwrap().is_over = true;
         self.shared.changed.notify_all();
@@ -147,7 +147,7 @@ impl Shared {
             .unwrap_or_default()
     }
 
-    /// Waits until the conversation is not treated like this any more.
+    /// Waits until the conversation is not in this mode any more.
     fn hold(&self, conversation: ConversationId, manner: Manner) {
         if self.manner(conversation) == manner {
             drop(self.wait(|state| state.manners.get(&conversation) != Some(&manner)));
@@ -165,7 +165,7 @@ fn listen(
     std::thread::spawn(move || {
         for connection in listener.incoming().map_while(Result::ok) {
             let shared = Arc::clone(&shared);
-            // A worker that is killed in the middle is what this is about.
+            // A worker may be killed in the middle of a request.
             std::thread::spawn(move || serve(&shared, connection));
         }
     });
@@ -175,7 +175,7 @@ fn listen(
 fn call_tool(shared: &Shared, mut connection: TcpStream) -> std::io::Result<()> {
     let mut line = String::new();
     BufReader::new(connection.try_clone()?).read_line(&mut line)?;
-    // Cut off before it was said: nothing was done.
+    // The request was cut off before its end: nothing is executed.
     let Some(line) = line.strip_suffix('\n') else {
         return Ok(());
     };

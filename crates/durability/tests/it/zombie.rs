@@ -1,5 +1,5 @@
-//! A worker that stands still past the end of its claim, is taken for dead, and then goes on: what
-//! it writes is refused.
+//! A worker that is suspended past the end of its lease, taken for lost, and then resumed: its
+//! writes are refused.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use crate::size;
 use crate::worker::{Harm, Worker, receive};
 use crate::world::{Manner, Seen};
 
-/// Long enough that a worker stands still before its first sign of life: one that stands still
-/// while it gives one holds SQLite's lock, and then nobody can take over.
+/// Longer than the time to the first heartbeat: a worker that is suspended during a heartbeat holds
+/// SQLite's lock, and then no other worker can take over.
 const LEASE: Harm = Harm {
     kill_at: None,
     stop_at: None,
@@ -21,15 +21,15 @@ const LEASE: Harm = Harm {
     disk_kib: None,
 };
 
-/// Lets `other` say everything that is left.
+/// Lets `other` submit everything that is left.
 fn finish(talk: &mut Talk, other: &Worker) {
     while let Some(request) = talk.next() {
         talk.record(other.ask(&request).unwrap().unwrap());
     }
 }
 
-/// A worker stands still at every boundary in turn, in a sample at every third: each costs the end
-/// of a claim.
+/// A worker is suspended at every boundary in turn, in the sample at every third: each waits for
+/// the end of a lease.
 fn at_every_boundary(kind: Kind, effect: Effect) {
     let bench = Bench::new(kind);
     let golden = bench.golden(&ONE, effect);
@@ -57,7 +57,7 @@ fn at_every_boundary(kind: Kind, effect: Effect) {
         finish(&mut talk, &bench.start_as("other", LEASE));
         sleeper.signal("-CONT");
         match receive(&answer).unwrap() {
-            // It stood still where it had nothing to write any more, or nothing yet: it finds
+            // It was suspended where it had nothing to write any more, or nothing yet: it finds
             // everything done.
             Ok(response) => assert_eq!(response.outcome, talk.outcome(), "{words}"),
             Err(error) => {
@@ -72,7 +72,7 @@ fn at_every_boundary(kind: Kind, effect: Effect) {
     }
 }
 
-/// A worker stands still while a tool works.
+/// A worker is suspended while a tool runs.
 fn in_a_tool(kind: Kind, effect: Effect) {
     let bench = Bench::new(kind);
     let golden = bench.golden(&ONE, effect);
@@ -99,9 +99,9 @@ fn in_a_tool(kind: Kind, effect: Effect) {
     );
 }
 
-/// A worker stands still between the intent of a call that must not be repeated and its sending,
-/// until another one has asked a person about the call and was told to try again: it is sent once,
-/// by that one.
+/// A worker is suspended between the intent of a call that must not be repeated and its sending,
+/// until another worker has asked a person about the call and was asked to retry: the call is sent
+/// once, by that worker.
 fn before_a_tool(kind: Kind) {
     let bench = Bench::new(kind);
     for boundary in 1.. {

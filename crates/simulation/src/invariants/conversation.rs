@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use adjutant_core::port::Loaded;
 use adjutant_core::{CallId, Event, InputId, OutcomeCategory, TurnId};
 
-/// The turns that inputs have to do with.
+/// The turns that belong to inputs.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     began: BTreeMap<InputId, TurnId>,
-    /// Those that took an input, or at whose end it waited.
+    /// The turns that took an input, or at whose end it waited.
     told: BTreeSet<(InputId, TurnId)>,
 }
 
 impl Turns {
-    /// Returns whether a turn is one that the sender of an input may be told of.
+    /// Returns true if the sender of an input may get the response of a turn.
     pub(super) fn is_of(&self, input: &InputId, turn: TurnId) -> bool {
         self.told.contains(&(input.clone(), turn))
     }
@@ -30,7 +30,7 @@ impl Turns {
     }
 }
 
-/// Checks that the events are a legal order, and notes the turns of the inputs.
+/// Checks that the events are in a legal order, and records the turns of the inputs.
 pub(super) fn check(loaded: &Loaded, turns: &mut Turns) -> Result<(), String> {
     if let Some(input) = loaded.inbox.first() {
         return Err(format!("input {} was never taken", input.id));
@@ -85,14 +85,14 @@ pub(super) fn check(loaded: &Loaded, turns: &mut Turns) -> Result<(), String> {
     }
 }
 
-/// Checks that a turn was stopped only by a sender of something that it took. Returns how many were
-/// stopped by a cancellation that came too late for the turn it was meant for: a cancellation in
-/// the inbox names no turn (seed 2029), which is known and not mended.
+/// Checks that a turn was cancelled only by a sender of an input that it took. Returns the number
+/// of turns that were cancelled by a cancellation that came too late for its own turn: a
+/// cancellation in the inbox names no turn, which is a known limitation (seed 2029 shows it).
 pub(super) fn nobody_stops_turns_of_others(
     loaded: &Loaded,
     stopped: &BTreeSet<InputId>,
 ) -> Result<u64, String> {
-    // Who answers and stops the turn before it has read the answer has stopped it.
+    // A sender who answers, and cancels before the turn has read the answer, has cancelled it.
     let unread = loaded
         .events
         .iter()
@@ -124,7 +124,7 @@ pub(super) fn nobody_stops_turns_of_others(
             continue;
         }
         let is_stopped = |input: &&&InputId| stopped.contains(**input);
-        // So has who writes to a turn that waits, and stops before it has read that.
+        // So has a sender who writes to a waiting turn, and cancels before it has read that.
         if taken.iter().chain(&unread).any(|input| is_stopped(&input))
             || (waited && !stopped.is_empty())
         {

@@ -6,7 +6,7 @@ use adjutant_core::limits::HISTORY_MESSAGES_MAX;
 
 use crate::world::World;
 
-/// Checks that all ways to the state come to the same.
+/// Checks that all ways to compute the state give the same result.
 pub(super) fn check(world: &World, events: &[Recorded]) -> Result<(), String> {
     let most = Some(HISTORY_MESSAGES_MAX);
     let whole = Conversation::from_events(most, events.iter().cloned());
@@ -32,7 +32,7 @@ pub(super) fn check(world: &World, events: &[Recorded]) -> Result<(), String> {
     Ok(())
 }
 
-/// Compares a state with another after the rest of its events. Returns what differs.
+/// Compares a state with another one after folding the rest of its events. Returns the difference.
 fn same(
     whole: &Conversation,
     mut other: Conversation,

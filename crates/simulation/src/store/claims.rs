@@ -1,4 +1,4 @@
-//! Claims on conversations, by the rules of the SQL stores.
+//! Leases of conversations, by the rules of the SQL stores.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,14 +9,14 @@ use tokio::time::Instant;
 
 use crate::plan::Plant;
 
-/// The claims, and the workers that give signs of life.
+/// The leases, and the live workers.
 #[derive(Debug)]
 pub(crate) struct Claims {
     plant: Option<Plant>,
     claims: BTreeMap<ConversationId, Claim>,
-    /// Until when the epochs of workers live.
+    /// The time until which the epochs of workers live.
     workers: BTreeMap<(String, i64), Instant>,
-    /// Workers whose connection has ended, and whose claims have not been ended yet.
+    /// Workers whose connection has ended, and whose leases have not been ended yet.
     gone: BTreeSet<String>,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Claims {
 struct Claim {
     worker: String,
     epoch: i64,
-    /// The end of the claim as it was made; signs of life come on top.
+    /// The end of the lease as it was granted; heartbeats extend it.
     until: Instant,
 }
 
@@ -38,8 +38,8 @@ impl Claims {
         }
     }
 
-    /// Returns an error unless the worker has claimed the conversation in its epoch, and nobody
-    /// else has since.
+    /// Returns an error unless the worker has leased the conversation in its epoch, and no other
+    /// worker has since.
     pub(super) fn check(
         &self,
         key: &ConversationKey,
@@ -61,7 +61,7 @@ impl Claims {
         Instant::now() < until
     }
 
-    /// Returns whether nobody alive has it.
+    /// Returns true if no live worker has the lease.
     pub(super) fn is_free(&self, key: &ConversationKey) -> bool {
         !self
             .claims
@@ -69,7 +69,7 @@ impl Claims {
             .is_some_and(|claim| self.lives(claim))
     }
 
-    /// Returns whether a worker may claim it: nobody else alive has it.
+    /// Returns true if a worker may acquire the lease: no other live worker has it.
     pub(super) fn may_have(&self, key: &ConversationKey, worker: &str) -> bool {
         let is_other_worker = |claim: &Claim| claim.worker != worker && self.lives(claim);
         !self
@@ -82,8 +82,8 @@ impl Claims {
         self.claims.get(&key.conversation).map(|claim| claim.epoch)
     }
 
-    /// Claims the conversation, unless another worker alive has it. Without an epoch, the worker's
-    /// own claim stays in the one it is of.
+    /// Grants the lease, unless another live worker has it. Without an epoch, the worker's own
+    /// lease keeps its epoch.
     pub(super) fn claim(
         &mut self,
         key: &ConversationKey,
@@ -112,7 +112,7 @@ impl Claims {
         }
     }
 
-    /// Extends the claim that a worker made in its epoch. Returns `false` if it has none.
+    /// Extends the lease that a worker acquired in its epoch. Returns `false` if it has none.
     pub(super) fn renew(
         &mut self,
         key: &ConversationKey,
@@ -126,7 +126,7 @@ impl Claims {
         is_own
     }
 
-    /// Returns the worker that has the conversation: all of them hear.
+    /// Returns the worker that has the lease, if it listens: all workers do.
     pub(super) fn holder(&self, key: &ConversationKey) -> Option<Holder> {
         let claim = self.claims.get(&key.conversation)?;
         Some(Holder {
@@ -135,13 +135,13 @@ impl Claims {
         })
     }
 
-    /// Ends the claim of a worker that does not answer. Returns `false` if it has none.
+    /// Ends the lease of a worker that does not answer. Returns `false` if it has none.
     pub(super) fn end_claim(&mut self, key: &ConversationKey, worker: Worker<'_>) -> bool {
         let is_own = |claim: &&mut Claim| claim.worker == worker.id && claim.epoch == worker.epoch;
         let Some(claim) = self.claims.get_mut(&key.conversation).filter(is_own) else {
             return false;
         };
-        // Another name: the lease of a worker holds as long as the worker of that name lives.
+        // Another name: the lease of a worker is valid as long as the worker of that name lives.
         (claim.worker, claim.until) = (format!("{} (ended)", claim.worker), Instant::now());
         true
     }
@@ -150,7 +150,7 @@ impl Claims {
         self.claims.remove(&key.conversation);
     }
 
-    /// Takes in a sign of life. Returns `false` if the epoch is over.
+    /// Records a heartbeat. Returns `false` if the epoch is over.
     pub(super) fn live(&mut self, worker: Worker<'_>, lease: Duration, is_first: bool) -> bool {
         let (now, epoch) = (Instant::now(), (worker.id.to_owned(), worker.epoch));
         let until = self.workers.get(&epoch).copied();
@@ -165,12 +165,12 @@ impl Claims {
         lives
     }
 
-    /// Notes that the connection of a worker has ended, by which it is known to live.
+    /// Records that the connection of a worker has ended, by which it is known to be alive.
     pub(crate) fn is_gone(&mut self, worker: &str) {
         self.gone.insert(worker.to_owned());
     }
 
-    /// Ends the claims of workers whose connections have ended. Returns whether there were such
+    /// Ends the leases of workers whose connections have ended. Returns true if there were such
     /// workers.
     pub(super) fn end_those_of_the_gone(&mut self) -> bool {
         let (now, gone) = (Instant::now(), std::mem::take(&mut self.gone));
@@ -187,7 +187,7 @@ impl Claims {
         !gone.is_empty()
     }
 
-    /// Returns the conversations that are claimed by somebody alive.
+    /// Returns the conversations that live workers have leased.
     pub(crate) fn alive(&self) -> impl Iterator<Item = (ConversationId, &str)> {
         let alive = self.claims.iter().filter(|(_, claim)| self.lives(claim));
         alive.map(|(id, claim)| (*id, claim.worker.as_str()))

@@ -1,5 +1,4 @@
-//! One who looks on: what the store granted and accepted, written down apart from the rules by
-//! which it did.
+//! An independent record of what the store granted and accepted, kept apart from its rules.
 
 use std::collections::BTreeMap;
 
@@ -20,24 +19,24 @@ impl Referee {
             .insert(key.conversation, (worker.id.to_owned(), worker.epoch));
     }
 
-    /// Notes a claim that was given back.
+    /// Records a released lease.
     pub(super) fn released(&mut self, key: &ConversationKey, worker: Worker<'_>) {
         self.has(key, worker, "gave back the claim");
         self.holders.remove(&key.conversation);
     }
 
-    /// Notes a claim that was confirmed.
+    /// Records a confirmed lease.
     pub(super) fn confirmed(&mut self, key: &ConversationKey, worker: Worker<'_>) {
         self.has(key, worker, "confirmed the claim");
     }
 
-    /// Notes a write that was accepted.
+    /// Records an accepted write.
     pub(super) fn wrote(&mut self, key: &ConversationKey, worker: Worker<'_>, events: &[Recorded]) {
         self.has(key, worker, "wrote events");
         self.appended(key, worker, events);
     }
 
-    /// Checks that a worker did something in the epoch in which it has the conversation.
+    /// Checks that a worker acted in the epoch in which it has the lease.
     fn has(&mut self, key: &ConversationKey, worker: Worker<'_>, did: &str) {
         let holder = self.holders.get(&key.conversation);
         if holder.is_none_or(|(id, epoch)| *id != worker.id || *epoch != worker.epoch) {
@@ -52,7 +51,7 @@ impl Referee {
         }
     }
 
-    /// Notes the events of a turn that began, among others that were there before.
+    /// Records the events of a turn that started, among earlier ones.
     pub(super) fn began(&mut self, key: &ConversationKey, worker: Worker<'_>, events: &[Recorded]) {
         let last = self
             .places
@@ -66,7 +65,7 @@ impl Referee {
         self.appended(key, worker, events.get(new..).unwrap_or_default());
     }
 
-    /// Notes events that were added.
+    /// Records appended events.
     fn appended(&mut self, key: &ConversationKey, worker: Worker<'_>, events: &[Recorded]) {
         let last = self.places.entry(key.conversation).or_default();
         for recorded in events {
@@ -81,7 +80,7 @@ impl Referee {
         }
     }
 
-    /// Returns the first thing that should not have been accepted.
+    /// Returns the first operation that should not have been accepted.
     pub(crate) fn foul(&self) -> Option<&str> {
         self.foul.as_deref()
     }

@@ -24,7 +24,7 @@ fn what_must_hold_holds_for_every_seed() {
         }
     });
     assert!(failed.is_empty(), "{}", failed.join("\n"));
-    // Seeds in which nothing goes wrong show nothing.
+    // Seeds in which no fault happens would prove nothing.
     let wanted = [
         "kill",
         "stop",
@@ -32,8 +32,8 @@ fn what_must_hold_holds_for_every_seed() {
         "taken for gone",
         "answer lost",
         "news lost",
-        "words lost",
-        "words heard",
+        "messages lost",
+        "messages sent",
         "taken over",
         "epoch over",
         "conflict",
@@ -81,7 +81,7 @@ fn a_store_that_does_not_compare_epochs_is_found() {
     });
     found.sort_unstable();
     let first = *found.first().expect("none of 200 seeds finds it");
-    // It is found again, and what is printed says how.
+    // The bug is found again, and the output says how.
     let plant = Some(Plant::Epoch);
     let report = run(Options {
         seed: first,
@@ -100,8 +100,8 @@ fn a_store_that_does_not_compare_epochs_is_found() {
     assert_eq!(run(Options::new(first)).failure, None);
 }
 
-/// The last two made `Purse::reserve` turn without end, after a grant that took longer than a claim
-/// holds.
+/// The last two made a budget reservation loop without end, after a grant that took longer than a
+/// lease lasts.
 #[test]
 fn seeds_that_failed_once_hold() {
     for seed in [6, 316, 1920, 1962, 4183, 6128] {

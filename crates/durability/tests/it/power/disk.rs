@@ -1,4 +1,4 @@
-//! A disk that may lose whatever it was not told to keep.
+//! A simulated disk that may lose unsynced data.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,15 +12,15 @@ const SECTOR: usize = 512;
 /// The part of unsynced data that survives a power loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// All of it.
+    /// All of it survives.
     Everything,
-    /// Nothing.
+    /// Nothing survives.
     Nothing,
-    /// All but the last half of the last write.
+    /// All but the last half of the last write survives.
     FirstHalf,
-    /// All but the first half of the last write.
+    /// All but the first half of the last write survives.
     LastHalf,
-    /// Each sector or not, as the dice say, and each name.
+    /// Each sector and each name survives or not, at random.
     Sectors(u64),
 }
 
@@ -30,7 +30,7 @@ enum Change {
     Truncate { size: usize },
 }
 
-/// A file, whatever its name is.
+/// The content of a file, independent of its name.
 #[derive(Debug, Default)]
 struct File {
     /// The synced content.
@@ -43,15 +43,15 @@ struct File {
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
     files: Vec<File>,
-    /// The names for certain.
+    /// The synced directory entries.
     kept: BTreeMap<String, usize>,
     names: BTreeMap<String, usize>,
-    /// The file that was written to last.
+    /// The file that was written last.
     last: usize,
 }
 
 impl Disk {
-    /// Does what was recorded.
+    /// Applies a recorded operation.
     pub(crate) fn play(&mut self, operation: &Operation) {
         match operation {
             Operation::Create { name } => {
@@ -91,7 +91,7 @@ impl Disk {
         self.files[self.last].changes.push(change);
     }
 
-    /// Returns what is there after a power loss.
+    /// Returns the files that are left after a power loss.
     pub(crate) fn after(&self, left: Left) -> BTreeMap<String, Vec<u8>> {
         let mut dice = Dice(match left {
             Left::Sectors(seed) => seed,
@@ -108,7 +108,7 @@ impl Disk {
             .collect()
     }
 
-    /// Each name that was made or removed since the folder was synced, or not.
+    /// Returns the directory entries; each unsynced change of them survives or not.
     fn some_names(&self, dice: &mut Dice) -> BTreeMap<String, usize> {
         let mut names = self.kept.clone();
         for name in self.kept.keys().chain(self.names.keys()) {
@@ -168,7 +168,7 @@ fn write(content: &mut Vec<u8>, at: usize, bytes: &[u8]) {
     content[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// The parts of a write that are in one sector each, with their places.
+/// Splits a write at the borders of sectors. Returns the parts with their offsets.
 fn sectors(at: usize, bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let first = (SECTOR - at % SECTOR).min(bytes.len());
     let (head, rest) = bytes.split_at(first);
@@ -179,7 +179,7 @@ fn sectors(at: usize, bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     std::iter::once((at, head)).chain(rest)
 }
 
-/// Writes files to a folder that has none.
+/// Writes files to an empty folder.
 pub(crate) fn put(files: &BTreeMap<String, Vec<u8>>, folder: &Path) {
     for (name, content) in files {
         std::fs::write(folder.join(name), content).unwrap();

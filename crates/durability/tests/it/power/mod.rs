@@ -1,11 +1,10 @@
-//! The power fails at any time while several conversations go on, and so does what is done to the
-//! disk.
+//! Power losses at any time while several conversations run, and defects of the disk.
 //!
-//! What a worker does to its files and says to others is recorded in its order ([`record`],
-//! [`recording`]). Then every moment is played again up to which a disk has kept all, nothing or
-//! some of what it was not told to keep ([`disk`]), and the store is opened there. Whatever the
-//! worker had said by then has to be there: the events of a turn somebody was answered about, and
-//! the intent of a call before the tool received it.
+//! The file operations and replies of a worker are recorded in their order ([`record`],
+//! [`recording`]). Then the operations up to each moment are replayed onto a disk that has kept
+//! all, nothing or some of the unsynced data ([`disk`]), and the store is opened there. Everything
+//! that the worker had confirmed by then must be there: the events of a turn whose response was
+//! sent, and the intent of a call before the tool received it.
 
 mod disk;
 mod record;
@@ -21,23 +20,23 @@ use crate::size;
 /// Number of times that each scene is played: enough for the database to checkpoint its log
 /// meanwhile.
 const ROUNDS: usize = 3;
-/// At so many operations, spread evenly, the power fails in the sample: how many there are depends
-/// on how many commits were written together.
+/// Operations, spread evenly, at which the power is lost in the sample. Their total depends on how
+/// many commits were written together.
 const OPERATIONS: usize = 60;
-/// At so many syncs, spread evenly, it fails in the sample.
+/// Syncs, spread evenly, at which it is lost in the sample.
 const SYNCS: usize = 50;
-/// After so many power losses a worker goes on where the last one left off, in a long run and in a
-/// sample.
+/// Number of power losses after which a worker continues the conversations, in a long run and in
+/// the sample.
 const GOES_ON: [usize; 2] = [200, 30];
 
-/// Errors of Linux, as `errno` has them: a failed read or write, and a full disk.
+/// Linux error numbers (`errno`): a failed read or write, and a full disk.
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 /// The scenes that are played on a defective disk.
 const ON_A_DEFECT: [Scene; 4] = [PLAIN, ONE, APPROVE, CALL];
-/// Of so many places at which a disk can fail one is tried in the sample.
+/// One of this many places at which a disk can fail is in the sample.
 const PLACE_OF: u32 = 61;
-/// The power fails at so many moments after the disk failed.
+/// Number of moments after the disk failed at which the power is lost.
 const AFTER_A_DEFECT: usize = 12;
 
 fn recorder() -> Option<Recorder> {
@@ -46,7 +45,7 @@ fn recorder() -> Option<Recorder> {
         .ok()
 }
 
-/// Returns moments with what is left of the unsynced there, in their order: all of them, or a
+/// Returns moments in order, each with the part of unsynced data that survives: all of them, or a
 /// sample.
 fn moments(operations: &[Operation], all: bool) -> Vec<(usize, Left)> {
     let is_sync = |at: &usize| {
@@ -57,7 +56,7 @@ fn moments(operations: &[Operation], all: bool) -> Vec<(usize, Left)> {
     };
     let syncs: Vec<usize> = (0..operations.len()).filter(is_sync).collect();
     let step = |number: usize, wanted: usize| if all { 1 } else { (number / wanted).max(1) };
-    // Until the next sync nothing more is kept for certain, but more may have been said.
+    // Until the next sync nothing more is certain to be kept, but more may have been confirmed.
     let before_sync = syncs
         .iter()
         .step_by(step(syncs.len(), SYNCS))
@@ -77,8 +76,8 @@ fn moments(operations: &[Operation], all: bool) -> Vec<(usize, Left)> {
     moments
 }
 
-/// Makes sure that the power can fail in whatever a database does: while it is made, while its log
-/// is written, written back and begun anew, and while it is closed.
+/// Checks that the power can be lost in every phase of a database: while it is created, while its
+/// log is written, checkpointed and reset, and while it is closed.
 fn covers_everything(operations: &[Operation]) {
     let first = |wanted: fn(&Operation) -> bool| operations.iter().position(wanted).unwrap();
     let last = |wanted: fn(&Operation) -> bool| operations.iter().rposition(wanted).unwrap();
@@ -145,8 +144,8 @@ fn a_disk_that_forgets_to_sync_is_found_out() {
     );
 }
 
-/// One operation fails, each in turn: whoever is told of it says it again, and nobody else notices.
-/// And what was said is there if the power fails right after it.
+/// One operation fails, each in turn: the client that gets the error submits its input again, and
+/// no other client notices. What was confirmed is there if the power is lost right afterwards.
 fn fails_at_every_place(error: i32) -> usize {
     let Some(recorder) = recorder() else { return 0 };
     let mut told = 0;
@@ -165,7 +164,7 @@ fn fails_at_every_place(error: i32) -> usize {
             return told;
         };
         let about = format!("number {number}, of {name}, failed with error {error}");
-        // Each of them was told once at most: the disk failed once.
+        // Each client got at most one error: the disk failed once.
         let mut errors: Vec<usize> = recording.errors.iter().map(|(number, _)| *number).collect();
         errors.dedup();
         assert_eq!(

@@ -7,10 +7,10 @@ use std::process::Command;
 use adjutant_durability::{Called, Reply};
 use tempfile::TempDir;
 
-/// One thing that was recorded.
+/// A recorded operation.
 #[derive(Debug, Clone)]
 pub(crate) enum Operation {
-    /// A file that was not there was made.
+    /// A file was created.
     Create { name: String },
     /// Bytes of a file were written.
     Write {
@@ -18,45 +18,45 @@ pub(crate) enum Operation {
         at: usize,
         bytes: Vec<u8>,
     },
-    /// A file got another length.
+    /// The length of a file was changed.
     Truncate { name: String, size: usize },
-    /// Earlier writes to a file are on the disk.
+    /// A file was synced.
     Sync { name: String },
     /// A file was removed.
     Unlink { name: String },
-    /// A file got another name.
+    /// A file was renamed.
     Rename { name: String, to: String },
-    /// The list of files in the folder is on the disk.
+    /// The folder was synced.
     SyncFolder,
-    /// Something with a file failed, as it was told to.
+    /// An operation failed on purpose.
     Fail { name: String },
-    /// An answer was given.
+    /// A reply was written.
     Reply(Reply),
     /// A tool was called.
     Tool(Called),
 }
 
-/// A defect of the disk.
+/// A simulated defect of the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Defect {
-    /// Nothing.
+    /// No defect.
     None,
-    /// It takes syncs and does not do them.
+    /// Syncs are accepted and not done.
     ForgetsSyncs,
-    /// The operation of this number fails once with this error of the operating system.
+    /// The operation of this number fails once, with this error of the operating system.
     Fails { number: u32, error: i32 },
 }
 
-/// The library that records, compiled for this machine.
+/// The preloaded library that records, compiled for this machine.
 pub(crate) struct Recorder {
     folder: TempDir,
 }
 
 impl Recorder {
-    /// Compiles it.
+    /// Compiles the library.
     ///
     /// # Errors
-    /// In words: it is not for this system, or there is no C compiler.
+    /// A message: the operating system is not supported, or there is no C compiler.
     pub(crate) fn new() -> Result<Self, String> {
         if !cfg!(target_os = "linux") {
             return Err("what a process writes is recorded by a library for Linux".to_owned());
@@ -89,9 +89,9 @@ impl Recorder {
         self.folder.path().join("record")
     }
 
-    /// Returns the variables of a process whose files in `folder` are recorded, from nothing on.
+    /// Returns the environment of a process whose file operations in `folder` are recorded anew.
     pub(crate) fn variables(&self, folder: &Path, defect: Defect) -> Vec<(&'static str, OsString)> {
-        // There is none before the first recording.
+        // Before the first recording there is none.
         let _ = std::fs::remove_file(self.log());
         let mut variables = vec![
             ("LD_PRELOAD", self.library().into_os_string()),
@@ -108,7 +108,7 @@ impl Recorder {
         variables
     }
 
-    /// Returns what was recorded.
+    /// Returns the recorded operations.
     pub(crate) fn operations(&self) -> Vec<Operation> {
         let log = std::fs::read(self.log()).unwrap();
         let (mut rest, mut operations, mut line) = (&log[..], Vec::new(), Vec::new());

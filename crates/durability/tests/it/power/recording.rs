@@ -1,4 +1,4 @@
-//! A recording of several conversations, and the data that is left after a power loss.
+//! A recording of several conversations, and checks of the data that is left after a power loss.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
@@ -19,37 +19,37 @@ use crate::scene::{Scene, Talk};
 use crate::worker::{Harm, Worker, receive};
 use crate::world::{Seen, World};
 
-/// Conversations that go on at the same time.
+/// Conversations that run at the same time.
 const AT_ONCE: usize = 6;
 
-/// A recording of file operations and answers.
+/// A recording of file operations and replies.
 pub(crate) struct Recording {
     pub(crate) operations: Vec<Operation>,
-    /// Errors that clients got, by the number of the conversation.
+    /// Errors that clients got, by conversation.
     pub(crate) errors: Vec<(usize, String)>,
-    /// The conversations, before anything was said.
+    /// The conversations before their first message.
     talks: Vec<(Scene, Talk)>,
-    /// The same when all was said.
+    /// The conversations after their last message.
     ended: Vec<Talk>,
     /// The calls that the tool process saw, by conversation.
     seen: Vec<Vec<Seen>>,
-    /// The journal of each at the end.
+    /// The journal of each conversation at the end.
     loaded: Vec<Loaded>,
-    /// The number of the conversation in which the worker was asked under a number.
+    /// The conversation of each request number.
     said: HashMap<u64, usize>,
 }
 
-/// The output of a worker before the power failed.
+/// The output of a worker before the power loss.
 #[derive(Default)]
 struct Said {
-    /// Answers, by the number of the conversation.
+    /// Responses, by conversation.
     responses: HashMap<usize, Vec<Response>>,
     calls: Vec<Called>,
 }
 
 impl Recording {
-    /// Plays the scenes with every class of effect, several at once. Whoever is told an error says
-    /// the same again.
+    /// Plays the scenes with every effect class, several at once. A client that gets an error
+    /// submits the same input again.
     pub(crate) fn new(recorder: &Recorder, defect: Defect, scenes: &[Scene]) -> Self {
         let (folder, world) = (folder(), World::new());
         let variables = recorder.variables(folder.path(), defect);
@@ -125,8 +125,8 @@ impl Recording {
         }
     }
 
-    /// Checks that at the end each conversation is as if nothing had failed, but for what may be
-    /// repeated after an error.
+    /// Checks that each conversation ended as if nothing had failed, except for repeats that an
+    /// error allows.
     pub(crate) fn is_done_once(&self, about: &str) {
         let ended = self.talks.iter().zip(&self.ended).enumerate();
         for (number, ((scene, _), talk)) in ended {
@@ -137,8 +137,9 @@ impl Recording {
         }
     }
 
-    /// Lets the power fail at these moments, which are in order. Returns what is wrong afterwards.
-    /// After `goes_on` of them that left nothing wrong everybody goes on from there.
+    /// Simulates a power loss at each of these moments, which are in order. Returns what is wrong
+    /// afterwards. After every `goes_on`-th moment without a fault the conversations continue from
+    /// there.
     pub(crate) fn fail_at(&self, moments: &[(usize, Left)], goes_on: Option<usize>) -> Vec<String> {
         std::thread::scope(|scope| {
             let of = |half: usize| moments.iter().skip(half).step_by(2);
@@ -190,7 +191,7 @@ impl Recording {
         faults
     }
 
-    /// Looks for what is wrong with what is left.
+    /// Returns what is wrong with the data that is left.
     async fn faults(&self, store: &sqlite::Store, said: &Said) -> Vec<String> {
         let mut faults: Vec<_> = match store.check().await {
             Ok(found) => found.iter().map(|finding| format!("{finding}")).collect(),
@@ -207,8 +208,8 @@ impl Recording {
                 ));
                 continue;
             }
-            // Of what failed nobody knows whether it was done, so it may be there and may have been
-            // done otherwise again.
+            // The outcome of a failed request is unknown: it may be there, and may have been
+            // repeated differently.
             let sure = if self.errors.is_empty() {
                 there.len()
             } else {
@@ -221,7 +222,7 @@ impl Recording {
         faults
     }
 
-    /// Returns the number of events of a conversation that have to be there.
+    /// Returns the number of events of a conversation that must be there.
     fn promised(&self, number: usize, said: &Said) -> usize {
         let conversation = self.talks[number].1.key.conversation;
         let events = &self.loaded[number].events;
@@ -242,7 +243,7 @@ impl Recording {
             .map(|called| place(&called.call))
             .max()
             .unwrap_or_default();
-        // All that was written before the next input was taken.
+        // Everything that was written before the next input was taken.
         let responses = said.responses.get(&number).map_or(0, Vec::len);
         let mut taken = BTreeSet::new();
         let mut takes_next = |event: &Event| {
@@ -260,7 +261,7 @@ impl Recording {
         called.max(answered)
     }
 
-    /// Lets everybody go on where they were: with the answers they had, and a new worker.
+    /// Continues every conversation with the responses it had and a new worker.
     fn go_on(&self, files: &BTreeMap<String, Vec<u8>>, said: &Said, about: &str) {
         let (folder, world) = (folder(), World::new());
         disk::put(files, folder.path());
@@ -299,7 +300,7 @@ impl Recording {
     }
 }
 
-/// A disk with the database, in memory where that can be: what is lost here is lost by calculation.
+/// Returns a folder for the database, in memory if possible: the losses are simulated.
 fn folder() -> TempDir {
     let memory = std::path::Path::new("/dev/shm");
     if memory.is_dir() {
@@ -329,7 +330,7 @@ fn setup(folder: &TempDir, world: &World) -> Setup {
     }
 }
 
-/// Played again, the files are what they are.
+/// Replaying all operations gives the files as they are.
 fn everything_was_recorded(operations: &[Operation], folder: &TempDir) {
     let mut disk = Disk::default();
     operations.iter().for_each(|operation| disk.play(operation));
@@ -339,7 +340,7 @@ fn everything_was_recorded(operations: &[Operation], folder: &TempDir) {
         .map(Result::unwrap)
     {
         let name = file.file_name().into_string().unwrap();
-        // It is made anew from the rest.
+        // SQLite rebuilds this file from the others.
         if name.ends_with("-shm") {
             continue;
         }

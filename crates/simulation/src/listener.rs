@@ -1,4 +1,4 @@
-//! The processes that hear words of others.
+//! Processes that receive messages of the relay.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::process::Process;
 
-/// A process that hears.
+/// A process that receives messages.
 #[derive(Debug)]
-pub(crate) struct Ear {
+pub(crate) struct Listener {
     pub(crate) process: Arc<Process>,
-    pub(crate) heard: UnboundedSender<RelayItem>,
+    pub(crate) sender: UnboundedSender<RelayItem>,
 }
