@@ -13,7 +13,7 @@ use adjutant_core::{
 
 use crate::policy::{Allowed, Permissions};
 use crate::terminal::chat::external;
-use crate::terminal::display::{fold, json_line};
+use crate::terminal::display::{clip, fold, json_line};
 use crate::terminal::lines::{Interrupts, Lines};
 use crate::terminal::screen::Screen;
 use keys::Typed;
@@ -232,8 +232,10 @@ impl Approver<'_> {
         };
         let edited = serde_json::from_str::<Arguments>(&text);
         if let Err(error) = &edited {
+            // An error may quote what it found, and an editor may have written anything.
+            let why = clip(&error.to_string(), 200);
             self.screen.side_line(&format!(
-                "  That is not a JSON object ({error}); nothing was done."
+                "  That is not a JSON object ({why}); nothing was done."
             ));
         }
         Ok(edited.ok())

@@ -129,13 +129,13 @@ impl Editor {
                 return;
             }
             let pastes = Pastes::default();
-            let (history, notice) = history::open(options.history.clone(), pastes.clone());
+            let (history, notice) = history::open(options.history, pastes.clone());
             let words = ChatCompleter {
-                names: options.names.clone(),
-                arguments: Arc::clone(&options.arguments),
+                names: options.names,
+                arguments: options.arguments,
             };
             let line = LineState::default();
-            let mut reedline = reedline(&options, words, pastes.clone(), stopped)
+            let mut reedline = reedline(options.colors, words, pastes.clone(), stopped)
                 .with_highlighter(Box::new(line.clone()))
                 .with_history(history);
             if opened.send(Ok(notice)).is_err() {
@@ -204,12 +204,7 @@ impl Editor {
     }
 }
 
-fn reedline(
-    options: &Options,
-    words: ChatCompleter,
-    pastes: Pastes,
-    stop: Arc<AtomicBool>,
-) -> Reedline {
+fn reedline(colors: bool, words: ChatCompleter, pastes: Pastes, stop: Arc<AtomicBool>) -> Reedline {
     let hinter = reedline::DefaultHinter::default()
         .with_style(reedline::Color::DarkGray.normal())
         .with_min_chars(2);
@@ -217,7 +212,7 @@ fn reedline(
         .use_bracketed_paste(true)
         // Without this protocol, Shift-Enter and Ctrl-Enter are the same byte as Enter.
         .use_kitty_keyboard_enhancement(true)
-        .with_ansi_colors(options.colors)
+        .with_ansi_colors(colors)
         .with_hinter(Box::new(hinter))
         .with_completer(Box::new(words))
         .with_quick_completions(true)
