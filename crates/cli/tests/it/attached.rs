@@ -192,7 +192,7 @@ fn a_path_behind_an_at_sign_is_a_file() {
     home.file("home/own.txt", "Mine.\n");
     let asked = home.run(&["-m", &model, "sum @README.md"]).ends_with(2);
     asked
-        .says("is not trusted, and nobody can be asked")
+        .says("is not trusted, and you cannot be asked")
         .says("adjutant -f README.md");
     home.file("project/AGENTS.md", "Be brief.\n");
     home.run(&["config", "trust"]).succeeds();
