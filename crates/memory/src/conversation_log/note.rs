@@ -97,25 +97,18 @@ impl LogPosition {
     /// Returns the index of the message behind the position. If its turn is gone, the first message
     /// of a later turn: their ids are in order of time.
     fn next(self, messages: &[TranscriptMessage]) -> usize {
-        let of_turn: Vec<usize> = (0..messages.len())
-            .filter(|at| {
-                messages
-                    .get(*at)
-                    .is_some_and(|message| message.turn == self.turn)
-            })
-            .collect();
+        let is_of_turn =
+            |at: &usize| messages.get(*at).map(|message| message.turn) == Some(self.turn);
+        let of_turn: Vec<usize> = (0..messages.len()).filter(is_of_turn).collect();
         let last = of_turn
             .get(self.number.saturating_sub(1))
             .or(of_turn.last());
-        match (last, self.turn) {
-            (Some(last), _) => last + 1,
-            (None, None) => messages
+        match last {
+            Some(last) => last + 1,
+            // Messages before the first turn have none, which is less than any.
+            None => messages
                 .iter()
-                .position(|message| message.turn.is_some())
-                .unwrap_or(messages.len()),
-            (None, Some(turn)) => messages
-                .iter()
-                .position(|message| message.turn.is_some_and(|other| other > turn))
+                .position(|message| message.turn > self.turn)
                 .unwrap_or(messages.len()),
         }
     }

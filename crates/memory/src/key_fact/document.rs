@@ -276,19 +276,9 @@ impl FactsFile {
     /// section. Missing headings are written.
     pub(crate) fn insert(&self, section: Section, index: usize, item: &str) -> String {
         let ending = line_ending(&self.text);
-        if self.text.trim_start_matches('\u{FEFF}').trim().is_empty() {
-            // An empty file gets both headings, so that its owner sees where facts may be written.
-            let [important, recent] = match section {
-                Section::Important => [format!("{item}{ending}{ending}"), String::new()],
-                Section::Recent => [String::new(), format!("{ending}{item}{ending}")],
-            };
-            let part = format!(
-                "# Key Facts{ending}{ending}## Important{ending}{ending}{important}## Recent{ending}{recent}"
-            );
-            return format!("{}{part}", self.text);
-        }
         let Some(key_facts) = self.key_facts else {
-            let body = match section {
+            // Both headings, so that the owner sees where facts may be written.
+            let sections = match section {
                 Section::Important => {
                     format!("## Important{ending}{ending}{item}{ending}{ending}## Recent")
                 }
@@ -296,10 +286,11 @@ impl FactsFile {
                     format!("## Important{ending}{ending}## Recent{ending}{ending}{item}")
                 }
             };
-            return self.insert_block(
-                self.text.len(),
-                &format!("# Key Facts{ending}{ending}{body}"),
-            );
+            let block = format!("# Key Facts{ending}{ending}{sections}");
+            if self.text.trim_start_matches('\u{FEFF}').trim().is_empty() {
+                return format!("{}{block}{ending}", self.text);
+            }
+            return self.insert_block(self.text.len(), &block);
         };
         let mut here = self.items.iter().filter(|known| known.section == section);
         // An undo gives the index at which the fact stood; a new fact goes to the end.

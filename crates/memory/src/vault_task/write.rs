@@ -40,16 +40,6 @@ struct FoundTask<'n, 'a> {
     task: VaultTask,
 }
 
-impl<'n> FoundTask<'n, '_> {
-    /// Parses the note after a change.
-    fn parse<'t>(&self, text: &'t str) -> NoteTasks<'t>
-    where
-        'n: 't,
-    {
-        NoteTasks::parse(self.path.as_str(), text, &self.call.settings)
-    }
-}
-
 impl VaultTasks {
     /// Adds a task at the end of a note, which is created if it does not exist. `note` is its whole
     /// path.
@@ -128,7 +118,8 @@ impl VaultTasks {
                 offsets = (Some(1), Some(0));
             }
             let changed = found.note.replace_line(found.index, &lines)?;
-            let now = found.parse(&changed.text);
+            let settings = &found.call.settings;
+            let now = NoteTasks::parse(found.path.as_str(), &changed.text, settings);
             let at = |offset: Option<usize>| offset.and_then(|at| now.task(found.index + at));
             let written = TaskWritten {
                 task: at(offsets.1).unwrap_or_else(|| found.task.clone()),
@@ -172,7 +163,9 @@ impl VaultTasks {
                 return Ok(NotePlan::Already(same));
             }
             let changed = found.note.replace_line(found.index, &[new])?;
-            let now = found.parse(&changed.text).task(found.index);
+            let settings = &found.call.settings;
+            let now = NoteTasks::parse(found.path.as_str(), &changed.text, settings);
+            let now = now.task(found.index);
             let written = TaskWritten {
                 before: Some(found.task),
                 ..TaskWritten::new(now.ok_or_else(|| gone(found.path))?)
