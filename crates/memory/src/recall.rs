@@ -150,6 +150,7 @@ impl Memory {
                 score: hit.score,
             }));
         }
+        // Shares and not absolute scores, so the three sources can be compared.
         hits.sort_by(|one, other| other.score.total_cmp(&one.score));
         // A hit that is too long is left out, and a shorter one behind it may still fit.
         let mut tokens_left = TOKENS_MAX;

@@ -120,6 +120,7 @@ impl VaultMemory {
             attached.push_back((conversation, notes));
         }
         if attached.len() > ATTACHED_MAX {
+            // The conversation whose notes were attached longest ago.
             attached.pop_front();
         }
     }

@@ -234,6 +234,7 @@ fn write_message(
         Some(at) => at.strftime(" %Y-%m-%d %H:%M").to_string(),
         None => String::new(),
     };
+    // Writing to a `String` cannot fail.
     let _ = write!(text, "**{}**{time}", escaped(name));
     let tools: Vec<String> = message
         .tool_calls

@@ -233,6 +233,7 @@ fn token_value(token: &str, time: &Zoned, names: &FormatNames) -> Option<String>
         "Wo" => ordinal(iso_week),
         "W" | "WW" => zero_padded(iso_week, token.len()),
         "YY" => zero_padded(year % 100, 2),
+        // ISO 8601 gives years of more than four digits a sign.
         "Y" if year > 9999 => format!("+{year}"),
         "Y" | "YYYY" => zero_padded(year, 4),
         "YYYYY" => zero_padded(year, 5),

@@ -28,6 +28,7 @@ pub(crate) fn render(
             .unwrap_or(default)
             .to_owned()
     };
+    // The formats that Obsidian itself has by default.
     let (date_format, time_format) = (
         format("dateFormat", "YYYY-MM-DD"),
         format("timeFormat", "HH:mm"),

@@ -42,6 +42,7 @@ impl FactCache {
         let is_settled = before
             .modified_at()
             .is_some_and(|at| now.duration_since(at).as_secs() >= SETTLED_SECONDS);
+        // Else the cache is emptied: the facts before are those of an older file.
         let is_unchanged = is_settled && after == Some(&before);
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
             is_unchanged.then(|| (before, facts.clone()));

@@ -94,6 +94,7 @@ impl DatabaseFacts {
                 }
                 PlannedChange::Remove { at } => (Some(at_index(at)?), None),
             };
+            // Rows have no lines: the index stands for the place in a file.
             let place = old.map_or(stored.len(), |(at, _)| at);
             let old = old.map(|(_, fact)| fact);
             let effect = MemoryEffect::Fact {

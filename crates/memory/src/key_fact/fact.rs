@@ -24,6 +24,7 @@ pub struct FactId(String);
 
 impl FactId {
     pub(crate) fn from_text(text: &str) -> Self {
+        // Computed from the text, so that the owner's file needs no marker.
         Self(sha256_hex(text.as_bytes(), 3))
     }
 
@@ -85,6 +86,7 @@ pub(crate) fn parse_fact(words: &str) -> Result<(String, bool), MemoryError> {
     // In Obsidian `%%` would hide all that follows it in the file.
     let text = text.replace("%%", "% %");
     let text = without_date_mark(&text);
+    // Escaped, or the line would be read as a nested list, a heading or code, and not as a fact.
     let text = if is_structure(&text) {
         format!("\\{text}")
     } else {

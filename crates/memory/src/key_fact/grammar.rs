@@ -363,6 +363,7 @@ fn tokens(text: &str) -> Vec<String> {
             found.push(word.trim_end_matches(['.', ',', ';', '!']).to_lowercase());
             continue;
         }
+        // Elided words of French and Italian are words of their own: `j'habite`, `dell'anno`.
         each_token(word, |token| match token.word.split_once('\'') {
             Some((joined, rest)) if ELISIONS.contains(&joined) => {
                 found.push(format!("{joined}'"));

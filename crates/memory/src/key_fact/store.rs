@@ -77,6 +77,7 @@ impl KeyFactStore {
     pub async fn list(&self) -> Result<Vec<KeyFact>, MemoryError> {
         let mut facts = to_facts(&self.read().await?);
         if let Backend::Vault(memory) = &self.0 {
+            // A line of the file has a day at most; the rest is in the ledger.
             let origins = memory.origins().await;
             let zone = (memory.context.clock)().time_zone().clone();
             for fact in &mut facts {

@@ -74,6 +74,7 @@ impl<'a> TaskLine<'a> {
             return None;
         }
         let inside = bracket.strip_prefix('[')?;
+        // The `.` of the plugin's pattern matches no character that ends a line.
         let status = inside
             .chars()
             .next()
@@ -187,6 +188,7 @@ impl<'a> TaskLine<'a> {
 
 /// Returns true for white space in the sense of JavaScript, in which the plugin is written.
 pub(super) fn is_space(char: char) -> bool {
+    // The `\s` of JavaScript takes U+FEFF and leaves out U+0085, other than Unicode.
     (char.is_whitespace() && char != '\u{85}') || char == '\u{FEFF}'
 }
 

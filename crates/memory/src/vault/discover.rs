@@ -173,6 +173,7 @@ fn listed_vaults(list: &Path) -> Vec<PathBuf> {
         })
         .filter(|(_, _, path)| path.is_absolute() && path.is_dir())
         .collect();
+    // The open vault first, then the one that was opened last.
     vaults.sort_by(|one, other| (other.0, other.1, &one.2).cmp(&(one.0, one.1, &other.2)));
     vaults.into_iter().map(|(_, _, path)| path).collect()
 }

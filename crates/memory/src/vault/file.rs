@@ -298,6 +298,7 @@ fn sync_folder(target: &Path) {
     if let Some(folder) = target.parent()
         && let Ok(folder) = File::open(folder)
     {
+        // The content is durable already; some file systems cannot sync a folder.
         let _ = folder.sync_all();
     }
 }

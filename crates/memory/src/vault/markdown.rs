@@ -324,6 +324,7 @@ fn is_closed(block: &str) -> bool {
     let length = first.chars().take_while(|char| *char == mark).count();
     lines.next_back().is_some_and(|last| {
         let last = last.trim();
+        // CommonMark: at least as many of the same mark, and nothing else on the line.
         last.chars().count() >= length && last.chars().all(|char| char == mark)
     })
 }

@@ -87,6 +87,7 @@ pub(crate) fn locate(
     tasks: &[LocatedTask<'_>],
     address: &TaskAddress,
 ) -> Result<usize, LocateError> {
+    // By the text of the line: its number changes with every edit above it.
     let same: Vec<usize> = tasks
         .iter()
         .enumerate()
