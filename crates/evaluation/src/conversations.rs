@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quoted_paragraphs_are_what_was_said() {
+    fn quoted_paragraphs_are_the_messages() {
         let note = "---\ntype: conversation\n---\n\n**Ana**\n\n> Hello\n> there\n\n**Bo**\n\n> Hi\n\n**Ana**\n\n> Bye\n";
         assert_eq!(
             turns(note.as_bytes()),

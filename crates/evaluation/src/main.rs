@@ -185,7 +185,7 @@ impl Figures {
         };
         [
             format!(
-                "facts told with {} questions: {} of 10, {} of 20; {:.0} tokens on average",
+                "facts attached for {} questions: {} of 10, {} of 20; {:.0} tokens on average",
                 self.fact_questions,
                 percent(self.facts_at_10),
                 percent(self.facts_at_20),

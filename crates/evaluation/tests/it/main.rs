@@ -60,7 +60,7 @@ fn copied() -> TempDir {
 #[test]
 fn the_figures_are_shares_of_one_under_their_names() {
     let output = run(&[sets().to_str().unwrap(), "--json"]);
-    let told = text(&output.stderr);
+    let message = text(&output.stderr);
     let figures: Value = serde_json::from_slice(&output.stdout).unwrap();
     let mut names: Vec<&String> = figures.as_object().unwrap().keys().collect();
     names.sort();
@@ -92,18 +92,18 @@ fn the_figures_are_shares_of_one_under_their_names() {
     let tokens = figures["told_tokens_mean"].as_f64().unwrap();
     assert!(tokens > 0.0 && tokens < 350.0, "{tokens}");
     assert!(
-        told.contains("needs the note \"gone.md\"") && told.contains("any of the facts [99]"),
-        "{told}"
+        message.contains("needs the note \"gone.md\"") && message.contains("any of the facts [99]"),
+        "{message}"
     );
 }
 
 #[test]
-fn one_set_may_be_named_and_is_told_in_words() {
+fn one_set_may_be_named_and_is_reported_as_text() {
     let output = run(&[sets().join("anna").to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0));
     let words = text(&output.stdout);
     assert!(
-        words.starts_with("facts told with 3 questions: 66.7 % of 10, 66.7 % of 20; "),
+        words.starts_with("facts attached for 3 questions: 66.7 % of 10, 66.7 % of 20; "),
         "{words}"
     );
     assert!(
@@ -117,7 +117,7 @@ fn one_set_may_be_named_and_is_told_in_words() {
 }
 
 #[test]
-fn other_ends_of_lines_other_files_and_what_cannot_be_kept_change_nothing() {
+fn line_endings_other_files_and_refused_facts_change_no_figure() {
     let folder = copied();
     let at = |path: &str| folder.path().join(path);
     let expected = figures(folder.path());
@@ -141,7 +141,7 @@ fn other_ends_of_lines_other_files_and_what_cannot_be_kept_change_nothing() {
     fs::write(at("anna/more.jsonl"), "no JSON").unwrap();
     assert_eq!(figures(folder.path()), expected);
 
-    // A fact that no memory keeps is told, and the others are measured.
+    // A fact that no memory keeps is reported, and the others are measured.
     let long = format!(
         "{{\"id\": 50, \"created\": \"2026-05-01\", \"fact\": \"{}\"}}\n",
         "long ".repeat(400)
@@ -161,7 +161,7 @@ fn other_ends_of_lines_other_files_and_what_cannot_be_kept_change_nothing() {
 }
 
 #[test]
-fn what_lacks_or_is_broken_is_told_with_its_place_and_a_next_step() {
+fn a_missing_or_broken_file_is_named_with_its_place_and_a_next_step() {
     for lacks in ["facts.jsonl", "questions.jsonl", "notes"] {
         let folder = copied();
         let path = folder.path().join("bert").join(lacks);
@@ -222,7 +222,7 @@ fn it_says_how_it_is_called() {
             assert!(help.contains(part), "{help}");
         }
     }
-    for (wrong, told) in [
+    for (wrong, message) in [
         (&[][..], "one folder is measured, 0 are named"),
         (&["one", "two"], "one folder is measured, 2 are named"),
         (&["one", "--jsonl"], "there is no option --jsonl"),
@@ -230,7 +230,7 @@ fn it_says_how_it_is_called() {
         let output = run(wrong);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
         assert!(
-            text(&output.stderr).starts_with(told),
+            text(&output.stderr).starts_with(message),
             "{}",
             text(&output.stderr)
         );

@@ -27,7 +27,7 @@ fn turn(number: u32) -> TurnId {
 }
 
 /// One message, so many minutes after the beginning.
-fn said(role: Role, number: u32, minutes: i64, content: &str) -> TranscriptMessage {
+fn message(role: Role, number: u32, minutes: i64, content: &str) -> TranscriptMessage {
     let at = START.parse::<Timestamp>().unwrap() + jiff::SignedDuration::from_mins(minutes);
     TranscriptMessage {
         role,
@@ -43,8 +43,8 @@ fn said(role: Role, number: u32, minutes: i64, content: &str) -> TranscriptMessa
 fn exchange(number: u32, question: &str, answer: &str) -> Vec<TranscriptMessage> {
     let minutes = i64::from(number) - 1;
     vec![
-        said(Role::User, number, minutes, question),
-        said(Role::Assistant, number, minutes, answer),
+        message(Role::User, number, minutes, question),
+        message(Role::Assistant, number, minutes, answer),
     ]
 }
 
@@ -70,7 +70,7 @@ fn boiler() -> Vec<TranscriptMessage> {
 }
 
 #[tokio::test]
-async fn a_conversation_is_a_note_of_its_own_and_grows() {
+async fn a_conversation_is_one_note_and_grows() {
     let home = Home::new();
     let mut messages = boiler();
     let first = log("Fix the boiler", messages.clone());
@@ -87,7 +87,7 @@ async fn a_conversation_is_a_note_of_its_own_and_grows() {
         # Fix the boiler\n\n**You** 14:05\n\n> The boiler drips.\n\n**Diana** 14:05\n\n> Turn the **valve**.\n";
     assert_eq!(home.read(BOILER), note);
 
-    // The same again changes nothing, also after the title was changed, by whoever has no history.
+    // The same again changes nothing, also after the title was changed, by a memory without its history.
     home.later(jiff::Span::new().minutes(5));
     let renamed = ConversationLog {
         title: "Something else".to_owned(),
@@ -104,17 +104,17 @@ async fn a_conversation_is_a_note_of_its_own_and_grows() {
     assert_eq!(home.read(BOILER), note);
 
     // A tool's call is named, its arguments and its answer are not; another day is said.
-    let mut calls = said(Role::Assistant, 2, 60 * 24, "");
+    let mut calls = message(Role::Assistant, 2, 60 * 24, "");
     let name = "write_daily_note".to_owned();
     calls.tool_calls = vec![TranscriptCall {
         id: CallId::new("c").unwrap(),
         tool: name,
         arguments: Arguments::new(),
     }];
-    messages.push(said(Role::User, 2, 60 * 24, "It still drips."));
+    messages.push(message(Role::User, 2, 60 * 24, "It still drips."));
     messages.push(calls);
-    messages.push(said(Role::Tool, 2, 60 * 24, "secret result"));
-    messages.push(said(Role::Assistant, 2, 60 * 24, "Noted."));
+    messages.push(message(Role::Tool, 2, 60 * 24, "secret result"));
+    messages.push(message(Role::Assistant, 2, 60 * 24, "Noted."));
     let grown = log("Fix the boiler", messages);
     assert_eq!(written(&home, &grown).await.added, 3);
     let end = "\n**You** 2025-12-11 14:05\n\n> It still drips.\n\n**Diana** 14:05 · write\\_daily\\_note\n\n**Diana** 14:05\n\n> Noted.\n";
@@ -380,12 +380,12 @@ async fn a_folder_that_is_a_link_is_followed_inside_the_vault_only() {
 }
 
 #[tokio::test]
-async fn nothing_said_is_no_note() {
+async fn a_conversation_without_messages_makes_no_note() {
     let home = Home::new();
     let silent = vec![
-        said(Role::System, 1, 0, "You are Diana."),
-        said(Role::User, 1, 0, " \n"),
-        said(Role::Tool, 1, 0, "x"),
+        message(Role::System, 1, 0, "You are Diana."),
+        message(Role::User, 1, 0, " \n"),
+        message(Role::Tool, 1, 0, "x"),
     ];
     assert_eq!(
         written(&home, &log("T", silent)).await,
@@ -403,24 +403,24 @@ async fn turns_that_are_gone_from_the_conversation_stay_in_the_note() {
     let home = Home::new();
     let mut messages = vec![TranscriptMessage {
         turn: None,
-        ..said(Role::User, 9, 0, "from before")
+        ..message(Role::User, 9, 0, "from before")
     }];
     messages.extend(boiler());
     written(&home, &log("T", messages)).await;
     // Only later turns are left, and one of them waited for a person when it was logged.
     let waits = vec![
-        said(Role::User, 3, 2, "Delete it."),
-        said(Role::Assistant, 3, 2, "Really?"),
+        message(Role::User, 3, 2, "Delete it."),
+        message(Role::Assistant, 3, 2, "Really?"),
     ];
     assert_eq!(written(&home, &log("T", waits)).await.added, 2);
     let mut ended = vec![TranscriptMessage {
         turn: None,
-        ..said(Role::User, 9, 0, "from before")
+        ..message(Role::User, 9, 0, "from before")
     }];
     ended.extend(vec![
-        said(Role::User, 3, 2, "Delete it."),
-        said(Role::Tool, 3, 2, "gone"),
-        said(Role::Assistant, 3, 2, "It is gone."),
+        message(Role::User, 3, 2, "Delete it."),
+        message(Role::Tool, 3, 2, "gone"),
+        message(Role::Assistant, 3, 2, "It is gone."),
     ]);
     assert_eq!(written(&home, &log("T", ended)).await.added, 1);
     let text = home.read("conversations/2025-12-10 T.md");
@@ -552,7 +552,7 @@ const PIECES: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn whatever_is_said_stays_in_its_quotation() {
+async fn every_message_stays_in_its_quotation() {
     let mut dice = Dice(0x5EED);
     for round in 0..80 {
         let home = Home::new();
@@ -582,7 +582,7 @@ async fn whatever_is_said_stays_in_its_quotation() {
         let hint = || format!("round {round}: {:#?}\n{text}", all.messages);
         assert_eq!(files(&home.vault()).len(), 1, "{}", hint());
         check_quoted(&text, &hint);
-        // The front matter can be read by whoever reads YAML, and the note is found.
+        // The front matter is valid YAML, and the note is found.
         assert!(
             home.memory
                 .notes()

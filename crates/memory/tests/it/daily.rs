@@ -176,7 +176,7 @@ async fn periodic_notes_are_followed_where_they_make_the_daily_notes() {
 }
 
 #[tokio::test]
-async fn code_of_templater_is_left_and_told() {
+async fn code_of_templater_is_left_and_reported() {
     let home = with_periodic_notes(
         "[]",
         r#"["periodic-notes"]"#,
@@ -293,7 +293,7 @@ async fn the_setting_goes_before_the_guess() {
 }
 
 #[tokio::test]
-async fn languages_that_fit_alike_are_told_where_it_matters() {
+async fn languages_that_fit_alike_are_reported_if_their_names_differ() {
     // Sunday is "søndag" in Norwegian and in Danish; Saturday is "lørdag" in both; the weeks do not
     // differ.
     let (path, notices) = daily_beside("DD dddd", &["22 søndag.md"], "2026-11-28", None).await;

@@ -240,7 +240,7 @@ async fn words_that_are_no_fact_are_refused() {
 }
 
 #[tokio::test]
-async fn words_that_look_like_markdown_stay_one_line_and_come_back() {
+async fn text_that_reads_as_markdown_stays_one_line_and_comes_back() {
     let home = Home::new();
     let hostile = [
         "# Key Facts",

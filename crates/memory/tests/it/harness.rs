@@ -68,7 +68,7 @@ impl Home {
             .recall_for_message(message, &[], RecallLimits::default(), &tokens)
             .await
             .unwrap();
-        recalled.into_iter().map(|told| told.text).collect()
+        recalled.into_iter().map(|fact| fact.text).collect()
     }
 
     pub(crate) fn vault(&self) -> PathBuf {

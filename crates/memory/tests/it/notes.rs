@@ -563,7 +563,7 @@ async fn of_notes_that_fit_as_well_links_age_and_what_is_attached_decide() {
 }
 
 #[tokio::test]
-async fn what_is_attached_in_a_conversation_is_looked_at_first_there() {
+async fn notes_attached_in_a_conversation_rank_higher_there() {
     let home = Home::new();
     for name in ["A", "B", "C"] {
         home.write(&format!("{name}.md"), "The roof needs tiles.\n");

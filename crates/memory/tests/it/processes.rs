@@ -142,7 +142,7 @@ async fn a_killed_process_leaves_the_old_file_or_the_new_one() {
         for line in 0..40 {
             writeln!(input, "{}", fact(&name, line)).unwrap();
         }
-        // Killed while it is busy with a line that nobody has seen an answer to.
+        // Killed while it is busy with a line that was not answered yet.
         let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
         for line in 0..round % 7 {
             said.next().unwrap().unwrap();

@@ -157,7 +157,7 @@ async fn an_editor_that_writes_above_makes_no_other_line_change() {
         home.read("a.md"),
         "new\n\n# A\n- [ ] twin\n- [x] one ✅ 2025-12-10\n- [ ] twin\n"
     );
-    // The neighbours of both have changed, and there are two: nobody can tell.
+    // The neighbours of both have changed, and there are two: it is not clear which is meant.
     let refused = tasks
         .complete(&first.address, &Cause::person())
         .await

@@ -287,7 +287,7 @@ async fn tasks_are_added_changed_completed_deleted_and_brought_back() {
 }
 
 #[tokio::test]
-async fn the_same_key_has_one_effect_also_if_the_database_was_not_told() {
+async fn the_same_key_has_one_effect_also_if_the_database_has_no_record() {
     for number in 0..4 {
         let home = Home::new();
         home.write("a.md", "- [ ] one\n- [ ] two 🔁 every day\n- [ ] three\n");
@@ -331,7 +331,7 @@ async fn the_same_key_has_one_effect_also_if_the_database_was_not_told() {
             std::mem::discriminant(&second),
             "{number}: {second:?}"
         );
-        // And with everything told.
+        // And with the record in the database.
         assert_eq!(
             tasks.apply(&user, &change, Some(&again)).await.unwrap(),
             first

@@ -112,7 +112,7 @@ async fn the_tools_have_these_names_and_parameters() {
 }
 
 #[tokio::test]
-async fn every_write_has_words_for_the_person() {
+async fn every_write_has_a_message_for_the_user() {
     let home = Home::new();
     let (data, words) = call(
         &home,
@@ -246,7 +246,7 @@ async fn another_user_gets_nothing() {
 }
 
 #[tokio::test]
-async fn what_the_person_says_tells_whether_a_fact_is_corrected() {
+async fn the_users_message_decides_if_a_fact_is_corrected() {
     let home = Home::new();
     let mut number = 0;
     let mut remember = async |said: &str, fact: &str| {
@@ -293,7 +293,7 @@ async fn what_the_person_says_tells_whether_a_fact_is_corrected() {
 }
 
 #[tokio::test]
-async fn arguments_that_do_not_fit_are_told_back() {
+async fn arguments_that_do_not_fit_are_refused_with_their_name() {
     let home = Home::new();
     for (tool, arguments) in [
         ("remember", json!({})),
@@ -344,7 +344,7 @@ async fn brief(home: &Home, tool: &str, arguments: Value) -> Result<String, Tool
 }
 
 #[tokio::test]
-async fn a_small_models_tools_say_what_is_known_and_what_is_not() {
+async fn the_brief_tools_report_what_is_stored_and_what_is_not() {
     let home = Home::new();
     let asked = |query: &str| json!({ "query": query });
     let nothing = brief(&home, "recall", json!({})).await.unwrap();

@@ -172,7 +172,7 @@ async fn a_file_that_never_rests_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_note_that_is_created_by_somebody_else_meanwhile_is_not_overwritten() {
+async fn a_note_that_another_program_creates_meanwhile_is_not_overwritten() {
     let home = Home::new();
     let file = home.vault().join("New.md");
     let (memory, _) = with_hook(
