@@ -40,6 +40,7 @@ pub(crate) fn diff(before: &str, after: &str) -> FilePatch {
 /// Returns the text before a change. `None` if the text is not as the change left it.
 pub(crate) fn revert(text: &str, patch: &FilePatch) -> Option<String> {
     let end = patch.at.checked_add(patch.inserted)?;
+    // The digest is of the whole file: any other edit since would shift the place.
     (digest(text) == patch.after && text.get(patch.at..end).is_some())
         .then(|| splice(text, patch.at..end, &patch.removed))
 }

@@ -36,6 +36,7 @@ pub(crate) fn insertion(text: &str, at: usize, block: &str) -> String {
             let line = line.strip_suffix('\r').unwrap_or(line);
             line.is_empty() || line.ends_with('\n')
         });
+    // Without a blank line the block could continue the paragraph above it.
     if !blank_before {
         new.push_str(ending);
     }
@@ -98,6 +99,11 @@ pub(crate) fn without_controls(text: &str) -> String {
         .map(|char| if char == '\r' { '\n' } else { char })
         .filter(|char| !char.is_control() || matches!(char, '\n' | '\t'))
         .collect()
+}
+
+/// Returns a text on one line, with single spaces.
+pub(crate) fn on_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the first `bytes` bytes of the SHA-256 of a text, in hexadecimal digits.

@@ -13,7 +13,7 @@ use unicode_normalization::char::is_combining_mark;
 use super::conversation::ConversationLog;
 use super::quotation::{escaped, quoted, visible_line};
 use crate::VaultError;
-use crate::text::{front_matter_value, insertion, splice, timestamp};
+use crate::text::{front_matter_value, insertion, on_one_line, splice, timestamp};
 use crate::vault::markdown::line_ending;
 use crate::vault::walk::{list_notes, read_heads};
 use crate::vault::{NotePath, StoredText, Vault, path};
@@ -277,13 +277,7 @@ fn file_name(title: &str) -> String {
         })
         .collect();
     let mut name = String::new();
-    for (count, char) in kept
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
-        .chars()
-        .enumerate()
-    {
+    for (count, char) in on_one_line(&kept).chars().enumerate() {
         if count >= NAME_CHARS_MAX && !is_combining_mark(char)
             || name.len() + char.len_utf8() > NAME_BYTES_MAX
         {
@@ -350,7 +344,7 @@ pub(super) fn create(
     part: &RenderedPart,
     stamp: &str,
 ) -> String {
-    let title = log.title.split_whitespace().collect::<Vec<_>>().join(" ");
+    let title = on_one_line(&log.title);
     let title = if title.is_empty() {
         "Conversation".to_owned()
     } else {

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 
-use crate::text::without_controls;
+use crate::text::{on_one_line, without_controls};
 use crate::vault::markdown::contains_offset;
 use crate::vault::note::tag_at_start;
 
@@ -80,10 +80,7 @@ pub(super) fn escaped(words: &str) -> String {
 
 /// Returns a text on one line, without invisible characters.
 pub(super) fn visible_line(words: &str) -> String {
-    readable(words)
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
+    on_one_line(&readable(words))
 }
 
 /// Returns a text without control characters and those that change the direction of text, and with

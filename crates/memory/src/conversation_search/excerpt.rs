@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use crate::rank::Query;
+use crate::text::on_one_line;
 
 /// A part of a text that fits a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +17,7 @@ pub(super) struct Excerpt {
 /// Returns the excerpt of at most `chars` characters that holds most terms of a query, or else the
 /// beginning of the text.
 pub(super) fn excerpt(text: &str, query: &Query, chars: usize) -> Excerpt {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = on_one_line(text);
     let mut matches: Vec<(usize, usize)> = Vec::new();
     query.each_match(&line, |at, term| matches.push((at, term)));
     // In bytes, so never more characters. A quarter is left for the context before the match.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use jiff::Zoned;
 
-use crate::text::{insertion, line_below, splice, without_controls};
+use crate::text::{insertion, line_below, on_one_line, splice, without_controls};
 use crate::vault::markdown::{Block, BlockKind, Item, Outline, line_ending};
 use crate::{MemoryError, VaultError};
 
@@ -39,13 +39,7 @@ impl Entry {
             )));
         }
         // It stands in bold, on one line.
-        let title = title.map(|title| {
-            title
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" ")
-                .replace("**", "")
-        });
+        let title = title.map(|title| on_one_line(title).replace("**", ""));
         let title = title.filter(|title| !title.is_empty());
         if title
             .as_ref()

@@ -32,17 +32,17 @@ pub(crate) enum Relation {
     Corrects,
 }
 
-/// Returns the relation of a new text to a stored fact. `said`: the user's message, which may
+/// Returns the relation of a new text to a stored fact. `message`: the user's message, which may
 /// announce a correction.
-pub(crate) fn relation(known: &str, new: &str, said: &str) -> Relation {
+pub(crate) fn relation(known: &str, new: &str, message: &str) -> Relation {
     // Only case and punctuation differ.
     if same_words(known, new) {
         return Relation::Corrects;
     }
     // A message may correct one fact and state another: only the sentences about this one count.
-    let said = &relevant_sentences(new, said);
+    let message = &relevant_sentences(new, message);
     // The text that a model makes of “no, actually …” often has no such words any more.
-    let cue = detect_cue(said).max(detect_cue(new));
+    let cue = detect_cue(message).max(detect_cue(new));
     let corrects_if = |is_correction: bool| match is_correction {
         true => Relation::Corrects,
         false => Relation::Compatible,
@@ -68,7 +68,8 @@ pub(crate) fn relation(known: &str, new: &str, said: &str) -> Relation {
     }
     let attributes_differ =
         known_sentence.attributes != new_sentence.attributes && !is_one_attribute;
-    let is_mentioned = || cue == Cue::Correction && mentions(said, &known_sentence, &new_sentence);
+    let is_mentioned =
+        || cue == Cue::Correction && mentions(message, &known_sentence, &new_sentence);
     let shares_predicate = cue == Cue::Correction && shared_part(old, now) >= SHARED_PART_MIN;
     corrects_if(
         !attributes_differ
@@ -82,17 +83,17 @@ pub(crate) fn relation(known: &str, new: &str, said: &str) -> Relation {
 
 /// Returns true if the user's message names the part of a stored fact that the new text does not
 /// have: "not in Munich".
-pub(crate) fn names_replaced_part(known: &str, new: &str, said: &str) -> bool {
+pub(crate) fn names_replaced_part(known: &str, new: &str, message: &str) -> bool {
     parse_pair(known, new)
-        .is_some_and(|(known, now)| mentions(&relevant_sentences(new, said), &known, &now))
+        .is_some_and(|(known, now)| mentions(&relevant_sentences(new, message), &known, &now))
 }
 
 /// Returns the sentences of a message that hold a keyword of a fact; all of the message if there
 /// are none. A few words in front, such as "No.", belong to the sentence behind them.
-fn relevant_sentences(fact: &str, said: &str) -> String {
+fn relevant_sentences(fact: &str, message: &str) -> String {
     let tokens = FactTokens::new(fact);
     let (mut sentences, mut current) = (Vec::new(), String::new());
-    for piece in said.split_inclusive(['.', '!', '?', ';', '\n']) {
+    for piece in message.split_inclusive(['.', '!', '?', ';', '\n']) {
         current.push_str(piece);
         if current.split_whitespace().count() > INTRODUCTION_WORDS {
             sentences.push(std::mem::take(&mut current));
@@ -101,7 +102,7 @@ fn relevant_sentences(fact: &str, said: &str) -> String {
     sentences.push(current);
     sentences.retain(|sentence| shared_keywords(&tokens, &FactTokens::new(sentence)) > 0);
     if sentences.is_empty() {
-        said.to_owned()
+        message.to_owned()
     } else {
         sentences.join(" ")
     }
@@ -143,11 +144,11 @@ fn shared_part(known: &[String], new: &[String]) -> f64 {
 }
 
 /// Returns true if a message names the part of a fact that is wrong: "not Monday but Tuesday".
-fn mentions(said: &str, known: &Sentence, new: &Sentence) -> bool {
-    let Some((said, _)) = parse_pair(said, said) else {
+fn mentions(message: &str, known: &Sentence, new: &Sentence) -> bool {
+    let Some((message, _)) = parse_pair(message, message) else {
         return false;
     };
-    let all = || said.subject.iter().chain(&said.predicate);
+    let all = || message.subject.iter().chain(&message.predicate);
     known
         .predicate
         .iter()

@@ -12,7 +12,7 @@ use jiff::civil::Date;
 use super::fact::{IMPORTANT, date_mark, without_important};
 use super::record::FactRecord;
 use crate::VaultError;
-use crate::text::{front_matter_value, insertion, line_below, splice, timestamp};
+use crate::text::{front_matter_value, insertion, line_below, on_one_line, splice, timestamp};
 use crate::vault::markdown::{BlockKind, Item, Outline, line_end, line_ending};
 
 /// A section of the file that holds facts.
@@ -129,7 +129,7 @@ impl FactsFile {
         index: usize,
     ) -> Option<(FactItem, FactRecord)> {
         let text = self.text.get(item.text.clone())?;
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = on_one_line(text);
         // Tasks in the section are the owner's.
         if text.is_empty() || is_task(&text) {
             return None;

@@ -15,7 +15,7 @@ const CANDIDATES_MAX: usize = 5;
 pub(crate) fn best_match(
     facts: &[FactRecord],
     content: &str,
-    said: &str,
+    message: &str,
     wanted: Relation,
 ) -> Option<usize> {
     let new = FactTokens::new(content);
@@ -23,9 +23,9 @@ pub(crate) fn best_match(
         .oldest_first
         .into_iter()
         .filter_map(|at| Some((at, facts.get(at)?)))
-        .filter(|(_, fact)| relation(&fact.content, content, said) == wanted)
+        .filter(|(_, fact)| relation(&fact.content, content, message) == wanted)
         .map(|(at, fact)| {
-            let is_named = names_replaced_part(&fact.content, content, said);
+            let is_named = names_replaced_part(&fact.content, content, message);
             let overlap = Overlap::between(&new, &FactTokens::new(&fact.content));
             (is_named, overlap, at)
         });

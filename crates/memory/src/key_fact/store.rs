@@ -243,7 +243,7 @@ impl KeyFactStore {
     }
 
     /// Returns the stored fact that contradicts a text, as far as the grammar sees, if the text
-    /// does not announce that it corrects it: the user can be asked which is true. `said`: the
+    /// does not announce that it corrects it: the user can be asked which is true. `message`: the
     /// user's message that the text was made from.
     ///
     /// # Errors
@@ -251,13 +251,13 @@ impl KeyFactStore {
     pub async fn contradicted_by(
         &self,
         words: &str,
-        said: &str,
+        message: &str,
     ) -> Result<Option<KeyFact>, MemoryError> {
         let facts = self.read().await?;
         let is_known = facts.iter().any(|fact| fact.content == words);
         // A fact that the text corrects is replaced, so it contradicts nothing any more.
-        let corrects = best_match(&facts, words, said, Relation::Corrects).is_some();
-        let found = best_match(&facts, words, said, Relation::Contradicts)
+        let corrects = best_match(&facts, words, message, Relation::Corrects).is_some();
+        let found = best_match(&facts, words, message, Relation::Contradicts)
             .filter(|_| !is_known && !corrects);
         Ok(found.and_then(|at| facts.get(at)).map(FactRecord::to_fact))
     }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::operation::{Operation, brief_tool, definition, reads, tool};
 use super::{forget, remember, write_daily_note};
 use crate::rank::Query;
+use crate::text::on_one_line;
 use crate::{KeyFact, Memories, Memory, MemoryError, RecallHit, RecallSource};
 
 /// Number of results that a question is answered with.
@@ -160,7 +161,7 @@ fn fact_line(fact: &KeyFact) -> String {
 
 /// Returns a result on one line, with its source.
 fn hit_line(hit: &RecallHit) -> String {
-    let line = hit.text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = on_one_line(&hit.text);
     let mut text: String = line.chars().take(TEXT_CHARS_MAX).collect();
     if text.len() < line.len() {
         text.push('…');

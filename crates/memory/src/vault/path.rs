@@ -5,6 +5,7 @@ use std::fmt;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::VaultError;
+use crate::text::on_one_line;
 
 /// Bytes of the name of one folder or file: the limit of ext4, APFS and NTFS alike is 255, and 12
 /// are left for temporary names.
@@ -80,7 +81,7 @@ impl NotePath {
                 .chars()
                 .map(|char| if ILLEGAL.contains(&char) { ' ' } else { char })
                 .collect();
-            allowed.split_whitespace().collect::<Vec<_>>().join(" ")
+            on_one_line(&allowed)
         });
         let path = Self::build(parts, name, false)?;
         if path.0.split('/').any(is_reserved) {

@@ -353,6 +353,7 @@ fn score_notes(
     let indexes = candidates.iter().map(|candidate| candidate.at);
     let mut scored: HashMap<usize, NoteScore> = indexes.zip(scored).collect();
     let as_whole = |at: usize| NoteScore {
+        // Half of a score is that of the best passage, which was not searched for here.
         score: f64::midpoint(score(at), 0.0),
         passage: None,
     };

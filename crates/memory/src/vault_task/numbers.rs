@@ -50,6 +50,7 @@ impl TaskRecord {
     pub(super) fn updated_from(&self, task: &VaultTask, now: &Zoned) -> Self {
         let is_other = self.line != task.address.line;
         Self {
+            // A time that was recorded before stays, since the line has only the day.
             completed_at: task.status.is_closed().then(|| {
                 self.completed_at
                     .unwrap_or_else(|| start_or_now(task.done, now))
