@@ -31,6 +31,8 @@ impl ToolProgress {
     pub fn new(done: f64, total: Option<f64>, words: Option<&str>) -> Self {
         let words = words.map(|words| {
             let line = words.split_whitespace().collect::<Vec<_>>().join(" ");
+            // Cut before, because the text is a tool's and may be long, and after, because escapes
+            // make it longer.
             visible(&line.chars().take(WORDS_MAX).collect::<String>())
                 .chars()
                 .take(WORDS_MAX)
@@ -74,15 +76,15 @@ impl ProgressListener {
     /// Creates a listener that is called with each report, from any task. The callback must not
     /// block.
     #[must_use]
-    pub fn new(hear: impl Fn(ToolProgress) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(hear)))
+    pub fn new(callback: impl Fn(ToolProgress) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(callback)))
     }
 
     /// Reports the progress of the call. May be called at any rate: only the latest report is
     /// shown.
-    pub fn tell(&self, progress: ToolProgress) {
-        if let Some(hear) = &self.0 {
-            hear(progress);
+    pub fn report(&self, progress: ToolProgress) {
+        if let Some(callback) = &self.0 {
+            callback(progress);
         }
     }
 }

@@ -119,7 +119,7 @@ impl ClientHandler for Handler {
             .get(&notification.progress_token)
             .cloned();
         if let Some(listener) = listener {
-            listener.tell(ToolProgress::new(
+            listener.report(ToolProgress::new(
                 notification.progress,
                 notification.total,
                 notification.message.as_deref(),
