@@ -27,7 +27,7 @@ async fn main() -> adjutant::Result<()> {
         .build()?;
     let mut context = RunContext::default();
 
-    // Nothing runs before somebody says so.
+    // Nothing runs before the person approves it.
     let asked = agent.run_in(&mut context, "Delete the draft.").await?;
     assert_eq!(asked.decision.kind, DecisionKind::RequestConfirmation);
     println!("{}", asked.content);

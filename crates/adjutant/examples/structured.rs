@@ -60,7 +60,7 @@ async fn main() -> adjutant::Result<()> {
         f64::from(purchase.count) * purchase.price
     );
 
-    // "two" is no integer: the model was told so and asked once more.
+    // "two" is no integer: the model was sent the error and asked once more.
     let again = model.requests()[2]
         .messages
         .last()

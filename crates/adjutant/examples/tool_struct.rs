@@ -8,7 +8,7 @@ use adjutant::scripted::{ScriptedModel, call, text};
 use adjutant::{Annotations, Arguments, BoxFuture, FunctionTool, ToolDefinition};
 use serde_json::{Value, json};
 
-/// Remembers what it was told, for as long as the program runs.
+/// Remembers the texts it is given, for as long as the program runs.
 struct Notebook {
     definition: ToolDefinition,
     pages: Mutex<Vec<String>>,

@@ -43,6 +43,7 @@ pub enum Error {
 /// Prints the message, not the variant: a `main` that returns this error prints it with `Debug`.
 impl std::fmt::Debug for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // `main` prints the error that it returns with `Debug`.
         std::fmt::Display::fmt(self, f)
     }
 }

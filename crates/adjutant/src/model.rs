@@ -100,6 +100,7 @@ impl Model {
             return Self::named(name.trim());
         }
         #[cfg(feature = "_http")]
+        // The first vendor with a key wins, in the order that the table of providers gives.
         if let Some(model) = vendor::with_key()? {
             return Ok(model);
         }
@@ -227,6 +228,7 @@ mod vendor {
     }
 
     fn open(provider: &'static Provider, model: Option<&str>) -> Result<Model, ModelFromEnvError> {
+        // Most specific first: the name that was asked for, the variable, the default of the table.
         let name = model
             .map(str::to_owned)
             .or_else(|| provider.model_variable.and_then(variable))

@@ -42,6 +42,7 @@ pub trait Serve {
 
 impl Serve for Agent {
     async fn serve(&self, address: &str) -> Result<()> {
+        // The parser says no more than that it is no address.
         let bind = address.parse().map_err(|_| ServeError::Address {
             given: address.to_owned(),
         })?;

@@ -8,6 +8,7 @@ pub(crate) fn description(attributes: &[Attribute]) -> Option<String> {
     let lines: Vec<String> = attributes.iter().filter_map(line).collect();
     let lines = lines
         .iter()
+        // A block comment is one attribute with several lines.
         .flat_map(|text| text.split('\n'))
         .map(str::trim);
     let mut paragraphs: Vec<String> = vec![String::new()];

@@ -40,15 +40,19 @@ pub(crate) fn tool(options: TokenStream, function: TokenStream) -> Result<TokenS
         doc_comments
     };
 
+    // The name of the function becomes that of the type, which cannot share it.
     function.sig.ident = format_ident!("run", span = tool.span());
     let signature = &function.sig;
     let body = &function.block;
+    let annotations = options.annotations(&private);
+    let definition =
+        quote!(#private::definition::<__ToolArguments>(#name, #description, #annotations));
     let implementation = implementation(
         &options,
         &private,
         &function,
         &tool,
-        (&name, &description),
+        &definition,
         context,
         &arguments,
     );
@@ -86,6 +90,8 @@ pub(crate) fn tool(options: TokenStream, function: TokenStream) -> Result<TokenS
 }
 
 fn parse_function(tokens: TokenStream) -> Result<ItemFn> {
+    // The parser would point at the first token that does not fit, and not say what the attribute
+    // is for.
     let function: ItemFn = syn::parse2(tokens.clone()).map_err(|_| {
         Error::new_spanned(
             tokens,
@@ -128,12 +134,11 @@ fn implementation(
     private: &TokenStream,
     function: &ItemFn,
     tool: &syn::Ident,
-    (name, description): (&str, &str),
+    definition: &TokenStream,
     context: Context,
     arguments: &[Argument],
 ) -> TokenStream {
     let core = quote!(#private::adjutant_core);
-    let annotations = options.annotations(private);
     let timeout = options.timeout_secs.map(|seconds| {
         quote! {
             fn timeout(&self) -> ::core::option::Option<::core::time::Duration> {
@@ -166,9 +171,7 @@ fn implementation(
         impl #core::Tool for #tool {
             fn definition(&self) -> &#core::ToolDefinition {
                 static DEFINITION: ::std::sync::OnceLock<#core::ToolDefinition> = ::std::sync::OnceLock::new();
-                DEFINITION.get_or_init(|| {
-                    #private::definition::<__ToolArguments>(#name, #description, #annotations)
-                })
+                DEFINITION.get_or_init(|| #definition)
             }
 
             fn call<'a>(

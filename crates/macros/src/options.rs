@@ -34,6 +34,7 @@ impl Options {
             let mut options = Self::default();
             let mut seen: Vec<Ident> = Vec::new();
             while !input.is_empty() {
+                // `crate` is a keyword and no plain identifier.
                 let option = Ident::parse_any(input)?;
                 if seen.contains(&option) {
                     return Err(Error::new(
@@ -129,6 +130,7 @@ fn parse_string(option: &Ident, input: ParseStream<'_>) -> Result<LitStr> {
 pub(crate) fn tool_name(options: &Options, function: &Ident) -> Result<String> {
     let (name, span): (String, Span) = match &options.name {
         Some(name) => (name.value(), name.span()),
+        // A function may be called `r#type`; the tool is then `type`.
         None => (function.unraw().to_string(), function.span()),
     };
     // Source: `adjutant_core::ToolName`.

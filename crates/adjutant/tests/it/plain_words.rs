@@ -23,11 +23,11 @@ enum Trouble {
     Broken,
     /// It refuses.
     Down,
-    /// It gives the outcome of something else, so that nobody knows what was done.
+    /// It gives the outcome of something else, so that it is not known what was done.
     Confused,
 }
 
-/// A store whose trouble begins when it is told to.
+/// A store whose trouble begins when the test says so.
 struct Tasks {
     good: InMemory,
     trouble: Mutex<Trouble>,
@@ -281,13 +281,13 @@ async fn a_failing_store_is_reported_in_plain_words() {
                     "{circumstances}"
                 );
                 // The log has what it was.
-                let told = response.error.unwrap().to_string();
+                let message = response.error.unwrap().to_string();
                 let detail = match trouble {
                     Trouble::Silent => "tool_timeout",
                     Trouble::Broken => "a bug in the tool",
                     Trouble::Nothing | Trouble::Down | Trouble::Confused => tool,
                 };
-                assert!(told.contains(detail), "{told}");
+                assert!(message.contains(detail), "{message}");
             }
             if matches!(trouble, Trouble::Silent | Trouble::Broken) {
                 let (said, then) = match trouble {

@@ -1,6 +1,6 @@
 //! Servers of one's own that are slow, over a socket: silence is bounded, work is not.
 //!
-//! Time is the tests' own: it passes when the server says so, and nobody waits for it.
+//! Time is the tests' own: it passes when the server says so, and no test waits for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -14,7 +14,7 @@ pub(super) trait Dialect: Sync {
     /// The form of its answers.
     fn form(&self) -> &dyn Form;
 
-    /// The status with which an empty account is told.
+    /// The status with which an empty account is reported.
     fn quota_status(&self) -> u16 {
         429
     }

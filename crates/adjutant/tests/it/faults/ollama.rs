@@ -41,12 +41,12 @@ impl Dialect for Ollama {
                 ends(TaskCompleted, None)
                     .asked(2)
                     .effects(1)
-                    .told(&["milk added"]),
+                    .model_reads(&["milk added"]),
             ),
             Row::new(
                 "a cut call that comes as text",
                 [text(cut).into(), fine()],
-                undone().told(&["not a JSON object"]),
+                undone().model_reads(&["not a JSON object"]),
             ),
             Row::new(
                 "max_tokens inside a call that comes as text",

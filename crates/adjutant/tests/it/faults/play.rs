@@ -145,7 +145,7 @@ async fn streamed(agent: &Agent, found: &mut Vec<String>) -> AgentResponse {
     }
     let (response, _) = stream.finish().await.unwrap();
     match last {
-        Some(RunEvent::Finished(told)) if *told == response => {}
+        Some(RunEvent::Finished(finished)) if *finished == response => {}
         other => found.push(format!("the last event is {other:?}")),
     }
     response
@@ -185,13 +185,13 @@ fn differences(
         effects.to_string(),
         expected.effects.to_string(),
     );
-    let told = asked
+    let model_reads = asked
         .last()
         .map(|body| words(&serde_json::from_str(body).unwrap()))
         .unwrap_or_default();
     let cause = cause.map(ToString::to_string).unwrap_or_default();
     for (what, wanted, text) in [
-        ("the model was not told", expected.told, &told),
+        ("the model did not read", expected.model_reads, &model_reads),
         ("the person does not read", expected.says, &response.content),
         ("the cause does not say", expected.cause, &cause),
     ] {

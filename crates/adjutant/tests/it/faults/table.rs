@@ -34,7 +34,7 @@ pub(super) struct Expected {
     /// Number of times that the tool took effect.
     pub(super) effects: usize,
     /// Texts that the last request contains for the model.
-    pub(super) told: &'static [&'static str],
+    pub(super) model_reads: &'static [&'static str],
     /// Texts that the user reads.
     pub(super) says: &'static [&'static str],
     /// Texts of the typed cause.
@@ -135,8 +135,11 @@ impl Expected {
         Self { effects, ..self }
     }
 
-    pub(super) fn told(self, told: &'static [&'static str]) -> Self {
-        Self { told, ..self }
+    pub(super) fn model_reads(self, model_reads: &'static [&'static str]) -> Self {
+        Self {
+            model_reads,
+            ..self
+        }
     }
 
     pub(super) fn says(self, says: &'static [&'static str]) -> Self {
@@ -155,7 +158,7 @@ pub(super) fn ends(outcome: OutcomeCategory, code: impl Into<Option<&'static str
         code: code.into(),
         asked: 1,
         effects: 0,
-        told: &[],
+        model_reads: &[],
         says: &[],
         cause: &[],
     }
@@ -210,7 +213,7 @@ fn no_fault() -> Vec<Row> {
         Row::new(
             "a call and an answer",
             [add_milk().into(), fine()],
-            recovers_with(1).told(&["milk added"]),
+            recovers_with(1).model_reads(&["milk added"]),
         ),
         Row::new(
             "a call and an answer, byte by byte",
@@ -228,7 +231,7 @@ fn no_fault() -> Vec<Row> {
                     .into(),
                 fine(),
             ],
-            recovers_with(2).told(&["milk added", "bread added"]),
+            recovers_with(2).model_reads(&["milk added", "bread added"]),
         ),
     ]
 }
@@ -241,11 +244,11 @@ fn recovers_with(effects: usize) -> Expected {
 }
 
 fn calls() -> Vec<Row> {
-    let bad = |name, arguments: &'static str, told| {
+    let bad = |name, arguments: &'static str, model_reads| {
         Row::new(
             name,
             [call("add_note", arguments).into(), fine()],
-            undone().told(told),
+            undone().model_reads(model_reads),
         )
     };
     vec![
@@ -283,7 +286,7 @@ fn calls() -> Vec<Row> {
         Row::new(
             "an unknown tool",
             [call("ad_note", ADD).into(), fine()],
-            undone().told(&["no tool \"ad_note\"", "did you mean \"add_note\"?"]),
+            undone().model_reads(&["no tool \"ad_note\"", "did you mean \"add_note\"?"]),
         ),
         Row::new(
             "a good call beside a bad one",
@@ -291,7 +294,7 @@ fn calls() -> Vec<Row> {
                 add_milk().and_call("add_note", r#"{"text": []}"#).into(),
                 fine(),
             ],
-            undone().effects(1).told(&["milk added", "/text"]),
+            undone().effects(1).model_reads(&["milk added", "/text"]),
         ),
         Row::new(
             "a bad call that is then made well",
@@ -594,11 +597,11 @@ fn endless_turns() -> Vec<Row> {
 }
 
 fn tools() -> Vec<Row> {
-    let fails = |name, arguments: &'static str, told| {
+    let fails = |name, arguments: &'static str, model_reads| {
         let failed = ends(ToolFailure, "tool_failure")
             .asked(2)
             .effects(1)
-            .told(told)
+            .model_reads(model_reads)
             .says(&[FINE]);
         Row::new(name, [call("add_note", arguments).into(), fine()], failed)
     };
