@@ -62,6 +62,7 @@ impl Allowance {
         Quantity::ALL.iter().find_map(|&quantity| {
             let limit = self.limit(quantity)?;
             let (taken, needed) = (taken.of(quantity), needed.of(quantity));
+            // An unknown amount is the maximum, which overflows and so fits no limit.
             let fits = needed == 0 || taken.checked_add(needed).is_some_and(|sum| sum <= limit);
             (!fits).then_some(Exceeded {
                 scope,
@@ -85,6 +86,7 @@ impl Allowance {
     /// Returns what remains of every limited quantity after `spent`.
     #[must_use]
     pub fn left_of(&self, spent: Spending) -> Self {
+        // A step may cost more than was reserved for it, so more than the limit may be spent.
         let left = |limit: Option<u64>, spent: u64| limit.map(|limit| limit.saturating_sub(spent));
         let ms = Duration::from_millis(spent.ms);
         Self {
@@ -196,6 +198,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
+    // In the order in which an exceeded limit is reported: money first.
     pub(crate) const ALL: &'static [Self] = &[
         Self::Money,
         Self::Tokens,

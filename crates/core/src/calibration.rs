@@ -78,6 +78,7 @@ impl Calibration {
 
     fn answered(&mut self, counted: u32, reported: Option<u64>, exact: bool) {
         if self.ceiling.is_some_and(|ceiling| counted > ceiling) {
+            // A larger request was accepted since, so what was too long was about that moment.
             self.ceiling = None;
         }
         // Some servers report only tokens that were not cached: that is not the size of the
@@ -91,6 +92,7 @@ impl Calibration {
             let factor = (reported + SMOOTHING) * 1000 / (u64::from(counted) + SMOOTHING);
             self.factor = factor.clamp(*FACTOR.start(), *FACTOR.end());
         }
+        // `tokens` adds the overhead, which is about to be measured.
         self.overhead = 0;
         let reported = u32::try_from(reported).unwrap_or(u32::MAX);
         self.overhead = reported.saturating_sub(self.tokens(counted));

@@ -99,9 +99,9 @@ mod tests {
             "a\u{200b}",
         ] {
             let line = said(json!({"content": forged}));
-            let told = line.strip_prefix("Write file with content ").unwrap();
+            let shown = line.strip_prefix("Write file with content ").unwrap();
             assert_eq!(
-                serde_json::from_str::<String>(told).unwrap(),
+                serde_json::from_str::<String>(shown).unwrap(),
                 forged,
                 "{line}"
             );

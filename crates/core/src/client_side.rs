@@ -117,6 +117,7 @@ impl ClientTool {
         if !fits || !(1..=64).contains(&name.len()) {
             return Err(InvalidClientSide::Name { name });
         }
+        // A call of it would be taken for one of the turn's own functions.
         if RESERVED.contains(&name.as_str()) {
             return Err(InvalidClientSide::Reserved { name });
         }
@@ -140,6 +141,7 @@ impl ClientTool {
             tool.bytes(),
             CLIENT_TOOLS_BYTES_MAX,
         )?;
+        // Compiled for the error alone; the turn compiles it from what is recorded.
         tool.schema()?;
         Ok(tool)
     }
@@ -164,6 +166,8 @@ impl ClientTool {
     /// Returns the definition for models, or `None` if the name cannot be part of a request.
     fn definition(&self) -> Option<ToolDefinition> {
         Some(ToolDefinition {
+            // Tools of other programs may have capital letters and hyphens, which the agent's own
+            // cannot have.
             name: ToolName::foreign(self.name.clone()).ok()?,
             description: self.description.clone(),
             parameters: self.parameters.clone(),
@@ -255,6 +259,7 @@ impl ClientTools {
     ///
     /// [`InvalidClientSide`] if another version accepted a tool that this one cannot use.
     pub fn compile(client: &ClientSide) -> Result<Self, InvalidClientSide> {
+        // Both were checked when the message was accepted, perhaps by another version.
         let compiled = |tool: &ClientTool| {
             let name = || InvalidClientSide::Name {
                 name: tool.name.clone(),

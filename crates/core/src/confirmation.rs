@@ -144,6 +144,7 @@ impl PendingCall {
 /// keys.
 #[must_use]
 pub fn digest(turn: TurnId, call: &CallId, tool: &str, arguments: &Arguments) -> String {
+    // Keys are sorted: their order is the model's, and equal calls have to have equal digests.
     let canonical =
         serde_json::json!([turn, call, tool, sorted(&Value::Object(arguments.clone()))]);
     sha256(&canonical.to_string())
@@ -159,6 +160,7 @@ pub fn doubt_digest(
     arguments: &Arguments,
     attempt: u32,
 ) -> String {
+    // The attempt is part of it: an answer is about one start of the call.
     let arguments = sorted(&Value::Object(arguments.clone()));
     let canonical = serde_json::json!([turn, call, tool, arguments, "doubt", attempt]);
     sha256(&canonical.to_string())
@@ -326,6 +328,7 @@ pub fn read_message<'a>(waiting: &'a [PendingCall], text: &str) -> Vec<(&'a Pend
     if let [call] = waiting.as_slice()
         && call.doubt.is_some()
     {
+        // One call in doubt and nothing else: the message can only be about it.
         return match read_doubt_words(text) {
             DoubtReading::Verdict(verdict) => vec![(call, verdict)],
             DoubtReading::Unclear => Vec::new(),
@@ -406,6 +409,7 @@ pub fn read_words(text: &str) -> Reading {
 fn bare_words(text: &str) -> String {
     let words: String = text
         .chars()
+        // Apostrophes are left out and not turned into spaces: "don't" is one word.
         .filter(|c| !matches!(c, '\'' | '’'))
         .map(|c| {
             if c.is_alphanumeric() {

@@ -108,6 +108,7 @@ impl OutcomeCategory {
     /// confirmation, and that a result.
     #[must_use]
     pub fn waiting_for(pending: &[PendingCall]) -> Self {
+        // A doubt is about what may have happened already, so it outweighs what has not begun.
         let any = |kind| pending.iter().any(|call| call.kind() == kind);
         if any(PendingKind::Doubt) {
             Self::InDoubt
@@ -124,6 +125,7 @@ impl DecisionKind {
     /// them await results.
     #[must_use]
     pub fn waiting_for(pending: &[PendingCall]) -> Self {
+        // One rule for both, so that kind and outcome of a waiting turn cannot disagree.
         match OutcomeCategory::waiting_for(pending) {
             OutcomeCategory::PendingResult => Self::AwaitResult,
             _ => Self::RequestConfirmation,
@@ -187,6 +189,7 @@ impl From<String> for UserIntent {
             "OUT_OF_SCOPE" => Self::OutOfScope,
             "CONFIRM_YES" => Self::ConfirmYes,
             "CONFIRM_NO" => Self::ConfirmNo,
+            // Intents are the tools' own, so every other word is one.
             _ => Self::Tool(word),
         }
     }
@@ -242,6 +245,7 @@ impl Notice {
 
 /// The typed cause of a turn that did not simply succeed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize, Deserialize)]
+// Beside the code of a model error, which is flattened into the same object.
 #[serde(tag = "source", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TurnError {
@@ -337,6 +341,7 @@ pub struct AgentResponse {
     /// Money of all model calls that were answered. `None`: not known, and shown as `$?`. Zero:
     /// nothing was paid, as with a model on the user's own machine.
     #[serde(rename = "cost_usd", default, with = "cost::in_usd")]
+    // Dollars outside of the journal, where programs of others read it.
     pub cost: Option<Cost>,
     /// The typed cause, if the turn did not simply succeed.
     pub error: Option<TurnError>,

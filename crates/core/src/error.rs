@@ -13,6 +13,7 @@ use crate::id::ProviderId;
 /// the decoder is the [source](std::error::Error::source), as long as the process that met it still
 /// has it; the message says the same in text, because that is what journals keep.
 #[derive(Debug, Clone, thiserror::Error, Serialize, Deserialize)]
+// The codes are stored in journals; see `code`.
 #[serde(tag = "code", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ModelError {

@@ -23,6 +23,8 @@ use crate::tool_choice::ToolChoice;
 use crate::trim::cut;
 
 /// The version of the event format this code writes. Every stored event carries it.
+// An event with a higher version ends the reading of its conversation with an error: a fold that
+// skips it would give a wrong state.
 pub const EVENT_VERSION: u32 = 1;
 
 /// A request to a conversation that was accepted and waits until a turn takes it.
@@ -165,6 +167,7 @@ impl Recorded {
     /// Numbers events consecutively from `first` and gives all of them the same time.
     #[must_use]
     pub fn sequence(first: u64, at: Timestamp, events: &[Event]) -> Vec<Self> {
+        // One time for all of them, because they are written in one commit.
         let place = |(behind, event): (usize, &Event)| Self {
             seq: first.saturating_add(behind as u64),
             at,
@@ -202,6 +205,7 @@ pub enum Event {
         metadata: Map<String, Value>,
         /// Facts and notes that automatic recall attached to the message.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        // The name in journals, which are read for ever.
         told: Vec<RecalledText>,
         /// Input that the turn answers.
         input: InputId,
@@ -256,6 +260,8 @@ pub enum Event {
         /// Part of the conversation that the turn started from, recorded with its first call.
         /// `None` in older journals.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        // Boxed, like the limits and tools of a message: an event is as large as its largest
+        // variant.
         past: Option<Box<GivenHistory>>,
     },
     /// Old turns were summarised; the summary replaces them in later requests. The turns themselves
@@ -355,7 +361,7 @@ pub enum Event {
         tool: String,
         /// Arguments of the call, with references resolved.
         arguments: Arguments,
-        /// Question for the person about it. `None` in older journals, where nobody was asked.
+        /// Question for the person about it. `None` in older journals, where no person was asked.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         doubt: Option<PendingCall>,
     },
@@ -621,6 +627,7 @@ impl Event {
             | Self::TurnTakenUp { turn, .. }
             | Self::Decided { turn, .. }
             | Self::TurnFinished { turn, .. } => Some(*turn),
+            // A person may also ask for a summary between turns.
             Self::ConversationSummarized { turn, .. } | Self::SummaryFailed { turn, .. } => *turn,
         }
     }
@@ -712,6 +719,7 @@ impl Event {
                 doubt.as_ref().map_or(1, |doubt| doubt.attempt),
             )),
             Self::DoubtResolved { call, attempt, .. } => Some(StepId::Call(call.clone(), *attempt)),
+            // An input may wait behind several turns, but it is queued once.
             Self::InputQueued { input, .. } => Some(StepId::Queued(input.clone())),
             Self::CallStarted { .. }
             | Self::Decided { .. }

@@ -17,6 +17,8 @@ pub fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
             let mut entries: Vec<_> = map.iter().collect();
+            // `serde_json` is built with `preserve_order` here, so a map keeps the order of its
+            // text.
             entries.sort_by(|a, b| a.0.cmp(b.0));
             Value::Object(
                 entries

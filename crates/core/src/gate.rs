@@ -105,6 +105,7 @@ fn names_an_address(arguments: &Arguments, said: &str) -> bool {
             Value::String(text) => {
                 let is_place = is_named_as_an_address(name)
                     && !text.is_empty()
+                    // An address that the person wrote themselves reveals nothing.
                     && !said.contains(text.as_str());
                 is_place
                     || text
@@ -208,6 +209,8 @@ impl Gate {
         call: &ToolCall,
         check: &GateCheck<'_>,
     ) -> GateVerdict {
+        // The names cannot clash: a message with a tool of the name of one of the agent's was
+        // rejected.
         if check.choice.permits(&call.name)
             && let Some((definition, schema)) = check.client.get(&call.name)
         {
@@ -261,10 +264,13 @@ impl Gate {
         let tool = self
             .registry
             .get(&call.name)
+            // A tool that the choice excludes is unknown to the model in this turn, also in the
+            // message about it.
             .filter(|_| check.choice.permits(&call.name));
         let Some(tool) = tool else {
             return refuse(Refusal::UnknownTool, self.unknown(&call.name, check));
         };
+        // Before the schema: without arguments it would report the wrong mistake.
         if let Some(malformed) = &call.malformed {
             return refuse(
                 Refusal::InvalidArguments,
@@ -275,11 +281,13 @@ impl Gate {
         if let Err(places) = self.registry.check_arguments(&call.name, &arguments) {
             return refuse(Refusal::InvalidArguments, misfit(&places));
         }
+        // Only with arguments that fit: code of the tool sees no others.
         let (arguments, preview) = match tool.prepare(context, arguments).await {
             Ok(Prepared::Ready { arguments, preview }) => (arguments, preview),
             Ok(Prepared::Ask { question }) => return Err(Stopped::Ask(question)),
             Err(error) => return refuse(Refusal::Failed, error.to_string()),
         };
+        // After the references are resolved: the same entity may be named in other words.
         let is_among = |calls: &[(String, Arguments)]| {
             let same =
                 |(tool, known): &(String, Arguments)| *tool == call.name && *known == arguments;
@@ -296,10 +304,13 @@ impl Gate {
         }
         let definition = tool.definition();
         let mut permission = self.policy.permission(&context.user, definition);
+        // Text of others may try to act through the model. What it could gain by is a change, or an
+        // address that carries what the model knows to a server.
         let is_suspect = check.said_before_others.is_some_and(|said| {
             let changes = !definition.annotations.read_only;
             let reaches_out =
                 !definition.annotations.closed_world && names_an_address(&arguments, said);
+            // A rule that names the tool is the operator's decision about exactly this case.
             (changes || reaches_out) && !self.policy.allows_by_name(&context.user, definition)
         });
         if is_suspect && permission == Permission::Allow {

@@ -19,6 +19,7 @@ macro_rules! text_id {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
+        // Shared: ids are in every key, event and context, and a copy costs a counter.
         pub struct $name(Arc<str>);
 
         impl $name {
@@ -182,6 +183,8 @@ impl ConversationId {
     /// other.
     #[must_use]
     pub fn is_of_a_request(self) -> bool {
+        // Version 8 is for ids of one's own making (RFC 9562); random and time-ordered ones have
+        // others.
         self.0.get_version_num() == 8
     }
 }
@@ -254,6 +257,7 @@ impl StoreId {
     /// Returns the id of a store that is this value, which must not move while the id is used.
     #[must_use]
     pub fn of<T>(store: &T) -> Self {
+        // Two stores cannot be at one address at the same time, and nothing else is asked of it.
         Self(std::ptr::from_ref(store).addr())
     }
 }

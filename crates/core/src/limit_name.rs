@@ -68,6 +68,7 @@ impl From<LimitName> for String {
 
 impl From<String> for LimitName {
     fn from(name: String) -> Self {
+        // Names are stored as they are shown, so a name is found by formatting every known one.
         let budgets = [Scope::Turn, Scope::Day, Scope::Everyone]
             .into_iter()
             .flat_map(|scope| {

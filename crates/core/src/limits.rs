@@ -131,6 +131,7 @@ impl TurnLimits {
     pub fn for_model(capabilities: &Capabilities) -> Self {
         let limits = Self::default();
         Self {
+            // A small machine may need longer for one answer than a provider for a whole turn.
             turn_deadline: limits.turn_deadline.filter(|_| !capabilities.self_hosted),
             ..limits
         }

@@ -219,9 +219,12 @@ impl DecisionRecord {
                 self.intent = Some(end.decision.intent.clone());
                 self.content = text(&end.decision.text);
                 self.iterations = end.iterations;
+                // The end holds the sums of the whole turn; those that were added so far were for
+                // readers of an open turn.
                 self.usage = end.usage;
                 self.cost = end.cost;
                 self.notices = end.notices.clone();
+                // A failed call may have been made again with success: the end decides.
                 self.error_code = end.error.as_ref().map(|error| error.code().to_owned());
                 if let Some(TurnError::Model { error }) = &end.error
                     && let Some(raw) = error.raw()
@@ -229,6 +232,7 @@ impl DecisionRecord {
                     self.raw_response = text(raw);
                 }
                 self.ended_at = Some(at);
+                // Another worker may have ended the turn, with a clock that is behind.
                 self.total_ms =
                     u64::try_from((at.as_millisecond() - self.started_at.as_millisecond()).max(0))
                         .ok();

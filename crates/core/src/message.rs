@@ -358,6 +358,8 @@ impl Message {
         {
             return words;
         }
+        // Estimates of a request's size and its encoding both need these texts, in every request of
+        // a turn. Most messages have none, so the list is made when one is asked for.
         let texts = self
             .parts
             .texts
@@ -490,6 +492,7 @@ pub fn check_pairing(messages: &[Message]) -> Result<(), InvalidTranscript> {
         if let Some(id) = open.first() {
             return invalid(at, format!("call {id} has no result"));
         }
+        // Results name their call by its id alone.
         for call in message.tool_calls() {
             if open.contains(&&call.id) {
                 return invalid(at, format!("call {} appears twice", call.id));

@@ -35,6 +35,7 @@ macro_rules! ranged {
         impl $name {
             #[doc = concat!("# Errors\n[`OutOfRange`] unless the value is ", $range, ".")]
             pub fn new(value: $inner) -> Result<Self, OutOfRange> {
+                // NaN is in no range, so it is refused like any other value outside.
                 let check: fn($inner) -> bool = $check;
                 if check(value) {
                     Ok(Self(value))
@@ -107,6 +108,7 @@ ranged!(
 /// # Ok::<(), adjutant_core::OutOfRange>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+// A misspelt setting would silently be the default.
 #[serde(deny_unknown_fields, default)]
 pub struct GenerationConfig {
     /// Sampling temperature. An error if the model does not accept one.
@@ -192,6 +194,7 @@ pub enum FinishReason {
 #[serde(default)]
 pub struct Usage {
     /// Tokens of the request, cached ones included.
+    // The name in OpenAI's API.
     #[serde(alias = "prompt_tokens")]
     pub input_tokens: Option<u64>,
     /// Tokens of the response, thinking included.
@@ -219,6 +222,7 @@ impl Usage {
     pub fn plus(self, other: Self) -> Self {
         fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
             match (a, b) {
+                // Not reported is not the same as zero.
                 (None, None) => None,
                 (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
             }
@@ -303,6 +307,7 @@ impl PromptProgress {
     /// Returns the processed share in whole percent, rounded down.
     #[must_use]
     pub fn percent(&self) -> u32 {
+        // The total of an empty prompt is 0.
         let percent = u64::from(self.done) * 100 / u64::from(self.total.max(1));
         u32::try_from(percent).unwrap_or(100).min(100)
     }

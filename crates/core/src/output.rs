@@ -88,6 +88,7 @@ impl OutputSchema {
         let text = unfenced(answer).trim();
         let value: Value = serde_json::from_str(text)
             .map_err(|error| format!("the answer is not JSON: {error}"))?;
+        // Also where a provider enforces the schema: it may enforce a part of it.
         self.0.schema.check_as("the answer", &value)?;
         Ok(Structured {
             text: text.to_owned(),

@@ -55,6 +55,7 @@ impl LogContent {
             (Self::None, _) => Value::Null,
             (_, Value::String(text)) => Value::String(self.text(text)),
             (_, Value::Array(items)) => items.iter().map(|item| self.json(item)).collect(),
+            // Names may hold secrets too: a tool can use a key as the name of a member.
             (_, Value::Object(map)) => Value::Object(self.object(map)),
             (_, Value::Null | Value::Bool(_) | Value::Number(_)) => value.clone(),
         }
@@ -93,6 +94,7 @@ impl LogContent {
                 .data
                 .as_ref()
                 .filter(|_| self != Self::None)
+                // Results may be large: one that stays as it is is shared and not copied.
                 .map(|data| match self.keeps(data) {
                     true => data.clone(),
                     false => self.json(data).into(),
@@ -173,6 +175,7 @@ fn without_secrets(text: &str) -> Cow<'_, str> {
             inside_word = true;
             continue;
         }
+        // A prefix inside of a word is a part of that word: "task-list" holds no key.
         inside_word = next.is_alphanumeric() || matches!(next, '_' | '-');
     }
     if copied == 0 {

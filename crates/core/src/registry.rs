@@ -48,10 +48,12 @@ impl ToolRegistry {
     /// description, and for parameters that are not an object schema.
     pub fn register(&mut self, tool: Arc<dyn Tool>) -> Result<(), InvalidTool> {
         let definition = tool.definition();
+        // Again: a definition may have a name of `ToolName::foreign`, which is more lenient.
         let name = ToolName::new(definition.name.as_str())?.to_string();
         if definition.description.trim().is_empty() {
             return Err(InvalidTool::Description { name });
         }
+        // A call of it would be taken for one of the turn's own functions.
         if RESERVED.contains(&name.as_str()) {
             return Err(InvalidTool::Reserved { name });
         }
@@ -155,6 +157,8 @@ impl ToolRegistry {
     #[must_use]
     pub fn without_blanks(&self, name: &str, arguments: &Arguments) -> Arguments {
         let mut arguments = arguments.clone();
+        // Tools of MCP servers are called `server__tool`, and what an empty text means to them is
+        // not known.
         let Some(entry) = self.entry(name).filter(|_| !name.contains("__")) else {
             return arguments;
         };
@@ -182,6 +186,7 @@ impl ToolRegistry {
     /// [`ToolError`] of the first tool that cannot list them.
     pub async fn references(&self, user: &UserId) -> Result<Vec<Reference>, ToolError> {
         let mut all: Vec<Reference> = Vec::new();
+        // One tool after another: tools of one pack list the same entities, which count once.
         for entry in &self.tools {
             if entry.tool.definition().references.is_empty() {
                 continue;
@@ -228,6 +233,7 @@ pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&
     known
         .map(|candidate| {
             let lower = candidate.to_lowercase();
+            // One or two letters are part of nearly every name.
             let inside = word.len() > 2 && (lower.contains(&word) || word.contains(&lower));
             let distance = if inside {
                 1

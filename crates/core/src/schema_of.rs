@@ -28,6 +28,7 @@ use serde_json::{Map, Value, json};
 pub fn schema_of<T: JsonSchema>() -> Value {
     let mut schema = SchemaSettings::draft2020_12()
         .with(|settings| {
+            // The schema is shown to models as it is, so it has to be self-contained.
             settings.inline_subschemas = true;
             settings.meta_schema = None;
         })
@@ -66,6 +67,8 @@ fn tidy(schema: &mut Value, part: bool) {
         .iter()
         .chain(&["$ref"])
         .any(|keyword| map.contains_key(*keyword));
+    // Two schemas for one object cannot both be closed: each would reject the properties of the
+    // other.
     let part_below = part || map.contains_key("properties");
     let says_otherwise = ["additionalProperties", "unevaluatedProperties"]
         .iter()

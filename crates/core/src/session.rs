@@ -107,6 +107,7 @@ pub fn session(known: &Loaded, now: Timestamp, summarize_from: Option<u32>) -> S
         None => SessionState::Empty,
         Some(_) if runs => SessionState::Active,
         Some(last) if status.session_ended || is_idle(last, now) => SessionState::Closed,
+        // For instance after an input that had nothing to act on.
         Some(_) if messages == 0 => SessionState::Empty,
         Some(_) if summarize_from.is_some_and(|from| token_estimate >= from) => {
             SessionState::Summarize

@@ -47,6 +47,8 @@ pub(crate) fn unmarked(text: &str, mark: &str) -> String {
                 .is_some_and(|b| b.trim_end().ends_with('<'))
         {
             safe.push_str(&text[rest..at]);
+            // Breaks the tag, so that text cannot end the block that it stands in, and stays
+            // readable.
             safe.push_str("- ");
             rest = at;
         }

@@ -98,6 +98,7 @@ fn behind_greetings(text: &str) -> &str {
 
 /// Returns the text after a prefix, ignoring case, or `None` if it does not begin with it.
 fn behind<'a>(text: &'a str, words: &str) -> Option<&'a str> {
+    // Character by character: a text in lower case may have another length than the original.
     let mut rest = text.chars();
     for wanted in words.chars() {
         let found = rest.next()?;

@@ -82,6 +82,7 @@ impl<'a> IntoIterator for &'a ToolSet {
 
 impl PartialEq for ToolSet {
     fn eq(&self, other: &Self) -> bool {
+        // Nearly all comparisons are of clones.
         self.is_same(other) || **self == **other
     }
 }

@@ -81,7 +81,7 @@ pub struct Step {
 /// among the events.
 ///
 /// Of what was recorded before the turn, those events are enough that have what its first request
-/// was given, if the turn says which ([`Past`](crate::GivenHistory)); else everything is needed.
+/// was given, if the turn says which ([`GivenHistory`](crate::GivenHistory)); else everything is needed.
 #[must_use]
 pub fn trace(events: &[Recorded], turn: TurnId, content: LogContent) -> Vec<Step> {
     let of_turn: Vec<&Recorded> = events
@@ -94,6 +94,7 @@ pub fn trace(events: &[Recorded], turn: TurnId, content: LogContent) -> Vec<Step
     let Event::TurnStarted { accepted_at, .. } = &*first.event else {
         return Vec::new();
     };
+    // The process that accepted the input may have a clock that is ahead of the worker's.
     let accepted = accepted_at.unwrap_or(first.at).min(first.at);
     let requests = replay(events, turn)
         .map(|replay| replay.requests)
@@ -129,6 +130,7 @@ impl Reader<'_> {
             steps.extend(self.step_of(at, recorded));
         }
         steps.extend(self.model_without_reply());
+        // Stable: steps that began in the same millisecond stay in the order of their events.
         steps.sort_by_key(|step| step.offset_ms);
         self.with_gaps(steps)
     }
@@ -371,6 +373,7 @@ impl Reader<'_> {
         let mut covered = Some(0);
         let mut all = Vec::with_capacity(steps.len());
         for step in steps {
+            // A step that still runs covers everything behind it.
             if let Some(until) = covered {
                 all.extend(self.gap(until, step.offset_ms));
                 covered = step.ms.map(|ms| until.max(step.offset_ms + ms));
@@ -461,13 +464,13 @@ impl Reader<'_> {
     }
 
     fn message(&self, message: &Message) -> TranscriptMessage {
-        let mut told = TranscriptMessage::from_message(message);
-        told.content = self.content.text(&told.content);
-        for call in &mut told.tool_calls {
+        let mut shown = TranscriptMessage::from_message(message);
+        shown.content = self.content.text(&shown.content);
+        for call in &mut shown.tool_calls {
             call.arguments = self.content.arguments(&call.arguments);
         }
-        told.result = told.result.map(|result| self.result(&result));
-        told
+        shown.result = shown.result.map(|result| self.result(&result));
+        shown
     }
 
     fn response(&self, reply: &GenerateResponse) -> Value {
@@ -495,11 +498,11 @@ impl Reader<'_> {
     }
 
     fn model_error(&self, error: &ModelError) -> Value {
-        let mut told = self.error(error.code(), &error.to_string());
+        let mut shown = self.error(error.code(), &error.to_string());
         if let Some(raw) = error.raw() {
-            told["raw"] = json!(self.content.text(raw));
+            shown["raw"] = json!(self.content.text(raw));
         }
-        told
+        shown
     }
 
     fn error(&self, code: &str, words: &str) -> Value {
@@ -520,6 +523,7 @@ impl Reader<'_> {
 
     /// Returns the tool of a call that did not run, as the model wrote it.
     fn tool_of(&self, wanted: &str) -> String {
+        // A call that did not run has no event with its tool, only the answer that asked for it.
         let calls = self.requests.iter().flatten().flat_map(Message::tool_calls);
         let ended = self
             .of_turn

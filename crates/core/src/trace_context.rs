@@ -47,6 +47,7 @@ impl TraceContext {
         let version = u8::try_from(hex(fields.next()?, 2)?).ok()?;
         let trace = hex(fields.next()?, 32)?;
         let span = u64::try_from(hex(fields.next()?, 16)?).ok()?;
+        // Flags that version 00 does not know must not be sent on.
         let flags = u8::try_from(hex(fields.next()?, 2)?).ok()? & FLAGS;
         // Later versions may append fields after the flags.
         let known = version != 0xff && (version > 0 || parent.len() == PARENT_BYTES);
@@ -104,6 +105,7 @@ impl fmt::Display for TraceContext {
 
 /// Parses exactly `count` hexadecimal digits in lower case.
 fn hex(digits: &str, count: usize) -> Option<u128> {
+    // `from_str_radix` takes capitals and a sign, which the specification does not.
     let is_hex = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
     let fits = digits.len() == count && digits.bytes().all(is_hex);
     fits.then(|| u128::from_str_radix(digits, 16).ok())
@@ -113,6 +115,7 @@ fn hex(digits: &str, count: usize) -> Option<u128> {
 fn valid_state(state: &str) -> Option<String> {
     let members = state
         .split(',')
+        // Empty members are allowed, and count for nothing.
         .map(|member| member.trim_matches([' ', '\t']));
     let members: Vec<&str> = members.filter(|member| !member.is_empty()).collect();
     let state = members.join(",");

@@ -147,6 +147,7 @@ pub fn transcript_page(events: &[Recorded], after: u64, limit: usize) -> Transcr
         .chunk_by(|one, next| one.turn == next.turn)
         .collect();
     let mut shown = 0;
+    // Whole turns: a page must not begin with the result of a call that is on the page before.
     for turn in turns.iter().rev() {
         if shown > 0 && shown + turn.len() > limit {
             break;
@@ -203,6 +204,7 @@ fn unfinished(events: &[Recorded], turn: TurnId, began: Timestamp) -> Vec<Transc
             } if *parked == turn => Some((content, recorded.at)),
             _ => None,
         });
+    // A turn that was answered goes on, and its question is history.
     if let Some((content, at)) = asked.filter(|_| !conversation::pending(events).is_empty()) {
         said.push(TranscriptMessage::words(Role::Assistant, content).in_turn(turn, at));
     }

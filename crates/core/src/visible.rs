@@ -52,7 +52,7 @@ pub fn visible(text: &str) -> String {
 }
 
 /// Returns the text without what a terminal would obey: C0 (but newline and tab), DEL, C1 and the
-/// bidi controls that reorder text; and characters nobody can see, which make two names look the
+/// bidi controls that reorder text; and characters that are invisible, which make two names look the
 /// same. What joins letters or emoji and what says the direction of a word stays: scripts need it.
 ///
 /// Works character by character, so that a text may be cut anywhere and cleaned piece by piece.

@@ -113,6 +113,7 @@ pub fn questions(pending: &[PendingCall]) -> String {
     if !lines.is_empty() {
         return lines.join("\n");
     }
+    // Only if nothing else waits: a person has nothing to do about it.
     let awaited: Vec<String> = pending.iter().map(awaits_result).collect();
     awaited.join("\n")
 }
@@ -157,6 +158,7 @@ pub fn budget(exceeded: &Exceeded) -> &'static str {
 #[must_use]
 pub fn confirm(preview: &str) -> String {
     let preview = preview.trim_end_matches(['?', '.']);
+    // A tool's description may end like a sentence of its own, and here it goes on.
     format!("{preview}? Please answer yes or no.")
 }
 
@@ -189,6 +191,7 @@ pub fn broke_off(error: &ToolError, preview: Option<&str>, unknown: bool) -> Opt
             )
         }
         ToolError::BrokeDown => "broke off because of a fault in this assistant".to_owned(),
+        // Messages of the tool itself, which are safe to show.
         ToolError::NotFound { .. }
         | ToolError::Invalid { .. }
         | ToolError::Failed { .. }

@@ -11,6 +11,7 @@ use serde_json::Value;
 pub(crate) fn parse_arguments<T: DeserializeOwned>(arguments: Arguments) -> Result<T, ToolError> {
     serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
         let path = error.path().to_string();
+        // `serde_path_to_error` writes the root as a dot.
         let place = if path == "." {
             "the arguments"
         } else {

@@ -92,6 +92,8 @@ impl FunctionTool {
             timeout: None,
             reads_from_others: false,
             function: Box::new(move |context, arguments| {
+                // The closure is called here and not in the future, which outlives the borrow of
+                // the closure.
                 let running = parse_arguments(arguments).map(|args| function(context, args));
                 Box::pin(async move { to_value(&running?.await?) })
             }),

@@ -67,6 +67,7 @@ impl ReadResult {
         let annotations = Annotations {
             read_only: true,
             idempotent: true,
+            // It reads the journal of this conversation and nothing else.
             closed_world: true,
             ..Annotations::default()
         };
@@ -132,6 +133,8 @@ impl ReadResult {
         key: &ConversationKey,
         call: &str,
     ) -> Result<Option<ToolResult>, StoreError> {
+        // Most results that are read on belong to this turn, so older turns are not loaded at
+        // first.
         let mut turns = 1_u32;
         loop {
             let Some(read) = self.journal.load_turns(key, None, turns).await? else {

@@ -100,6 +100,7 @@ pub(super) fn schema(
     } else if guard.must_call() {
         array_schema(calls, guard.actions_min(), ACTIONS_MAX)
     } else {
+        // Calls or one text, never both: what was done is said by the tools, not by the model.
         json!({ "anyOf": [array_schema(calls, guard.actions_min(), ACTIONS_MAX), word] })
     }
 }

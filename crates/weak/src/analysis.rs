@@ -142,6 +142,7 @@ fn is_ending(rest: &str) -> bool {
 /// Returns the numbers that the text gives as a name: behind the kind of an entity, "number", "#"
 /// and the like.
 pub(super) fn named_numbers(text: &str, kinds: &[&str]) -> Vec<String> {
+    // "#4" and "number 4" are the same.
     let spaced = text.replace('#', " number ");
     let words = tokens(&spaced);
     let mut found = Vec::new();
@@ -177,6 +178,7 @@ pub(super) fn numbers(text: &str) -> Vec<String> {
 pub(super) fn ordinal_position(text: &str, kinds: &[&str]) -> Option<Option<usize>> {
     let words = tokens(text);
     for (at, word) in words.iter().enumerate() {
+        // "Second" before another word counts something else: "a second helping".
         let ends = match words.get(at + 1) {
             None => at > 0,
             Some(next) => {

@@ -76,6 +76,7 @@ fn parse_actions(text: &str) -> Option<Vec<Action>> {
         let (start, end) = (text.find(open)?, text.rfind(close)?);
         text.get(start..=end)
     };
+    // A list first: an object inside of it would be found as well.
     let actions: Vec<Action> = match list('[', ']').and_then(|list| serde_json::from_str(list).ok())
     {
         Some(actions) => actions,
@@ -107,6 +108,7 @@ fn contents(actions: &[Action], guard: &Guard<'_>, tools: &[&ToolDefinition]) ->
             None => clarification = Some(Clarification::NotUnderstood),
         }
     }
+    // Where the message is beyond doubt, its words decide and not the model.
     proposed.extend(guard.missing_calls(&proposed));
     let mut accepted: Vec<(&str, Arguments)> = Vec::new();
     for checked in guard.check(&proposed) {
@@ -139,6 +141,7 @@ fn reply_content(control: &Control, args: &Arguments, guard: &Guard<'_>) -> Cont
         .and_then(Value::as_str)
         .unwrap_or_default()
         .trim();
+    // The answer has no call, so a text that says that something was changed is false.
     if words.is_empty() || guard.claims_a_change(words) {
         return question_call(0, &guard.nothing_done());
     }

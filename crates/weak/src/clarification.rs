@@ -69,6 +69,7 @@ impl Clarification<'_> {
                 }
                 Some(_) => format!("Which {kind} do you mean? More than one fits."),
             },
+            // A question with all of them would be the whole list.
             Self::Unnamed { kind, open } if open.len() > CANDIDATES_MAX => {
                 let some: Vec<String> = open
                     .iter()

@@ -26,6 +26,7 @@ impl Dialogue {
         let last_of = |role: Role, end: usize| {
             messages[..end]
                 .iter()
+                // An answer that only calls tools has no text that the user could refer to.
                 .rposition(|message| message.role() == role && !message.text().trim().is_empty())
                 .map(|at| (at, own_text(&messages[at])))
         };

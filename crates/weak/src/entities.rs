@@ -38,6 +38,7 @@ impl<'a> Entities<'a> {
             .filter(|(_, entity)| kinds(tools).any(|kind| kind == entity.kind))
             .collect();
         let mut words = analysis::content_words(&dialogue.message);
+        // Such a message may be about what the assistant named before it.
         if analysis::has_anaphora(&dialogue.message) || dialogue.answers() {
             words.extend(
                 dialogue
@@ -67,6 +68,7 @@ impl<'a> Entities<'a> {
             .collect();
         ranked.sort_by_key(|(named, hits, open, at, _)| Reverse((*named, *hits, *open, *at)));
         ranked.truncate(SHOWN_MAX);
+        // Back in the order of the list, in which the user counts "the second one".
         ranked.sort_by_key(|(_, _, _, at, _)| *at);
         let shown: Vec<&Reference> = ranked
             .into_iter()
@@ -85,6 +87,8 @@ impl<'a> Entities<'a> {
             .filter(|entity| entity.kind == kind && offered(entity))
         {
             let name = name(entity);
+            // Entities with one label are one choice; which of them is meant is asked if it
+            // matters.
             if !names.contains(&name) {
                 names.push(name);
             }

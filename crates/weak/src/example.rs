@@ -70,6 +70,7 @@ impl Examples {
             }
             let example: Example =
                 serde_json::from_str(line).map_err(|error| invalid(error.to_string()))?;
+            // An example without a message or an answer shows the model nothing.
             if example.message.trim().is_empty() || example.answer.is_empty() {
                 return Err(invalid(
                     "an example needs a message and an answer".to_owned(),
@@ -101,6 +102,7 @@ impl Examples {
         };
         self.all
             .iter()
+            // An example of a missing tool would teach a call that the schema does not allow.
             .filter(move |example| example.answer.iter().all(|action| known(&action.tool)))
     }
 }

@@ -124,6 +124,7 @@ impl<'a> Guard<'a> {
         let mut earlier: Vec<(&str, Arguments)> = Vec::new();
         let mut checked = Vec::new();
         for call in proposed {
+            // Whatever text the model gave: the one of the message counts.
             if verbatim(call.tool).is_some() {
                 checked.extend(self.verbatim_calls(call.tool));
                 continue;
@@ -370,6 +371,7 @@ impl<'a> Guard<'a> {
                 Value::Bool(_) | Value::Null => analysis::tokens(&name.replace('_', " "))
                     .iter()
                     .any(|word| analysis::has_similar(&source, word)),
+                // Lists and objects are not words that the message could have.
                 Value::Array(_) | Value::Object(_) => true,
             };
             requested

@@ -16,6 +16,7 @@ pub(crate) fn lists() -> &'static Language {
     &ENGLISH
 }
 
+// Parsed once, when the first message is read: most programs have no weak model.
 static ENGLISH: LazyLock<Language> = LazyLock::new(|| {
     #[expect(
         clippy::expect_used,
@@ -245,6 +246,7 @@ impl From<List<BTreeMap<String, usize>>> for Ordinals {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct List<T> {
+    // Read so that a list without it is an error: it says what the list is for.
     #[serde(rename = "about")]
     _about: String,
     words: T,

@@ -122,6 +122,7 @@ impl WeakTools {
                 .iter()
                 .any(|examples| examples.shows_tool(tool))
         };
+        // The head is the same for every message, so that a prompt cache keeps it.
         let (more, always): (Vec<_>, Vec<_>) = tools.iter().copied().partition(is_on_demand);
         let mut messages = prompt::head(&self.examples, request, &always);
         if !guard.quotes.is_empty() || guard.is_off_topic() {

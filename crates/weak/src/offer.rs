@@ -17,6 +17,8 @@ impl Guard<'_> {
             return self.quote_for(tool).is_some_and(Quote::can_be_called);
         }
         match tool_kind(tool) {
+            // Calls that cannot be right are left out of the schema, so that the model cannot
+            // choose them.
             _ if self.only_verbatim() || self.is_off_topic() => false,
             _ if self.is_small_talk() || self.orders_another_tool(tool) => false,
             _ if analysis::asks_about_assistant(&self.dialogue.message) => false,
@@ -38,6 +40,7 @@ impl Guard<'_> {
         let spoken_of =
             |at: usize| !self.hits[at].is_empty() || self.numbers.contains(&self.entities[at].id);
         let same_kind = |other: &usize| self.entities[*other].kind == entity.kind;
+        // A position, as in "the second one", names an entity without a word of its label.
         let any = (0..self.entities.len()).filter(same_kind).any(spoken_of)
             && self.ordinal_position(&entity.kind).is_none();
         if any && !spoken_of(at) {
@@ -61,6 +64,7 @@ impl Guard<'_> {
     /// Returns the fewest actions that the message asks for: two, if an order follows another
     /// clause.
     pub(super) fn actions_min(&self) -> usize {
+        // Each text of the message is a call of its own, whatever the clauses are.
         if self.only_verbatim() {
             return 1;
         }

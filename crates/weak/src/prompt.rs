@@ -25,6 +25,7 @@ pub(super) fn head(
     request: &GenerateRequest,
     tools: &[&ToolDefinition],
 ) -> Vec<Message> {
+    // Examples may come without an instruction; then the one of the agent is used.
     let own = || {
         let instruction = request
             .messages
@@ -48,6 +49,7 @@ pub(super) fn head(
         ..
     } in &CONTROLS
     {
+        // Writing to a String cannot fail, here and below.
         let _ = writeln!(system, "- {name}({argument}): {description}");
     }
     let mut messages: Vec<Message> = Message::system(system.trim_end()).into_iter().collect();

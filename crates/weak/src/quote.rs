@@ -51,12 +51,14 @@ impl<'a> Quote<'a> {
         };
         let all = takers.into_iter().filter_map(|(tool, quotes)| {
             let (words, may_be_an_entity) = match quotes {
+                // Taken: of two tools with the same use, one is called with the words.
                 Verbatim::Remember => (speech.keep.take(), false),
                 Verbatim::Log => (speech.entry.take(), false),
                 Verbatim::Search => (speech.seek.take(), true),
                 Verbatim::Forget => (speech.forget.take(), true),
             };
             let words = words?;
+            // A question or an order to forget may be about a task of that name.
             let certain = words.certain && !(may_be_an_entity && names_an_entity);
             Some(Self {
                 tool,

@@ -44,6 +44,7 @@ impl<'a> Guard<'a> {
             let argument = (quote.quotes.argument().to_owned(), json!(text));
             Ok((tool.name.as_str(), Arguments::from_iter([argument])))
         };
+        // A search for everything needs a text here, and the message is the best there is.
         if quote.quoted.texts.is_empty() && quote.needs_words() {
             return vec![call(&self.dialogue.message)];
         }

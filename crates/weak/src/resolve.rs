@@ -67,6 +67,7 @@ impl<'a> Guard<'a> {
             return Err(which(known));
         }
         if let Some(place) = self.ordinal_position(kind) {
+            // In what the assistant listed before, if it did; else in the whole list.
             let mentioned = self
                 .dialogue
                 .assistant_before

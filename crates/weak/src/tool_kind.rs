@@ -55,6 +55,8 @@ pub(super) fn verbatim(tool: &ToolDefinition) -> Option<Verbatim> {
         let path = format!("/properties/{}/type", quotes.argument());
         tool.parameters.pointer(&path).and_then(Value::as_str) == Some("string")
     };
+    // By the effects that a tool declares: an argument `fact` is remembered by one tool and
+    // forgotten by another.
     let kinds: &[Verbatim] = match (tool.annotations.read_only, tool.annotations.destructive) {
         (true, _) => &[Verbatim::Search],
         (false, true) => &[Verbatim::Forget],
@@ -104,6 +106,7 @@ pub(super) fn free_texts(tool: &ToolDefinition) -> impl Iterator<Item = &str> {
 /// Returns true if a tool's name or description uses a word for what the tool does.
 pub(super) fn is_verb_of(tool: &ToolDefinition, word: &str) -> bool {
     is_named_for(tool, word)
+        // Short words of a description are articles and prepositions.
         || (word.len() > 3
             && analysis::tokens(&tool.description)
                 .iter()

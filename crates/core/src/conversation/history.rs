@@ -73,6 +73,8 @@ impl History {
         self.spoken += usize::from(is_spoken(&message));
         self.weight += message_weight(&message);
         self.kept.push(message);
+        // In blocks, exactly as `trim` does it: folding step by step has to give the messages of
+        // folding at once.
         if let Some(max) = self.messages_max
             && self.spoken > max
         {
@@ -92,6 +94,7 @@ impl History {
 
     /// Replaces all messages by a history from outside.
     pub(super) fn set(&mut self, seq: u64, messages: impl Iterator<Item = Message>) {
+        // Totals and summary begin anew too: they are positions in the history that is replaced.
         *self = Self::new(self.messages_max);
         messages.for_each(|message| self.push(seq, message));
     }
@@ -103,6 +106,7 @@ impl History {
             self.summary = None;
             return;
         }
+        // The limit may have dropped some of them already.
         let since = (self.total - summary.summarized_at).min(self.kept.len());
         self.keep_last(since);
         self.summary = Some((seq, summary));
@@ -113,6 +117,8 @@ impl History {
         let rest = self
             .kept
             .split_off(self.kept.len().saturating_sub(messages));
+        // From the back: the first source may have lost some of its messages, the last ones have
+        // all of theirs.
         let mut places: Vec<u64> = Vec::with_capacity(rest.len());
         for (seq, messages) in self.sources.drain(..).rev() {
             places.extend(std::iter::repeat_n(
@@ -155,6 +161,8 @@ impl History {
             kept,
             summary,
         } = outline;
+        // Without the limit: which messages were kept depends on summaries and earlier messages, so
+        // the outline says how many.
         let mut all = Self::new(None);
         for Recorded { seq, event, .. } in said {
             match &*event {
@@ -168,6 +176,8 @@ impl History {
                 _ => {}
             }
         }
+        // A state with another limit would have kept other messages, and cannot be made of this
+        // one.
         if messages_max != kept_max || all.kept.len() < kept {
             return None;
         }

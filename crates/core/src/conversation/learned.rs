@@ -56,6 +56,8 @@ impl Learned {
                 let Some(model) = self.asked.clone() else {
                     return;
                 };
+                // The event does not say which tokenizer counted the request, so both learn from
+                // it.
                 for (calibration, exact) in self.of(model).both() {
                     calibration.replied(reply, *counted, *attempts, exact);
                 }
@@ -90,6 +92,7 @@ impl Learned {
                 estimated: Calibration::default(),
             },
         };
+        // A conversation may change its model in every turn, and its state must not grow with that.
         if self.models.len() >= MODELS_MAX {
             self.models.remove(0);
         }
@@ -118,6 +121,7 @@ impl SummaryTries {
     }
 
     pub(super) fn is_time(&self) -> bool {
+        // The bound keeps the shift below the width of the type.
         let pause = 1_usize << self.failed.saturating_sub(1).min(31);
         self.failed == 0 || self.turns_since >= pause.min(TURNS_BETWEEN_MAX)
     }

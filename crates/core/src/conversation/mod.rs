@@ -104,7 +104,10 @@ impl Conversation {
     /// Updates the state by the next event.
     pub fn apply(&mut self, recorded: Recorded) {
         self.seq = recorded.seq;
+        // Workers have clocks of their own, so a later event may have an earlier time.
         self.last_at = self.last_at.max(Some(recorded.at));
+        // A conversation begins when its first input is accepted, which may have waited for a
+        // worker.
         let began = match &*recorded.event {
             Event::TurnStarted { accepted_at, .. } => accepted_at.unwrap_or(recorded.at),
             _ => recorded.at,
@@ -126,6 +129,8 @@ impl Conversation {
                 if let Some((seq, summary)) = self.deferred.take() {
                     self.history.summarise(seq, summary);
                 }
+                // After the summary: it was written when these messages were not part of the
+                // history yet.
                 for message in &end.messages {
                     self.history.push(recorded.seq, message.clone());
                 }
@@ -134,6 +139,7 @@ impl Conversation {
             }
             _ => {}
         }
+        // Last, so that the event that starts a turn is the first of that turn.
         if let Some(current) = &mut self.current {
             current.push(recorded);
         }

@@ -47,6 +47,8 @@ impl Conversation {
     ///
     /// [`serde_json::Error`] if the state cannot be serialised.
     pub fn snapshot(&self) -> Result<Option<Snapshot>, serde_json::Error> {
+        // The state of an open turn is its events. They are read anyway by the worker that
+        // continues it.
         if self.open_turn().is_some() || self.seq == 0 {
             return Ok(None);
         }
@@ -80,6 +82,7 @@ impl Conversation {
         snapshot: &Snapshot,
         said: impl IntoIterator<Item = Recorded>,
     ) -> Option<Self> {
+        // A snapshot is a cache: an unreadable one costs a fold over all events and nothing else.
         let body: Body = serde_json::from_str(&snapshot.body).ok()?;
         Some(Self {
             seq: snapshot.seq,

@@ -38,6 +38,7 @@ impl Status {
 
     /// Updates the status by the event with sequence number `seq`.
     pub fn apply(&mut self, seq: u64, event: &Event) {
+        // Whatever follows opens the session again.
         self.session_ended = matches!(event, Event::SessionEnded {});
         match event {
             Event::TurnStarted { turn, .. } => {
@@ -46,6 +47,7 @@ impl Status {
                 self.waiting.clear();
                 self.queued.clear();
             }
+            // Replaces the list: a turn that waits again names everything that it waits for.
             Event::TurnParked { turn, pending, .. } if self.turn == Some(*turn) => {
                 self.parked_seq = Some(seq);
                 self.waiting.clone_from(pending);
@@ -64,6 +66,7 @@ impl Status {
             // All other events occur while a turn runs, or do not change what it waits for.
             _ => {}
         }
+        // Calls are answered one by one, and the last answer ends the wait.
         if self.waiting.is_empty() {
             self.parked_seq = None;
         }

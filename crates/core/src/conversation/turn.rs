@@ -19,6 +19,8 @@ use super::weight::event_weight;
 pub struct CurrentTurn {
     turn: TurnId,
     events: Vec<Recorded>,
+    // Places in `events`: a worker looks each step up before it takes it, which must not search the
+    // turn.
     replies: HashMap<u32, usize>,
     calls: HashMap<CallId, Places>,
     summaries: Vec<usize>,
@@ -64,6 +66,7 @@ impl CurrentTurn {
 
     pub(crate) fn push(&mut self, recorded: Recorded) {
         let at = self.events.len();
+        // Events of the conversation itself may stand between those of the turn.
         if recorded.event.turn() == Some(self.turn) {
             self.index(at, &recorded.event);
         }
@@ -97,10 +100,11 @@ impl CurrentTurn {
                 let places = self.places(call);
                 match doubt {
                     Some(_) => places.in_doubt.push(at),
-                    // An older journal, in which nobody was asked: the doubt stays open.
+                    // An older journal, in which no person was asked: the doubt stays open.
                     None => places.ended = places.ended.or(Some(at)),
                 }
             }
+            // The last one counts: a person may edit a call again while it waits.
             Event::CallEdited { pending, .. } => self.places(&pending.call_id).edited = Some(at),
             Event::CallAnswered { call, .. } => {
                 self.places(call).answered.get_or_insert(at);
@@ -196,6 +200,7 @@ impl CurrentTurn {
         };
         let mut effects = self.of_call(call)?.started.iter().filter_map(effect);
         let first = effects.next()?;
+        // A tool that was declared repeatable later does not make an earlier start harmless.
         Some(if effects.any(|effect| effect == Effect::Once) {
             Effect::Once
         } else {
@@ -264,6 +269,7 @@ impl CurrentTurn {
     #[must_use]
     pub fn interrupted(&self) -> Vec<(String, Arguments)> {
         let ends = self.calls.keys().filter_map(|call| {
+            // Of the end and not of the start: a call that ended well does not count.
             let begun = self.end(call)?.interrupted()?.clone();
             let at = *self.of_call(call)?.started.last()?;
             let Event::CallStarted { tool, .. } = self.event(at)? else {
@@ -303,6 +309,7 @@ impl CurrentTurn {
             .iter()
             .filter_map(answered)
             .filter_map(choice)
+            // Results may arrive in any order; the choice that came last counts.
             .max_by_key(|(at, _)| *at)
             .map(|(_, choice)| choice)
     }

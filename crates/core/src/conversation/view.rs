@@ -44,6 +44,7 @@ pub fn notices_of(events: &[Recorded], input: &Input) -> Vec<Notice> {
             _ => None,
         })
         .collect();
+    // Only while it waits: afterwards the input is one like any other.
     if is_queued(events, &input.id) {
         let waits = pending(events);
         let words = match waits.iter().all(PendingCall::awaits_result) {
@@ -125,6 +126,8 @@ fn is_repeated(events: &[Recorded], answer: &Answer) -> bool {
 /// Returns the turn that took an input or, while it is queued, the turn that it waits for.
 #[must_use]
 pub fn turn_of_input(events: &[Recorded], input: &InputId) -> Option<TurnId> {
+    // From the end: an input that was queued is taken by a later event, which is the one that
+    // counts.
     let concerns = |recorded: &&Recorded| match &*recorded.event {
         Event::InputQueued { input: queued, .. } => queued == input,
         event => event.takes_input() == Some(input),
@@ -140,6 +143,7 @@ pub fn times_taken_up(events: &[Recorded]) -> u32 {
         return 0;
     };
     let is_step = |event: &Event| match event {
+        // What a worker may have been lost in is no progress: it would be tried for ever.
         Event::TurnTakenUp { .. }
         | Event::CallStarted { .. }
         | Event::Decided { .. }
@@ -199,6 +203,7 @@ pub fn response(
             timing,
         });
     }
+    // Of the open turn. Another turn that parked has ended since, and is answered above.
     let waiting = pending(events);
     let (asked, content) = of_turn()
         .rev()
@@ -217,6 +222,7 @@ pub fn response(
     } else {
         content
     };
+    // A turn that waits has no end yet, which would hold these sums.
     let mut usage = Usage::default();
     let mut cost = Some(Cost::default());
     let mut tool_calls: Vec<ToolCall> = Vec::new();

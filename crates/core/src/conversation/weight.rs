@@ -12,6 +12,7 @@ const STORED_MIN: usize = 128;
 /// Returns the approximate size of an event in memory, in bytes. Only long values are counted.
 pub(super) fn event_weight(event: &Event) -> usize {
     let repeated = match event {
+        // The end of a turn repeats in memory what the store keeps once, with the events before it.
         Event::TurnFinished { end, .. } => end.messages.iter().map(message_weight).sum(),
         _ => 0,
     };
@@ -40,7 +41,11 @@ fn said_weight(event: &Event) -> usize {
             arguments, result, ..
         } => arguments_weight(arguments) + result_weight(result),
         Event::TurnStarted { message, told, .. } => {
-            message.len() + told.iter().map(|told| told.text.len()).sum::<usize>()
+            message.len()
+                + told
+                    .iter()
+                    .map(|recalled| recalled.text.len())
+                    .sum::<usize>()
         }
         _ => 0,
     }
@@ -86,6 +91,8 @@ fn result_weight(result: &ToolResult) -> usize {
 }
 
 fn value_weight(value: &Value) -> usize {
+    // The size of a map's own nodes is left out: an estimate that is a little low is enough to
+    // bound a cache.
     let inner = match value {
         Value::String(text) => text.len(),
         Value::Array(items) => items.iter().map(value_weight).sum(),

@@ -38,6 +38,7 @@ struct RawFunction {
 
 /// Arguments as an object, or as the text of one.
 #[derive(Deserialize)]
+// OpenAI writes the arguments as text, others as an object.
 #[serde(untagged)]
 enum RawArguments {
     Object(Arguments),
@@ -76,6 +77,7 @@ impl TryFrom<RawMessage> for Message {
             function_call,
             function_response,
         } = raw;
+        // Our own form has everything else in its parts.
         if let Some(parts) = parts {
             return Self::new(role, parts);
         }
@@ -94,6 +96,7 @@ impl TryFrom<RawMessage> for Message {
             let name = name.ok_or(InvalidMessage::NotOneResult)?;
             let id = match id {
                 Some(id) => id,
+                // The only cause is a blank name.
                 None => CallId::new(name.clone()).map_err(|_| InvalidMessage::NotOneResult)?,
             };
             return Self::tool(id, name, result(response));
@@ -104,6 +107,7 @@ impl TryFrom<RawMessage> for Message {
         let named = |function: RawFunction| {
             CallId::new(function.name.clone())
                 .map(|id| function.with_id(id))
+                // The only cause is a blank name.
                 .map_err(|_| InvalidMessage::EmptyAssistant)
         };
         let called = function_call.map(named).transpose()?;

@@ -32,7 +32,7 @@ pub enum RelayItem {
 }
 
 /// A channel to the other processes that share a store. Messages are not stored and not
-/// acknowledged: what nobody listens to, or what is lost on the way, is gone. Messages from one
+/// acknowledged: a message without a listener, or one that is lost on the way, is gone. Messages from one
 /// process to another arrive in order.
 pub trait Relay: Send + Sync {
     /// Queues a message of at most [`Relay::bytes_max`] bytes without NUL, without waiting. Returns
@@ -93,6 +93,7 @@ impl Relay for Alone {
 pub fn pieces(text: &str, bytes_max: usize) -> Vec<&str> {
     let (mut pieces, mut rest) = (Vec::new(), text);
     while !rest.is_empty() {
+        // A character has up to four bytes, so each piece has at least one and the loop ends.
         let (piece, behind) = rest.split_at(rest.floor_char_boundary(bytes_max.max(4)));
         pieces.push(piece);
         rest = behind;

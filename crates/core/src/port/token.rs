@@ -21,6 +21,7 @@ impl Role {
     /// Returns true if this role has every right of `other`.
     #[must_use]
     pub fn includes(self, other: Self) -> bool {
+        // Roles are no hierarchy: a user may not read metrics.
         self == Self::Operator || self == other
     }
 }
@@ -115,6 +116,7 @@ impl TokenRecord {
     /// Returns the reason for which the token is refused at `now`, or `None` if it is valid.
     #[must_use]
     pub fn refused(&self, now: Timestamp) -> Option<TokenRefused> {
+        // A revoked token stays revoked, also after its expiry.
         if self.revoked_at.is_some() {
             return Some(TokenRefused::Revoked);
         }

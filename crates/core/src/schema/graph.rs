@@ -76,6 +76,7 @@ impl Graph {
         schema: &Value,
         references: References<'_>,
     ) -> Result<Self, UnusableSchema> {
+        // Most schemas have none, and need no registry of documents.
         if !references.are_any {
             return Builder::default().build(Place {
                 schema,
@@ -159,6 +160,7 @@ struct Builder<'r> {
 impl<'r> Builder<'r> {
     fn build(mut self, root: Place<'r>) -> Result<Graph, UnusableSchema> {
         self.number(root)?;
+        // First found, first visited, so that `steps` is the length of the shortest path.
         while let Some((number, place)) = self.open.pop_front() {
             let Value::Object(keywords) = place.schema else {
                 continue;
@@ -187,6 +189,7 @@ impl<'r> Builder<'r> {
                 "its references lead more than {STEPS_MAX} steps deep"
             )));
         }
+        // Before the key is made: an identifier in the subschema changes where its references lead.
         place.enter();
         let key: (*const Value, usize) = (place.schema, self.dynamic_targets(&place)?);
         if let Some(number) = self.numbers.get(&key) {
@@ -198,10 +201,12 @@ impl<'r> Builder<'r> {
                 "it has more than {SUBSCHEMAS_MAX} subschemas"
             )));
         }
+        // A placeholder until the subschema is visited, for references that lead here before.
         self.found.push(Subschema {
             own: Load::ONE_CHECK,
             ..Subschema::default()
         });
+        // Before its parts are visited: they may refer back to it.
         self.numbers.insert(key, number);
         self.open.push_back((number, place));
         Ok(number)
@@ -213,6 +218,7 @@ impl<'r> Builder<'r> {
             return Ok(0);
         };
         let way = way(resolver)?;
+        // Most subschemas share one path of documents, so the look-ups are made once for each path.
         if let Some(number) = self.ways.get(&way) {
             return Ok(*number);
         }
@@ -259,6 +265,7 @@ fn way(resolver: &Resolver<'_>) -> Result<Vec<String>, UnusableSchema> {
             "its references lead through more than {DOCUMENTS_MAX} documents"
         )));
     }
+    // Once more at the end: relative references depend on the document in which a path ends.
     way.push(base.as_str().to_owned());
     Ok(way)
 }
@@ -327,6 +334,7 @@ fn applied(keywords: &Map<String, Value>) -> Vec<(To, &Value)> {
             ("dependentSchemas" | "dependencies", Value::Object(all)) => {
                 found.extend(
                     all.values()
+                        // In older drafts `dependencies` may list names in the place of a schema.
                         .filter(|one| !one.is_array())
                         .map(|one| (To::Here, one)),
                 );

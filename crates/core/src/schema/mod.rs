@@ -53,9 +53,12 @@ impl Schema {
     ///
     /// [`UnusableSchema`] with the reason.
     pub fn compile(schema: &Value) -> Result<Self, UnusableSchema> {
+        // First: building the validator of a hostile schema can take all memory by itself.
         let weight = Weight::compute(schema)?;
         let validator = jsonschema::options()
+            // Otherwise a schema of a foreign server could make this process send requests.
             .with_retriever(NoRemote)
+            // The engine for look-around backtracks, in the worst case exponentially.
             .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(BACKTRACKS_MAX))
             .build(schema)
             .map_err(|error| UnusableSchema(error.to_string()))?;
@@ -77,6 +80,8 @@ impl Schema {
         if let Some(bound) = self.is_beyond(&size) {
             return Err(format!("{whole}: too large to be checked: {bound}"));
         }
+        // A yes or no stops at the first answer. Reasons follow every branch to its end, so they
+        // are only asked for if their number is bounded, too.
         if self.validator.is_valid(value) {
             return Ok(());
         }
@@ -172,6 +177,8 @@ struct Size {
 impl Size {
     fn measure(value: &Value) -> Self {
         let mut size = Self::default();
+        // A list and no recursion: a value may be nested deeper than the stack, which is to be
+        // found out here.
         let mut rest = vec![(value, 1)];
         while let Some((value, depth)) = rest.pop() {
             size.parts += 1;

@@ -23,6 +23,7 @@ pub(super) struct Pattern {
 impl Pattern {
     /// Measures an expression of ECMA-262. An invalid one is reported when the validator is built.
     pub(super) fn measure(pattern: &str) -> Self {
+        // The translation is the validator's, so that what is measured is what is matched.
         let parsed = jsonschema_regex::to_rust_regex(pattern)
             .ok()
             .and_then(|it| regex_syntax::parse(&it).ok());
@@ -50,6 +51,8 @@ impl Pattern {
             HirKind::Class(Class::Bytes(class)) => leaf(1, class.ranges().len() as u64),
             HirKind::Literal(literal) => leaf(literal.0.len() as u64, literal.0.len() as u64),
             HirKind::Repetition(repeated) => {
+                // The engine compiles a bounded repetition to as many copies; an unbounded one is a
+                // loop.
                 let times = u64::from(repeated.max.unwrap_or(repeated.min).max(1));
                 let once = Self::measured(&repeated.sub);
                 leaf(

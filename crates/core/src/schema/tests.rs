@@ -39,7 +39,7 @@ fn branches_that_double_with_each_level_of_the_value_end() {
     let misfit = schema.check(&json!({ "v": nested(2) })).unwrap_err();
     assert!(
         misfit.starts_with("/v: "),
-        "a small one is told where: {misfit}"
+        "a small one has its place named: {misfit}"
     );
     let misfit = schema.check(&json!({ "v": nested(1_000) })).unwrap_err();
     assert!(misfit.contains("nested too deep"), "{misfit}");
@@ -249,7 +249,7 @@ fn a_schema_that_is_no_use_to_check_is_refused() {
     assert!(refused(&long).contains("pattern"));
     let repeated = json!({"type": "string", "pattern": "((a{1,500}){1,500}){1,500}"});
     assert!(refused(&repeated).contains("repeat"));
-    // Letters of all languages take much room when they are repeated, also where the expression
+    // Letters of all languages take much memory when they are repeated, also where the expression
     // looks around.
     for pattern in ["^\\p{L}{1,60}$", "^(?!x)\\p{L}{1,60}$"] {
         let named = |count: usize| -> serde_json::Map<String, Value> {

@@ -140,6 +140,8 @@ impl<'s> Seen<'s> {
                 "a pattern of it is longer than {PATTERN_BYTES_MAX} bytes"
             )));
         }
+        // All patterns together: each of them is compiled, also in parts of the schema that nothing
+        // refers to.
         self.ranges = self.ranges.saturating_add(Pattern::measure(pattern).ranges);
         if self.ranges > RANGES_MAX {
             return Err(unusable(
@@ -170,6 +172,8 @@ struct Total {
 
 impl Count<'_> {
     fn total(&mut self, number: usize) -> Result<Total, UnusableSchema> {
+        // Each subschema is visited once, however many references lead to it: the sum may be
+        // exponential, the count of it must not be.
         if let Some(total) = self.known[number] {
             return Ok(total);
         }
@@ -198,6 +202,7 @@ impl Count<'_> {
     }
 
     fn part(&mut self, number: usize, to: &To, part: usize) -> Result<Total, UnusableSchema> {
+        // A path that returns to itself is a loop; see below which ones end.
         self.entered.push((number, to.is_same_value()));
         if self.entered.len() > STEPS_MAX {
             return Err(unusable(format!(
@@ -281,6 +286,7 @@ struct Visited {
 
 impl Visits<'_> {
     fn of(&mut self, number: usize, value: &Value) -> Visited {
+        // Values are borrowed for as long as the visits last, so their addresses tell them apart.
         let key: (usize, *const Value) = (number, value);
         if let Some(known) = self.known.get(&key) {
             return *known;
@@ -290,6 +296,7 @@ impl Visits<'_> {
             again: self.max,
             to_name: self.max,
         };
+        // The memory of the visits is bounded with their number.
         if self.known.len() as u64 >= self.max {
             return gives_up;
         }

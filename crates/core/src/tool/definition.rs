@@ -1,4 +1,4 @@
-//! Definitions of tools, as models are told them, and the effect class of a call.
+//! Definitions of tools, as models see them, and the effect class of a call.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -42,6 +42,7 @@ impl Annotations {
     /// Returns the effect class that follows from the annotations.
     #[must_use]
     pub fn effect(self) -> Effect {
+        // The most careful reading of what a tool says about itself: only what is declared counts.
         if self.read_only {
             Effect::None
         } else if self.idempotent || self.keyed {
@@ -61,7 +62,7 @@ pub struct ReferenceArgument {
     pub kind: String,
 }
 
-/// The definition of a tool: what models are told, and what arguments are checked against.
+/// The definition of a tool: what models see, and what arguments are checked against.
 ///
 /// # Examples
 ///
@@ -93,12 +94,12 @@ pub struct ToolDefinition {
     /// [`Tool::references`](crate::Tool::references).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<ReferenceArgument>,
-    /// JSON Schema of a successful call's result, for clients that want to know. Models are not
-    /// told.
+    /// JSON Schema of a successful call's result, for clients that want to know. Models do
+    /// not see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
     /// The user's intent that a call shows in the log, such as `CREATE_TASK`. `None`: the name of
-    /// the tool. Models are not told.
+    /// the tool. Models do not see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<String>,
 }

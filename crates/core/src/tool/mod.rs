@@ -141,7 +141,7 @@ pub enum Probe {
 /// # Ok::<(), adjutant_core::InvalidTool>(())
 /// ```
 pub trait Tool: Send + Sync + 'static {
-    /// Returns the definition that models are told.
+    /// Returns the definition that models see.
     fn definition(&self) -> &ToolDefinition;
 
     /// Returns a short name for people, such as “Read a file”. Default: none, and the tool's name

@@ -39,7 +39,7 @@ impl ToolName {
         }
     }
 
-    /// Accepts a name that somebody else chose, for a request that is passed on as it is; no tool
+    /// Accepts a name that another program chose, for a request that is passed on as it is; no tool
     /// can be registered under one that [`ToolName::new`] refuses.
     ///
     /// # Errors

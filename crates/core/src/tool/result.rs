@@ -80,7 +80,7 @@ impl ToolResult {
         Self::unknown(format!("unknown: {note}"), note)
     }
 
-    /// Creates the result of a call that broke off and may have had its effect: the model is told,
+    /// Creates the result of a call that broke off and may have had its effect: the model reads so,
     /// and the same call is not made again in this turn.
     #[must_use]
     pub fn broke_off(error: impl fmt::Display) -> Self {
@@ -127,6 +127,7 @@ impl ToolResult {
     /// Returns the text that the model reads: a verbatim text as it is, everything else as JSON.
     #[must_use]
     pub fn to_text(&self) -> String {
+        // Without quotation marks: the model reads the text and not its JSON.
         if let Some(words) = self.words() {
             return words.to_owned();
         }

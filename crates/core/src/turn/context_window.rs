@@ -163,6 +163,7 @@ pub fn fit(
     count: &dyn Fn(&str) -> u32,
 ) -> Result<Fitted, DoesNotFit> {
     let budget = capacity.budget();
+    // Tools and schema stay, whatever happens to the messages.
     let fixed = tools_tokens(&request, count);
     let can_read_on = request
         .tools
@@ -209,6 +210,8 @@ pub fn fit(
         });
     }
 
+    // Old results first: they are the largest part, and a tool can be called again, while what was
+    // said is gone with its turn.
     let mut cleared = 0_usize;
     for at in 0..last_turn {
         if needed(&sizes) <= budget {
@@ -225,6 +228,7 @@ pub fn fit(
 
     let mut dropped = 0_usize;
     let mut last_turn = last_turn;
+    // Whole turns: providers reject a call without its result, and a result without its call.
     while needed(&sizes) > budget && last_turn > first {
         let next = turn_after(&request.messages, first)
             .unwrap_or(last_turn)
@@ -237,6 +241,8 @@ pub fn fit(
         request.messages.drain(first..next);
         sizes.drain(first..next);
         last_turn -= next - first;
+        // The summary stood in the turn that is dropped now. It stands for more than that turn, so
+        // the next one carries it.
         if let Some(block) = block {
             put_block(&mut request.messages[first..], block);
             if let (Some(message), Some(size)) = (request.messages.get(first), sizes.get_mut(first))
@@ -263,6 +269,7 @@ pub fn fit(
     if needed(&sizes) > budget
         && let Some(block) = &capacity.summary
     {
+        // Last of all, because it stands for everything that was dropped before.
         let found = request.messages.iter().enumerate();
         let found = found
             .skip(first)
@@ -355,6 +362,8 @@ pub fn parts_of(
 /// Returns the size of a message of an earlier turn in the form in which requests contain it.
 pub(super) fn shown_tokens(message: &Message, usable: u32, count: &dyn Fn(&str) -> u32) -> u32 {
     let size = message_tokens(message, count);
+    // As `fit` shortens results in every request: a summary is planned with the sizes that are
+    // sent.
     let in_part = size > usable / LONG && message.tool_result().is_some();
     if in_part { usable / SHOWN } else { size }
 }
@@ -368,6 +377,7 @@ fn in_part(
     count: &dyn Fn(&str) -> u32,
 ) -> Option<Message> {
     let (call_id, name, result) = message.tool_result()?;
+    // As `text_of` writes it: `read_result` counts its positions in that text.
     let whole = match (result.data.as_deref(), &result.error) {
         (Some(Value::String(text)), _) | (None, Some(text)) => Cow::Borrowed(text.as_str()),
         (Some(data), _) => Cow::Owned(data.to_string()),
@@ -377,6 +387,7 @@ fn in_part(
     // Proportionally first, then less until it fits: text is not equally dense everywhere.
     let mut shown =
         usize::try_from(u64::from(tokens) * whole.len() as u64 / u64::from(size)).unwrap_or(0);
+    // In characters, as `read_result` counts.
     let chars = whole.chars().count();
     while shown > 0 {
         let (begun, rest) = whole.split_at(whole.floor_char_boundary(shown - shown / 4));

@@ -117,6 +117,8 @@ pub(super) fn decide(
     tools: &[ToolDefinition],
 ) -> Result<Decision, Unusable> {
     let text = reply.text();
+    // The order of the arms matters: a finish reason can make text and calls of the same answer
+    // unusable.
     let said = !text.trim().is_empty();
     let calls = reply.tool_calls().count();
     match (reply.finish, calls, said) {
@@ -148,6 +150,7 @@ pub(super) fn decide(
                 .map(|call| ending(call, &text));
             Ok(match ending {
                 Some(ending) if reply.tool_calls().all(is_control) => Decision::End(ending),
+                // Calls beside a question run first: the turn ends after them.
                 ending => Decision::InvokeTools { ending },
             })
         }
@@ -173,9 +176,11 @@ const CALL_TAGS: &[&str] = &[
 fn is_call(text: &str, tools: &[ToolDefinition]) -> bool {
     let mut fenced = false;
     let opens = |line: &str| {
+        // Inside of a code fence a call is an example.
         fenced ^= line.starts_with("```");
         !fenced && CALL_TAGS.iter().any(|tag| line.starts_with(tag))
     };
+    // Without tools on offer, a text about a call is an answer.
     if tools.is_empty() {
         return false;
     }

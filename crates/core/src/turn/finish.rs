@@ -43,6 +43,8 @@ impl Turn {
             std::mem::replace(&mut self.state, State::Finished)
         {
             round.take(ends);
+            // Calls that did not run get a result too: providers reject a history with a call that
+            // has none.
             self.record_results(round, "it was stopped before it ran");
         }
         let text = self.with_summaries(text);
@@ -81,6 +83,8 @@ impl Turn {
             tool: failure.tool.clone(),
             message: failure.message.clone(),
         });
+        // The order is a ranking: an effect that may or may not have happened outweighs a failure,
+        // a failure a success, and all of them what the person answered.
         let outcome = if self.in_doubt {
             OutcomeCategory::InDoubt
         } else if error.is_some() {
@@ -212,6 +216,7 @@ impl Turn {
         error: Option<TurnError>,
     ) -> Action {
         self.state = State::Finished;
+        // A response always has text, also where a model called tools and then said nothing.
         let text = if text.trim().is_empty() {
             words::DONE.to_owned()
         } else {

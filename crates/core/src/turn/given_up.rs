@@ -30,6 +30,7 @@ pub fn given_up(
     };
     let calls = messages.iter().flat_map(Message::tool_calls);
     let open: Vec<ToolCall> = calls.filter(|call| !has_result(call)).cloned().collect();
+    // Providers reject a history with a call that has no result.
     for call in open {
         let result =
             ToolResult::failed("the turn was given up; it is not known whether this was done");

@@ -164,7 +164,7 @@ impl Turn {
         let kept = text.chars().count();
         let mut notices = Vec::new();
         if kept < setup.message_chars {
-            // The model is told too, so that it does not take half a request for a whole one.
+            // A note for the model too, so that it does not take half a request for a whole one.
             text.push_str(&format!(
                 "\n[The message was cut here: {kept} of {} characters.]",
                 setup.message_chars
@@ -173,6 +173,8 @@ impl Turn {
             notices.push(Notice::new("message_cut", text));
         }
         if let Some(block) = recall_block::format(&setup.told) {
+            // Part of the message from here on: later requests repeat it with the same bytes, so
+            // that prompt caches hold.
             text.insert_str(0, &block);
         }
         let messages = vec![Message::user(text)?];
@@ -246,6 +248,7 @@ impl Turn {
     /// # Errors
     /// [`OutOfOrder`] unless the turn waits for the model.
     pub fn on_unsendable(&mut self, error: ModelError) -> Result<Action, OutOfOrder> {
+        // No request was sent, and no smaller one can be made: it is not tried once more.
         self.was_too_long = true;
         self.on_model_result(Err(error))
     }
@@ -305,6 +308,7 @@ impl Turn {
     /// another turn; then nothing has changed, and they can arrive again.
     pub fn on_call_ends(&mut self, ends: Vec<(CallId, CallEnd)>) -> Result<Action, OutOfOrder> {
         let mut round = match &self.state {
+            // A copy: an arrival that is refused below leaves the turn as it was.
             State::AwaitingTools(round) | State::AwaitingUser(round) => round.clone(),
             State::New | State::AwaitingModel | State::Finished => {
                 return Err(self.out_of_order("the end of calls"));
@@ -321,6 +325,8 @@ impl Turn {
             });
         }
         self.approved |= approved;
+        // Unless something below goes on: no state is left in which the same ends could be taken
+        // twice.
         self.state = State::Finished;
         let pending = round.pending();
         if pending.is_empty() {
@@ -376,6 +382,8 @@ impl Turn {
 
     /// Makes the one call of a turn that a user began without a model.
     fn call_requested(&mut self, requested: RequestedCall) -> Action {
+        // From here on it is a call like those of models: gate, journal and replay know no other
+        // kind.
         self.calls_minted += 1;
         let call = ToolCall {
             id: CallId::minted(self.setup.turn, self.calls_minted),

@@ -199,6 +199,7 @@ pub(super) fn read(answer: &str) -> Reading {
 /// Returns true if the beginning of an answer declines the request.
 fn declines(sentences: &[Sentence]) -> bool {
     let mut before = 0;
+    // A refusal comes first: what follows explains it, or offers something else.
     for (index, sentence) in sentences.iter().take(3).enumerate() {
         if LANGUAGES
             .iter()
@@ -206,6 +207,7 @@ fn declines(sentences: &[Sentence]) -> bool {
         {
             return false;
         }
+        // The language of an answer is not known, so each table is tried.
         let declines = |language: &&Language| {
             let is_led_to =
                 before <= WORDS_OF_OPENING_MAX || sentence.begins_with(language.regrets);
@@ -231,6 +233,7 @@ fn asks(sentences: &[Sentence]) -> Reading {
     for (index, sentence) in sentences.iter().enumerate() {
         let (before, behind) = (&sentences[..index], &sentences[index + 1..]);
         let explains = behind.iter().filter(|sentence| !sentence.is_item).count();
+        // A question in front of a long text, or in a list, is a heading or an example.
         if sentence.is_item || explains > SENTENCES_BEHIND_QUESTION_MAX || is_courtesy(sentence) {
             continue;
         }
@@ -388,6 +391,7 @@ fn sentences(answer: &str) -> Vec<Sentence> {
             continue;
         }
         let (is_item, line) = item(line);
+        // Titles of tasks are quoted, and may be questions or refusals themselves.
         let line = unquoted(line);
         let mut rest = line.as_str();
         while !rest.is_empty() {
@@ -474,6 +478,7 @@ fn sentence_of(text: &str, is_item: bool) -> Option<Sentence> {
     let end = text.trim_end_matches(|c: char| !c.is_alphanumeric() && !"?？؟".contains(c));
     let is_question = end.ends_with(['?', '？', '؟']);
     let is_open = text.trim_end_matches('*').ends_with(':');
+    // A remark in parentheses neither answers nor asks.
     if text.starts_with('(') && text.ends_with(')') && !is_question {
         return None;
     }

@@ -65,6 +65,8 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
     let mut turn = Turn::new(TurnSetup {
         turn: id,
         model: model.clone(),
+        // Instruction, tools and settings are not recorded. What follows depends on the recorded
+        // replies alone.
         instruction: String::new(),
         recalled: given_history(events()).map_or_else(
             || turn_history(before, limits.history_messages_max),
@@ -93,6 +95,8 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
         action = match next {
             Action::CallModel(request) => {
                 let number = requests.len() + 1;
+                // A summary was made before this request was sent, and the action holds the request
+                // as it was before the summary.
                 let changed = turn.take_summary(recorded.summaries(), number);
                 requests.push(if changed { turn.request() } else { *request }.messages);
                 match reply(&recorded, number) {
@@ -116,6 +120,7 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
                     .and_then(|ends| turn.on_call_ends(ends).ok())
             }
             Action::AskUser { pending, .. } => {
+                // Before the ends: the next request is made with it.
                 if let Some(choice) = recorded.choice_after(&pending) {
                     turn.choose(choice.clone());
                 }

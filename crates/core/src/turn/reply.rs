@@ -21,6 +21,7 @@ use crate::words;
 
 impl Turn {
     pub(super) fn act_on(&mut self, mut reply: GenerateResponse) -> Action {
+        // First of all: an answer that turns out to be unusable was paid for, too.
         self.usage = self.usage.plus(reply.usage);
         self.cost = Cost::sum(self.cost, reply.cost);
         for loss in std::mem::take(&mut reply.losses) {
@@ -36,7 +37,10 @@ impl Turn {
             Err(why) => return self.reask(&why, reply),
         };
         self.reask_messages.clear();
+        // The bound is one of unusable answers in a row.
         self.reasks = 0;
+        // Providers leave ids out or repeat them. These are unique in the conversation, and a
+        // replay makes the same ones.
         self.mint_call_ids(&mut reply.parts);
         let calls: Vec<ToolCall> = reply.tool_calls().cloned().collect();
         // Only an empty list of parts is refused, and that was asked again above.
@@ -120,6 +124,7 @@ impl Turn {
     /// Finishes with an answer of the model, and the message of a failed tool beside it: a model
     /// may call a failed tool a success.
     fn conclude_with_failure(&mut self, text: String) -> Action {
+        // Unless the model quotes it anyway.
         let text = match self.failures.last() {
             Some(Failure { user_message, .. }) if !text.contains(user_message.as_str()) => {
                 format!("{}\n{user_message}", text.trim_end())
@@ -175,6 +180,8 @@ impl Turn {
             );
             let count = self.identical.entry(key).or_insert(0);
             *count += 1;
+            // The same call with the same arguments brings the same result, and costs time and
+            // money again.
             if *count > self.setup.limits.identical_calls_max {
                 let malformed = malformed.cloned();
                 self.record_results(

@@ -15,11 +15,15 @@ impl Turn {
     #[must_use]
     pub fn request(&self) -> GenerateRequest {
         let setup = &self.setup;
+        // Where the caller requires a call or forbids all, a question or a refusal is no answer;
+        // see `check_tool_choice`.
         let asks = setup.control_functions && !setup.tools.is_empty() && setup.choice.is_auto();
         let tools = match asks {
             true => setup.tools.with_controls(control_functions),
             false => &setup.tools,
         };
+        // A schema that the provider does not enforce is shown to the model; either way the answer
+        // is validated.
         let (native, prompted) = match &setup.output {
             Some(schema)
                 if schema.is_of_an_object() && setup.schema_support.covers(!tools.is_empty()) =>
@@ -35,6 +39,7 @@ impl Turn {
         };
         let said = setup.recalled.messages.len() + self.messages.len() + self.reask_messages.len();
         let mut messages = Vec::with_capacity(1 + said);
+        // A blank instruction is an error here, and none is sent.
         messages.extend(Message::system(instruction));
         messages.extend(setup.recalled.messages.iter().cloned());
         messages.extend(
@@ -68,6 +73,7 @@ impl Turn {
         let parts = std::iter::once(context)
             .chain(message.parts().iter().cloned())
             .collect();
+        // Text in front of a valid message cannot make it invalid.
         Message::new(message.role(), parts).unwrap_or_else(|_| message.clone())
     }
 

@@ -37,6 +37,8 @@ impl Round {
     pub(super) fn take(&mut self, ends: Vec<(CallId, CallEnd)>) -> bool {
         let mut approved = false;
         for (id, end) in ends {
+            // `on_call_ends` refuses the ends of other calls. Those of a stopped turn are not
+            // checked.
             let Some((_, slot)) = self.calls.iter_mut().find(|(call, _)| call.id == id) else {
                 continue;
             };
@@ -48,6 +50,7 @@ impl Round {
                     self.edited.push(id.clone());
                 }
             }
+            // The end of the call replaces this one, so it is remembered beside.
             self.handed_over |= matches!(&end, CallEnd::Waiting(shown) if shown.awaits_result());
             if let CallEnd::Waiting(PendingCall {
                 preview,
@@ -71,6 +74,7 @@ impl Round {
     pub(super) fn is_complete(&self) -> bool {
         self.calls
             .iter()
+            // Control functions are not executed, so no end of them arrives.
             .all(|(call, end)| end.is_some() || is_control(call))
     }
 

@@ -20,6 +20,7 @@ impl Turn {
         let ending = round.ending.clone();
         let question = round.question();
         let was_left = round.has_no_result();
+        // No call of a complete round is without an end, so the text for one is never used.
         self.record_results(round, "");
         if was_left {
             // The caller that would read the answer has left, so the model is not asked for one.
@@ -46,6 +47,8 @@ impl Turn {
     pub(super) fn record_results(&mut self, round: Round, unrun: &str) {
         for (call, end) in round.calls {
             if let Some(begun) = end.as_ref().and_then(CallEnd::interrupted) {
+                // The gate refuses the same call in the rest of the turn: it may have had its
+                // effect.
                 self.interrupted.push((call.name.clone(), begun.clone()));
             }
             let result = match end {
@@ -96,6 +99,8 @@ impl Turn {
                     ToolResult::failed(format!("not done; the person was asked: {question}"))
                 }
                 Some(CallEnd::Denied { arguments }) => {
+                    // The gate refuses the same call in the rest of the turn, so that the person is
+                    // not asked again.
                     self.denied.push((call.name.clone(), arguments.clone()));
                     self.add_summary(words::NOTHING_CHANGED);
                     let result = ToolResult::failed("the person refused this; it was not done");
@@ -220,6 +225,7 @@ impl Turn {
     /// tool, or of tools that only read. Another change does not replace one that failed.
     pub(super) fn clear_failures(&mut self, tool: &str) {
         let round = self.iterations;
+        // Taken out, because the rule below reads the tools of the turn.
         let mut failures = std::mem::take(&mut self.failures);
         failures.retain(|failure| {
             failure.round == round || (failure.tool != tool && self.changes(&failure.tool))

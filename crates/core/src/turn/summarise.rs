@@ -39,7 +39,9 @@ pub struct Summarise {
     /// Maximum size of the summary, in tokens.
     pub tokens_max: u32,
     /// The earlier summary and the messages as JSON lines, as the summarising model reads them.
-    lines: Vec<(Option<usize>, Value)>,
+    lines: Vec<Value>,
+    /// True if the first line is an earlier summary.
+    has_earlier: bool,
 }
 
 /// The reason for which an answer is not a summary.
@@ -73,6 +75,7 @@ impl Summarise {
         count: &dyn Fn(&str) -> u32,
     ) -> Option<Self> {
         let tokens_max = (usable / PART).min(crate::limits::SUMMARY_TOKENS_MAX);
+        // A window this small has no space for a summary that says anything.
         if tokens_max < TOKENS_MIN || recalled.messages.is_empty() {
             return None;
         }
@@ -82,6 +85,7 @@ impl Summarise {
             .map(|message| shown_tokens(message, usable, count))
             .collect();
         let sum = |sizes: &[u32]| total(sizes.iter().copied());
+        // A cut is where a message of the person begins, so that no call is parted from its result.
         let begins = |at: &usize| {
             recalled
                 .messages
@@ -98,7 +102,7 @@ impl Summarise {
         let mut counted = sum(&sizes[..cut]);
         if let Some(earlier) = &recalled.summary {
             counted = counted.saturating_add(count(&earlier.block()));
-            lines.push((None, json!({ "summary_of_what_came_before": earlier.text })));
+            lines.push(json!({ "summary_of_what_came_before": earlier.text }));
         }
         lines.extend(recalled.messages[..cut].iter().flat_map(lines_of));
         Some(Self {
@@ -107,6 +111,7 @@ impl Summarise {
             counted,
             tokens_max,
             lines,
+            has_earlier: recalled.summary.is_some(),
         })
     }
 
@@ -131,20 +136,18 @@ impl Summarise {
             .saturating_add(count(&focus))
             .saturating_add(64);
         let capacity = within.saturating_sub(around);
+        // It is the only trace of the turns it stands for, so it stays whole.
+        let (earlier, messages) = self.lines.split_at(usize::from(self.has_earlier));
         let (mut lines, mut size) = (Vec::new(), 0);
-        for shown in SHOWN {
-            lines = self
-                .lines
-                .iter()
-                .map(|line| shown_line(line, shown))
-                .collect();
+        for chars in SHOWN {
+            let shown = messages.iter().map(|line| shown_line(line, chars));
+            lines = earlier.iter().map(Value::to_string).chain(shown).collect();
             size = total(lines.iter().map(|line| count(line)));
             if size <= capacity {
                 break;
             }
         }
-        // An earlier summary stays.
-        let first = usize::from(self.lines.first().is_some_and(|(shown, _)| shown.is_none()));
+        let first = earlier.len();
         let gone = lines[first..]
             .iter()
             .take_while(|line| {
@@ -186,6 +189,7 @@ impl Summarise {
         let most = usize::try_from(self.tokens_max)
             .unwrap_or(usize::MAX)
             .saturating_mul(CHARS_PER_TOKEN);
+        // A model may ignore the length that it was asked for.
         let text = super::cut(text.trim(), most).unwrap_or_else(|| text.trim().to_owned());
         if text.is_empty() {
             return Err(Unsummarised::Empty);
@@ -252,16 +256,15 @@ impl Turn {
     }
 }
 
-/// Returns a message as JSON lines, so that no text can pass for another message, each with the
-/// size of its text.
-fn lines_of(message: &Message) -> Vec<(Option<usize>, Value)> {
+/// Returns a message as JSON lines, so that no text can pass for another message.
+fn lines_of(message: &Message) -> Vec<Value> {
     let mut lines = Vec::new();
     let text = message.text();
     let who = match message.role() {
         Role::User => "person",
         Role::Assistant | Role::System | Role::Tool => "assistant",
     };
-    // TurnHistory facts are attached again where they are needed; a summary would keep facts that were
+    // Recalled facts are attached again where they are needed; a summary would keep facts that were
     // forgotten since.
     let text = if message.role() == Role::User {
         recall_block::strip(&text)
@@ -269,23 +272,17 @@ fn lines_of(message: &Message) -> Vec<(Option<usize>, Value)> {
         &text
     };
     if !text.trim().is_empty() {
-        lines.push((Some(text.len()), json!({ who: text })));
+        lines.push(json!({ who: text }));
     }
     for part in message.parts() {
         match &part.content {
             Content::ToolCall(call) => {
-                lines.push((
-                    Some(0),
-                    json!({ "assistant_calls": call.name, "with": call.arguments }),
-                ));
+                lines.push(json!({ "assistant_calls": call.name, "with": call.arguments }));
             }
             Content::ToolResult { name, result, .. } => {
-                lines.push((
-                    Some(0),
-                    json!({ "result_of": name, "is": result.to_text() }),
-                ));
+                lines.push(json!({ "result_of": name, "is": result.to_text() }));
             }
-            Content::Image { .. } => lines.push((Some(0), json!({ who: "[a picture]" }))),
+            Content::Image { .. } => lines.push(json!({ who: "[a picture]" })),
             Content::Text { .. }
             | Content::Thinking { .. }
             | Content::Refusal { .. }
@@ -295,21 +292,11 @@ fn lines_of(message: &Message) -> Vec<(Option<usize>, Value)> {
     lines
 }
 
-/// Returns a line with its texts truncated to `chars` characters. An earlier summary stays whole.
-fn shown_line((shown, line): &(Option<usize>, Value), chars: usize) -> String {
-    if shown.is_none() {
-        return line.to_string();
-    }
-    let shorter = line.as_object().map(|fields| {
-        fields
-            .iter()
-            .map(|(key, value)| (key.clone(), shortened(value, chars)))
-            .collect::<serde_json::Map<_, _>>()
-    });
-    shorter.map_or_else(
-        || line.to_string(),
-        |fields| Value::Object(fields).to_string(),
-    )
+/// Returns a line with its texts truncated to `chars` characters.
+fn shown_line(line: &Value, chars: usize) -> String {
+    let fields = line.as_object().into_iter().flatten();
+    let shown = fields.map(|(key, value)| (key.clone(), shortened(value, chars)));
+    Value::Object(shown.collect()).to_string()
 }
 
 /// Returns JSON with long texts truncated in the middle.

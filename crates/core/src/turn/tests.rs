@@ -441,7 +441,7 @@ fn control_functions_can_be_left_out() {
 
 #[test]
 fn a_refused_call_is_no_success_whatever_the_model_says() {
-    for (refusal, message, told) in [
+    for (refusal, message, shown) in [
         (
             Refusal::InvalidArguments,
             "/description: is blank",
@@ -468,7 +468,7 @@ fn a_refused_call_is_no_success_whatever_the_model_says() {
         let (_, end) = run(Turn::new(setup()).unwrap(), &arrivals);
         let end = end.unwrap();
         assert_eq!(end.outcome, OutcomeCategory::ToolFailure, "{refusal:?}");
-        assert_eq!(end.decision.text, format!("{lie}\n{told}"), "{refusal:?}");
+        assert_eq!(end.decision.text, format!("{lie}\n{shown}"), "{refusal:?}");
         let error = Some(TurnError::Tool {
             tool: "add".to_owned(),
             message: message.to_owned(),
@@ -692,7 +692,7 @@ fn reading(n: u32, chars: usize) -> Vec<Message> {
     ]
 }
 
-fn room(window: u32, reserve: u32, own: usize) -> WindowCapacity {
+fn capacity(window: u32, reserve: u32, own: usize) -> WindowCapacity {
     WindowCapacity::new(window, reserve, Calibration::default()).for_turn(None, own)
 }
 

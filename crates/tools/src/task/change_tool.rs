@@ -27,7 +27,7 @@ pub struct ChangeTool<A> {
 
 /// The part that differs from tool to tool.
 pub trait TaskAction: Send + Sync + 'static {
-    /// Returns the definition that models are told.
+    /// Returns the definition that models see.
     fn definition() -> ToolDefinition;
 
     /// Returns the text that names a task, and which tasks it may mean. Default: the tool names
@@ -127,6 +127,8 @@ impl<A: TaskAction> Tool for ChangeTool<A> {
         arguments: Arguments,
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move {
+            // Only where the journal is in another store; else the change is written with its
+            // events.
             let change = A::change(&arguments)?;
             let key = Some(&context.key);
             let changed = self.tasks.apply(&context.user, &change, key).await;
@@ -139,6 +141,7 @@ impl<A: TaskAction> Tool for ChangeTool<A> {
         user: &'a UserId,
     ) -> BoxFuture<'a, Result<Vec<Reference>, ToolError>> {
         Box::pin(async move {
+            // `add_task` refers to no task: the list is not read for it.
             if self.definition.references.is_empty() {
                 return Ok(Vec::new());
             }

@@ -24,6 +24,7 @@ impl TaskAction for Complete {
             "Mark a task as completed. Use when user says done, finished, or completed.",
             json!({ "task_id": task_id_property("Task ID to complete") }),
             Annotations {
+                // A task that is done stays as it is, with the time of its completion.
                 idempotent: true,
                 keyed: true,
                 ..Annotations::default()

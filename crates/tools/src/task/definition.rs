@@ -32,6 +32,7 @@ pub(super) fn definition(
     };
     let names = properties.as_object().into_iter().flat_map(Map::keys);
     let required: Vec<&String> = names.filter(|name| *name != "status").collect();
+    // By the schema and not by the tool: each tool with this argument means a task by it.
     let reference = properties.get("task_id").map(|_| ReferenceArgument {
         argument: "task_id".to_owned(),
         kind: KIND.to_owned(),

@@ -25,6 +25,7 @@ impl TaskAction for Delete {
             json!({ "task_id": task_id_property("Task ID to delete") }),
             Annotations {
                 destructive: true,
+                // A second deletion finds no task and changes nothing.
                 idempotent: true,
                 keyed: true,
                 ..Annotations::default()

@@ -38,6 +38,8 @@ impl Tasks {
         }
         let changed = self.change(user, change, now);
         if let Some(key) = key {
+            // With the change, as a database writes both in one transaction: a repeat finds both or
+            // neither.
             self.applied.insert(key.clone(), changed.clone());
         }
         changed
@@ -85,6 +87,8 @@ impl Tasks {
                 let place = self.tasks.iter().position(|task| task.id == *id);
                 let delete = |place| {
                     let task = self.tasks.remove(place);
+                    // Here and not by a clock: without another deletion there is nothing that
+                    // grows.
                     self.deleted.retain(|(at, _)| is_kept(*at, now));
                     self.deleted.push((now, task.clone()));
                     TaskChanged::Deleted { task }
@@ -179,6 +183,7 @@ impl<S: InMemoryTables> TaskStore for S {
         limit: u32,
     ) -> BoxFuture<'a, Result<Vec<Task>, StoreError>> {
         ready(self.with_tables(user, |tables, _| {
+            // From the end, so that the cost does not grow with the number of other tasks.
             let is_before = |task: &&Task| before.is_none_or(|before| task.id < before);
             let found = tables
                 .table::<Tasks>()

@@ -62,6 +62,7 @@ impl Tool for ListTasks {
         _context: &'a ToolContext,
         arguments: Arguments,
     ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
+        // Only a policy that confirms reads shows it.
         let preview = Some("Show the tasks".to_owned());
         Box::pin(std::future::ready(Ok(Prepared::Ready {
             arguments,

@@ -102,6 +102,7 @@ impl TaskDescription {
     /// # Errors
     /// [`InvalidDescription`] for a blank text and for one that is too long.
     pub fn new(text: &str) -> Result<Self, InvalidDescription> {
+        // A description is one line in every list.
         let text: String = text
             .chars()
             .map(|c| if c.is_control() { ' ' } else { c })

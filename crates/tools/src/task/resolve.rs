@@ -34,6 +34,8 @@ pub(super) fn resolve<'a>(
     }
     let lower = text.to_lowercase();
     let spoken = words(text);
+    // A number that is no id is not searched for in descriptions: another task may have it by
+    // chance.
     let wanted = if number(text).is_some() {
         Vec::new()
     } else {
@@ -53,6 +55,7 @@ pub(super) fn resolve<'a>(
     ];
     for step in steps {
         let mut found: Vec<&Task> = tasks.iter().filter(|task| step(task)).collect();
+        // A done task of the same name is seldom what is to be completed.
         if prefer == Prefer::Open && found.iter().any(|task| !task.completed) {
             found.retain(|task| !task.completed);
         }
@@ -93,6 +96,7 @@ fn by_number<'a>(text: &str, tasks: &'a [Task]) -> Option<&'a Task> {
 /// Returns the digits of a text that is only an id, such as `3`, `#3`, `task 3` or `Task #3.`.
 fn number(text: &str) -> Option<&str> {
     let mut digits = text.trim_end_matches('.');
+    // In this order, because they may follow each other: "task number #3".
     for prefix in ["task", "number", "id", "#"] {
         if let Some((start, rest)) = digits.split_at_checked(prefix.len())
             && start.eq_ignore_ascii_case(prefix)
@@ -109,6 +113,7 @@ fn is_digits(text: &str) -> bool {
 
 /// Splits a text into words, in lower case, without punctuation and plural endings.
 fn words(text: &str) -> Vec<String> {
+    // People write "mum's" and "mums" for the same word.
     let text: String = text.chars().filter(|c| !matches!(c, '\'' | '’')).collect();
     text.to_lowercase()
         .split(|c: char| !c.is_alphanumeric())
@@ -134,6 +139,7 @@ fn content_words(spoken: &[String]) -> Vec<String> {
 /// Removes an English plural ending. Both sides go through it, so the result need not be right,
 /// only the same.
 fn singular(word: &str) -> String {
+    // Short words that end in s are seldom plurals: "gas", "bus".
     if word.chars().count() <= 3 {
         return word.to_owned();
     }

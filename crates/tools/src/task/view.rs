@@ -51,6 +51,7 @@ pub(super) fn task_schema(more: Value) -> Value {
         "required": ["id", "description", "completed", "created_at", "updated_at", "completed_at"],
         "additionalProperties": false,
     });
+    // Not required: they are there only where they say something.
     for (name, field) in more.as_object().into_iter().flatten() {
         schema["properties"][name] = field.clone();
     }

@@ -30,6 +30,7 @@ pub(super) fn parse(sentence: &Sentence<'_>) -> Option<FactAct> {
 fn forget_order(sentence: &Sentence<'_>) -> Option<Option<String>> {
     let order = sentence.order();
     let at = sentence.longest(order, &lists().fact.forget)?;
+    // An order that names the task list is about a task, which other tools delete.
     if sentence.has(&lists().fact.task_list) {
         return None;
     }

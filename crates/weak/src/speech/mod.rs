@@ -54,6 +54,7 @@ impl SpeechActs {
         };
         if dialogue.answers() {
             let before = dialogue.assistant_before.as_deref().unwrap_or_default();
+            // A question of the assistant may be about a text that the message before left out.
             if let Some(answered) = earlier().completed_by(&dialogue.message, before) {
                 return answered;
             }
@@ -62,6 +63,7 @@ impl SpeechActs {
     }
 
     fn from_message(message: &str, earlier: Option<&str>) -> Self {
+        // The whole message: an entry may have several sentences.
         if let Some(text) = diary_entry::parse(message) {
             let texts = match text {
                 Some(text) if points_back(&text) => earlier.map(statements).unwrap_or_default(),
@@ -86,6 +88,7 @@ impl SpeechActs {
     fn take(&mut self, sentence: &Sentence<'_>, earlier: Option<&str>) {
         match fact::parse(sentence) {
             Some(FactAct::Forget(text)) => add(&mut self.forget, text.into_iter().collect(), true),
+            // "Remember that": the statements are in the message before.
             Some(FactAct::Keep(Some(text))) if points_back(&text) => {
                 add(
                     &mut self.keep,

@@ -19,6 +19,7 @@ pub(super) fn parse(sentence: &Sentence<'_>) -> Option<MemoryQuestion> {
         .search_orders
         .iter()
         .any(|row| sentence.after(order, row).is_some() || sentence.after(0, row).is_some());
+    // Many people leave the question mark out.
     let asks = sentence.is_question || analysis::is_question(sentence.text);
     let is_known = lists()
         .question
@@ -44,6 +45,7 @@ pub(super) fn parse(sentence: &Sentence<'_>) -> Option<MemoryQuestion> {
     let about_the_list = sentence.has(&lists().question.obligation)
         || sentence.has_row(&["have", "to"])
         || is_about_the_list(sentence);
+    // The tools of the task list answer it.
     if about_the_list && !is_known || sentence.has(&lists().fact.task_list) {
         return None;
     }

@@ -138,6 +138,7 @@ pub(super) fn words(text: &str) -> Vec<Word> {
     let is_of_word = |c: char| c.is_alphanumeric() || c == '\'' || c == '\u{2019}';
     let mut words = Vec::new();
     let mut start = None;
+    // The blank behind the text ends its last word.
     for (at, c) in text.char_indices().chain([(text.len(), ' ')]) {
         match (is_of_word(c), start) {
             (true, None) => start = Some(at),
@@ -187,6 +188,7 @@ pub(super) fn sentences(message: &str) -> Vec<Sentence<'_>> {
         }
     }
     pieces.push(&message[start..]);
+    // "Remember that I am vegan and add milk" is a fact and an order.
     let pieces = pieces.into_iter().flat_map(split_at_order);
     pieces
         .map(str::trim)

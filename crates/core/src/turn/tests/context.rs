@@ -345,7 +345,7 @@ fn whoever_summarises_reads_data_within_its_window_and_has_no_tools() {
         (1, 1),
         "{said}"
     );
-    // One line for one thing: nobody's words are somebody else's.
+    // One line for each message, so that no text passes for another message.
     let lines: Vec<&str> = said
         .lines()
         .skip_while(|line| *line != "<conversation>")
@@ -511,9 +511,9 @@ fn the_words_of_the_turn_itself_stay_when_it_is_asked_again() {
     let _ = turn
         .on_model_result(Ok(reply(FinishReason::Stop, vec![text(" ")])))
         .unwrap();
-    let room =
+    let capacity =
         WindowCapacity::new(400, 100, Calibration::default()).for_turn(None, turn.own_messages());
-    let fitted = fit(turn.request(), &room, &count).unwrap();
+    let fitted = fit(turn.request(), &capacity, &count).unwrap();
     let said: Vec<String> = fitted.request.messages.iter().map(Message::text).collect();
     assert!(
         said[said.len() - 2] == "hello"
@@ -535,9 +535,9 @@ fn a_summary_outlives_the_turns_behind_it_and_goes_last() {
     messages.push(Message::user("and?").unwrap());
     put_block(&mut messages, &block);
     let fitted = |window: u32| {
-        let room =
+        let capacity =
             WindowCapacity::new(window, 0, Calibration::default()).for_turn(Some(block.clone()), 1);
-        fit(GenerateRequest::new(messages.clone()), &room, &count)
+        fit(GenerateRequest::new(messages.clone()), &capacity, &count)
     };
     let some = fitted(500).unwrap();
     assert!(some.request.messages.len() < messages.len());
@@ -639,13 +639,13 @@ proptest! {
             put_block(&mut messages, block);
         }
         prop_assert!(is_valid(&messages));
-        let room = WindowCapacity::new(window, reserve, calibration).for_turn(block, own);
-        match fit(GenerateRequest::new(messages.clone()), &room, &count) {
+        let capacity = WindowCapacity::new(window, reserve, calibration).for_turn(block, own);
+        match fit(GenerateRequest::new(messages.clone()), &capacity, &count) {
             Ok(fitted) => {
                 let sent = &fitted.request.messages;
                 prop_assert!(is_valid(sent), "{sent:?}");
                 prop_assert_eq!(fitted.counted, request_tokens(&fitted.request, &count));
-                prop_assert!(calibration.tokens(fitted.counted) <= room.usable().max(calibration.overhead()));
+                prop_assert!(calibration.tokens(fitted.counted) <= capacity.usable().max(calibration.overhead()));
                 prop_assert!(sent.iter().any(|message| message.text().ends_with("and now?")), "the turn's own words");
                 // What is taken away is announced, and what is announced was taken away.
                 prop_assert!(!fitted.is_shortened || !fitted.notices.is_empty());

@@ -88,9 +88,9 @@ fn in_doubt_is_said_and_not_repeated() {
         "{:?}",
         end.notices
     );
-    let told = end.messages[2].tool_result().unwrap().2.to_json();
+    let shown = end.messages[2].tool_result().unwrap().2.to_json();
     assert_eq!(
-        (&told["success"], &told["data"]["status"]),
+        (&shown["success"], &shown["data"]["status"]),
         (&json!(false), &json!("unknown"))
     );
 }
@@ -106,7 +106,7 @@ fn a_doubt_waits_and_is_taken_as_done_or_left_open() {
     });
     let doubtful = CallEnd::Waiting(PendingCall { doubt, ..pending });
     let arguments = Arguments::new();
-    for (answer, outcome, told) in [
+    for (answer, outcome, shown) in [
         (
             CallEnd::TakenAsDone {
                 arguments: arguments.clone(),
@@ -137,7 +137,7 @@ fn a_doubt_waits_and_is_taken_as_done_or_left_open() {
         let end = end.unwrap();
         assert_eq!(end.outcome, outcome);
         let result = end.messages[2].tool_result().unwrap().2.clone();
-        assert_eq!(result.data.unwrap()["status"], told);
+        assert_eq!(result.data.unwrap()["status"], shown);
     }
     // Stopped while it waits: it is not said that it did not run.
     let stopped = [

@@ -42,7 +42,7 @@ fn a_request_is_fitted_step_by_step_and_says_so() {
     messages.push(Message::user("and?").unwrap());
     let request = GenerateRequest::new(messages);
     let count = |text: &str| estimate_tokens(text);
-    let fitted = |window| fit(request.clone(), &room(window, 100, 1), &count).map(parted);
+    let fitted = |window| fit(request.clone(), &capacity(window, 100, 1), &count).map(parted);
 
     let (same, notices) = fitted(10_000).unwrap();
     assert_eq!((same, notices), (request.clone(), Vec::new()));
@@ -78,7 +78,7 @@ fn a_result_longer_than_the_window_is_shown_in_part_the_same_part_each_time() {
     );
     let shown = |request: &GenerateRequest, n: usize, own: usize| {
         let (fitted, notices) =
-            parted(fit(request.clone(), &room(4_096, 1_024, own), &count).unwrap());
+            parted(fit(request.clone(), &capacity(4_096, 1_024, own), &count).unwrap());
         assert!(request_tokens(&fitted, &count) <= 4_096 - 1_024);
         crate::message::check_pairing(&fitted.messages).unwrap();
         (
@@ -133,7 +133,7 @@ fn many_results_in_one_turn_are_shortened_before_it_is_given_up() {
     let (fitted, notices) = parted(
         fit(
             GenerateRequest::new(messages),
-            &room(32_768, 1_024, 11),
+            &capacity(32_768, 1_024, 11),
             &count,
         )
         .unwrap(),
@@ -172,7 +172,7 @@ fn a_failed_result_is_shortened_and_still_failed() {
     let (fitted, _) = parted(
         fit(
             GenerateRequest::new(messages),
-            &room(4_096, 1_024, 3),
+            &capacity(4_096, 1_024, 3),
             &count,
         )
         .unwrap(),
