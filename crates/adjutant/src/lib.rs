@@ -146,6 +146,7 @@ mod model; // the model that the environment configures
 #[cfg(feature = "serve")]
 mod serve; // serving an agent over HTTP
 
+// Everything of these crates: a program needs no other dependency for its own tools and stores.
 pub use adjutant_core::*;
 pub use adjutant_macros::tool;
 pub use adjutant_providers::scripted;

@@ -100,6 +100,7 @@ impl Calibration {
     }
 
     fn was_too_long(&mut self, counted: u32, message: &str) {
+        // Less than was refused, so that the next request has a chance; how much less is not known.
         let most = u32::try_from(u64::from(counted) * AFTER_TOO_LONG / 100).unwrap_or(u32::MAX);
         self.ceiling = Some(self.ceiling.map_or(most, |known| known.min(most)));
         self.is_ceiling_old = false;
@@ -136,7 +137,7 @@ impl Calibration {
     /// Returns the model's context window: `known`, or less if the provider named a smaller one.
     #[must_use]
     pub fn window(&self, known: u32) -> u32 {
-        self.window.map_or(known, |said| said.min(known))
+        self.window.map_or(known, |named| named.min(known))
     }
 
     /// Returns true if the provider reported a usable count.

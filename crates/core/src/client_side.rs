@@ -123,6 +123,7 @@ impl ClientTool {
         }
         let parameters =
             parameters.unwrap_or_else(|| serde_json::json!({ "type": "object", "properties": {} }));
+        // Providers take nothing else for the parameters of a tool.
         if parameters.get("type").and_then(Value::as_str) != Some("object") {
             let reason = "its type must be \"object\"".to_owned();
             return Err(InvalidClientSide::Schema { name, reason });

@@ -62,6 +62,7 @@ impl Policy {
     /// Returns true if a rule allows this tool by name for this user, and no later rule differs.
     fn allows_by_name(&self, user: &UserId, tool: &ToolDefinition) -> bool {
         self.last_rule(user, tool)
+            // A rule for all tools was not written with this one in mind.
             .is_some_and(|rule| rule.tool != "*" && rule.permission == Permission::Allow)
     }
 
@@ -99,29 +100,31 @@ const AFTER_OTHERS: &str = " (proposed after reading words of others)";
 
 /// Returns true if an argument contains a web address that is not in the person's own messages:
 /// requesting it would reveal data to its owner.
-fn names_an_address(arguments: &Arguments, said: &str) -> bool {
-    fn names(name: &str, value: &Value, said: &str) -> bool {
+fn names_an_address(arguments: &Arguments, messages: &str) -> bool {
+    fn names(name: &str, value: &Value, messages: &str) -> bool {
         match value {
             Value::String(text) => {
                 let is_place = is_named_as_an_address(name)
                     && !text.is_empty()
                     // An address that the person wrote themselves reveals nothing.
-                    && !said.contains(text.as_str());
+                    && !messages.contains(text.as_str());
                 is_place
                     || text
                         .split(|c: char| {
                             c.is_whitespace() || matches!(c, '"' | '<' | '>' | '(' | ')')
                         })
-                        .any(|word| is_address(word) && !said.contains(word))
+                        .any(|word| is_address(word) && !messages.contains(word))
             }
-            Value::Array(values) => values.iter().any(|value| names(name, value, said)),
-            Value::Object(values) => values.iter().any(|(name, value)| names(name, value, said)),
+            Value::Array(values) => values.iter().any(|value| names(name, value, messages)),
+            Value::Object(values) => values
+                .iter()
+                .any(|(name, value)| names(name, value, messages)),
             Value::Null | Value::Bool(_) | Value::Number(_) => false,
         }
     }
     arguments
         .iter()
-        .any(|(name, value)| names(name, value, said))
+        .any(|(name, value)| names(name, value, messages))
 }
 
 /// Returns true if one of the words of an argument's name (`target_url`, `targetUrl`) says that it
@@ -277,6 +280,7 @@ impl Gate {
                 not_an_object(&call.name, malformed),
             );
         }
+        // Models write an empty text for an argument that they leave out.
         let arguments = self.registry.without_blanks(&call.name, &call.arguments);
         if let Err(places) = self.registry.check_arguments(&call.name, &arguments) {
             return refuse(Refusal::InvalidArguments, misfit(&places));
@@ -306,10 +310,10 @@ impl Gate {
         let mut permission = self.policy.permission(&context.user, definition);
         // Text of others may try to act through the model. What it could gain by is a change, or an
         // address that carries what the model knows to a server.
-        let is_suspect = check.said_before_others.is_some_and(|said| {
+        let is_suspect = check.said_before_others.is_some_and(|messages| {
             let changes = !definition.annotations.read_only;
             let reaches_out =
-                !definition.annotations.closed_world && names_an_address(&arguments, said);
+                !definition.annotations.closed_world && names_an_address(&arguments, messages);
             // A rule that names the tool is the operator's decision about exactly this case.
             (changes || reaches_out) && !self.policy.allows_by_name(&context.user, definition)
         });

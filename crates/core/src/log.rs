@@ -181,6 +181,7 @@ impl DecisionRecord {
                     Ok(response) => {
                         self.usage = self.usage.plus(response.usage);
                         self.cost = Cost::sum(self.cost, response.cost);
+                        // Seen while the turn runs; the end brings all of its notices.
                         for loss in &response.losses {
                             Notice::not_sent(loss).join(&mut self.notices);
                         }

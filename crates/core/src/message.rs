@@ -166,6 +166,7 @@ impl Part {
 /// # Ok::<(), adjutant_core::InvalidMessage>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+// Through `Message::new`, so that a message from JSON keeps the rules, too.
 #[serde(try_from = "json::RawMessage")]
 pub struct Message {
     role: Role,
@@ -259,12 +260,12 @@ impl Message {
                 });
             }
         }
-        let said = parts.iter().any(|part| match &part.content {
+        let has_content = parts.iter().any(|part| match &part.content {
             Content::Text { text } => !text.trim().is_empty(),
             content => matches!(content, Content::Image { .. }),
         });
         match role {
-            Role::System | Role::User if !said => Err(InvalidMessage::NoContent { role }),
+            Role::System | Role::User if !has_content => Err(InvalidMessage::NoContent { role }),
             Role::Assistant if parts.is_empty() => Err(InvalidMessage::EmptyAssistant),
             Role::Tool
                 if parts.len() != 1

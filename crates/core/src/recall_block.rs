@@ -36,9 +36,10 @@ pub fn strip(text: &str) -> &str {
 #[must_use]
 pub fn contains(messages: &[Message], text: &str) -> bool {
     let holds = |message: &Message| {
-        let said = message.text();
-        let block = said.len() - strip(&said).len();
-        said.get(..block)
+        let whole = message.text();
+        let block = whole.len() - strip(&whole).len();
+        whole
+            .get(..block)
             .is_some_and(|block| block.lines().any(|line| line == text.trim_end()))
     };
     messages

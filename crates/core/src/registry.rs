@@ -60,6 +60,7 @@ impl ToolRegistry {
         if self.has(&name) {
             return Err(InvalidTool::Duplicate { name });
         }
+        // Providers take nothing else for the parameters of a tool.
         if definition.parameters.get("type").and_then(Value::as_str) != Some("object") {
             return Err(InvalidTool::Schema {
                 name,

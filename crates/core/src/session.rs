@@ -92,12 +92,12 @@ pub fn session(known: &Loaded, now: Timestamp, summarize_from: Option<u32>) -> S
         .max();
     let status = Status::from_events(events);
     let past = turn_history(events, None);
-    let said_now = status
+    let open_messages = status
         .turn
         .map_or_else(Vec::new, |turn| said_in(events, turn));
-    let messages = past.from + past.messages.len() + said_now.len();
+    let messages = past.from + past.messages.len() + open_messages.len();
     let summary = past.summary.as_ref();
-    let token_estimate = past.messages.iter().chain(&said_now).fold(
+    let token_estimate = past.messages.iter().chain(&open_messages).fold(
         summary.map_or(0, |summary| estimate_tokens(&summary.block())),
         |sum, message| sum.saturating_add(message_tokens(message, &estimate_tokens)),
     );

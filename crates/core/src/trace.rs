@@ -145,6 +145,7 @@ impl Reader<'_> {
                 attempts,
                 ..
             } => {
+                // A fallback model may have answered in the place of the turn's own.
                 let name = match reply {
                     Ok(reply) => reply.model.to_string(),
                     Err(_) => self.model(),
@@ -276,8 +277,8 @@ impl Reader<'_> {
         for recorded in self.of_turn.iter().skip(parked + 1) {
             match &*recorded.event {
                 Event::CallAnswered { call, verdict, .. } => {
-                    let said = verdict.map_or_else(|| json!("expired"), |verdict| json!(verdict));
-                    answers.push(json!({ "call_id": call, "verdict": said, "at": recorded.at }));
+                    let answer = verdict.map_or_else(|| json!("expired"), |verdict| json!(verdict));
+                    answers.push(json!({ "call_id": call, "verdict": answer, "at": recorded.at }));
                     until = Some(recorded.at);
                 }
                 Event::DoubtResolved {

@@ -51,11 +51,11 @@ impl TraceContext {
         let flags = u8::try_from(hex(fields.next()?, 2)?).ok()? & FLAGS;
         // Later versions may append fields after the flags.
         let known = version != 0xff && (version > 0 || parent.len() == PARENT_BYTES);
-        let begun = Self::new(trace, span).filter(|_| known)?;
+        let context = Self::new(trace, span).filter(|_| known)?;
         Some(Self {
             flags,
             state: state.and_then(valid_state),
-            ..begun
+            ..context
         })
     }
 

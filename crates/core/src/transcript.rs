@@ -106,25 +106,26 @@ impl TranscriptCall {
 #[must_use]
 pub fn transcript(events: &[Recorded]) -> Vec<TranscriptMessage> {
     let open = conversation::open_turn(events);
-    let mut said: Vec<TranscriptMessage> = Vec::new();
+    let mut entries: Vec<TranscriptMessage> = Vec::new();
     for Recorded { at, event, .. } in events {
         match &**event {
             Event::HistorySet { messages } => {
-                said = messages
+                // It replaces everything that was said before.
+                entries = messages
                     .iter()
                     .map(TranscriptMessage::from_message)
                     .collect();
             }
             Event::TurnFinished { turn, end, .. } => {
-                said.extend(finished(events, *turn, *at, end));
+                entries.extend(finished(events, *turn, *at, end));
             }
             Event::TurnStarted { turn, .. } if open == Some(*turn) => {
-                said.extend(unfinished(events, *turn, *at));
+                entries.extend(unfinished(events, *turn, *at));
             }
             _ => {}
         }
     }
-    said
+    entries
 }
 
 /// A page of a transcript, made of whole turns.
@@ -185,14 +186,15 @@ fn finished(
     ended: Timestamp,
     end: &TurnEnd,
 ) -> Vec<TranscriptMessage> {
-    let mut said = spoken(events, turn, ended, &end.messages);
-    said.push(TranscriptMessage::words(Role::Assistant, &end.decision.text).in_turn(turn, ended));
-    said
+    let mut entries = spoken(events, turn, ended, &end.messages);
+    entries
+        .push(TranscriptMessage::words(Role::Assistant, &end.decision.text).in_turn(turn, ended));
+    entries
 }
 
 /// Returns the messages of the open turn so far; if it waits, with the question.
 fn unfinished(events: &[Recorded], turn: TurnId, began: Timestamp) -> Vec<TranscriptMessage> {
-    let mut said = spoken(events, turn, began, &said_in(events, turn));
+    let mut entries = spoken(events, turn, began, &said_in(events, turn));
     let asked = events
         .iter()
         .rev()
@@ -206,9 +208,9 @@ fn unfinished(events: &[Recorded], turn: TurnId, began: Timestamp) -> Vec<Transc
         });
     // A turn that was answered goes on, and its question is history.
     if let Some((content, at)) = asked.filter(|_| !conversation::pending(events).is_empty()) {
-        said.push(TranscriptMessage::words(Role::Assistant, content).in_turn(turn, at));
+        entries.push(TranscriptMessage::words(Role::Assistant, content).in_turn(turn, at));
     }
-    said
+    entries
 }
 
 /// Returns the person's message and the answers with calls, with the results and times from the
@@ -220,7 +222,7 @@ fn spoken(
     messages: &[Message],
 ) -> Vec<TranscriptMessage> {
     let start = start_of(events, turn);
-    let mut said = Vec::new();
+    let mut entries = Vec::new();
     let mut at = start.map_or(at, |(recorded, _)| recorded.at);
     for message in messages {
         let mut entry = TranscriptMessage::from_message(message);
@@ -246,19 +248,20 @@ fn spoken(
                 let shown = entry
                     .tool_call_id
                     .as_ref()
-                    .filter(|call| is_shown(&said, call));
+                    .filter(|call| is_shown(&entries, call));
                 let Some(call) = shown else { continue };
                 at = ended_at(events, call).unwrap_or(at);
             }
             Role::System => continue,
         }
-        said.push(entry.in_turn(turn, at));
+        entries.push(entry.in_turn(turn, at));
     }
-    said
+    entries
 }
 
-fn is_shown(said: &[TranscriptMessage], call: &CallId) -> bool {
-    said.iter()
+fn is_shown(entries: &[TranscriptMessage], call: &CallId) -> bool {
+    entries
+        .iter()
         .any(|message| message.tool_calls.iter().any(|known| known.id == *call))
 }
 

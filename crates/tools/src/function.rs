@@ -141,6 +141,7 @@ impl Tool for FunctionTool {
         context: &'a ToolContext,
         arguments: Arguments,
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
+        // The closure owns its context: its future must not borrow from the caller.
         (self.function)(context.clone(), arguments)
     }
 

@@ -110,6 +110,7 @@ impl Tool for ReadResult {
             let chars = text.chars().count();
             let from = from.min(chars);
             let to = from.saturating_add(length.unwrap_or(LENGTH)).min(chars);
+            // By characters: a cut inside of one would not be text.
             let piece: String = text.chars().skip(from).take(to - from).collect();
             Ok(json!({ "text": piece, "from": from, "to": to, "of": chars }))
         })

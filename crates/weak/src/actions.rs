@@ -134,6 +134,7 @@ fn arguments_schema(
     }
     let mut schema = bounded(&tool.parameters, chars_max);
     let fields = schema.as_object_mut()?;
+    // A weak model invents arguments where it may.
     fields.insert("additionalProperties".to_owned(), Value::Bool(false));
     let properties = fields
         .entry("properties")

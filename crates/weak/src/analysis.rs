@@ -223,6 +223,7 @@ pub(super) fn is_negated(clause: &[String]) -> bool {
     let orders = clause
         .iter()
         .any(|word| lists().message.mark_verbs.has(word));
+    // "I have to buy milk" says that it is not done.
     let has_to = clause
         .windows(2)
         .any(|pair| lists().message.have.has(&pair[0]) && pair[1] == "to");

@@ -58,6 +58,8 @@ impl<'a> Entities<'a> {
                     .filter(|word| analysis::has_similar(&own, word))
                     .count();
                 (
+                    // In this order: a number is exact, words may fit by chance, and what is done
+                    // is seldom meant.
                     numbers.contains(&entity.id),
                     hits,
                     !entity.done,

@@ -106,6 +106,7 @@ impl<'a> Guard<'a> {
         {
             return None;
         }
+        // All words have to be of one label: otherwise there is more than a name.
         let mut named = self.entities.iter().filter(|entity| {
             let own = analysis::tokens(&entity.label);
             words.iter().all(|word| own.contains(word))
@@ -297,6 +298,7 @@ impl<'a> Guard<'a> {
                 candidates: vec![self.entities[entity], other],
             });
         }
+        // A question is no order, even if the model takes it for one.
         let doubtful = self.asks_information() || !self.allows_rewording(tool);
         ask_if(doubtful, tool, label)
     }

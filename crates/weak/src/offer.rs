@@ -49,6 +49,7 @@ impl Guard<'_> {
         let open_too = (0..self.entities.len())
             .filter(same_kind)
             .any(|other| !self.entities[other].done && (!any || spoken_of(other)));
+        // Words that fit open and done entities mean an open one, unless the number says otherwise.
         let prefers_open = entity.done && open_too && !self.numbers.contains(&entity.id);
         match tool_kind(tool) {
             ToolKind::Completes => !prefers_open && !self.is_denied(at) && !self.asks_deletion(at),

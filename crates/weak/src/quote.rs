@@ -87,6 +87,7 @@ impl<'a> Quote<'a> {
         let (properties, required) = if self.quoted.texts.is_empty() {
             (json!({}), json!([]))
         } else {
+            // Cut: the model has to recognise the text, and not to write all of it.
             let shown = entities::shortened(&self.quoted.texts.join(" "));
             (
                 json!({ argument: { "type": "string", "enum": [shown] } }),

@@ -51,6 +51,7 @@ impl<'a> Guard<'a> {
         if let Some(&at) = known.iter().find(|at| chosen.contains(at)) {
             return Ok(at);
         }
+        // With several calls the number may belong to another of them.
         let alone = all
             .iter()
             .filter(|other| !other.tool.references.is_empty())

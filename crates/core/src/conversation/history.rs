@@ -153,7 +153,7 @@ impl History {
     pub(super) fn restore(
         messages_max: Option<usize>,
         outline: Outline,
-        said: impl IntoIterator<Item = Recorded>,
+        with_messages: impl IntoIterator<Item = Recorded>,
     ) -> Option<Self> {
         let Outline {
             messages_max: kept_max,
@@ -164,7 +164,7 @@ impl History {
         // Without the limit: which messages were kept depends on summaries and earlier messages, so
         // the outline says how many.
         let mut all = Self::new(None);
-        for Recorded { seq, event, .. } in said {
+        for Recorded { seq, event, .. } in with_messages {
             match &*event {
                 Event::HistorySet { messages } => all.set(seq, messages.iter().cloned()),
                 Event::TurnFinished { end, .. } => {
@@ -184,6 +184,7 @@ impl History {
         all.messages_max = messages_max;
         all.keep_last(kept);
         (all.total, all.summary) = (total, summary);
+        // The limit drops messages while they are added again; a snapshot that fits loses none.
         (all.kept.len() == kept).then_some(all)
     }
 

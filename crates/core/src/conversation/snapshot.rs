@@ -72,7 +72,7 @@ impl Conversation {
     }
 
     /// Restores the state from a snapshot, as [`Conversation::forget_finished_turn`] leaves it.
-    /// `said` are the events with messages ([`Event::has_messages`](crate::Event::has_messages))
+    /// `with_messages` are the events with messages ([`Event::has_messages`](crate::Event::has_messages))
     /// from [`Snapshot::messages_from`] to [`Snapshot::seq`], in order; other events among them are
     /// ignored. Returns `None` if the snapshot cannot be read or was made for another limit of
     /// messages; then all events have to be folded.
@@ -80,7 +80,7 @@ impl Conversation {
     pub fn restore(
         messages_max: Option<usize>,
         snapshot: &Snapshot,
-        said: impl IntoIterator<Item = Recorded>,
+        with_messages: impl IntoIterator<Item = Recorded>,
     ) -> Option<Self> {
         // A snapshot is a cache: an unreadable one costs a fold over all events and nothing else.
         let body: Body = serde_json::from_str(&snapshot.body).ok()?;
@@ -91,7 +91,7 @@ impl Conversation {
                 session_ended: body.session_ended,
                 ..Status::default()
             },
-            history: History::restore(messages_max, body.history, said)?,
+            history: History::restore(messages_max, body.history, with_messages)?,
             learned: body.learned,
             summary_tries: body.summary_tries,
             usage: body.usage,

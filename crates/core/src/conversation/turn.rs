@@ -270,12 +270,12 @@ impl CurrentTurn {
     pub fn interrupted(&self) -> Vec<(String, Arguments)> {
         let ends = self.calls.keys().filter_map(|call| {
             // Of the end and not of the start: a call that ended well does not count.
-            let begun = self.end(call)?.interrupted()?.clone();
+            let arguments = self.end(call)?.interrupted()?.clone();
             let at = *self.of_call(call)?.started.last()?;
             let Event::CallStarted { tool, .. } = self.event(at)? else {
                 return None;
             };
-            Some((tool.clone(), begun))
+            Some((tool.clone(), arguments))
         });
         ends.collect()
     }

@@ -217,6 +217,7 @@ pub fn fit(
         if needed(&sizes) <= budget {
             break;
         }
+        // The text that says what was left out takes space too.
         if sizes[at] > RESULT_TOKENS_KEPT
             && let Some(message) = clear_result(&request.messages[at])
         {
@@ -390,10 +391,9 @@ fn in_part(
     // In characters, as `read_result` counts.
     let chars = whole.chars().count();
     while shown > 0 {
-        let (begun, rest) = whole.split_at(whole.floor_char_boundary(shown - shown / 4));
-        let (_, ended) =
-            rest.split_at(rest.ceil_char_boundary(rest.len().saturating_sub(shown / 4)));
-        let head = begun.chars().count();
+        let (beginning, rest) = whole.split_at(whole.floor_char_boundary(shown - shown / 4));
+        let (_, end) = rest.split_at(rest.ceil_char_boundary(rest.len().saturating_sub(shown / 4)));
+        let head = beginning.chars().count();
         let how = match can_read_on {
             true => format!(
                 "; {READ_RESULT} with call {:?} and from {head} reads on",
@@ -401,9 +401,9 @@ fn in_part(
             ),
             false => String::new(),
         };
-        let left_out = chars - head - ended.chars().count();
+        let left_out = chars - head - end.chars().count();
         let part = format!(
-            "{begun}\n[... {left_out} of {chars} characters are left out here{how} ...]\n{ended}"
+            "{beginning}\n[... {left_out} of {chars} characters are left out here{how} ...]\n{end}"
         );
         let result = match result.success {
             true => ToolResult {

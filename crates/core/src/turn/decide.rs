@@ -119,9 +119,9 @@ pub(super) fn decide(
     let text = reply.text();
     // The order of the arms matters: a finish reason can make text and calls of the same answer
     // unusable.
-    let said = !text.trim().is_empty();
+    let has_text = !text.trim().is_empty();
     let calls = reply.tool_calls().count();
-    match (reply.finish, calls, said) {
+    match (reply.finish, calls, has_text) {
         (FinishReason::ContentFilter, _, _) => Ok(Decision::Filtered {
             message: refusal(&reply.parts),
         }),
@@ -196,6 +196,7 @@ fn is_call(text: &str, tools: &[ToolDefinition]) -> bool {
         .iter()
         .fold(whole, |code, lead| code.strip_prefix(lead).unwrap_or(code));
     tools.iter().map(|tool| tool.name.as_str()).any(|name| {
+        // The name alone is not enough: an answer may be JSON about the tool.
         let is_json = whole.starts_with(['{', '[']) && whole.contains(&format!("\"{name}\""));
         let is_code = code
             .strip_prefix(name)

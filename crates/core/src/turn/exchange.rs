@@ -69,6 +69,7 @@ pub struct TurnSetup {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Send this request to the model.
+    // Boxed: actions are moved about, and a request is five times the size of the others.
     CallModel(Box<GenerateRequest>),
     /// Pass these calls through the gate in order, and execute those that may run.
     CallTools(Vec<ToolCall>),

@@ -223,9 +223,9 @@ impl Turn {
             text
         };
         // The next turn's model has to know the answer of this one, also where no model wrote it.
-        let said = |last: &Message| last.text() == text || self.output.is_some();
-        let last_said = self.messages.last().is_some_and(said);
-        if !last_said {
+        let has_text = |last: &Message| last.text() == text || self.output.is_some();
+        let is_last = self.messages.last().is_some_and(has_text);
+        if !is_last {
             self.messages.extend(
                 Message::assistant(vec![Part::ours(Content::Text { text: text.clone() })]).ok(),
             );

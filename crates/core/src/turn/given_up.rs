@@ -36,10 +36,10 @@ pub fn given_up(
             ToolResult::failed("the turn was given up; it is not known whether this was done");
         messages.extend(Message::tool(call.id, call.name, result).ok());
     }
-    let said = Part::ours(Content::Text {
+    let part = Part::ours(Content::Text {
         text: words.to_owned(),
     });
-    messages.extend(Message::assistant(vec![said]).ok());
+    messages.extend(Message::assistant(vec![part]).ok());
     let (mut usage, mut cost, mut tools_used) =
         (Usage::default(), Some(Cost::default()), Vec::new());
     for recorded in events

@@ -78,6 +78,7 @@ pub struct Turn {
     /// `None`: the cost of some call is not known.
     cost: Option<Cost>,
     requested_calls: Vec<ToolCall>,
+    // By tool and arguments with sorted keys.
     identical: HashMap<String, u32>,
     invocations: Vec<ToolInvocation>,
     summaries: Vec<CallSummary>,

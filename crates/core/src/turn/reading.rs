@@ -5,6 +5,10 @@
 //! short table of phrases for each language in [`LANGUAGES`]; an answer in another language is an
 //! answer, unless it is a single question.
 
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
 /// The meaning of a text answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
@@ -31,160 +35,56 @@ const QUOTATION_MAX: usize = 400;
 const WORDS_OF_OPENING_MAX: usize = 6;
 
 /// Phrases of a language that decide what the form alone does not: lower case, without punctuation,
-/// matched as whole words, separated by commas. `..` stands for any words.
+/// matched as whole words. `..` stands for any words.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Language {
+    /// English name of the language.
+    #[serde(rename = "language")]
+    _name: String,
     /// Words for the person who is asked.
-    you: &'static str,
+    you: Phrases,
     /// Words for what is asked for.
-    what: &'static str,
+    what: Phrases,
     /// Other phrases that mark a question.
-    asks: &'static str,
+    asks: Phrases,
     /// Questions that need no answer.
-    courtesies: &'static str,
+    courtesies: Phrases,
     /// Questions that offer an action of the assistant.
-    offers: &'static str,
+    offers: Phrases,
     /// Questions that offer anything else: courtesies, unless they name two alternatives.
-    invites: &'static str,
+    invites: Phrases,
     /// Conjunctions between alternatives.
-    or: &'static str,
+    or: Phrases,
     /// Phrases for a missing thing that precede an offer.
-    missing: &'static str,
+    missing: Phrases,
     /// Requests without a question mark.
-    requests: &'static str,
+    requests: Phrases,
     /// "I cannot": a refusal where nothing was said before it, unless one of `limits` follows. `^`:
     /// at the beginning only.
-    cannot: &'static str,
+    cannot: Phrases,
     /// Objects of "I cannot" that are about the answer itself.
-    limits: &'static str,
+    limits: Phrases,
     /// Phrases that introduce "I cannot" in a later sentence.
-    regrets: &'static str,
+    regrets: Phrases,
     /// Refusals of the request itself, in any of the first sentences.
-    declines: &'static str,
+    declines: Phrases,
     /// Conditions that turn a refusal into a request, and a request into a courtesy.
-    conditions: &'static str,
+    conditions: Phrases,
     /// First words of an answer that is not a refusal.
-    affirms: &'static str,
+    affirms: Phrases,
 }
 
-const ENGLISH: Language = Language {
-    you: "you, your, should i, shall i",
-    what: "which, what, when, where, who, how",
-    asks: "do, does, did, is, are, should, shall, would, could, can, may, will, have, i, me, we, it, them, \
-        or, correct, right, okay",
-    courtesies: "anything else, what else, something else i, anything i, something i, anything you, how can i, \
-        how may i, how can we, how may we, what can i, did you know, shall we, like to start, can i help, can i \
-        do, can i assist, how are you, how is your, how's your, is there anything, is there something, \
-        next, why not, how about, huh, sounds good, does that sound, all for now, does that help, does \
-        this help, make sense, any questions, need anything, what do you think",
-    offers: "would you like me, do you want me, want me, shall i, should i, can i, may i, need me",
-    invites: "would you like, do you want, want, interested in, ready to, care to",
-    or: "or",
-    missing: "couldn't find, could not find, can't find, cannot find, don't see, not sure, unclear, doesn't \
-        exist, does not exist, already",
-    requests: "tell me which, tell me what, tell me the, tell me when, tell me where, tell me who, tell me \
-        your, tell me more, let me know which, let me know what, let me know the, let me know when, let \
-        me know where, let me know your, please tell, please give, please provide, please confirm, \
-        please specify, please share, please clarify, please choose, please pick, please send, please \
-        enter, please reply, kindly provide, i need, i'd need, i'll need, i just need, just need, still \
-        need, reply with, reply yes, pick one, choose one, select one, send me, give me",
-    cannot: "i can't, i cant, i cannot, i can not, i won't, i will not, i shouldn't, i'm unable, i am unable, \
-        i'm not able, i am not able, i'm not allowed, i am not allowed, i'm not permitted, i am not \
-        permitted, i'm not in a position, i'm not designed, i am not designed, i'm not going to, we \
-        can't, we cannot, we're unable, we are unable, i can only help, i can only assist, i can only \
-        answer, i can only provide, i can only work, i don't do, i don't provide, i don't offer, i don't \
-        give, i don't handle, sorry can't, ^can't, ^cant, ^cannot, ^unable to, ^not able to, ^not \
-        possible",
-    limits: "find, found, see, locate, say, think, wait, believe, imagine, recommend, guarantee, promise, be \
-        sure, tell which, tell what, tell if, tell whether, help but",
-    regrets: "unfortunately, sorry, i apologize, i apologise, i'm afraid, i am afraid, however, but",
-    declines: "can't help with, cannot help with, can't help you, cannot help you, can't assist, cannot assist, \
-        unable to comply, unable to help, unable to assist, can't do that, cannot do that, such \
-        requests, i decline, must decline, have to decline, respectfully decline, i refuse, must refuse, \
-        i'd rather not, i would rather not, i'd prefer not, not comfortable, i'd love to but, wish i \
-        could, not something i, isn't something i, not something that i, not my, isn't my, aren't my, \
-        outside my, outside of my, outside what i, outside of what i, outside the scope, beyond my, \
-        beyond me, beyond what i, beyond the scope, my scope, out of scope, limited to helping, i don't \
-        have .. access, i do not have .. access, i have no access, i don't have .. permission, i don't \
-        have .. ability, i do not have .. ability, i don't have a tool, i don't have tools, i have no \
-        way, i have no tool, the tools i have, i'm just here, i am just here, i'm only here, i am only \
-        here, i'm only able, i only handle, i only keep, i only look after, i only manage, i only help, \
-        i'm here for, i'm built for, pass on that, that's not possible, that isn't possible, that's not \
-        supported, that isn't supported, that's not available, prevents me, against my, against our",
-    conditions: "if you, unless, until, without",
-    affirms: "yes, done, sure, of course, certainly",
-};
+type Phrases = Vec<String>;
 
-const GERMAN: Language = Language {
-    you: "du, dir, dich, dein, deine, deinen, sie, ihnen, ihre, soll ich",
-    what: "welche, welchen, welcher, welches, was, wann, wo, wer, wie",
-    asks: "oder, richtig, ich, mir, soll, ist, sind, hast, meinst, kann, könntest",
-    courtesies: "sonst noch, noch etwas, noch was, wie kann ich, womit kann ich, was kann ich, weiterhelfen, \
-        behilflich, wie geht",
-    offers: "soll ich, kann ich, dass ich",
-    invites: "möchtest du, möchten sie, willst du, wollen sie",
-    or: "oder",
-    missing: "nicht gefunden, nicht finden, keine aufgabe, nicht sicher, schon, bereits",
-    requests: "ich brauche, gib mir, geben sie mir, teil mir, lass mich wissen, sag mir, sagen sie mir, nenne \
-        mir, nennen sie mir, bitte gib, bitte geben, bitte nenne, bitte nennen, bitte bestätige, bitte \
-        bestätigen, bitte sag, bitte sagen, bitte wähle, bitte wählen",
-    cannot: "kann ich .. nicht, ich kann .. nicht, kann ich .. kein, kann ich .. keine, kann ich .. keinen, \
-        ich kann .. kein, ich kann .. keine, ich kann .. keinen, ich darf .. nicht, darf ich .. nicht, \
-        ich darf .. keine, darf ich .. keine, keinen zugriff, ich bin nicht in der lage, bin ich nicht \
-        berechtigt",
-    limits: "finden, sehen, sagen, warten, erkennen",
-    regrets: "leider, tut mir leid, entschuldigung",
-    declines: "nicht helfen, nicht weiterhelfen, nicht meine aufgabe, nicht zu meinen aufgaben, nur um deine \
-        aufgaben, nur um ihre aufgaben, nur bei deinen aufgaben, nur bei ihren aufgaben, nicht \
-        zuständig, ich verwalte nur, außerhalb meiner",
-    conditions: "wenn du, wenn sie, falls, ohne, solange, bevor",
-    affirms: "ja, erledigt, klar, gern, natürlich",
-};
-
-const SPANISH: Language = Language {
-    you: "quieres, quiere, te, tu, tus, usted, prefieres, puedes, podrías, debo",
-    what: "cuál, cuáles, qué, cuándo, dónde, quién, cómo",
-    asks: "o, correcto, prefieres, puedes, podrías, es, te refieres, debería, agrego, añado",
-    courtesies: "algo más, otra cosa, en qué puedo, en qué te puedo, cómo puedo ayudar, cómo te puedo, qué puedo, \
-        te ayudo, cómo estás",
-    offers: "quieres que, quiere que, te gustaría que, le gustaría que, puedo",
-    invites: "quieres, quiere, te gustaría, le gustaría, desea",
-    or: "o",
-    missing: "no encuentro, no encontré, no he encontrado, no estoy seguro, ya",
-    requests: "dime cuál, dime qué, dígame, por favor indica, por favor dime, por favor confirma, indícame, \
-        confírmame, necesito",
-    cannot: "no puedo, no me es posible, no tengo acceso, no estoy autorizado, no soy capaz, no tengo la \
-        capacidad, no dispongo, solo puedo, sólo puedo",
-    limits: "encontrar, ver, esperar, decir cuál",
-    regrets: "lo siento, lamentablemente, desafortunadamente, perdona",
-    declines: "no puedo ayudar, no puedo ayudarte, no puedo hacer eso, fuera de mi, fuera de mis, solo \
-        gestiono, sólo gestiono, solo me ocupo",
-    conditions: "si me, si no me, si quieres, sin, hasta que",
-    affirms: "sí, listo, hecho, claro",
-};
-
-const FRENCH: Language = Language {
-    you: "vous, votre, vos, tu, te, ton, ta, dois je",
-    what: "quel, quelle, quels, quelles, laquelle, lequel, lesquelles, quoi, quand, où, qui, comment",
-    asks: "est ce, ou, je, correct",
-    courtesies: "autre chose, puis je vous aider, puis je t'aider, comment puis je, que puis je, en quoi puis je, \
-        besoin d'aide, ça va",
-    offers: "que je, puis je, dois je",
-    invites: "voulez vous, veux tu, souhaitez vous, souhaites tu",
-    or: "ou",
-    missing: "pas trouvé, ne trouve pas, pas sûr, pas sûre, déjà",
-    requests: "j'ai besoin de, il me faut, merci de me, indiquez, indique moi, dites moi, dis moi, veuillez, \
-        merci de préciser, merci d'indiquer, j'ai besoin de savoir, précisez, précise",
-    cannot: "je ne peux, je n'ai pas accès, je n'ai pas la possibilité, je ne suis pas en mesure, je ne suis \
-        pas autorisé, je ne suis pas capable, il m'est impossible, je peux uniquement, je peux seulement",
-    limits: "trouver, retrouver, voir, attendre, dire laquelle, dire lequel",
-    regrets: "désolé, désolée, malheureusement",
-    declines: "pas vous aider, pas t'aider, je m'occupe uniquement, je ne m'occupe que, je gère uniquement, je \
-        ne gère que, en dehors de mes, hors de mes, pas mon rôle",
-    conditions: "si vous, si tu, sans, tant que",
-    affirms: "oui, c'est fait, bien sûr",
-};
-
-const LANGUAGES: [&Language; 4] = [&ENGLISH, &GERMAN, &SPANISH, &FRENCH];
+/// The languages whose phrases are known. They are data, and parsed when the first answer is read.
+static LANGUAGES: LazyLock<Vec<Language>> = LazyLock::new(|| {
+    #[expect(
+        clippy::expect_used,
+        reason = "the file is compiled in, and tests read answers with it"
+    )]
+    serde_json::from_str(include_str!("../../languages/answers.json")).expect("valid phrases")
+});
 
 /// Classifies a text answer.
 pub(super) fn read(answer: &str) -> Reading {
@@ -203,21 +103,23 @@ fn declines(sentences: &[Sentence]) -> bool {
     for (index, sentence) in sentences.iter().take(3).enumerate() {
         if LANGUAGES
             .iter()
-            .any(|language| index == 0 && sentence.begins_with(language.affirms))
+            .any(|language| index == 0 && sentence.begins_with(&language.affirms))
         {
             return false;
         }
         // The language of an answer is not known, so each table is tried.
-        let declines = |language: &&Language| {
+        let declines = |language: &Language| {
             let is_led_to =
-                before <= WORDS_OF_OPENING_MAX || sentence.begins_with(language.regrets);
+                before <= WORDS_OF_OPENING_MAX || sentence.begins_with(&language.regrets);
             let declines =
-                sentence.has(language.declines) || (is_led_to && sentence.is_unable(language));
-            declines && !sentence.has(language.conditions)
+                sentence.has(&language.declines) || (is_led_to && sentence.is_unable(language));
+            declines && !sentence.has(&language.conditions)
         };
         if !sentence.is_question && LANGUAGES.iter().any(declines) {
+            // A long text behind it is the answer after all.
             return words(&sentences[index + 1..]) <= WORDS_BEHIND_REFUSAL_MAX;
         }
+        // Words before a sentence decide if it leads the answer or comments on it.
         before += sentence.words;
     }
     false
@@ -228,7 +130,7 @@ fn asks(sentences: &[Sentence]) -> Reading {
     let is_courtesy = |sentence: &Sentence| {
         LANGUAGES
             .iter()
-            .any(|language| sentence.has(language.courtesies))
+            .any(|language| sentence.has(&language.courtesies))
     };
     for (index, sentence) in sentences.iter().enumerate() {
         let (before, behind) = (&sentences[..index], &sentences[index + 1..]);
@@ -237,10 +139,12 @@ fn asks(sentences: &[Sentence]) -> Reading {
         if sentence.is_item || explains > SENTENCES_BEHIND_QUESTION_MAX || is_courtesy(sentence) {
             continue;
         }
-        for language in LANGUAGES {
+        for language in LANGUAGES.iter() {
             match sentence.asks(language, explains == 0) {
                 Reading::Offer => {
-                    let is_instead = before.iter().any(|sentence| sentence.has(language.missing));
+                    let is_instead = before
+                        .iter()
+                        .any(|sentence| sentence.has(&language.missing));
                     if is_instead || words(before) <= WORDS_BEFORE_OFFER_MAX {
                         return Reading::Offer;
                     }
@@ -258,10 +162,10 @@ fn asks(sentences: &[Sentence]) -> Reading {
         ([.., lead], [_, ..])
             if lead.is_open && items.iter().all(|item| item.is_item && item.is_question) =>
         {
-            let is_put = |language: &&Language| {
+            let is_put = |language: &Language| {
                 items
                     .iter()
-                    .all(|item| item.has(language.you) || item.begins_with(language.what))
+                    .all(|item| item.has(&language.you) || item.begins_with(&language.what))
             };
             LANGUAGES.iter().any(is_put)
         }
@@ -290,22 +194,19 @@ struct Sentence {
 }
 
 impl Sentence {
-    fn has(&self, phrases: &str) -> bool {
-        phrases
-            .split(", ")
-            .any(|phrase| self.behind(phrase).is_some())
+    fn has(&self, phrases: &[String]) -> bool {
+        phrases.iter().any(|phrase| self.behind(phrase).is_some())
     }
 
-    fn begins_with(&self, phrases: &str) -> bool {
+    fn begins_with(&self, phrases: &[String]) -> bool {
         begins_with(&self.text, phrases)
     }
 
     /// Returns the text after a phrase, with spaces around it.
     fn behind(&self, phrase: &str) -> Option<&str> {
         if let Some(phrase) = phrase.strip_prefix('^') {
-            return self
-                .begins_with(phrase)
-                .then(|| &self.text[phrase.len() + 1..]);
+            let begins = self.text.starts_with(&format!(" {phrase} "));
+            return begins.then(|| &self.text[phrase.len() + 1..]);
         }
         phrase
             .split(" .. ")
@@ -318,16 +219,16 @@ impl Sentence {
     /// Classifies the sentence with the phrases of a language.
     fn asks(&self, language: &Language, is_last: bool) -> Reading {
         let begin = [
-            language.what,
-            language.asks,
-            language.offers,
-            language.invites,
+            &language.what,
+            &language.asks,
+            &language.offers,
+            &language.invites,
         ];
         let opens = |text: &str| begin.iter().any(|phrases| begins_with(text, phrases));
         let is_asked =
-            self.is_question || (self.is_open && opens(&self.text) && self.has(language.you));
+            self.is_question || (self.is_open && opens(&self.text) && self.has(&language.you));
         if !is_asked {
-            let requests = self.has(language.requests) && !self.has(language.conditions);
+            let requests = self.has(&language.requests) && !self.has(&language.conditions);
             return if requests {
                 Reading::Question
             } else {
@@ -335,17 +236,20 @@ impl Sentence {
             };
         }
         // Text after a colon inside a sentence may be data, such as titles of tasks.
-        let is_told_of =
+        let is_data =
             self.last_part > 0 && !opens(&self.text) && !opens(&self.text[self.last_part..]);
-        let is_short = is_last && (self.has(language.what) || self.has(language.asks));
-        if is_told_of || !(is_short || self.has(language.you)) {
+        // The last question of an answer needs no address: "Which day?"
+        let is_short = is_last && (self.has(&language.what) || self.has(&language.asks));
+        if is_data || !(is_short || self.has(&language.you)) {
             return Reading::Answer;
         }
-        let offers = self.begins_with(language.offers)
-            || (self.has(language.offers) && !self.has(language.what));
-        match (offers, self.begins_with(language.invites)) {
+        let offers = self.begins_with(&language.offers)
+            || (self.has(&language.offers) && !self.has(&language.what));
+        match (offers, self.begins_with(&language.invites)) {
             (false, false) => Reading::Question,
-            (false, true) if !self.has(language.or) => Reading::Answer,
+            // "Would you like tea or coffee?" has to be answered, "Would you like to know more?"
+            // has not.
+            (false, true) if !self.has(&language.or) => Reading::Answer,
             _ => Reading::Offer,
         }
     }
@@ -354,14 +258,14 @@ impl Sentence {
     fn is_unable(&self, language: &Language) -> bool {
         language
             .cannot
-            .split(", ")
+            .iter()
             .filter_map(|phrase| self.behind(phrase))
             .any(|rest| {
                 let next = rest
                     .trim_start()
                     .find(' ')
                     .map_or("", |end| &rest[end + 1..]);
-                !language.limits.split(", ").any(|limit| {
+                !language.limits.iter().any(|limit| {
                     let limit = format!(" {limit} ");
                     rest.starts_with(&limit) || next.starts_with(&limit) || rest.ends_with(&limit)
                 })
@@ -369,9 +273,9 @@ impl Sentence {
     }
 }
 
-fn begins_with(text: &str, phrases: &str) -> bool {
+fn begins_with(text: &str, phrases: &[String]) -> bool {
     phrases
-        .split(", ")
+        .iter()
         .any(|phrase| text.starts_with(&format!(" {phrase} ")))
 }
 

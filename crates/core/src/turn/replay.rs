@@ -102,11 +102,11 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
                 match reply(&recorded, number) {
                     // Without a request that was sent, the failure is that none could be made.
                     Some((Err(error), 0)) => turn.on_unsendable(error).ok(),
-                    Some((Ok(mut said), _)) => {
-                        if output_schema.is_none() && was_unread(events(), &said, number) {
-                            said.finish = FinishReason::MalformedCall;
+                    Some((Ok(mut response), _)) => {
+                        if output_schema.is_none() && was_unread(events(), &response, number) {
+                            response.finish = FinishReason::MalformedCall;
                         }
-                        turn.on_model_result(Ok(said)).ok()
+                        turn.on_model_result(Ok(response)).ok()
                     }
                     Some((reply, _)) => turn.on_model_result(reply).ok(),
                     None => None,
@@ -167,11 +167,13 @@ fn reply(
 /// that the model was asked again, or the turn failed, is.
 fn was_unread<'a>(
     mut events: impl Iterator<Item = &'a Event>,
-    said: &GenerateResponse,
+    response: &GenerateResponse,
     number: usize,
 ) -> bool {
-    let answers = said.finish == FinishReason::Stop || said.finish == FinishReason::ToolCalls;
-    let is_text = answers && said.tool_calls().next().is_none() && !said.text().trim().is_empty();
+    let answers =
+        response.finish == FinishReason::Stop || response.finish == FinishReason::ToolCalls;
+    let is_text =
+        answers && response.tool_calls().next().is_none() && !response.text().trim().is_empty();
     is_text
         && events.any(|event| match event {
             Event::ModelReplied { number: other, .. } => {

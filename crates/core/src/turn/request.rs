@@ -37,8 +37,8 @@ impl Turn {
             Some(prompted) => format!("{}\n\n{prompted}", setup.instruction.trim_end()),
             None => setup.instruction.clone(),
         };
-        let said = setup.recalled.messages.len() + self.messages.len() + self.reask_messages.len();
-        let mut messages = Vec::with_capacity(1 + said);
+        let count = setup.recalled.messages.len() + self.messages.len() + self.reask_messages.len();
+        let mut messages = Vec::with_capacity(1 + count);
         // A blank instruction is an error here, and none is sent.
         messages.extend(Message::system(instruction));
         messages.extend(setup.recalled.messages.iter().cloned());
@@ -50,6 +50,8 @@ impl Turn {
         );
         messages.extend(self.messages.iter().skip(1).cloned());
         messages.extend(self.reask_messages.iter().cloned());
+        // Into the first message of the person, where a prompt cache finds it in every request
+        // until the next summary.
         if let Some(block) = self.summary_block() {
             put_block(&mut messages, &block);
         }

@@ -17,6 +17,7 @@ impl Turn {
         // Each round with a call of the caller's tools is one that the caller asked for by bringing
         // the result of the last, so it does not count.
         self.iterations += u32::from(!round.was_handed_over());
+        // Read before the round is taken apart.
         let ending = round.ending.clone();
         let question = round.question();
         let was_left = round.has_no_result();
@@ -46,10 +47,11 @@ impl Turn {
     /// it.
     pub(super) fn record_results(&mut self, round: Round, unrun: &str) {
         for (call, end) in round.calls {
-            if let Some(begun) = end.as_ref().and_then(CallEnd::interrupted) {
+            if let Some(arguments) = end.as_ref().and_then(CallEnd::interrupted) {
                 // The gate refuses the same call in the rest of the turn: it may have had its
                 // effect.
-                self.interrupted.push((call.name.clone(), begun.clone()));
+                self.interrupted
+                    .push((call.name.clone(), arguments.clone()));
             }
             let result = match end {
                 None if is_control(&call) => ToolResult::ok("shown to the person".into()),

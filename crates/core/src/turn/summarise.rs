@@ -308,7 +308,7 @@ fn shortened(value: &Value, chars: usize) -> Value {
     if text.len() <= chars {
         return value.clone();
     }
-    let begun = &text[..text.floor_char_boundary(chars * 2 / 3)];
-    let ended = &text[text.ceil_char_boundary(text.len() - chars / 3)..];
-    Value::String(format!("{begun} [... left out ...] {ended}"))
+    let beginning = &text[..text.floor_char_boundary(chars * 2 / 3)];
+    let end = &text[text.ceil_char_boundary(text.len() - chars / 3)..];
+    Value::String(format!("{beginning} [... left out ...] {end}"))
 }

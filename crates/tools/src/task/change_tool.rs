@@ -160,6 +160,7 @@ impl<A: TaskAction> Tool for ChangeTool<A> {
         A::describe(data)
     }
 
+    // Always: whether the stores are one is found by their ids when a call is made.
     fn as_transactional(&self) -> Option<&dyn TransactionalTool> {
         Some(self)
     }

@@ -118,6 +118,7 @@ impl SpeechActs {
         let words = sentence::words(answer);
         let is_all =
             |list: &WordList| !words.is_empty() && words.iter().all(|word| word.is_one_of(list));
+        // "No" takes the statement back.
         if is_all(&lists().speech.refusal) {
             return Some(Self::default());
         }
