@@ -7,6 +7,7 @@ use std::time::Instant;
 use adjutant_core::PromptProgress;
 use serde_json::Value;
 use toktrie::TokenId;
+use tracing::debug;
 
 use crate::constrain::{Constraint, Constraints};
 use crate::engine::{self, GgufFile, KvCache, Network};
@@ -370,6 +371,7 @@ impl Decoder {
         while !rest.is_empty() {
             let (chunk, after) =
                 rest.split_at(chunk_len(self.cached.len(), self.head_tokens, rest.len()));
+            // Forced tokens of an answer are computed here too, but are no progress of the prompt.
             if rest.len() > CHUNK_TOKENS && self.cached.len() < prompt_tokens {
                 listener.on_prompt_progress(self.progress(prompt_tokens));
                 reported = true;
@@ -385,7 +387,9 @@ impl Decoder {
             self.cached.extend_from_slice(chunk);
             if let Some(head) = &mut self.head {
                 // Best effort: without the file the next process computes the head again.
-                let _ = head.grow(&self.cached, &self.cache);
+                if let Err(error) = head.grow(&self.cached, &self.cache) {
+                    debug!(%error, "the prefix cache cannot be written");
+                }
             }
             rest = after;
         }

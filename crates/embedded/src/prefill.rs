@@ -23,6 +23,8 @@ pub(crate) fn chunk_len(done: usize, head: usize, wanted: usize) -> usize {
     } else {
         (head, usize::MAX)
     };
+    // Chunks end at fixed places: sums of floats depend on the rows that are computed at once, and
+    // an answer must not depend on where the computation was interrupted.
     let whole = CHUNK_TOKENS - (done - begin) % CHUNK_TOKENS;
     whole.min(end - done).min(wanted)
 }

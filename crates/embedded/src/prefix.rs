@@ -124,6 +124,7 @@ impl PrefixStore {
     /// Removes all but the most recently used files, but none that is being written.
     fn remove_old_files(&self) {
         for (path, _) in self.files().iter().skip(FILES_KEPT) {
+            // A locked file is being written by another process.
             let unused = File::open(path).is_ok_and(|file| file.try_lock().is_ok());
             if unused {
                 let _ = fs::remove_file(path);
@@ -256,6 +257,7 @@ impl HeadFile {
             .open(&self.path)?;
         match file.try_lock() {
             Ok(()) => {}
+            // Another process writes this head; both would write the same, and one is enough.
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(error),
         }
@@ -277,6 +279,7 @@ impl HeadFile {
                     tail.end = segments.at;
                     tail.chain = segments.chain;
                 }
+                // Cuts off a segment that another head wrote, or that a crash left half written.
                 tail.file.set_len(tail.end)?;
             }
             None => {
@@ -387,6 +390,7 @@ impl Segments {
         let whole = token_bytes
             .checked_add(body_len)?
             .checked_add(size_of::<u32>() + DIGEST_LEN)?;
+        // A damaged length must not make us allocate more than the file has.
         if count == 0 || u64::try_from(whole).ok()? > left {
             return None;
         }

@@ -72,6 +72,7 @@ impl Tokenizer {
             .ok()
             .filter(|&id| (id as usize) < tokens.len());
         let end = end.ok_or_else(|| file.damaged("its end token is outside of its vocabulary"))?;
+        // Files name one end token, but models of this family stop with either.
         let named = ["<|im_end|>", "<|endoftext|>"]
             .iter()
             .filter_map(|name| parts.controls.get(*name).copied());
@@ -128,6 +129,7 @@ impl TokenizerEnv for Tokenizer {
     fn tokenize_bytes(&self, bytes: &[u8]) -> Vec<TokenId> {
         let encode = |text: &str| {
             self.encode(text)
+                // The trait cannot report an error; greedy tokens spell the same bytes.
                 .unwrap_or_else(|_| self.trie.greedy_tokenize(text.as_bytes()))
         };
         self.trie.tokenize_with_greedy_fallback(bytes, encode)

@@ -190,6 +190,8 @@ impl LanguageModel for HttpModel {
             let inner = self.0.clone();
             let explain = Box::new(move |error| inner.wire.explain(error));
             let open: retry::Open = Box::new(move |left| {
+                // Every attempt decodes anew: the decoder of a failed one holds a part of its
+                // answer.
                 let (inner, decoder) = (call.inner.clone(), call.decoder());
                 let request = call.http_request(left);
                 Box::pin(async move {
@@ -216,6 +218,8 @@ impl HttpModel {
         let time_left = request
             .time_left
             .map(|left| left.saturating_sub(started.elapsed()));
+        // Encoded once for all attempts, so that a retry sends the same bytes and meets the
+        // vendor's cache.
         let Encoded { body, losses } = inner.wire.encode(request, streamed)?;
         Ok(EncodedCall {
             context: inner.wire.request_context(request),

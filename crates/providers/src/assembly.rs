@@ -109,6 +109,7 @@ impl Assembly {
         let old = self.calls.len().saturating_sub(OPEN_CALLS_MAX);
         let open = self.calls[old..]
             .iter()
+            // The newest first, because several vendors give parallel calls the same index.
             .rposition(|call| call.continues_with(&fragment));
         match open {
             Some(open) => self.extend_call(old + open, fragment, state),
@@ -137,6 +138,7 @@ impl Assembly {
         state: Option<Value>,
     ) -> Delta {
         let call = &mut self.calls[index];
+        // Any fragment may bring the state; those without it do not remove it.
         call.state = state.or(call.state.take());
         if call.name.is_empty() {
             call.name = fragment.name.unwrap_or_default().to_owned();

@@ -153,6 +153,7 @@ pub(crate) fn endpoint(
         .rsplit('/')
         .next()
         .unwrap_or_default();
+    // Vendors with the same API number it otherwise, so any version in the base is left alone.
     let versioned = version.is_empty() || last == version || is_version(last);
     if let (true, Ok(mut segments)) = (
         matches!(base.scheme(), "http" | "https"),

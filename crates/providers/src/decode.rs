@@ -224,6 +224,7 @@ impl StreamDecoder for EventsOrWhole {
             BodyForm::Unknown(begun) => {
                 begun.extend_from_slice(bytes);
                 match first_character(begun) {
+                    // White space and a cut byte order mark may begin either form.
                     None => Ok(()),
                     Some(b'{' | b'[') => {
                         self.form = BodyForm::Whole(std::mem::take(begun));
@@ -248,6 +249,8 @@ impl StreamDecoder for EventsOrWhole {
 
     fn finish(&mut self, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError> {
         let BodyForm::Whole(body) = &self.form else {
+            // Also a body that never showed its form: it is a stream that ended before its first
+            // event.
             return self.events.finish(deltas);
         };
         let body = String::from_utf8_lossy(body);
@@ -265,6 +268,7 @@ impl StreamDecoder for EventsOrWhole {
 /// Returns the first byte that is neither of a byte order mark nor white space, if it is there yet.
 fn first_character(bytes: &[u8]) -> Option<u8> {
     const MARK: &[u8] = "\u{feff}".as_bytes();
+    // True for no bytes at all, and for a mark whose end has not arrived.
     if MARK.starts_with(bytes) {
         return None;
     }
@@ -348,6 +352,7 @@ impl DeltaReader {
             if let Some(delta) = self.ready.pop_front() {
                 return Poll::Ready(Ok(delta));
             }
+            // After the deltas of the bytes before it, so that a failure takes no text with it.
             if let Some(end) = self.end.take() {
                 return Poll::Ready(end);
             }
@@ -358,6 +363,8 @@ impl DeltaReader {
                         self.bytes.drain(cx);
                         self.finish();
                     }
+                    // From the first delta on, a silence is a pause within the answer, with a bound
+                    // of its own.
                     Ok(()) if !self.ready.is_empty() => self.bytes.mark_begun(),
                     Ok(()) => {}
                     Err(error) => self.end = Some(Err(error)),

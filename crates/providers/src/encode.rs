@@ -79,6 +79,7 @@ impl<'a> Encoder<'a> {
     /// Records that something of the request is not sent as the caller has it.
     pub(crate) fn record_loss(&mut self, what: impl Into<String>) {
         let what = what.into();
+        // The same loss occurs once per message; one notice is enough.
         if !self.losses.contains(&what) {
             self.losses.push(what);
         }
@@ -167,6 +168,7 @@ impl<'a> Encoder<'a> {
             top_k: config.top_k.map(|top_k| top_k.get()),
             max_tokens: config.max_tokens.map(|max_tokens| max_tokens.get()),
         };
+        // Another program chose these values for this very model; they are sent unchecked.
         if config.verbatim {
             return Ok(explicit);
         }
@@ -207,6 +209,8 @@ impl<'a> Encoder<'a> {
             return explicit.unwrap_or(UNKNOWN_OUTPUT);
         }
         let (allowance, most) = (self.family.thinking_allowance, self.family.output_max);
+        // Never less than the caller asked for: a bound over the vendor's is the vendor's to
+        // refuse.
         let sent = visible.saturating_add(allowance).min(most.max(visible));
         if sent > visible && explicit.is_some() {
             self.record_loss(format!(

@@ -96,6 +96,7 @@ impl Vendor {
             message,
             retry_after,
         };
+        // By the message only if the body has no code: these statuses have more than one meaning.
         let kind = body.kind.or_else(|| kind_by_message(status, &body.message));
         match (kind, status) {
             (Some(ErrorKind::Quota), _) => ModelError::Quota { provider, message },
@@ -234,6 +235,7 @@ fn kind_by_message(status: u16, message: &str) -> Option<ErrorKind> {
 /// Returns at most `max` bytes of a text, cut between characters.
 fn truncate(text: &str, max: usize) -> &str {
     let mut end = text.len().min(max);
+    // Cutting inside a character would panic.
     while !text.is_char_boundary(end) {
         end -= 1;
     }

@@ -82,6 +82,7 @@ impl FallbackModel {
                 });
             }
             capabilities = Capabilities {
+                // The runtime fits a request once, before it is known which model answers.
                 context_window: capabilities.context_window.min(also.context_window),
                 weak_tools: capabilities.weak_tools,
                 response_schema: weaker(capabilities.response_schema, also.response_schema),
@@ -144,6 +145,8 @@ impl Attempts {
         let left = self
             .deadline
             .map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        // Only failures of the model itself: what is wrong with a request is wrong with it
+        // anywhere.
         if is_last || !is_unavailable(error) || left == Some(Duration::ZERO) {
             return false;
         }

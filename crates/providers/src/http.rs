@@ -127,6 +127,7 @@ fn insert_trace_context(headers: &mut HeaderMap, trace: &TraceContext) {
         ("tracestate", trace.tracestate().map(str::to_owned)),
     ];
     for (name, value) in fields {
+        // A value that no header may have is left out: a trace is not worth a failed request.
         if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
             headers.insert(name, value);
         }
@@ -190,6 +191,7 @@ impl Transport {
                 .user_agent(concat!("adjutant/", env!("CARGO_PKG_VERSION")))
         };
         let client = builder().build()?;
+        // A client has one proxy setting for all requests, so two clients are needed.
         let direct = builder().no_proxy().build()?;
         Ok(Self {
             client,
@@ -207,6 +209,8 @@ impl Transport {
     /// Sends a request and returns the body of the answer, which is not streamed.
     pub(crate) async fn send_json(&self, request: HttpRequest) -> Result<String, Failure> {
         let timeouts = ReadTimeouts {
+            // Nothing arrives before the work is done, so the first byte may take as long as all of
+            // it.
             first: request.timeouts.whole,
             ..request.timeouts
         };
@@ -532,6 +536,7 @@ impl ByteStream {
     /// connection returns to the pool only after its answer was read to the end, and the end may
     /// arrive a moment after the end mark. If that takes too long, the connection is closed.
     pub(crate) fn drain(&mut self, cx: &mut Context<'_>) {
+        // Usually the end is there already, and needs no task.
         let mut rest = std::mem::replace(&mut self.bytes, Box::pin(stream::empty()));
         loop {
             match rest.as_mut().poll_next(cx) {
@@ -550,6 +555,7 @@ impl ByteStream {
     }
 
     fn check(&mut self, chunk: Bytes) -> Result<Bytes, ModelError> {
+        // Only the beginning of an answer shows that it is none.
         if self.received == 0 {
             check_beginning(&self.vendor, &chunk)?;
         }
@@ -566,6 +572,7 @@ impl ByteStream {
 async fn read_body(response: &mut Response, max: usize) -> Vec<u8> {
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {
+        // Cut, not refused: the beginning of an error body is what explains it.
         let fits = max - body.len();
         body.extend_from_slice(&chunk[..chunk.len().min(fits)]);
         if chunk.len() > fits {

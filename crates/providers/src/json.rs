@@ -58,6 +58,7 @@ pub(crate) fn string_length(bytes: &[u8]) -> Option<usize> {
         at += plain_length(bytes.get(at..)?);
         match bytes.get(at)? {
             b'"' => return Some(at),
+            // The next byte is part of the escape, even if it is a quote.
             b'\\' => at += 2,
             _ => return None,
         }
@@ -71,6 +72,7 @@ fn plain_length(bytes: &[u8]) -> usize {
     for (at, word) in words.iter().enumerate() {
         let word = u64::from_le_bytes(*word);
         let control = word.wrapping_sub(ONES * 0x20) & !word;
+        // The lowest bit that is set belongs to the first control character, quote or backslash.
         let found = (control | zeros(word ^ (ONES * 0x22)) | zeros(word ^ (ONES * 0x5c))) & HIGH;
         if found != 0 {
             return at * 8 + (found.trailing_zeros() / 8) as usize;

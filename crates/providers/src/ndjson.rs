@@ -30,6 +30,7 @@ impl LineParser {
 
     fn end_line(&mut self) -> Option<String> {
         let line = std::mem::take(&mut self.line);
+        // A byte that is not UTF-8 costs a character, not the whole answer.
         let line = String::from_utf8_lossy(&line);
         let line = if self.begun {
             &line

@@ -116,7 +116,9 @@ impl Attempts {
             .delays
             .get_or_insert_with(|| self.policy.delays())
             .next()?;
+        // The server's own wait wins, even if it is shorter than our pause.
         let wait = error.retry_after().unwrap_or(pause);
+        // A wait that outlasts the caller would only delay the error.
         if wait > self.time_left().unwrap_or(WAIT_MAX) {
             return None;
         }

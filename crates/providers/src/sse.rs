@@ -53,6 +53,8 @@ impl SseParser {
             let Some(end) = memchr2(b'\n', b'\r', bytes) else {
                 self.line.extend_from_slice(bytes);
                 *bytes = &[];
+                // The bytes are gone after this call, so data of an unfinished frame has to be
+                // copied now.
                 self.push_data(whole);
                 return None;
             };
@@ -60,6 +62,7 @@ impl SseParser {
             let line = &here[..end];
             self.after_cr = here[end] == b'\r';
             *bytes = &here[end + 1..];
+            // The line lies in these bytes completely, so it is parsed without a copy.
             if self.line.is_empty() {
                 match self.parse_line(line) {
                     Line::Blank => match whole.take() {
@@ -69,6 +72,8 @@ impl SseParser {
                             None => continue,
                         },
                     },
+                    // The usual frame: its only line of data stays where it is until the blank
+                    // line.
                     Line::Data(data) if whole.is_none() && self.data.is_none() => {
                         whole = Some(data)
                     }

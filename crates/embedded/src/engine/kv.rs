@@ -90,6 +90,8 @@ impl KvCache {
         keys: &Tensor,
         values: &Tensor,
     ) -> Result<(Tensor, Tensor)> {
+        // Rounded to what the file on disk holds, so that an answer does not depend on where the
+        // state came from.
         let rounded = |floats: &Tensor| {
             floats
                 .contiguous()?

@@ -160,6 +160,7 @@ impl LanguageModel for EmbeddedModel {
                 deadline,
                 deltas: sender,
             })?;
+            // An error before the first delta is one of the call, as with every model.
             let first = match receiver.recv().await {
                 Some(first) => first?,
                 None => return Err(self.stopped()),

@@ -39,6 +39,7 @@ fn turn(message: &Message, losses: &mut Vec<String>) -> ChatTurn {
             // A provider's explanation of an answer it refused, which is not the assistant's text.
             Content::Refusal { .. } if part.is_explanation() => {}
             Content::Text { text } | Content::Refusal { text } => pieces.push(text.clone()),
+            // All calls of the message are written as one list below.
             Content::ToolCall(_) => {}
             Content::ToolResult { name, result, .. } => {
                 pieces.push(format!(

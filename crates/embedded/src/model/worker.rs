@@ -137,6 +137,7 @@ impl Worker {
         })?;
         let sent = started
             .send(command)
+            // The error of a channel only holds the command.
             .map_err(|_| self.source.failed("the model's thread stopped".into()));
         *queue = Some(started);
         sent
@@ -158,6 +159,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         let queue = self.queue.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(queue) = queue {
+            // Stops a `Prepare` under way; the thread ends when the channel closes.
             queue.demand.closed.store(true, Ordering::Relaxed);
         }
     }
@@ -292,6 +294,7 @@ impl WorkerThread {
 
     fn answer(&mut self, job: &Job) {
         let mut listener = DeltaListener { job, reports: 0 };
+        // The caller gave up while the job was in the queue.
         if job.deltas.is_closed() {
             return;
         }
@@ -358,6 +361,7 @@ struct DeltaListener<'a> {
 
 impl Listener for DeltaListener<'_> {
     fn on_text(&mut self, piece: &str) {
+        // Fails only if the receiver is gone, which `is_cancelled` notices.
         let _ = self.job.deltas.try_send(Ok(Delta::Text(piece.to_owned())));
     }
 

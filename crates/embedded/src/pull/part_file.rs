@@ -99,6 +99,7 @@ impl PartFile {
         if found == model.sha256 {
             return Ok(());
         }
+        // No byte of a wrong file can be trusted, so the next source begins anew.
         self.restart()?;
         Err(FetchError::Source(FailureCause::WrongDigest {
             expected: model.sha256,

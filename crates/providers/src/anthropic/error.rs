@@ -19,6 +19,7 @@ pub(super) fn parse(status: u16, body: &str) -> ErrorBody {
 pub(super) fn in_answer(vendor: &Vendor, error: &Value) -> ModelError {
     let body = classify(200, error);
     match status_of_type(error_type(error)).or_else(|| status_in_body(error)) {
+        // An error of the request is what its status says, although the answer began with a 200.
         Some(status @ 400..=499) => vendor.error(status, None, None, classify(status, error)),
         _ => vendor.failed(format!("{}: {}", error_type(error), body.message)),
     }

@@ -76,6 +76,8 @@ pub(super) fn encode(
         .iter()
         .map(|tool| encoder.tool(tool))
         .collect();
+    // The vendor caches only what a mark ends. Tools, instruction and messages change at different
+    // times, so each has one.
     let mark = (!verbatim).then_some(CacheControl { kind: "ephemeral" });
     if let Some(tool) = tools.last_mut() {
         tool.cache_control = mark;
@@ -308,6 +310,7 @@ impl<'a> AnthropicEncoder<'a> {
                 return Ok(None);
             }
         };
+        // Signatures, citations and callers, exactly as the vendor sent them.
         block.extend(own.cloned().into_iter().flatten());
         Ok(Some(block))
     }

@@ -173,6 +173,7 @@ fn is_cyclic<'a>(
                 if path.contains(&target) || target == "#" {
                     return true;
                 }
+                // Each definition once: shared ones would otherwise be walked once per use.
                 if done.insert(target) {
                     path.push(target);
                     if resolve(root, target)
@@ -183,6 +184,7 @@ fn is_cyclic<'a>(
                     path.pop();
                 }
             }
+            // A definition that nothing refers to closes no circle.
             let definitions = |keyword: &str| matches!(keyword, "$defs" | "definitions");
             fields
                 .iter()

@@ -75,6 +75,7 @@ impl AnswerFold for PartialAnswer {
             };
             return Err(self.vendor.truncated(so_far));
         }
+        // The message is complete, so blocks that were never stopped are closed here.
         while let Some(index) = self
             .blocks
             .iter()
@@ -153,6 +154,7 @@ impl PartialAnswer {
         let kind = str_field(&delta, "type").unwrap_or_default().to_owned();
         for (name, value) in delta {
             match (name.as_str(), value) {
+                // The block keeps the type of its announcement.
                 ("type", _) | (_, Value::Null) => {}
                 ("partial_json", Value::String(piece)) => {
                     block.input.push_str(&piece);

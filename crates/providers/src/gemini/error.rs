@@ -18,6 +18,7 @@ pub(super) fn parse(status: u16, body: &str) -> ErrorBody {
 /// Returns the error for an error object inside a 200.
 pub(super) fn in_answer(vendor: &Vendor, status: &Status) -> ModelError {
     match status.code {
+        // Other codes, such as 499 or 503, are failures of the server in the middle of an answer.
         code @ (400..=404 | 413 | 429) => vendor.error(code, None, None, classify(code, status)),
         code => ModelError::Server {
             provider: vendor.model.provider.clone(),

@@ -97,6 +97,7 @@ fn slot<'a>(root: &'a mut Value, steps: &[Step]) -> Option<&'a mut Value> {
                 members.entry(name.as_str()).or_insert(Value::Null)
             }
             (Step::Item(at), Value::Array(items)) => {
+                // Only the next item: a path to item 1,000,000 must not allocate a million.
                 if *at == items.len() {
                     items.push(Value::Null);
                 }

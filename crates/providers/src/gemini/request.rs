@@ -109,6 +109,7 @@ impl<'a> GeminiEncoder<'a> {
                 }
                 Role::Assistant => {
                     let mut parts = parts;
+                    // A message with a call of this model has the signature that the vendor checks.
                     if !message.parts().iter().any(|part| self.is_own_call(part)) {
                         self.sign_foreign_calls(&mut parts);
                     }

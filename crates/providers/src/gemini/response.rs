@@ -93,6 +93,7 @@ impl AnswerFold for PartialAnswer {
             .and_then(|content| content.parts)
             .unwrap_or_default()
         {
+            // Parts after a finish reason show that it was not the last one.
             self.ended = false;
             deltas.extend(self.part(part)?);
         }
@@ -147,6 +148,8 @@ impl AnswerFold for PartialAnswer {
             None => return Err(self.vendor.truncated("it ended without a finishReason")),
         };
         if let Some(call) = self.open_call.take() {
+            // The output limit may end an answer inside of a call; anything else is a broken
+            // stream.
             if finish != FinishReason::MaxTokens {
                 return Err(self.vendor.truncated("it ended inside a call"));
             }

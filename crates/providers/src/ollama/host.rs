@@ -31,6 +31,7 @@ pub struct InvalidHost(pub String);
 pub fn base_url(host: &str) -> Result<Url, InvalidHost> {
     let invalid = || InvalidHost(host.to_owned());
     let text = host.trim().trim_matches(['"', '\'']).trim();
+    // `Url` takes `host:port` for a scheme and a path, so the scheme is added first.
     let (text, has_scheme) = match text.split_once("://") {
         Some(_) => (text.to_owned(), true),
         None if text.is_empty() || text.starts_with([':', '/']) => {
@@ -38,6 +39,7 @@ pub fn base_url(host: &str) -> Result<Url, InvalidHost> {
         }
         None => (format!("http://{text}"), false),
     };
+    // The cause is dropped: it is about the URL that was made of the text, not about the text.
     let mut url: Url = text.parse().map_err(|_| invalid())?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
         return Err(invalid());
@@ -51,6 +53,7 @@ pub fn base_url(host: &str) -> Result<Url, InvalidHost> {
     if !has_scheme && url.port().is_none() && !authority.ends_with(":80") {
         url.set_port(Some(PORT)).map_err(|()| invalid())?;
     }
+    // `OLLAMA_HOST` is also the address a server listens on; one cannot connect to all interfaces.
     let everywhere = match url.host() {
         Some(Host::Ipv4(address)) if address.is_unspecified() => Some("127.0.0.1"),
         Some(Host::Ipv6(address)) if address.is_unspecified() => Some("[::1]"),

@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use adjutant_core::{BoxFuture, Capabilities, GenerateRequest, ModelError};
 use tokio::sync::OnceCell;
+use tracing::debug;
 use url::Url;
 
 use crate::adapter::{Endpoint, Framing, HttpModel, Wire};
@@ -191,6 +192,8 @@ impl Ollama {
     /// Returns the capabilities that are known, else upper bounds for them.
     fn capabilities(&self) -> Capabilities {
         let self_hosted = !is_cloud(&self.base) && !is_cloud_model(&self.vendor.model.name);
+        // A server on this machine may pass a cloud model's prompts on, so its address is not
+        // enough.
         let local = self_hosted && is_on_this_machine(&self.base);
         let known = self.known().is_some();
         let family = if known {
@@ -225,8 +228,12 @@ impl Ollama {
             // The server may be reachable next time.
             Err(ModelError::Network { .. } | ModelError::Timeout { .. }) => Err(()),
             // Another kind of server, or an unknown model, which the answer reports better.
-            Err(_) => Ok(None),
+            Err(error) => {
+                debug!(model = %self.vendor.model, %error, "the server does not describe the model");
+                Ok(None)
+            }
         };
+        // The error only keeps the cell empty, so that the next request asks again.
         let _ = self.probed.get_or_try_init(probe).await;
     }
 

@@ -64,6 +64,7 @@ impl Server {
                 if let Some(error) = line.error {
                     return Err(pull_error(&vendor, model, error));
                 }
+                // The only sign that the model is there: the connection may also just end.
                 if line.status == "success" {
                     debug!(model, "the Ollama server has the model");
                     return Ok(());

@@ -144,6 +144,7 @@ impl<'a> OllamaEncoder<'a> {
             && wire.thinking.is_empty()
             && wire.images.is_empty()
             && wire.tool_calls.is_empty();
+        // A tool may return nothing, but its call must not be left without a result.
         Ok((!is_empty || message.role() == Role::Tool).then_some(wire))
     }
 

@@ -79,6 +79,8 @@ impl AnswerFold for PartialAnswer {
             return Err(self.vendor.truncated("it ended without \"done\": true"));
         }
         self.flush(deltas);
+        // An answer to a prompt without its beginning looks like any other, so it has to be an
+        // error.
         self.check_window()?;
         let counted = self.counters.input.zip(self.counters.output);
         if counted.is_some_and(|(read, written)| window::was_outgrown(read, written, self.window)) {
@@ -129,6 +131,8 @@ impl PartialAnswer {
         let Some(message) = reply.message else {
             return Ok(());
         };
+        // Thinking ends the text before it, of which some may be held back as the beginning of a
+        // call.
         if let Some(text) = message.thinking.filter(|text| !text.is_empty()) {
             self.flush(deltas);
             deltas.extend(self.assembly.thinking(&text, None));

@@ -94,6 +94,7 @@ impl Server {
 
     pub(super) fn at(base: &Url, connection: &Connection) -> Result<Self, ModelError> {
         let provider = model_id(NAME, NAME)?.provider;
+        // Refuses a base that is not http(s) here, instead of in every request.
         endpoint(&provider, base, "version")?;
         Ok(Self {
             provider,

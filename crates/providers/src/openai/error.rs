@@ -208,6 +208,7 @@ impl ErrorFields {
 fn classify(status: u16, fields: &ErrorFields) -> ErrorBody {
     let message = fields.message.to_lowercase();
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| message.contains(phrase));
+    // The order matters: several servers send a general code beside a precise one.
     let kind = if fields.has_code(CONTEXT)
         || (matches!(status, 200 | 400 | 413 | 422 | 500)
             && says(&[

@@ -383,6 +383,7 @@ const fn on_this_machine(
 }
 
 fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel, ModelError> {
+    // `Provider` has no place for a dialect, so its row is found by name.
     let dialect = ROWS.iter().find(|known| known.provider.name == row.name);
     chat::open(
         row,
@@ -447,6 +448,7 @@ const THINKING_ALLOWANCE: u32 = 16_384;
 
 fn open_model(model: &str, common: FamilyLimits) -> Family {
     let name = model.to_lowercase();
+    // Hosts write the same model's name in different cases, with different prefixes and dates.
     let thinks = THINKERS.iter().any(|thinker| name.contains(thinker));
     let thinking_allowance = if thinks {
         THINKING_ALLOWANCE

@@ -230,6 +230,7 @@ impl ScriptedModel {
         let mut shared = self.lock();
         shared.calls += 1;
         shared.requests.push_back(request.clone());
+        // A demo that serves for weeks must not keep every request.
         while shared.requests.len() > shared.kept_max {
             shared.requests.pop_front();
         }

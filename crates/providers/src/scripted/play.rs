@@ -51,6 +51,7 @@ pub(super) fn stream_reply(reply: Reply, model: ModelId, bounds: Bounds) -> Delt
     let begin = async move { bounds.apply(&delayed, wait).await.err().map(Err) };
     let end = async move {
         let rest = Reply {
+            // The delay was waited for before the first delta.
             delay: Duration::ZERO,
             ..reply
         };

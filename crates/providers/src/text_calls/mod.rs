@@ -255,6 +255,7 @@ impl TextCalls {
                 }
             }
             let lead = &rest[..rest.floor_char_boundary(LEAD_BYTES_MAX)];
+            // JSON without tags is a call only if it is the whole answer, which shows at its end.
             if parse::may_be_only_calls(lead) {
                 if !last {
                     return Step::Wait;
@@ -350,6 +351,7 @@ impl TextCalls {
                     Prefix::No => {}
                 }
             }
+            // A quoted or fenced tag is an example in the text, not a call.
             if matches!(c, '<' | '[') && !position.is_quoted() {
                 let matches = || {
                     SYNTAXES
@@ -391,6 +393,7 @@ impl TextCalls {
                 .map(|close| close.len())
                 .max()
                 .unwrap_or(0);
+            // The end of the text may be the beginning of a closing tag, so it is searched again.
             let mut searched = self.held.len().saturating_sub(longest);
             while !self.held.is_char_boundary(searched) {
                 searched -= 1;

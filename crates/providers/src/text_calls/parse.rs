@@ -143,6 +143,8 @@ fn json_calls<'a>(
                 calls.extend(calls_in(value, tools, strictness)?);
                 text = &rest[stream.byte_offset()..];
             }
+            // Passed on as it is: the runtime reports malformed arguments to the model, which
+            // repeats the call.
             Some(Err(error)) if strictness == Strictness::Tagged || error.is_eof() => {
                 calls.push(malformed_call(rest, tools, strictness)?);
                 text = "";
@@ -183,6 +185,7 @@ fn calls_in(value: Value, tools: &[ToolDefinition], strictness: Strictness) -> O
                 None if strictness == Strictness::Bare => return None,
                 None | Some(Value::Null) => "{}".to_owned(),
                 Some(Value::String(text)) => text,
+                // The definition of a tool, which an answer about the tool may quote.
                 Some(schema) if strictness == Strictness::Bare && is_schema(&schema) => {
                     return None;
                 }
@@ -296,6 +299,7 @@ fn is_tool(name: &str, tools: &[ToolDefinition]) -> bool {
 /// has.
 fn typed(text: &str, tool: &ToolDefinition, parameter: &str) -> Value {
     let kind = &tool.parameters["properties"][parameter]["type"];
+    // Text that looks like a number stays text if the tool wants text.
     if kind == "string" {
         return Value::String(text.to_owned());
     }

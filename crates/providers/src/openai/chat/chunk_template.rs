@@ -102,11 +102,13 @@ impl ChunkTemplate {
                 if behind.get(length..)? != last.get(padding.end..)? {
                     return None;
                 }
+                // The padding moves with the length of the text before it.
                 let start = json.len() - behind.len();
                 // Its letters do not matter, but they have to be valid JSON.
                 (!behind.get(..length)?.contains('\\')).then_some(Some(start..start + length))?
             }
         };
+        // Without an escape the JSON text is the text itself.
         let text = match text.contains('\\') {
             false => Cow::Borrowed(text),
             true => Cow::Owned(serde_json::from_str(json.get(start - 1..=end)?).ok()?),
@@ -208,6 +210,7 @@ fn range_in(json: &str, text: &LooseValue<'_>) -> Option<Range<usize>> {
     let LooseValue::Text(Cow::Borrowed(text)) = text else {
         return None;
     };
+    // A borrowed text lies in the JSON, so its address tells its place without a search.
     let start = text.as_ptr().addr().checked_sub(json.as_ptr().addr())?;
     let end = start.checked_add(text.len())?;
     let is_there = json

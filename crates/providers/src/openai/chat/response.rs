@@ -90,6 +90,7 @@ impl AnswerFold for PartialAnswer {
         let reply: wire::Reply<'_> =
             serde_json::from_str(json).map_err(|error| self.vendor.not_json(error, json))?;
         json.clone_into(&mut self.last);
+        // Before anything is moved out of the reply, whose texts it looks up in the JSON.
         self.template = ChunkTemplate::new(json, &reply);
         if let Some(error) = reply.error.as_deref().filter(|error| is_set(error)) {
             return Err(error::in_answer(&self.vendor, error));

@@ -65,6 +65,7 @@ impl Thinking {
         let same = |known: &&mut Map<String, Value>| {
             known.get("type") == detail.get("type") && known.get("index") == detail.get("index")
         };
+        // Details without an index arrive one after the other, so only the last one can go on.
         let known = if detail.contains_key("index") {
             self.details.iter_mut().rev().find(same)
         } else {
@@ -136,6 +137,7 @@ pub(super) fn field(state: &Value) -> Option<&str> {
 /// Adds a part of thinking to the fields of a message that is sent back.
 pub(super) fn add_to_message(message: &mut Map<String, Value>, text: &str, state: &Value) {
     if let Some(details) = state.get(DETAILS) {
+        // The details contain the text too, which must not go back twice.
         message.clear();
         message.insert(DETAILS.to_owned(), details.clone());
     }

@@ -256,6 +256,7 @@ impl<'a> ResponsesEncoder<'a> {
             .filter(|_| keep)
             .into_iter()
             .chain([call.id.as_str()]);
+        // Ids must differ, and one of another vendor may be too long or taken.
         let numbered = (self.taken_ids.len()..).map(|number| format!("call_{number}"));
         let id = known
             .map(str::to_owned)

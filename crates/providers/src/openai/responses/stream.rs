@@ -266,6 +266,7 @@ impl AnswerFold for PartialAnswer {
             return Err(self.vendor.invalid("an event that is no JSON object", json));
         };
         self.began = true;
+        // Anything after the last event belongs to no answer.
         if self.end.is_some() {
             return Ok(());
         }
@@ -287,6 +288,8 @@ impl AnswerFold for PartialAnswer {
             match step {
                 "delta" => self.append(target, text("delta"), deltas),
                 "done" => {
+                    // A server may announce no item; the name then comes only at the end of the
+                    // arguments.
                     if field == TextField::Arguments && !text("name").is_empty() {
                         let open = &mut self.items.entry(at).or_default().json;
                         open.entry("type").or_insert_with(|| json!("function_call"));
@@ -343,6 +346,7 @@ impl AnswerFold for PartialAnswer {
                 None => Err(self.vendor.truncated("it ended before its first event")),
             };
         };
+        // Some servers leave the output out of the last event; the items of the stream stand in.
         if reply.output.as_ref().is_none_or(Vec::is_empty) {
             let items = std::mem::take(&mut self.items).into_values();
             reply.output = Some(items.map(OpenItem::into_json).collect());
