@@ -216,6 +216,7 @@ pub(crate) async fn chat(
         }
         (None, None) => {}
     }
+    // Counted before the answers are consumed: if all are refused, the response is a problem.
     let answered = request.resume.len();
     let input = match (request.message, request.resume) {
         (Some(message), resume) if resume.is_empty() => InputBody::message(message),

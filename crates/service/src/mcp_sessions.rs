@@ -71,6 +71,7 @@ impl Mcp {
         }
         // Done when a user is added, so that the map has no more entries than active users.
         users.retain(|_, sessions| sessions.are_in_use());
+        // One manager per user: a session id of another user is unknown to it.
         let open = Arc::new(LocalSessionManager::default());
         let (server, owner) = (self.server.clone(), user.clone());
         let service = StreamableHttpService::new(

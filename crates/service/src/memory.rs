@@ -234,6 +234,7 @@ async fn remember(
     user: User,
     JsonBody(NewFact { content, important }): JsonBody<NewFact>,
 ) -> Result<Json<ChangedFact>, Problem> {
+    // Counted as sent, as the OpenAPI document states it; the store counts the cleaned text.
     at_most("content", &content, FACT_CHARS_MAX)?;
     let facts = caller_memory(&app, &user)?.facts();
     let change = facts.add(&content, important, &Cause::person()).await?;
@@ -393,6 +394,7 @@ impl From<MemoryError> for Problem {
     fn from(error: MemoryError) -> Self {
         let detail = match error {
             MemoryError::Fact { reason } => return Self::invalid(reason),
+            // Only a text can be ambiguous, which routes do not accept in place of an id.
             MemoryError::NoSuchFact { .. } | MemoryError::Ambiguous { .. } => {
                 return Self::unknown("fact");
             }

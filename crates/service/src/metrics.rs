@@ -92,6 +92,8 @@ impl Metrics {
             MODEL_CALL_TIME,
             FIRST_TOKEN,
         ];
+        // Without buckets the exporter makes summaries, whose quantiles cannot be added up over
+        // replicas.
         let buckets = times
             .map(|name| (name, &SECONDS[..]))
             .into_iter()

@@ -89,6 +89,7 @@ pub(crate) fn split_page<T, C: ToString>(
     limit: Limit,
     cursor_of: impl Fn(&T) -> C,
 ) -> (Vec<T>, Option<String>) {
+    // The query asked for one entry more than a page has.
     let more = entries.len() > limit.entries();
     entries.truncate(limit.entries());
     let next = entries

@@ -110,6 +110,7 @@ async fn search(
         limit: limit.unwrap_or_default().entries(),
         ..ConversationSearchOptions::default()
     };
+    // An index that is still being built is searched as far as it reaches.
     let found = search_conversations(&**past, app.agent.name(), &user, words, options).await?;
     let threads = found.found.into_iter().map(FoundThread::from_hit).collect();
     Ok(Json(FoundThreads {

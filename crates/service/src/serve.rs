@@ -406,6 +406,7 @@ impl Service {
                 Ok(())
             }
         };
+        // A turn that it is recovering stays in the journal.
         recovery.abort();
         if let Some(server) = metrics_server {
             server.abort();

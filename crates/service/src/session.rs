@@ -266,6 +266,7 @@ pub(crate) async fn create_session(
         kind: TokenKind::Session,
         expires_at: Some(ends_at.min(after(rules.session_idle))),
         ends_at: Some(ends_at),
+        // Revoking the token ends its sessions too.
         parent: with.map(|token| token.id.clone()),
     };
     let made = new_token().map_err(|error| Problem::internal_error(&error))?;

@@ -89,6 +89,7 @@ impl HttpBody for TimedBody {
         self.timers();
         let polled = Pin::new(&mut self.body).poll_frame(context);
         if let Some(connection) = &self.connection {
+            // A connection whose body has paused may be closed to make space for others.
             connection.set_waiting_for_body(polled.is_pending());
         }
         if let Poll::Ready(frame) = polled {

@@ -111,6 +111,7 @@ pub(super) async fn overview(
     let now = app.agent.now();
     let store = &*administration.store;
     let totals = async |by, days: Days| add_up(store, by, days.before(now)).await;
+    // The store groups by one key at a time.
     let errors = totals(GroupBy::Error, Days::DAY).await?;
     let models = totals(GroupBy::Model, Days::DAY).await?;
     let days = totals(GroupBy::Day, Days::WEEK).await?;

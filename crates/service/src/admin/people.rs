@@ -232,6 +232,7 @@ pub(super) async fn totals(
         user: query.user.map(parse_user).transpose()?,
         since: Some(query.days.unwrap_or(Days::DAY).before(app.agent.now())),
         until: None,
+        // A copy of the store's type, which has no OpenAPI schema.
         by: match query.by {
             GroupKey::User => GroupBy::User,
             GroupKey::Model => GroupBy::Model,

@@ -443,6 +443,7 @@ pub(super) async fn questions(
         after: parse_cursor(query.cursor.as_deref())?
             .map(position_from_cursor)
             .transpose()?,
+        // One more shows if there is another page.
         limit: limit.get() + 1,
     };
     let found = administration.store.waiting(&filter).await?;

@@ -57,6 +57,7 @@ pub(crate) struct Rate {
 
 impl Rate {
     fn new(limit: NonZeroU32, remaining: u32) -> Self {
+        // Requests become free one by one, evenly over the minute.
         let missing = u64::from(limit.get().saturating_sub(remaining));
         Self {
             limit: limit.get(),

@@ -121,6 +121,7 @@ impl ClientView {
                 None => events.extend(ours.events()),
             }
         }
+        // With more messages than ours, the client has one that the journal lacks.
         (theirs.len() <= ours.len()).then_some(events)
     }
 
@@ -198,6 +199,7 @@ impl Group<'_> {
     fn missing_events(&self, ours: &Self) -> Option<Vec<Event>> {
         let has_result =
             |result: &&Message| self.results.iter().any(|known| same_result(known, result));
+        // Events only add to a message: a text or call that differs cannot be corrected by them.
         let is_ours = self.id == ours.id
             && self.content == ours.content
             && self.calls.iter().all(|call| ours.calls.contains(call))

@@ -232,6 +232,7 @@ impl<'a> Encoder<'a> {
 
     /// Returns the last event of a turn that ended or waits.
     pub(crate) fn finish(&self, response: &AgentResponse, now: Timestamp) -> Event {
+        // In AG-UI a run that failed ends with an error event and has no outcome.
         if let Some(problem) = Problem::for_turn(response, now) {
             return self.run_error(&problem);
         }

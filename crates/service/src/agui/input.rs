@@ -288,6 +288,7 @@ impl InputMessage {
                 text: text.clone(),
                 left_out: 0,
             },
+            // Parts of other types are counted, so that the user learns that they were not read.
             Value::Array(parts) => {
                 let texts: Vec<&str> = parts
                     .iter()

@@ -232,6 +232,7 @@ fn parse(text: &str) -> Vec<Key> {
 
 fn usable(jwk: &Jwk) -> Option<Key> {
     let algorithm = match &jwk.algorithm {
+        // A key for RS384 or RS512 names its algorithm, and is left out below.
         AlgorithmParameters::RSA(_) => Algorithm::RS256,
         AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P256 => {
             Algorithm::ES256

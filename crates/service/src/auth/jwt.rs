@@ -252,6 +252,7 @@ impl Jwt {
     fn validation(&self, algorithm: Algorithm) -> Validation {
         let mut validation = Validation::new(algorithm);
         validation.leeway = LEEWAY;
+        // Off by default in the library.
         validation.validate_nbf = true;
         let mut required = vec!["exp", "sub"];
         if let Some(issuer) = &self.issuer {

@@ -317,6 +317,7 @@ impl Oidc {
     pub(crate) async fn begin(&self, redirect: &str) -> Result<(Url, PendingSignIn), SignInFailed> {
         let provider = self.provider().await.map_err(SignInFailed::Provider)?;
         let pending = PendingSignIn::new().map_err(SignInFailed::Refused)?;
+        // The provider compares it with the verifier when the code is exchanged (RFC 7636).
         let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(pending.verifier.as_bytes()));
         let mut scope = "openid".to_owned();
         for more in self.config.scopes.iter().filter(|more| *more != "openid") {
@@ -551,6 +552,8 @@ impl Provider {
         let address = |text: &str| {
             http::trusted_url(text).ok_or_else(|| format!("{text} is not an https:// address"))
         };
+        // ID tokens are for this client, access tokens for an API: each verifier has its own
+        // audience.
         let keys = |audience: Vec<String>| {
             Jwt::with_key_url(&document.jwks_uri, Some(document.issuer.clone()), audience)
                 .map_err(|error| error.to_string())

@@ -141,6 +141,7 @@ impl Export {
                         .tool_of(message)
                         .map_or_else(String::new, |tool| format!(" of {}", code(tool)));
                     text += &format!("\nResult{name} {end}{at}\n\n");
+                    // A text is shown as it is: as JSON its line ends would be escaped.
                     text += &match (result.data.as_deref(), &result.error) {
                         (Some(serde_json::Value::String(data)), _) => fenced("text", data),
                         (Some(data), _) => fenced("json", &pretty(data)),

@@ -181,6 +181,7 @@ impl CompletionRequest {
                 "there is one answer: n has to be 1",
             ),
             (
+                // Clients send `false` too, which asks for nothing.
                 self.logprobs == Some(true),
                 "logprobs",
                 "log probabilities are not available",

@@ -72,6 +72,7 @@ impl<'a> Results<'a> {
             .as_deref()
             .map(str::trim)
             .filter(|text| !text.is_empty());
+        // Compared as values, because clients may serialize the arguments anew.
         let arguments = serde_json::from_str::<Value>(arguments.unwrap_or("{}")).ok()?;
         if made.name != shown.tool || arguments != Value::Object(shown.arguments.clone()) {
             return None;

@@ -126,6 +126,7 @@ pub(super) fn new_id(
 ) -> ConversationId {
     let mut bytes = *fresh.as_bytes();
     if let Some(key) = key {
+        // Hashed, because a key may be longer than an id and have any characters.
         let digest = Sha256::digest(key.as_str().as_bytes());
         bytes
             .iter_mut()
@@ -210,6 +211,7 @@ pub(super) async fn find(
     let is_bare_answer = dialogue
         .last()
         .is_some_and(|last| read_words(&last.text) != Reading::Unclear);
+    // Any other message starts a new conversation, and costs no search in the log.
     if is_bare_answer
         && let Some(response) = find_settled(agent, user, candidates, dialogue).await?
     {
@@ -288,6 +290,7 @@ fn prefix_hashes(user: &UserId, dialogue: &[Utterance]) -> Vec<Position> {
     hash.update(user.as_str());
     let mut positions = Vec::new();
     for (at, utterance) in dialogue.iter().enumerate() {
+        // The mark of the speaker separates the texts: no other dialogue has the same bytes.
         hash.update(if utterance.by_user { [0, 0] } else { [0, 1] });
         hash.update(normalize(&utterance.text));
         if utterance.by_user {

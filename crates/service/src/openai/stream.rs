@@ -52,6 +52,7 @@ pub(super) async fn wait_for_end(
             }
         }
     }
+    // The task that sends the events has panicked; its panic was logged.
     Err(Problem::internal().into_response())
 }
 

@@ -49,6 +49,7 @@ pub(crate) fn routes(description: &Document) -> Router<Shared> {
         .route(
             "/openapi.json",
             get(async move |headers: HeaderMap| {
+                // The address depends on the host that the client used.
                 let document = complete::served_at(&document, &own_address(&headers));
                 file("application/json", document.to_string())
             }),

@@ -165,6 +165,7 @@ fn start_or_renew(
         return;
     }
     let at = subscription.after.map_or(0, |id| run.position_after(&id));
+    // A watch channel: several renewals between two events are one.
     let (sender, renewed) = watch::channel(());
     let publication = Publication {
         relay: publisher.relay.clone(),
@@ -214,6 +215,8 @@ impl Publication {
                     // Deltas arrive one by one; gathered, they take fewer messages.
                     sleep(BATCH_DELAY).await;
                     let frames = run.frames(at, BATCH_BYTES);
+                    // An event of this size would take hundreds of messages; subscribers read the
+                    // journal.
                     if frames.iter().any(|frame| frame.data.len() > EVENT_BYTES_MAX) {
                         self.send_chunk(String::new(), true).await;
                         return;

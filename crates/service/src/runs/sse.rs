@@ -35,6 +35,7 @@ pub(crate) fn response(run: Arc<Run>, from: usize, reading: Option<CancellationT
     // Dropped with the stream, when the client disconnects.
     let guard: Option<DropGuard> = reading.map(CancellationToken::drop_guard);
     let frames = stream::unfold((run, from, guard), async |(run, at, guard)| {
+        // Each client reads the log of the run at its own pace, so a slow one holds up no other.
         let frame = run.frame(at).await?;
         let event = axum::response::sse::Event::default()
             .id(&frame.id)

@@ -40,6 +40,7 @@ pub(super) fn is_background(messages: &[ChatMessage]) -> bool {
         .last()
         .filter(|message| message.role != Role::Assistant)
         .map(ChatMessage::text);
+    // The order is usually in the last message, together with what it quotes.
     if last.as_deref().is_some_and(is_of_interface) {
         return true;
     }

@@ -211,9 +211,11 @@ async fn add_reference(
 ) -> Result<(), Problem> {
     let unknown = || invalid(format!("{place}.id"), format!("there is no item {id}"));
     let (kind, response, rest) = ResponseId::parse_item(id).ok_or_else(unknown)?;
+    // Thinking is not part of the dialogue.
     if kind == "rs" {
         return Ok(());
     }
+    // A response is loaded once, however many of its items are referenced.
     if !known.iter().any(|known| known.response.id == response) {
         let response = stored::find(agent, user, response)
             .await?

@@ -199,6 +199,7 @@ impl ResponseObject {
             object: "response",
             created_at: created,
             status: ResponseStatus::InProgress,
+            // Members that the API demands, and that do not apply here, are constant.
             background: false,
             error: None,
             incomplete_details: None,
