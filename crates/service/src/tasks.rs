@@ -78,7 +78,6 @@ async fn list(
     let tasks = app.tasks.get();
     let tasks =
         tasks.ok_or_else(|| Problem::unknown("task list: this service has no task store"))?;
-    // Without a page all tasks are listed, as clients without paging expect.
     let (page, left_out) = if limit.is_none() && cursor.is_none() {
         (tasks.list(&user, status).await?, 0)
     } else {

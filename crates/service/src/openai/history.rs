@@ -191,7 +191,7 @@ fn history(
             FROM_THE_APPLICATION.trim_end(),
             instructions.join("\n\n")
         )),
-        // Providers require that the user speaks first.
+        // Some providers require that the user speaks first.
         Some(Speaker::Assistant) => Some(BEGINNING_IS_MISSING.to_owned()),
         _ => None,
     };

@@ -290,7 +290,7 @@ fn prefix_hashes(user: &UserId, dialogue: &[Utterance]) -> Vec<Position> {
     hash.update(user.as_str());
     let mut positions = Vec::new();
     for (at, utterance) in dialogue.iter().enumerate() {
-        // The mark of the speaker separates the texts: no other dialogue has the same bytes.
+        // The mark of the speaker separates the texts.
         hash.update(if utterance.by_user { [0, 0] } else { [0, 1] });
         hash.update(normalize(&utterance.text));
         if utterance.by_user {

@@ -52,7 +52,7 @@ pub(super) async fn wait_for_end(
             }
         }
     }
-    // The task that sends the events has panicked; its panic was logged.
+    // The task that sends the events has panicked.
     Err(Problem::internal().into_response())
 }
 

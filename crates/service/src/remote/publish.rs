@@ -215,8 +215,7 @@ impl Publication {
                     // Deltas arrive one by one; gathered, they take fewer messages.
                     sleep(BATCH_DELAY).await;
                     let frames = run.frames(at, BATCH_BYTES);
-                    // An event of this size would take hundreds of messages; subscribers read the
-                    // journal.
+                    // The relay would split it into very many messages; it is read from the journal.
                     if frames.iter().any(|frame| frame.data.len() > EVENT_BYTES_MAX) {
                         self.send_chunk(String::new(), true).await;
                         return;
