@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn known_names_and_numbers_may_ask_others_not() {
+    fn only_known_host_names_and_ip_addresses_are_accepted() {
         for host in [
             "localhost",
             "localhost:8080",

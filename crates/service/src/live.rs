@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_user_the_last_runs_are_kept_and_those_that_go_on() {
+    fn a_users_newest_runs_and_running_ones_are_retained() {
         let runs = Runs::default();
         let (goes_on, _) = runs.start(key("anna"), "goes on".to_owned(), Default::default());
         let (other, _) = runs.start(key("bert"), "0".to_owned(), Default::default());
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_pieces_of_a_long_run_are_left_out_and_its_form_is_kept() {
+    async fn a_long_run_drops_deltas_and_stays_valid() {
         let run = Run::new(key("anna"), "r".to_owned());
         let piece = |at: usize| Event::TextMessageContent {
             message_id: "m".to_owned(),

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_open_it_to_everybody_is_no_origin() {
+    fn wildcards_and_null_are_not_origins() {
         for every in ["*", "https://*.example", "http://localhost:*"] {
             assert_eq!(
                 every.parse::<Origin>(),

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_browser_has_is_not_sent_again() {
+    fn an_unchanged_file_is_304() {
         let tag = get_with("app.js", None).headers()[ETAG].clone();
         assert_eq!(
             get_with("app.js", Some(&tag)).status(),

@@ -128,7 +128,7 @@ mod linux {
         use super::*;
 
         #[test]
-        fn a_program_may_be_called_anything() {
+        fn a_program_name_may_contain_parentheses() {
             let behind = "S 1 1 1 0 -1 0 0 0 0 0 300 200 0 0 20 0 1 0 5000 4096 2 0";
             for name in ["adjutant", "a) S 9 (b", ""] {
                 let stat = Stat::parse(&format!("7 ({name}) {behind}")).unwrap();

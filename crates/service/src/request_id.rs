@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_replaced() {
+    fn an_invalid_request_id_is_replaced() {
         let long = "a".repeat(LENGTH_MAX + 1);
         for id in [
             "",

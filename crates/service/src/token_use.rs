@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_session_moves_no_further_than_its_last_moment() {
+    fn a_session_is_not_extended_beyond_its_longest_lifetime() {
         let rules = AccessRules::default();
         let day = |days: i64| at(days * 86_400);
         let mut session = record();

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn without_one_trace_one_begins() {
+    fn without_one_valid_trace_a_new_one_starts() {
         for parents in [&[][..], &["nonsense"], &[PARENT, PARENT]] {
             let started = parse_trace(parents, &["a=1"]);
             assert!(

@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_address_takes_its_own_places_only() {
+    async fn one_address_cannot_close_connections_of_others() {
         let (connections, start) = (connections(100, 2), Instant::now());
         let others = admit(&connections, "192.0.2.9", 0, start).unwrap();
         let first = admit(&connections, "2001:db8::1", 1, start).unwrap();

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_turns_of_all_are_bounded_too() {
+    fn the_turns_of_all_users_are_limited_too() {
         let (limits, metrics) = (limits(1, 2), Arc::new(Metrics::new()));
         let [ana, eve] = ["ana", "eve"].map(|name| UserId::new(name).unwrap());
         let first = limits.start_turn(&ana, &metrics).unwrap();

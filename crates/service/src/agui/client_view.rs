@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lacks_at_the_end_is_sent_as_events() {
+    fn missing_messages_are_sent_as_events_at_the_end() {
         let person = Message::User {
             id: "1-user".to_owned(),
             content: "hi".to_owned(),
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_cannot_be_taken_back() {
+    fn a_client_with_other_messages_cannot_be_updated_by_events() {
         let ours = [calls("1-1", &["a"]), result("a", "1"), text("1-2", "Done.")];
         for theirs in [
             vec![text("1-1", "I will")],

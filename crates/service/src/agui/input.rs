@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_follows_whose_last_message_is_ours() {
+    fn a_client_is_up_to_date_if_its_last_message_is_the_conversations() {
         let answer = |id: &str| Message::Assistant {
             id: id.to_owned(),
             content: Some("Hello.".to_owned()),
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn of_parts_the_text_is_read_and_the_rest_is_counted() {
+    fn text_parts_are_joined_and_other_parts_are_counted() {
         let parts = json!([
             {"type": "text", "text": "look:"},
             {"type": "image", "source": {"type": "url", "value": "https://pictures.example/1.png"}},

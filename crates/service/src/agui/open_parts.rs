@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_began_and_did_not_end_is_ended_from_inside_out() {
+    fn open_parts_are_closed_innermost_first() {
         let id = || "m".to_owned();
         let step = || Event::StepStarted {
             step_name: "model call 1".to_owned(),

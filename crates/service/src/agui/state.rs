@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_follows_has_what_a_client_that_asks_gets() {
+    fn patches_lead_to_the_same_state_as_a_snapshot() {
         let steps: [&[Task]; 7] = [
             &[],
             &[task(1, "milk")],
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_task_it_is_stays_here() {
+    fn the_state_does_not_contain_the_owner() {
         let owner = UserId::new("anna").unwrap();
         assert!(
             !State::new(&[task(1, "milk")])

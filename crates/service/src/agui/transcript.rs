@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_has_everything_keeps_its_names() {
+    fn an_up_to_date_client_keeps_its_message_ids() {
         let ours = vec![
             user("1-user", "hi"),
             assistant("1-1"),
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_does_not_have_does_not_disturb_the_order() {
+    fn messages_after_a_missing_one_get_new_ids() {
         // The first turn was made by another client; this one has the answers but not the
         // questions.
         let ours = vec![
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn words_around_those_of_the_model_are_said_alone() {
+    fn text_added_to_the_models_is_sent_alone() {
         for (said, text, added) in [
             ("Done. \n", "Done.\nNo such task.", "No such task."),
             ("Which one?", "Which one?", ""),
@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_was_cut_is_still_the_clients() {
+    fn a_cut_message_matches_the_clients_message() {
         let cut = user(
             "1-user",
             "lon\n[The message was cut here: 3 of 4 characters.]",

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_public_key_is_no_secret_to_sign_with() {
+    fn a_public_key_cannot_be_used_as_an_hmac_secret() {
         let key = DecodingKey::from_ec_components(X, Y).unwrap();
         let message = HS256.rsplit_once('.').unwrap().0;
         let secret = hmac::Key::new(hmac::HMAC_SHA256, key.try_get_as_bytes().unwrap());

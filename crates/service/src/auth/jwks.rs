@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn without_tls_only_this_machine_is_asked() {
+    fn plain_http_is_accepted_on_this_machine_only() {
         for good in [
             "https://id.example/keys",
             "http://127.0.0.1:1/keys",
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn new_keys_are_looked_for_but_not_all_the_time() {
+    async fn unknown_keys_cause_a_fetch_at_a_limited_rate() {
         let folder = std::env::temp_dir().join(format!("jwks-{}", uuid::Uuid::now_v7()));
         std::fs::create_dir(&folder).unwrap();
         let file = folder.join("keys.json");

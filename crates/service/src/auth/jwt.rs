@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_whole_and_present_token_names_a_user() {
+    async fn only_a_valid_token_names_a_user() {
         let header = json!({"alg": "HS256"});
         assert_eq!(
             user(header.clone(), claims(json!({}))).await.as_deref(),
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_claim_is_found_wherever_it_is() {
+    async fn claims_are_read_from_lists_paths_and_dotted_names() {
         let said = json!({"groups": ["a", 7, "b"], "role": "c", "realm_access": {"roles": ["d"]}, "x.y": "e"});
         let claims = jwt()
             .claims(&token(&json!({"alg": "HS256"}), &claims(said)))
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_issuer_is_one() {
+    async fn a_token_with_several_issuers_is_refused() {
         let any = Jwt::with_secret(SECRET, None, Vec::new()).unwrap();
         for issuers in [
             json!(["issuer"]),
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_let_others_in_is_refused() {
+    fn insecure_jwt_settings_are_refused() {
         assert_eq!(
             Jwt::with_secret(&SECRET[1..], None, Vec::new()).unwrap_err(),
             InvalidJwt::ShortSecret

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_is_taken_byte_for_byte_and_the_machines_own_never() {
+    fn a_subject_is_compared_byte_for_byte_and_local_is_refused() {
         for sub in [
             "ana",
             " ana",
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn another_claim_names_the_user_if_it_is_one_verified_text() {
+    fn a_configured_claim_names_the_user_if_it_is_one_verified_text() {
         let claims = |change: Value| {
             let mut claims = json!({"sub": "7", "email": "a@example.com", "email_verified": true, "name": ["x", "y"]});
             claims

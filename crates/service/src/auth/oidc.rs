@@ -603,13 +603,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_form_is_encoded_as_forms_are() {
+    fn a_form_is_url_encoded() {
         let form = [("a b", "c&d=é"), ("x", "~*-._")];
         assert_eq!(form_encoded(&form), "a+b=c%26d%3D%C3%A9&x=%7E*-._");
     }
 
     #[test]
-    fn what_a_browser_keeps_comes_back_whole_or_not_at_all() {
+    fn the_sign_in_cookie_is_parsed_completely_or_refused() {
         let pending = PendingSignIn::new().unwrap();
         let parsed = PendingSignIn::parse(&pending.to_cookie()).unwrap();
         assert_eq!(
@@ -631,7 +631,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_what_was_said_and_nothing_that_could_be_read_on_the_way() {
+    fn a_provider_must_be_the_configured_issuer_with_https_addresses() {
         let config = OidcConfig::new("https://id.example/realm", "adjutant");
         let document = |change: (&str, &str)| {
             let mut document = serde_json::json!({

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_proxy_is_believed() {
+    fn only_the_proxy_can_name_a_user() {
         for peer in ["10.0.0.1", "::1", "192.0.2.7", "::ffff:10.0.0.1"] {
             assert_eq!(user(peer, &["ana"]).as_deref(), Some("ana"), "{peer}");
         }
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn it_names_exactly_one_user() {
+    fn a_proxy_header_names_exactly_one_user() {
         for values in [
             &[][..],
             &["ana", "eve"],
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_taken_byte_for_byte_and_the_machines_own_never() {
+    fn a_proxys_user_name_is_compared_byte_for_byte_and_local_is_refused() {
         let own = ["local\u{a0}", "Local", "local."];
         for name in [
             "ana\u{a0}",
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_named() {
+    fn invalid_proxy_settings_are_named_in_the_error() {
         let fails = |header: &str, peers: &[&str]| {
             let peers: Vec<String> = peers.iter().map(|peer| (*peer).to_owned()).collect();
             TrustedProxy::new(header, &peers).unwrap_err()

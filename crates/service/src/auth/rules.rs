@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_role_that_was_said_counts() {
+    fn the_highest_named_role_counts() {
         let role = |user: &str, said: &[&str]| {
             let said: Vec<String> = said.iter().map(|word| (*word).to_owned()).collect();
             rules().role(&UserId::new(user).unwrap(), &said)

@@ -164,7 +164,7 @@ mod tests {
     ];
 
     #[test]
-    fn nothing_leaves_its_quote_or_is_live_in_it() {
+    fn quoted_text_stays_in_its_quote_and_is_inert() {
         for text in HOSTILE {
             assert_eq!(
                 parts(&quoted(text)),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_defined_elsewhere_is_known() {
+    fn link_references_defined_elsewhere_are_escaped() {
         let two = quoted("![x][ref]") + "\n" + &quoted("[ref]: https://evil.example/p.png");
         assert_eq!(parts(&two), (2, 1, false));
     }
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_obeys_is_left_out() {
+    fn terminal_control_characters_are_removed() {
         for shown in [
             quoted("a\u{1b}[2Jb"),
             fenced("text", "a\u{1b}[2Jb"),

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn words_before_a_tool_stay_and_the_answer_stands_apart() {
+    fn text_before_a_tool_call_stays_and_the_answer_is_a_new_paragraph() {
         let said = pieces(&[
             RunEvent::ModelStarted { number: 1 },
             text("Let me "),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tools_and_models_say_steers_nothing_and_has_an_end() {
+    fn control_characters_are_removed_and_excerpts_are_bounded() {
         let said = pieces(&[
             RunEvent::Thinking("hm \u{1b}[2J\u{202e}".to_owned()),
             started(

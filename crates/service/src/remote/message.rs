@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_cut_anywhere_comes_together_again() {
+    fn split_chunks_are_reassembled() {
         let frames: Vec<Frame> = (0..50)
             .map(|number| Frame {
                 id: format!("mark-{number}"),

@@ -127,7 +127,7 @@ fn follow(relay: &Arc<dyn Relay>, user: &str, client: Option<&str>) -> Follower 
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_is_lost_on_the_way_every_event_arrives_once_and_in_order() {
+async fn lost_messages_are_sent_again_and_every_event_arrives_once_in_order() {
     for loses in [0, 7, 11] {
         let (network, runs, publisher, relay) = processes(loses);
         let (run, _) = runs.start(key("anna"), "run".to_owned(), Default::default());

@@ -75,7 +75,7 @@ async fn me(service: &Running, cookie: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn an_expired_token_is_refused_in_words() {
+async fn an_expired_token_is_refused_with_an_explanation() {
     let service = Running::start(SCRIPT).await;
     let (old, _) = made(
         &service,

@@ -336,7 +336,7 @@ async fn a_request_names_one_host() {
 }
 
 #[tokio::test]
-async fn the_figures_are_the_operators_unless_said_otherwise() {
+async fn metrics_are_for_operators_by_default() {
     for (access, of_users, of_operator) in [
         (None, 403, 200),
         (Some(MetricsAccess::Operator), 403, 200),

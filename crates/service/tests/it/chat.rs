@@ -23,7 +23,7 @@ const MILK: &str = r#"
 "#;
 
 #[tokio::test]
-async fn a_message_is_answered_and_a_deletion_waits_for_its_yes() {
+async fn a_message_is_answered_and_a_deletion_needs_confirmation() {
     let service = Running::start(MILK).await;
     let anna = service.token("anna").await;
     let added = service
@@ -120,7 +120,7 @@ async fn a_user_cannot_answer_for_another() {
 }
 
 #[tokio::test]
-async fn bad_requests_say_what_is_wrong() {
+async fn invalid_requests_name_the_invalid_member() {
     let service = Running::start(r#"{"text": "Hello."}"#).await;
     let anna = service.token("anna").await;
     for (body, words) in [
@@ -406,7 +406,7 @@ async fn a_used_up_budget_is_a_429_with_the_tools_that_were_used() {
 }
 
 #[tokio::test]
-async fn a_yes_may_come_with_other_arguments_and_those_that_do_not_fit_are_refused() {
+async fn an_approval_may_edit_arguments_and_invalid_ones_are_refused() {
     let service = Running::start(MILK).await;
     let anna = service.token("anna").await;
     let chat = async |body: Value| service.chat(&anna, &body).await;
@@ -465,7 +465,7 @@ async fn a_yes_may_come_with_other_arguments_and_those_that_do_not_fit_are_refus
 }
 
 #[tokio::test]
-async fn the_person_says_what_became_of_a_call_in_doubt() {
+async fn the_user_resolves_a_call_in_doubt() {
     let script = r#"
         {"calls": [{"name": "send_letter", "args": {"to": "Anna"}}]}
         {"text": "That is that."}
@@ -617,7 +617,7 @@ async fn a_requests_name_is_no_conversations_name() {
 }
 
 #[tokio::test]
-async fn a_conversation_in_which_as_many_messages_wait_as_may_takes_no_more() {
+async fn a_full_message_queue_refuses_further_messages() {
     let script = concat!(
         "{\"calls\": [{\"name\": \"wait\", \"args\": {}}]}\n{\"text\": \"Waited.\"}\n",
         "{\"text\": \"And more.\", \"repeat\": true}",

@@ -155,26 +155,26 @@ async fn what_was_said_is_found(store: Arc<impl ConversationIndex + LogStore + C
 }
 
 #[tokio::test]
-async fn what_was_said_is_found_in_a_file() {
+async fn past_messages_are_found_in_sqlite() {
     what_was_said_is_found(Arc::new(sqlite::Store::in_memory().await.unwrap())).await;
 }
 
 #[tokio::test]
-async fn what_was_said_is_found_on_a_server() {
+async fn past_messages_are_found_in_postgres() {
     let server = Server::start();
     let url = server.create_database("past").await;
     what_was_said_is_found(Arc::new(postgres::Store::connect(&url, 4).await.unwrap())).await;
 }
 
 #[tokio::test]
-async fn what_was_said_is_found_in_memory() {
+async fn past_messages_are_found_in_memory() {
     what_was_said_is_found(Arc::new(InMemory::new())).await;
 }
 
 /// Filling the index may break off at any time: a portion that was done is done, and the rest is
 /// found all the same and done later.
 #[tokio::test]
-async fn an_index_is_gone_on_with_where_it_broke_off() {
+async fn indexing_resumes_where_it_was_interrupted() {
     let folder = tempfile::tempdir().unwrap();
     let open =
         async |path: &Path| Arc::new(sqlite::Store::open(path.join("adjutant.db")).await.unwrap());
@@ -268,7 +268,7 @@ async fn a_conversation_without_a_running_turn_is_reported_for_indexing() {
 /// Turns of past conversations are recalled beside facts and notes, each with where it is from, but
 /// not what is being said.
 #[tokio::test]
-async fn past_conversations_are_recalled() {
+async fn the_recall_tool_finds_past_conversations() {
     let store = Arc::new(sqlite::Store::in_memory().await.unwrap());
     let agent = agent(store.clone());
     say(

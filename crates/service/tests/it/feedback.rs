@@ -140,7 +140,7 @@ async fn an_answer_is_rated_and_the_rating_taken_back() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_rated_is_refused_with_the_reason() {
+async fn only_ended_turns_of_the_user_can_be_rated() {
     let service = Running::start(SCRIPT).await;
     let (anna, bert) = (service.token("anna").await, service.token("bert").await);
     service

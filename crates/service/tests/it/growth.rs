@@ -110,7 +110,7 @@ async fn a_page_of_messages_costs_the_same_in_a_short_conversation_and_in_a_long
 }
 
 #[tokio::test]
-async fn the_pages_of_a_conversation_are_all_of_it_once_while_it_grows() {
+async fn pages_contain_each_message_once_while_the_conversation_grows() {
     let service = Running::start(HELLO).await;
     let anna = service.token("anna").await;
     talk(&service, &anna, "t", 11).await;
@@ -181,7 +181,7 @@ async fn a_turn_of_more_messages_than_fit_comes_whole_and_alone() {
 }
 
 #[tokio::test]
-async fn what_is_no_cursor_is_refused_with_words() {
+async fn an_invalid_cursor_is_refused_with_an_explanation() {
     let service = Running::start(HELLO).await;
     let anna = service.token("anna").await;
     service

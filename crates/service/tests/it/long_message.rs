@@ -63,7 +63,7 @@ async fn said(service: &Running, token: &str, words: &str) -> Vec<Answer> {
 }
 
 #[tokio::test]
-async fn it_is_refused_on_every_way_in_and_nothing_is_done() {
+async fn a_long_message_is_refused_by_every_route() {
     let service = service(LongMessage::Refuse).await;
     let anna = service.token("anna").await;
     for refused in said(&service, &anna, "äöüßäöüßäöü").await {
@@ -113,7 +113,7 @@ async fn it_is_refused_on_every_way_in_and_nothing_is_done() {
 }
 
 #[tokio::test]
-async fn it_is_cut_and_acted_on_where_that_is_wanted() {
+async fn a_long_message_is_cut_if_so_configured() {
     let service = service(LongMessage::Cut).await;
     let anna = service.token("anna").await;
     for taken in said(&service, &anna, "äöüßäöüßäöü").await {

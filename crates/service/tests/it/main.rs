@@ -29,8 +29,8 @@ mod replicas;
 mod report;
 mod resources;
 mod runs;
-mod said_once;
 #[path = "../../../store/tests/it/server.rs"]
 mod server;
+mod text_sent_once;
 mod trace;
 mod usage;

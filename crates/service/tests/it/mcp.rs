@@ -103,7 +103,7 @@ async fn conversations_are_resources_of_their_user() {
 }
 
 #[tokio::test]
-async fn prompts_are_ways_to_begin() {
+async fn the_server_lists_prompts() {
     let service = Running::start_replica(Arc::new(Store::in_memory().await.unwrap())).await;
     let anna = service.token("anna").await;
     let listed = request(&service, &anna, "prompts/list", json!({})).await;
@@ -289,7 +289,7 @@ async fn an_agent_does_not_ask_itself_through_its_own_server() {
 
 /// The setting takes the agent away, and leaves its tools.
 #[tokio::test]
-async fn the_agent_is_no_tool_where_it_is_not_to_be_one() {
+async fn the_agent_is_not_a_tool_if_disabled() {
     for offered in [true, false] {
         let script = r#"{"text": "Hello."}"#;
         let service = Running::start_set(script, |config| {

@@ -158,7 +158,7 @@ async fn a_call_of_a_tool_that_there_is_not_is_a_warning_for_the_operator() {
 }
 
 #[tokio::test]
-async fn what_is_left_of_everybodys_budget_is_a_figure() {
+async fn the_shared_budget_left_is_a_metric() {
     let all = 1_000_000;
     let everyone_per_day = Allowance {
         tokens: Some(all),

@@ -228,7 +228,7 @@ async fn conversations_are_listed_read_renamed_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_had_as_a_file_by_the_one_it_belongs_to() {
+async fn only_the_owner_can_export_a_conversation() {
     let service = Running::start(MILK).await;
     let (anna, bert) = (service.token("anna").await, service.token("bert").await);
     let words = "add buy milk\n\n<img src=x> ![x](https://evil.example)";
@@ -351,7 +351,7 @@ async fn the_model_generates_a_title_in_the_background() {
 }
 
 #[tokio::test]
-async fn a_conversation_at_work_is_not_deleted() {
+async fn a_conversation_with_a_running_turn_is_not_deleted() {
     let service = Running::start(r#"{"fault": "stall"}"#).await;
     let anna = service.token("anna").await;
     let hi = json!({"message": "hi", "thread_id": "t_1"});
@@ -410,7 +410,7 @@ async fn a_conversation_at_work_is_not_deleted() {
 }
 
 #[tokio::test]
-async fn a_person_calls_tools_through_the_same_gate() {
+async fn direct_tool_calls_pass_the_same_gate() {
     let service = Running::start(MILK).await;
     let anna = service.token("anna").await;
     let invoke = async |tool: &str, body: Value| {

@@ -427,7 +427,7 @@ async fn a_user_cannot_see_or_cancel_the_run_of_another() {
 }
 
 #[tokio::test]
-async fn stopping_what_waits_leaves_it_undone() {
+async fn cancelling_a_waiting_run_executes_nothing() {
     let service = Running::start(MILK).await;
     let anna = Client::new(&service, "anna").await;
     anna.ask_to_delete("t").await;
@@ -551,7 +551,7 @@ async fn without_events_it_is_the_answer_of_chat() {
 }
 
 #[tokio::test]
-async fn bad_requests_begin_no_run() {
+async fn invalid_requests_start_no_run() {
     let service = Running::start(r#"{"text": "Hello."}"#).await;
     let anna = Client::new(&service, "anna").await;
     let hello = json!([{"id": "1", "role": "user", "content": "hi"}]);

@@ -50,7 +50,7 @@ fn kinds(decision: &Value) -> Vec<(&str, &str)> {
 const MODEL: (&str, &str) = ("model", "scripted/script");
 
 #[tokio::test]
-async fn words_are_one_model_call() {
+async fn a_text_answer_is_one_model_call() {
     let script =
         r#"{"text": "Hello.", "thinking": "A greeting.", "usage": {"input": 12, "output": 3}}"#;
     let service = Running::start(script).await;
@@ -85,7 +85,7 @@ async fn words_are_one_model_call() {
 }
 
 #[tokio::test]
-async fn a_tool_has_a_step_and_what_was_said_before_is_counted() {
+async fn a_tool_call_is_a_step_and_earlier_messages_are_counted() {
     let script = r#"
         {"calls": [{"name": "add_task", "args": {"description": "buy milk"}}]}
         {"text": "Added."}
@@ -147,7 +147,7 @@ async fn a_tool_has_a_step_and_what_was_said_before_is_counted() {
 }
 
 #[tokio::test]
-async fn what_waits_is_a_step_that_goes_on_until_it_is_answered() {
+async fn a_pending_call_is_a_step_until_it_is_answered() {
     let script = r#"
         {"calls": [{"name": "add_task", "args": {"description": "buy milk"}}]}
         {"text": "Added."}

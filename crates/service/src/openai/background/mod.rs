@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_interfaces_ask_on_their_own_is_known() {
+    fn background_prompts_of_interfaces_are_detected() {
         let texts = texts(include_str!("interfaces.txt"));
         assert!(texts.len() >= 40, "{}", texts.len());
         let missed: Vec<_> = texts
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_asks_is_not() {
+    fn requests_of_users_are_not_background_prompts() {
         let texts = texts(include_str!("people.txt"));
         assert!(texts.len() >= 40, "{}", texts.len());
         let taken: Vec<_> = texts
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_may_stand_in_a_message_of_its_own() {
+    fn the_order_and_the_quotation_may_be_separate_messages() {
         let topic = "Please find a title of four words for our conversation, without punctuation or quotation marks";
         let said = json!({"role": "user", "content": "add buy milk"});
         assert!(check(
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_assistants_description_is_no_order() {
+    fn an_assistants_description_is_not_a_background_prompt() {
         let said = json!({"role": "user", "content": "add buy milk"});
         let long = format!(
             "{} Give each conversation a title, without quotation marks.",

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_says_where_the_answer_is_and_others_are_none() {
+    fn a_response_id_encodes_conversation_and_input() {
         let conversation = ConversationId::of_request([7; 16]);
         let input = InputId::new("question").unwrap();
         let id = ResponseId::new(conversation, Some(&input));

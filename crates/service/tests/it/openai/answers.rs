@@ -65,7 +65,7 @@ async fn a_message_is_answered_and_its_tools_run_here() {
 }
 
 #[tokio::test]
-async fn a_stream_says_what_the_whole_answer_says() {
+async fn a_stream_and_a_complete_answer_have_the_same_text() {
     let script = r#"
 {"thinking": "Let me see.", "text": "I will add it.", "calls": [{"name": "add_task", "args": {"description": "buy milk"}}]}
 {"text": "Added: buy milk.", "usage": {"input": 5, "output": 2}}
@@ -210,7 +210,7 @@ async fn the_same_request_twice_is_two_turns_unless_it_has_a_name() {
 }
 
 #[tokio::test]
-async fn a_form_is_kept_and_a_bound_is_the_smaller_one() {
+async fn the_output_schema_applies_and_the_smaller_token_limit_counts() {
     let world = World::new().await;
     let token = world.token("anna").await;
     let replica = world.replica("{\"text\": \"no JSON\"}\n{\"text\": \"{\\\"city\\\": \\\"Oslo\\\"}\"}\n{\"text\": \"A b\", \"finish\": \"max_tokens\"}").await;

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn what_an_interface_asks_on_its_own_touches_nothing() {
+async fn background_prompts_have_no_tools() {
     let world = World::new().await;
     world.add("anna", "buy milk").await;
     let token = world.token("anna").await;

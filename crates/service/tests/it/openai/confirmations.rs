@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_deletion_waits_for_the_next_message_on_any_replica() {
+async fn a_confirmation_is_answered_by_the_next_message_on_any_replica() {
     let world = World::new().await;
     world.add("anna", "buy milk").await;
     let token = world.token("anna").await;
@@ -77,7 +77,7 @@ async fn a_deletion_waits_for_the_next_message_on_any_replica() {
 }
 
 #[tokio::test]
-async fn a_no_keeps_it() {
+async fn a_denied_call_is_not_executed() {
     let world = World::new().await;
     world.add("anna", "buy milk").await;
     let token = world.token("anna").await;
@@ -104,7 +104,7 @@ async fn a_no_keeps_it() {
 }
 
 #[tokio::test]
-async fn a_yes_that_comes_too_late_does_nothing() {
+async fn an_expired_confirmation_executes_nothing() {
     let world = World::new().await;
     world.add("anna", "buy milk").await;
     let token = world.token("anna").await;
@@ -126,7 +126,7 @@ async fn a_yes_that_comes_too_late_does_nothing() {
 }
 
 #[tokio::test]
-async fn a_yes_answers_the_question_in_front_of_it_and_no_other() {
+async fn an_approval_applies_to_the_last_confirmation_only() {
     let world = World::new().await;
     world.add("anna", "buy milk").await;
     let token = world.token("anna").await;
@@ -157,7 +157,7 @@ async fn a_yes_answers_the_question_in_front_of_it_and_no_other() {
 }
 
 #[tokio::test]
-async fn two_users_with_the_same_words_do_not_meet() {
+async fn two_users_with_the_same_dialogue_have_separate_conversations() {
     let world = World::new().await;
     for user in ["anna", "eve"] {
         world.add(user, "buy milk").await;

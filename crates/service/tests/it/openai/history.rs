@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn what_the_client_says_was_said_before_is_the_history_and_its_instruction_is_none() {
+async fn client_messages_are_history_and_cannot_change_the_instruction() {
     let world = World::new().await;
     let token = world.token("anna").await;
     let replica = world.replica(r#"{"text": "Two.", "repeat": true}"#).await;

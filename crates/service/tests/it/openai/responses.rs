@@ -71,7 +71,7 @@ pub(super) fn result(call: &Value, output: &str) -> Value {
 }
 
 #[tokio::test]
-async fn words_in_and_words_out_and_tools_run_here() {
+async fn messages_are_answered_and_tools_run_in_the_service() {
     let world = World::new().await;
     let script = r#"
 {"text": "One moment.", "calls": [{"name": "add_task", "args": {"description": "buy milk"}}], "usage": {"input": 100, "output": 7}}
@@ -258,7 +258,7 @@ async fn the_clients_tools_are_called_and_the_turn_goes_on_from_what_the_client_
 }
 
 #[tokio::test]
-async fn a_form_is_kept_and_what_was_cut_is_incomplete() {
+async fn the_output_schema_applies_and_a_cut_response_is_incomplete() {
     let world = World::new().await;
     let token = world.token("anna").await;
     let script = "{\"text\": \"no JSON\"}\n{\"text\": \"{\\\"city\\\": \\\"Oslo\\\"}\"}\n{\"text\": \"A b\", \"finish\": \"max_tokens\"}";
@@ -311,7 +311,7 @@ async fn a_form_is_kept_and_what_was_cut_is_incomplete() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_had_is_refused_by_its_name() {
+async fn unsupported_options_are_refused_by_name() {
     let world = World::new().await;
     let token = world.token("anna").await;
     let replica = world.replica(r#"{"text": "Hello."}"#).await;
@@ -460,7 +460,7 @@ async fn what_cannot_be_had_is_refused_by_its_name() {
 }
 
 #[tokio::test]
-async fn what_openai_has_besides_is_not_here_and_says_what_is() {
+async fn other_openai_routes_are_404_and_name_the_available_ones() {
     let world = World::new().await;
     let token = world.token("anna").await;
     let replica = world.replica(r#"{"text": "Hello."}"#).await;
@@ -492,7 +492,7 @@ async fn what_openai_has_besides_is_not_here_and_says_what_is() {
 }
 
 #[tokio::test]
-async fn what_an_interface_asks_on_its_own_has_no_tools_here_either() {
+async fn background_prompts_have_no_tools_in_the_responses_api() {
     let world = World::new().await;
     let token = world.token("anna").await;
     let script = r#"{"calls": [{"name": "add_task", "args": {"description": "buy milk"}}]}

@@ -232,7 +232,7 @@ async fn results_that_nothing_waits_for_begin_a_turn_with_the_history_as_it_is()
 }
 
 #[tokio::test]
-async fn what_may_be_called_is_kept_to_or_refused() {
+async fn tool_choice_is_obeyed_or_refused() {
     let world = World::new().await;
     let token = world.token("anna").await;
     let choose = |choice: Value| with(with_weather(said(&["go"])), "tool_choice", choice);
@@ -351,7 +351,7 @@ async fn the_clients_calls_and_the_agents_question_go_together() {
 }
 
 #[tokio::test]
-async fn an_answer_of_a_form_may_follow_the_clients_calls() {
+async fn structured_output_may_follow_the_clients_calls() {
     let world = World::new().await;
     let token = world.token("anna").await;
     let script = r#"{"calls": [{"name": "getWeather", "args": {"city": "Oslo"}}]}

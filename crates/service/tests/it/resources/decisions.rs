@@ -159,7 +159,7 @@ async fn decisions_are_filtered_paged_and_exported() {
 }
 
 #[tokio::test]
-async fn what_is_said_is_in_the_logs_only_as_far_as_it_is_let_in() {
+async fn logs_contain_texts_only_as_configured() {
     let said = ["add buy milk", "Added", "milk"];
     for (content, is_there) in [
         (LogContent::Full, true),

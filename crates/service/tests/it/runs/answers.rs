@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::*;
 
 #[tokio::test]
-async fn a_deletion_interrupts_and_goes_on_with_its_yes() {
+async fn a_deletion_ends_the_run_with_an_interrupt_and_continues_when_approved() {
     let service = Running::start(MILK).await;
     let anna = Client::new(&service, "anna").await;
     anna.run(&say("t", "r1", "add buy milk")).await;
@@ -71,7 +71,7 @@ async fn a_deletion_interrupts_and_goes_on_with_its_yes() {
 }
 
 #[tokio::test]
-async fn what_waits_stands_in_front_of_everything_new() {
+async fn pending_calls_have_to_be_answered_first() {
     let service = Running::start(MILK).await;
     let anna = Client::new(&service, "anna").await;
     let interrupt = anna.ask_to_delete("t").await;
@@ -92,7 +92,7 @@ async fn what_waits_stands_in_front_of_everything_new() {
 }
 
 #[tokio::test]
-async fn only_the_very_word_is_a_yes() {
+async fn only_true_approves_a_call() {
     let service = Running::start(MILK).await;
     let anna = Client::new(&service, "anna").await;
     let interrupt = anna.ask_to_delete("t").await;
@@ -370,7 +370,7 @@ async fn an_answer_sent_again_is_the_same_answer() {
 }
 
 #[tokio::test]
-async fn a_yes_that_comes_too_late_deletes_nothing() {
+async fn an_expired_confirmation_deletes_nothing() {
     let clock = Arc::new(AtomicI64::new(1_800_000_000));
     let store = Arc::new(Store::in_memory().await.unwrap());
     let time = clock.clone();
@@ -396,7 +396,7 @@ async fn a_yes_that_comes_too_late_deletes_nothing() {
 }
 
 #[tokio::test]
-async fn the_person_says_what_became_of_a_call_in_doubt() {
+async fn the_user_resolves_a_call_in_doubt() {
     let script = r#"
 {"calls": [{"name": "send_letter", "args": {"to": "bert"}}]}
 {"text": "Sent."}

@@ -122,7 +122,7 @@ async fn a_tool_of_the_front_end_goes_round() {
 }
 
 #[tokio::test]
-async fn what_the_front_end_knows_is_read_and_is_no_part_of_what_was_said() {
+async fn client_context_is_read_and_is_not_in_the_transcript() {
     let model = std::sync::Arc::new(
         adjutant_providers::scripted::ScriptedModel::from_jsonl(
             r#"{"text": "Yes.", "repeat": true}"#,

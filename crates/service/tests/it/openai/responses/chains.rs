@@ -11,7 +11,7 @@ fn path_of(response: &Answer) -> String {
 }
 
 #[tokio::test]
-async fn a_response_goes_on_from_any_earlier_one() {
+async fn any_earlier_response_can_be_continued() {
     let world = World::new().await;
     let token = world.token("anna").await;
     let script = r#"{"calls": [{"name": "add_task", "args": {"description": "buy milk"}}]}

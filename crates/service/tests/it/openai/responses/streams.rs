@@ -91,7 +91,7 @@ fn streamed(body: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_stream_comes_to_what_the_whole_answer_is() {
+async fn a_stream_and_a_complete_response_have_the_same_content() {
     let world = World::new().await;
     let token = world.token("anna").await;
     let script = r#"

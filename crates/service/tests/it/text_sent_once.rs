@@ -105,7 +105,7 @@ async fn check(
 }
 
 #[tokio::test]
-async fn the_words_of_a_turn_are_read_once_live_and_after_it() {
+async fn the_text_of_a_turn_is_sent_once_live_and_in_a_replay() {
     let mut turns: Vec<String> = Vec::new();
     for end in ENDS {
         for (at, first) in CALLS.iter().enumerate() {
@@ -139,7 +139,7 @@ async fn the_words_of_a_turn_are_read_once_live_and_after_it() {
 }
 
 #[tokio::test]
-async fn the_words_after_a_no_are_read_once() {
+async fn a_message_after_a_denial_is_read_once() {
     let drop = r#"{"name": "delete_task", "args": {"task_id": "milk"}}"#;
     let milk = turn(&[CALLS[1]], "", ENDS[0]);
     for end in ENDS {
