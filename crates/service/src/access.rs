@@ -264,25 +264,17 @@ fn tokens(app: &App) -> Result<&dyn TokenStore, Problem> {
 }
 
 impl Access {
-    fn from_record(
-        TokenRecord {
-            id,
-            grant,
-            created_at,
-            used_at,
-            ..
-        }: TokenRecord,
-        current: Option<&str>,
-    ) -> Self {
+    fn from_record(record: TokenRecord, current: Option<&str>) -> Self {
+        let grant = record.grant;
         Self {
-            current: current == Some(id.as_str()),
-            id,
+            current: current == Some(record.id.as_str()),
+            id: record.id,
             kind: grant.kind.as_str(),
             name: grant.name,
             role: grant.role.as_str(),
-            created_at,
+            created_at: record.created_at,
             expires_at: grant.expires_at,
-            used_at,
+            used_at: record.used_at,
         }
     }
 }

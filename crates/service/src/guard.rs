@@ -85,6 +85,7 @@ fn check_headers(
     }
     let host = header_text(headers, HOST)
         .ok_or_else(|| Problem::forbidden("the request names no host"))?;
+    // The defence against DNS rebinding: the browser believes that the page is of the same origin.
     if !is_own_host(trusted.hosts, host) {
         return Err(unknown_host(name_of(host)));
     }

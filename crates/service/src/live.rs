@@ -105,6 +105,7 @@ impl Runs {
     pub(crate) fn find(&self, user: &UserId, id: &str) -> Option<Arc<Run>> {
         let mut runs = self.runs();
         evict(&mut runs, user);
+        // An id that is no UUID can only be a client's name.
         let turn: Option<TurnId> = id.parse().ok();
         last(&runs, |run| {
             run.key.user == *user && (run.name == id || turn.is_some() && run.turn() == turn)
@@ -277,6 +278,7 @@ impl Run {
         // Subscribed before the check, so that an event in between is not missed.
         let mut changed = self.changed.subscribe();
         while !self.has_ended() {
+            // The sender is part of this run, so it cannot be gone.
             changed.changed().await.ok()?;
         }
         self.result.get()

@@ -65,6 +65,7 @@ async fn as_problem(response: Response) -> Response {
     {
         return response;
     }
+    // A longer message is dropped, and the advice is sent alone.
     let body = to_bytes(response.into_body(), MESSAGE_MAX)
         .await
         .unwrap_or_default();

@@ -231,16 +231,10 @@ impl Metrics {
     /// Sets the metrics of other parts of the program.
     pub(crate) fn set_gauges(&self, gauges: Vec<Gauge>) {
         metrics::with_local_recorder(&self.recorder, || {
-            for Gauge {
-                name,
-                help,
-                labels,
-                value,
-            } in gauges
-            {
+            for other in gauges {
                 // Described at each scrape, because only the caller knows these names.
-                describe_gauge!(name, help);
-                gauge!(name, &labels).set(value);
+                describe_gauge!(other.name, other.help);
+                gauge!(other.name, &other.labels).set(other.value);
             }
         });
     }

@@ -23,6 +23,7 @@ pub(crate) async fn observe(
 ) -> Response {
     request.extensions_mut().insert(RequestCaller::default());
     let id = request_id::ensure(request.headers_mut());
+    // Before the handler, so that a refused request has a trace in the log too.
     let trace = trace::from_headers(request.headers());
     let trace_id = trace.as_ref().map(TraceContext::trace_id);
     if let Some(trace) = trace.filter(|_| app.trace_propagation) {

@@ -15,6 +15,7 @@ use crate::state::Shared;
 /// translates them for paths that speak OpenAI's format. Plain-text errors of axum and other
 /// libraries become problem documents too.
 pub(crate) async fn complete(State(app): State<Shared>, request: Request, next: Next) -> Response {
+    // Taken before the request is consumed by the handler.
     let RequestId(id) = RequestId::from_headers(request.headers());
     let path = request.uri().path().to_owned();
     let mut response = next.run(request).await;

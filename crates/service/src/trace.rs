@@ -16,6 +16,7 @@ impl<S: Sync> FromRequestParts<S> for Trace {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        // The middleware has put it there, unless traces are not passed on.
         Ok(Self(parts.extensions.get().cloned()))
     }
 }

@@ -218,6 +218,7 @@ impl Drop for RunningTurn {
         if let Some(count) = running.of_user.get_mut(&self.user) {
             *count -= 1;
             if *count == 0 {
+                // The map has an entry for users with running turns only.
                 running.of_user.remove(&self.user);
             }
         }

@@ -226,6 +226,7 @@ fn parse(text: &str) -> Vec<Key> {
         return Vec::new();
     };
     keys.into_iter()
+        // Each key by itself: one of an unknown type must not make the others unusable.
         .filter_map(|key| usable(&serde_json::from_value(key).ok()?))
         .collect()
 }
@@ -253,6 +254,7 @@ fn usable(jwk: &Jwk) -> Option<Key> {
         && common
             .key_algorithm
             .is_none_or(|named| named == KeyAlgorithm::from(algorithm));
+    // A key that the library cannot use is left out, like one of another type.
     let key = DecodingKey::from_jwk(jwk).ok().filter(|_| signs)?;
     Some(Key {
         id: common.key_id.clone(),

@@ -324,19 +324,16 @@ impl Oidc {
             scope = format!("{scope} {more}");
         }
         let mut address = provider.authorization.clone();
-        address
-            .query_pairs_mut()
-            .append_pair("response_type", "code")
-            .append_pair("client_id", &self.config.client_id)
-            .append_pair(
-                "redirect_uri",
-                self.config.redirect.as_deref().unwrap_or(redirect),
-            )
-            .append_pair("scope", &scope)
-            .append_pair("state", &pending.state)
-            .append_pair("nonce", &pending.nonce)
-            .append_pair("code_challenge", &challenge)
-            .append_pair("code_challenge_method", "S256");
+        address.query_pairs_mut().extend_pairs([
+            ("response_type", "code"),
+            ("client_id", &self.config.client_id),
+            ("redirect_uri", self.redirect_uri(redirect)),
+            ("scope", &scope),
+            ("state", &pending.state),
+            ("nonce", &pending.nonce),
+            ("code_challenge", &challenge),
+            ("code_challenge_method", "S256"),
+        ]);
         Ok((address, pending))
     }
 
@@ -359,16 +356,14 @@ impl Oidc {
         let provider = self.provider().await.map_err(SignInFailed::Provider)?;
         // Against mix-up attacks, in which the response of another provider is presented (RFC
         // 9207).
-        let named = returned.iss.as_ref();
-        if named.is_some_and(|iss| *iss != provider.document.issuer)
-            || (named.is_none()
-                && provider
-                    .document
-                    .authorization_response_iss_parameter_supported)
-        {
-            return Err(SignInFailed::Provider(
-                "another provider answered".to_owned(),
-            ));
+        let document = &provider.document;
+        let is_theirs = match &returned.iss {
+            Some(issuer) => *issuer == document.issuer,
+            None => !document.authorization_response_iss_parameter_supported,
+        };
+        if !is_theirs {
+            let reason = "another provider answered".to_owned();
+            return Err(SignInFailed::Provider(reason));
         }
         if let Some(error) = returned.error {
             return Err(SignInFailed::Denied(error_message(
@@ -406,12 +401,17 @@ impl Oidc {
     /// Returns the provider's address for signing out there too, if it has one. It redirects back
     /// to `back`.
     pub(crate) async fn sign_out(&self, back: &str) -> Option<Url> {
+        // Without the provider, the session of this service has ended all the same.
         let mut address = self.provider().await.ok()?.end_session.clone()?;
         address
             .query_pairs_mut()
             .append_pair("client_id", &self.config.client_id)
             .append_pair("post_logout_redirect_uri", back);
         Some(address)
+    }
+
+    fn redirect_uri<'a>(&'a self, default: &'a str) -> &'a str {
+        self.config.redirect.as_deref().unwrap_or(default)
     }
 
     /// Exchanges an authorization code for an ID token.
@@ -430,24 +430,18 @@ impl Oidc {
             .acquire()
             .await
             .map_err(|error| failed(error.to_string()))?;
-        let OidcConfig {
-            client_id,
-            client_secret,
-            ..
-        } = &self.config;
+        let client_id = &self.config.client_id;
         let mut form = vec![
             ("grant_type", "authorization_code"),
             ("code", code),
-            (
-                "redirect_uri",
-                self.config.redirect.as_deref().unwrap_or(redirect),
-            ),
+            // The same address as when the code was requested (RFC 6749, 4.1.3).
+            ("redirect_uri", self.redirect_uri(redirect)),
             // Together with the challenge it proves that this client started the sign-in (RFC
             // 7636).
             ("code_verifier", verifier),
         ];
         let mut request = self.client.post(provider.token.clone());
-        match client_secret {
+        match &self.config.client_secret {
             // Both are encoded before they are joined (RFC 6749, 2.3.1).
             Some(secret) if provider.document.takes_basic() => {
                 let [client_id, secret] = [client_id, secret].map(|text| {
@@ -467,12 +461,11 @@ impl Oidc {
             .body(form_encoded(&form));
         let (status, body) = http::send(request).await.map_err(failed)?;
         if status != 200 {
-            let TokenError {
-                error,
-                error_description,
-            } = serde_json::from_str(&body).unwrap_or_default();
-            let message = error
-                .map(|error| error_message(&error, error_description.as_deref()))
+            let refusal: TokenError = serde_json::from_str(&body).unwrap_or_default();
+            let description = refusal.error_description.as_deref();
+            let message = refusal
+                .error
+                .map(|error| error_message(&error, description))
                 .unwrap_or_default();
             // The code was used, has expired, or is for another client or address (RFC 6749, 5.2).
             return Err(if message.starts_with("invalid_grant") {

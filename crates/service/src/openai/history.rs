@@ -377,6 +377,7 @@ fn parse_arguments(function: &FunctionCalled) -> Option<serde_json::Map<String, 
     }
     match function.arguments.as_deref().map(str::trim) {
         None | Some("") => Some(serde_json::Map::new()),
+        // A call whose arguments are no object is left out, like one without a result.
         Some(text) => serde_json::from_str(text).ok(),
     }
 }

@@ -127,22 +127,14 @@ pub(super) fn new_id(
     let mut bytes = *fresh.as_bytes();
     if let Some(key) = key {
         // Hashed, because a key may be longer than an id and have any characters.
-        let digest = Sha256::digest(key.as_str().as_bytes());
-        bytes
-            .iter_mut()
-            .zip(digest)
-            .for_each(|(byte, hashed)| *byte = hashed);
+        let digest: [u8; 32] = Sha256::digest(key.as_str().as_bytes()).into();
+        bytes = digest.first_chunk().copied().unwrap_or(bytes);
     }
+    let position = prefix_hashes(user, dialogue).pop();
     // The last bytes of a UUID are free of version and variant bits.
-    let hash = prefix_hashes(user, dialogue)
-        .last()
-        .map(|(_, hash)| *hash)
-        .unwrap_or_default();
-    bytes
-        .iter_mut()
-        .rev()
-        .zip(hash.iter().rev())
-        .for_each(|(byte, hashed)| *byte = *hashed);
+    if let Some(end) = bytes.last_chunk_mut() {
+        *end = position.map(|(_, hash)| hash).unwrap_or_default();
+    }
     ConversationId::of_request(bytes)
 }
 
@@ -295,12 +287,7 @@ fn prefix_hashes(user: &UserId, dialogue: &[Utterance]) -> Vec<Position> {
         hash.update(normalize(&utterance.text));
         if utterance.by_user {
             let digest: [u8; 32] = hash.clone().finalize().into();
-            let mut prefix = PrefixHash::default();
-            prefix
-                .iter_mut()
-                .zip(digest)
-                .for_each(|(byte, hashed)| *byte = hashed);
-            positions.push((at, prefix));
+            positions.push((at, digest.first_chunk().copied().unwrap_or_default()));
         }
     }
     positions

@@ -97,6 +97,7 @@ pub(super) fn complete(description: &Document) -> Value {
         }
     }
     open_objects(&mut document);
+    // Enumerations, from which client generators make types.
     for (schema, member, values) in known_values() {
         set_enum(&mut document, schema, member, &values);
     }

@@ -76,6 +76,7 @@ impl Subscription {
 impl RelayMessage {
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (line, events) = text.split_once('\n').unwrap_or((text, ""));
+        // A message of a newer version may be unknown here, and is ignored.
         let mut message: Self = serde_json::from_str(line).ok()?;
         if let Self::Events(chunk) = &mut message {
             events.clone_into(&mut chunk.text);

@@ -110,6 +110,7 @@ pub(crate) async fn drive(app: Shared, run: Arc<Run>, mut new_run: NewRun) {
     );
     run.publish([encoder.run_started()]);
     let mut state = publish_tasks(&app, &run, &input.state).await;
+    // There is nothing to do, and the client still gets a complete run.
     let Some(body) = request.body.clone() else {
         if !new_run.position.is_up_to_date {
             publish_messages(&app, &run, &input.messages, &encoder).await;
@@ -128,6 +129,7 @@ pub(crate) async fn drive(app: Shared, run: Arc<Run>, mut new_run: NewRun) {
     };
     let mut stream = agent
         .stream_input(&context, Some(id.clone()), body)
+        // A run goes on without its client, so dropping the stream must not stop the turn.
         .detached();
     // The agent may first finish an earlier turn, or continue with later inputs. Only events of the
     // turn that took this input are published.
@@ -320,6 +322,11 @@ async fn recorded_response(
     turn: Option<TurnId>,
 ) -> Option<AgentResponse> {
     let turn = turn?;
-    let read = app.agent.journal().load_turn(key, turn).await.ok()??;
-    conversation::response(key.conversation, &read.events, turn)
+    match app.agent.journal().load_turn(key, turn).await {
+        Ok(read) => conversation::response(key.conversation, &read?.events, turn),
+        Err(error) => {
+            app.report(&error.into());
+            None
+        }
+    }
 }

@@ -143,6 +143,7 @@ async fn replay(
         has_started: false,
         has_some: false,
     };
+    // Without other processes there is nothing to wait for.
     if follower.is_none() {
         forwarded.begin(&encoder);
     }

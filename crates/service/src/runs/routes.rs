@@ -172,6 +172,7 @@ async fn run_again(
     events: &[Recorded],
     streams: bool,
 ) -> Result<Response, Problem> {
+    // The first request counts: what it answered may not be pending any more.
     let request = request::parse(&input, client, events, app.agent.now()).ok();
     let fingerprints = input.fingerprints();
     if streams {

@@ -64,6 +64,7 @@ static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
 
 impl SplitText {
     pub(super) fn parse(text: &str) -> Self {
+        // From the clearest form of quotation to the vaguest.
         let (outside, marked) = without_elements(text);
         if marked {
             return Self {

@@ -72,6 +72,7 @@ pub(super) async fn find(
         .iter()
         .find(|input| id.is_answer_to(&input.id))
         .map(|input| input.at);
+    // An input that is queued has a response in progress, which has no turn yet.
     let Some((turn, events)) = find_answer(&loaded.events, id) else {
         return Ok(waits.map(|created| StoredResponse {
             id,
