@@ -202,6 +202,7 @@ pub(crate) fn references(json: &str) -> impl Iterator<Item = &str> {
 /// Splits JSON at its first reference: the text before it, its hash, and the text after it.
 fn next_reference(json: &str) -> Option<(&str, &str, &str)> {
     let (before, behind) = json.split_once(MARK)?;
+    // A quotation mark follows the hash.
     Some((before, behind.get(..HASH)?, behind.get(HASH + 1..)?))
 }
 
@@ -309,6 +310,7 @@ impl Formatter for Split {
 
     fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
         let key = self.key.take();
+        // The borrow ends before the writer borrows the bytes again.
         let is_whole = {
             let out = self.out.borrow();
             key.and_then(|start| out.bytes.get(start..))

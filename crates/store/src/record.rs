@@ -200,6 +200,7 @@ impl EventRow {
         );
         check_version(self.v, &what)?;
         let event: Event = from_split_json(self.body, &self.blobs, &what)?;
+        // Statements search by the column, so it must say what the body says.
         if event.kind() != self.kind {
             return Err(unreadable(
                 &what,

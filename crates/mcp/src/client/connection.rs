@@ -131,6 +131,7 @@ impl Connection {
         if let Some(leave) = self.leave.take() {
             leave.cancel();
         }
+        // A server that does not answer the end of its session is left.
         let _ = tokio::time::timeout(CLOSE_TIMEOUT, &mut self.running).await;
         if let Some(process) = self.process.take() {
             process.finish().await;
@@ -280,6 +281,7 @@ pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<(Vec<Tool>, bool), S
             break;
         }
     }
+    // A server that pages endlessly has more, too.
     let more = cursor.is_some() || tools.len() > TOOLS_MAX;
     tools.truncate(TOOLS_MAX);
     Ok((tools, more))
@@ -295,12 +297,14 @@ fn http(
     }
     let mut headers = std::collections::HashMap::new();
     for (name, value) in &remote.headers {
+        // The library's errors say no more than this, and the value may be a secret.
         let unusable = || {
             ConnectError::new(format!(
                 "the header {name:?} is not one that HTTP can carry"
             ))
         };
         let mut content = HeaderValue::from_str(value.expose_secret()).map_err(|_| unusable())?;
+        // Kept out of the debug output of the HTTP library.
         content.set_sensitive(true);
         headers.insert(
             HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable())?,

@@ -126,6 +126,7 @@ fn description(server: &ServerName, tool: &Tool, title: Option<&str>) -> String 
 fn annotations(tool: &Tool, rules: &ToolRules) -> Annotations {
     let hints = tool.annotations.clone().unwrap_or_default();
     let destructive = is_listed(&rules.destructive, &tool.name);
+    // The operator's rules go before the server's hints.
     let read_only = !destructive
         && (is_listed(&rules.read_only, &tool.name) || hints.read_only_hint.unwrap_or(false));
     // If the server's hint about destruction is overruled, its hint about repeats is not trusted
@@ -173,6 +174,8 @@ fn parameters(tool: &Tool, rules: &ToolRules) -> Result<(Value, Vec<(Injected, S
             "its JSON Schema has {size} bytes, more than {SCHEMA_BYTES_MAX}"
         ));
     }
+    // Compiled already here, so that a schema that cannot be used is reported at the start and not
+    // by the first call.
     Schema::compile(&schema).map_err(|error| format!("its JSON Schema cannot be used: {error}"))?;
     Ok((schema, inject))
 }

@@ -59,6 +59,7 @@ fn root_cause(error: &reqwest::Error) -> Option<String> {
 pub(super) fn is_certainly_unsent(error: &DynamicTransportError) -> bool {
     match error.error.downcast_ref::<HttpError>() {
         Some(StreamableHttpError::Client(error)) => error.is_connect() || error.is_builder(),
+        // A server that limits its requests refuses them before it looks at them.
         Some(StreamableHttpError::HttpStatus(status)) => status.status == 429,
         Some(
             StreamableHttpError::AuthRequired(_)

@@ -45,6 +45,7 @@ impl ServerLog {
         if text.is_empty() {
             return None;
         }
+        // The lock is released before the callbacks, which may be slow.
         let (summary, is_admitted) = lock(&self.limit).admit(text.len(), Instant::now());
         if let Some(summary) = summary {
             (self.log)(&self.server, &summary);

@@ -17,6 +17,7 @@ fn plain(server: &ServerName, tool: &str) -> String {
     if name.starts_with(|first: char| first.is_ascii_digit()) {
         name.insert(0, '_');
     }
+    // Every character is ASCII by now, so a name is cut at any byte.
     name.truncate(LENGTH_MAX);
     name
 }

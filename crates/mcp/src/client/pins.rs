@@ -52,6 +52,7 @@ impl PinnedTools {
     /// # Errors
     /// A description, if a tool cannot be decoded.
     pub(super) fn into_tools(self, config: &ServerConfig) -> Result<Option<Vec<Tool>>, String> {
+        // Another program or address is another server, whose tools were not agreed to.
         if self.place != config.place() {
             return Ok(None);
         }

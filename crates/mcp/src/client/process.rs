@@ -60,6 +60,7 @@ impl Children {
         running_groups
             .groups
             .retain(|group| group.strong_count() > 0);
+        // It was spawned while the others were killed.
         if running_groups.closed {
             group.kill();
         } else {
@@ -95,6 +96,7 @@ impl Process {
         let mut command = Command::new(&child.program);
         command
             .args(&child.arguments)
+            // The variables of this process may contain other services' keys.
             .env_clear()
             .envs(
                 child
@@ -131,6 +133,7 @@ impl Process {
         let (all_read, output_read) = watch::channel(false);
         tokio::spawn(async move {
             log_lines(stderr, &output).await;
+            // Even without a receiver: the connection may be closed by now.
             all_read.send_replace(true);
         });
         let (status, ended) = watch::channel(None);
@@ -187,6 +190,8 @@ impl Process {
 
     /// Waits for the process to end after its input was closed, then sends SIGTERM, then kills it.
     pub(super) async fn finish(mut self) {
+        // The protocol's order for a child process: close its input, wait, SIGTERM, SIGKILL
+        // (modelcontextprotocol.io, "Lifecycle", shutdown).
         for end in [ProcessGroup::terminate, ProcessGroup::kill] {
             let ended = tokio::time::timeout(END_TIMEOUT, self.wait_for_end()).await;
             if ended.is_ok() {
@@ -286,6 +291,7 @@ async fn forward(stream: impl AsyncRead + Unpin, mut messages: DuplexStream, out
             messages.write_all(line.bytes).await?;
             messages.write_all(b"\n").await
         };
+        // The protocol has ended, so its reader is gone.
         if sent.await.is_err() {
             return;
         }

@@ -55,6 +55,7 @@ mod platform {
         }
 
         fn signal(&self, signal: Signal) {
+            // The system may give the id to another process once the child was waited for.
             if let Some(leader) = self.leader
                 && !self.gone.load(Ordering::Acquire)
             {

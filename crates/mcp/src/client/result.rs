@@ -92,6 +92,7 @@ fn binary(kind: &str, mime_type: &str, base64: &str) -> Value {
         .rev()
         .take_while(|byte| *byte == b'=')
         .count();
+    // Four characters of base64 are three bytes.
     let bytes = (base64.len() / 4 * 3).saturating_sub(padding);
     json!({ "type": kind, "mime_type": mime_type, "bytes": bytes, "note": "not text; not passed on" })
 }

@@ -115,6 +115,7 @@ impl Server {
         let pinned = pinned.inspect_err(|reason| self.set_failed(reason))?;
         if let Some(tools) = &pinned {
             lock(&self.offered).tools.clone_from(tools);
+            // A person has agreed to these tools before, so the agent need not wait for the server.
             if !self.config.required {
                 self.set_health(Health::Starting);
                 tokio::spawn(Arc::clone(self).start_in_background());
@@ -126,6 +127,7 @@ impl Server {
         let (tools, more) = match pinned {
             Some(pinned) => (pinned, false),
             None => {
+                // Before `handshake`, which compares the present tools with these.
                 lock(&self.offered).tools.clone_from(&info.tools);
                 self.pin(&info.tools);
                 (info.tools.clone(), info.more)
@@ -286,6 +288,7 @@ impl Server {
             Transport::Child(child) => child.program.display().to_string(),
             Transport::Remote(remote) => match reqwest::Url::parse(&remote.url) {
                 Ok(mut url) => {
+                    // Both fail only for a URL that can have neither, such as `data:`.
                     let _ = url.set_username("");
                     let _ = url.set_password(None);
                     url.set_query(None);
@@ -351,6 +354,7 @@ impl Server {
                 "the MCP server {server} has just gone; nothing was sent to it"
             ))
         })?;
+        // Kept until the answer: dropping it ends the subscription.
         let _subscription = self
             .setup
             .handler
@@ -429,6 +433,7 @@ impl Server {
             Ok(Ok(_)) => format!("the MCP server {server} gave {tool} an answer that is none"),
             Ok(Err(ServiceError::McpError(error))) => {
                 let message = one_line(&error.message);
+                // The words are the server's, and go to a model and to terminals.
                 let message: String = message.chars().take(1_000).collect();
                 return Err(if error.code == ErrorCode::INVALID_PARAMS {
                     ToolError::invalid(format!(
@@ -463,6 +468,7 @@ impl Server {
     /// Returns an open connection, waiting for one if the server is being started.
     async fn peer(&self) -> Result<Peer<RoleClient>, String> {
         let limit = self.config.timeout.unwrap_or(USUAL_TIMEOUT);
+        // Half of the call's time at most, so that some is left for the call itself.
         let patience = self.config.start_timeout.min(limit / 2);
         let mut states = self.state.subscribe();
         let given_up = matches!(
@@ -593,6 +599,7 @@ impl Server {
         };
         let (then, today) = (digests(&offered.tools), digests(&now));
         let changed: BTreeSet<String> = then
+            // What is on one side only was added, removed or changed.
             .symmetric_difference(&today)
             .map(|(name, _)| name.clone())
             .collect();

@@ -162,6 +162,7 @@ impl Servers {
             .filter(|tool| is_listed(&tool.server.config.rules.confirm, &tool.joined.original));
         confirmed.fold(policy, |policy, tool| {
             policy.rule(
+                // Our name, by which the agent's policy knows the tool.
                 tool.joined.definition.name.as_str(),
                 None,
                 Permission::Confirm,

@@ -55,6 +55,7 @@ impl Tool for ForeignTool {
             // Overwrites an argument that the model sent although it is hidden.
             arguments.insert(argument.clone(), Value::String(what.value(context)));
         }
+        // By our annotations, which the operator's rules have corrected.
         let harmless = self.joined.definition.annotations.effect() == Effect::None;
         Box::pin(
             self.server

@@ -70,6 +70,7 @@ pub(super) fn definition(agent: &Agent) -> Option<ToolDefinition> {
         "required": ["answer", "conversation_id"],
         "additionalProperties": false,
     });
+    // An agent whose description cannot be declared is not offered itself; its tools are.
     let definition = ToolDefinition::new(ASK, &description, parameters).ok()?;
     Some(definition.returning(answer).annotated(annotations(agent)))
 }

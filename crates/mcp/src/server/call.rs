@@ -28,6 +28,7 @@ pub(super) fn with_request(run: RunContext, context: &RequestContext<RoleServer>
         cancelled: context.ct.clone(),
         ..run
     };
+    // Over standard input and output there is no HTTP request.
     if let Some(request) = context.extensions.get::<Parts>() {
         run.request_id = request
             .headers

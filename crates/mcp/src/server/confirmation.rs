@@ -36,6 +36,7 @@ impl ConfirmationMode {
             .client_capabilities()
             .is_some_and(|capabilities| has_forms(&capabilities));
         let version = context.protocol_version();
+        // Versions are dates, which compare as text.
         match version
             .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
         {
@@ -77,6 +78,7 @@ pub(super) async fn ask(
     let asked = context
         .peer
         .send_request_with_option(request.into(), options);
+    // An error is no confirmation, just as silence is none.
     let answered = async { asked.await.ok()?.await_response().await.ok() };
     let response = tokio::select! {
         response = answered => response,
@@ -128,12 +130,14 @@ fn form(pending: &PendingCall) -> ElicitRequestParams {
             field
                 .title("Do it")
                 .description(pending.preview.clone())
+                // A form that is sent unchanged is no yes.
                 .with_default(false)
         })
         .build();
     ElicitRequestParams::FormElicitationParams {
         meta: None,
         message: format!("{}?", pending.preview),
+        // The schema is fixed, so building it does not fail.
         requested_schema: schema.unwrap_or_else(|_| ElicitationSchema::new(BTreeMap::new())),
     }
 }

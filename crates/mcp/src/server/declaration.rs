@@ -17,6 +17,7 @@ pub(super) fn describe(definition: &ToolDefinition, mode: Option<ConfirmationMod
     let annotations = ToolAnnotations::with_title(title.clone())
         .read_only(hints.read_only)
         .destructive(hints.destructive)
+        // What changes nothing can be repeated.
         .idempotent(hints.read_only || hints.idempotent)
         .open_world(!hints.closed_world);
     Tool::new(
@@ -96,6 +97,7 @@ fn embedded(schema: Option<&Value>) -> (Value, Vec<(&'static str, Value)>) {
         return (json!({}), Vec::new());
     };
     let mut schema = schema.clone();
+    // It belongs to the top level of a schema only.
     schema.shift_remove("$schema");
     let definitions: Vec<_> = ["$defs", "definitions"]
         .into_iter()

@@ -107,6 +107,7 @@ impl McpServerBuilder {
     #[must_use]
     pub fn page(self, tools: usize) -> Self {
         Self {
+            // An empty page would have no last tool to go on from.
             page: tools.max(1),
             ..self
         }

@@ -115,6 +115,7 @@ fn written(title: &str, messages: &[TranscriptMessage]) -> String {
 }
 
 async fn place_of(agent: &Agent, user: &UserId, uri: &str) -> Result<Cursor, ErrorData> {
+    // A cursor is opaque to the client, so the error does not say what is wrong inside of it.
     let key = agent.key_for(user.clone(), id_of(uri).map_err(|_| no_cursor())?);
     let summary = agent.conversations().summary(&key).await.map_err(failed)?;
     summary

@@ -134,6 +134,7 @@ impl Session {
         context: &RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let all: Vec<&ToolDefinition> = self.tools().collect();
+        // The cursor is the name of the last tool of a page, so no page has to be remembered here.
         let start = match cursor {
             None => 0,
             Some(cursor) => match all.iter().position(|tool| tool.name.as_str() == cursor) {
@@ -164,6 +165,7 @@ impl Session {
     /// Sends a log message to the client, if it wants that level.
     async fn log(&self, level: LoggingLevel, data: Value, context: &RequestContext<RoleServer>) {
         let wanted = context.meta.log_level().or_else(|| *lock(&self.level));
+        // The levels are declared from `debug` up to `emergency`.
         if wanted.is_some_and(|wanted| level as u8 >= wanted as u8) {
             let message = LoggingMessageNotificationParam::new(level, data).with_logger("tools");
             // The client may be gone.
@@ -354,6 +356,7 @@ impl Call<'_> {
             arguments,
         };
         if id.is_some() {
+            // A key that is used again for another call is refused.
             context.fingerprint = Some(requested.fingerprint());
         }
         let pending = match self.agent().call_tool(&mut context, id, requested).await {
@@ -454,6 +457,7 @@ impl Call<'_> {
         let key = self
             .agent()
             .key_for(self.session.user.clone(), conversation);
+        // Every call has a conversation of its own; one with turns is no call.
         if !key.conversation.is_of_a_request() {
             return Ok(None);
         }

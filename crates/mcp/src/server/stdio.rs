@@ -37,6 +37,7 @@ pub async fn serve_stdio(
         Err(error) => return Err(StdioError::Handshake(error.to_string())),
     };
     let ended = session.waiting().await;
+    // Calls that were begun are finished although their client has gone.
     server.calls().close();
     server.calls().wait().await;
     match ended {

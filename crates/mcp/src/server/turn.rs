@@ -26,6 +26,7 @@ use super::turn_hooks::{BeginTurn, TurnEnded};
 use crate::extension::CALLED_IN;
 
 /// Namespace of conversation ids that are derived from an idempotency key.
+// Must stay the same: repeated requests would begin second conversations.
 const ASK_NAMESPACE: Uuid = Uuid::from_u128(0x8c3e_51d4_02b7_4b6e_a1f9_6d0c_e7a4_93b2);
 
 /// A client's call of the agent.
@@ -97,6 +98,7 @@ impl AskCall<'_> {
             (None, None) => {}
         }
         if id.is_some() {
+            // A key that is used again for another message is refused.
             context.fingerprint = Some(fingerprint(&json!([ASK, question.message])));
         }
         let ended = match (self.begin)(self.user) {
@@ -259,6 +261,7 @@ impl AskCall<'_> {
             return Ok(None);
         };
         let key = agent.key_for(self.user.clone(), conversation);
+        // The key has this user, so others' turns are not found.
         let Some(_) = agent.journal().load_turn(&key, turn).await? else {
             return Ok(None);
         };

@@ -13,6 +13,7 @@ use crate::sql::Value;
 /// Replaces `$1`, `$2` and so on by the values.
 pub(super) fn fill(statement: &str, values: &[Value<'_>]) -> String {
     let mut filled = String::with_capacity(statement.len() + 16 * values.len());
+    // No statement of ours has a `$` that begins no parameter.
     let mut pieces = statement.split('$');
     filled.push_str(pieces.next().unwrap_or_default());
     for piece in pieces {

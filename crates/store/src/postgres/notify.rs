@@ -119,6 +119,7 @@ impl Notifier {
                 .iter()
                 .map(|notification| Value::from(&notification.payload))
                 .collect();
+            // The values are literals, so any number of notifications is one message.
             let statement = fill(&format!("SELECT {}", calls.join(", ")), &values);
             let mut connection = self.connection.lock().await;
             // A connection that was lost since the last message is noticed by the first error.

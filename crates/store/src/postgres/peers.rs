@@ -306,6 +306,7 @@ async fn poll(database: &impl PeerAware) {
         debug!(%error, "cannot poll for the writes of other processes");
     });
     for change in changes.unwrap_or_default() {
+        // The process that sent the input may wait for the end of the lease.
         if let Change::Input(key) = &change {
             database.peers().note_waiter(key);
         }

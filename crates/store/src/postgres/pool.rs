@@ -137,6 +137,7 @@ impl Pool {
         loop {
             match self.options.connect().await {
                 Err(error) if is_starting(&error) => {
+                    // Once, and not at every attempt.
                     if pause == RETRY_FIRST {
                         warn!(%error, "the database does not take connections; it is tried again for a while");
                     }
@@ -247,6 +248,7 @@ impl Session {
             Err(sqlx::Error::Database(error)) => error
                 .try_downcast_ref::<PgDatabaseError>()
                 .is_some_and(|error| {
+                    // After these the server has ended the session.
                     !matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic)
                 }),
             Err(_) => false,

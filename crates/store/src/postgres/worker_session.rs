@@ -124,6 +124,7 @@ pub(super) async fn note_session(
             debug!(%error, "the record of an ended session was not removed; other processes may take this one for dead");
         }
     }
+    // The workers are known by the new session from now on.
     for worker in sessions.workers() {
         note_worker(sessions, pool, &worker);
     }

@@ -71,6 +71,7 @@ pub(super) async fn submit<C: Connection>(
         Some(conversation) => conversation,
         None => create_conversation(tx, key, arrival.input.at).await?,
     };
+    // A repeated input changes nothing, so that its conversation does not move up in the list.
     if accept(tx, &mut conversation, arrival, None).await? {
         conversation.untaken += 1;
         save_conversation(tx, &conversation).await?;
@@ -197,6 +198,7 @@ pub(super) async fn start<C: Connection>(
     let claim = conversation.claim::<C>(&begin.worker, Some(begin.epoch), begin.lease, now);
     let is_idle = conversation.untaken == 0 && conversation.status.turn.is_none();
     let first = begin.first.as_ref().filter(|_| conversation.next_seq == 1);
+    // Earlier inputs come first, and an open turn is continued, not followed by another one.
     let mut starts = claim.is_held() && is_idle && !begin.start.turn.is_empty();
     let start = conversation.next_seq + i64::from(first.is_some());
     if let Some(arrival) = &begin.arrival {

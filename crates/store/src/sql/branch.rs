@@ -69,6 +69,7 @@ pub(super) async fn create<C: Connection>(
     tx: &mut C,
     new: &NewBranch,
 ) -> Result<Branched, Failure> {
+    // The conversation must not be removed while a branch of it is created.
     lock_tree(tx, new.from.user.as_str()).await?;
     let found = tx
         .fetch_optional(

@@ -355,6 +355,7 @@ async fn day_use<C: Connection>(
         bookings,
     };
     let mut own_booked = Spending::default();
+    // Of a block that is closed, has run out or belongs to a dead worker, only the bookings count.
     for block in blocks {
         let (since, is_closed) = booked.get(&block.id).copied().unwrap_or_default();
         let booked = block.booked + since;
@@ -394,6 +395,7 @@ pub(super) async fn fold<C: Connection>(
     day: &str,
     user: Option<&str>,
 ) -> Result<(), Failure> {
+    // The first lock of `grant`, too, so that the two do not deadlock.
     lock_day(tx, EVERYONE, day).await?;
     // Bookings that are written from here on are folded the next time.
     let marked = tx

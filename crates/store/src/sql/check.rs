@@ -217,6 +217,7 @@ async fn check_inbox<C: Connection>(
             }
         };
         let Some(seq) = taken_seq else {
+            // Inputs that are queued until the end of the open turn are not counted in the row.
             untaken += i64::from(!is_queued);
             continue;
         };
@@ -249,6 +250,7 @@ fn check_order(events: &[Recorded], stored: &Stored, problems: &mut Vec<String>)
                 recorded.seq
             ));
         }
+        // From what is there, so that one gap is one finding.
         next = recorded.seq + 1;
     }
     if i64::try_from(next) != Ok(stored.next_seq) {

@@ -125,6 +125,8 @@ async fn read_all<C: Connection>(tx: &mut C, source: &Source) -> Result<(), Fail
                 .into_iter()
                 .map(|row| read_row(table, row))
                 .collect::<Result<Vec<_>, _>>()?;
+            // The next page begins after the last key: an offset would read all rows before it
+            // again.
             let Some(last) = page.last() else { break };
             after = Some(last.iter().take(table.key).cloned().collect());
             if !hand_over::<C>(source, Page::Rows(at, page)).await {

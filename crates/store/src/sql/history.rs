@@ -153,9 +153,11 @@ async fn stored<C: Connection>(
         let (Some(origin), Some(from)) = origin(&mut place)? else {
             break;
         };
+        // Enough turns were found.
         if behind < 0 {
             break;
         }
+        // Events of the origin after the place are not the branch's.
         (at, before) = (origin, before.min(from + 1));
         let found = tx.fetch_optional(ORIGIN, values![at]).await?;
         place = found.ok_or(StoreError::Conflict)?;

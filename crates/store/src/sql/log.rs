@@ -191,6 +191,7 @@ pub(crate) fn compute<'e>(
     events: impl Iterator<Item = &'e Recorded>,
     content: LogContent,
 ) -> Result<LogChanges, StoreError> {
+    // With the state before, to find out which have changed.
     let mut changed: Vec<(Option<DecisionRecord>, DecisionRecord)> = known
         .into_iter()
         .map(|known| (Some(known.clone()), known))

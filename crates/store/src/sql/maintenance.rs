@@ -190,6 +190,7 @@ impl<B: Backend> Maintenance for SqlStore<B> {
                 // removed now.
                 loop {
                     let (before, mut after) = (removed.conversations, Some(0));
+                    // What still runs is found again by each pass.
                     removed.running.retain(|key| key.agent.as_str() != agent);
                     while let Some(place) = after {
                         let data = (user.clone(), agent.clone(), place);

@@ -89,6 +89,7 @@ pub(super) async fn put<C: Connection>(
             change.id.to_string(),
             record::format_time(change.at),
             change.key.clone().map(String::from),
+            // A state is a word, whose JSON has quotes around it.
             record::to_json(&change.state)?.trim_matches('"'),
             before_hash,
             after_hash,

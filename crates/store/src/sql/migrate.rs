@@ -76,6 +76,7 @@ pub(crate) async fn migrate<C: Connection>(
             )
             .await?;
         } else {
+            // A new database gets the whole schema in one step.
             tx.script(migrations.schema).await?;
         }
         record(tx, dialect.note, &migrations.prefix).await?;

@@ -87,6 +87,7 @@ impl Failure {
 
 /// Puts the database's name before an error's message, if the error is about the database.
 pub(crate) fn add_place(mut error: StoreError, place: &dyn std::fmt::Display) -> StoreError {
+    // The other errors are about the call and not about the database.
     if let StoreError::Unreadable { message, .. }
     | StoreError::Unusable { message, .. }
     | StoreError::Unavailable { message, .. } = &mut error
@@ -249,6 +250,7 @@ pub trait Backend: Send + Sync + 'static {
         statement: &'static str,
         values: &[Value<'_>],
     ) -> impl Future<Output = Result<u64, Failure>> + Send {
+        // Copied, because the work may go on after its caller has gone.
         self.write((statement, to_static(values)), |tx, (statement, values)| {
             Box::pin(tx.execute(statement, values))
         })
@@ -338,6 +340,7 @@ impl Default for StoreOptions {
     }
 }
 
+// Not derived, which would require that the backend can be cloned.
 impl<B> Clone for SqlStore<B> {
     fn clone(&self) -> Self {
         Self {

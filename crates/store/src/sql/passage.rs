@@ -25,6 +25,8 @@ const MARK_CHARS: usize = 16;
 
 /// Conversations with turns that are not indexed: of the user `$2`, or of all users if it is NULL.
 /// If `$5` is 1, only those without an open turn.
+// UUIDs of version 8 (the 15th character) are conversations of single requests, which are not
+// searched.
 pub(crate) const UNINDEXED: &str =
     "SELECT key, user_id, id, title, created_at, indexed_to, next_seq, turns, turn FROM adjutant_conversation
      WHERE agent = $1 AND indexed_turns <> turns AND substr(id, 15, 1) <> '8' AND (CAST($2 AS TEXT) IS NULL OR user_id = $2)
@@ -312,6 +314,7 @@ async fn search<C: Connection>(tx: &mut C, search: &Search) -> Result<IndexMatch
     let Some(user) = &newer.user else {
         return Ok(IndexMatches::default());
     };
+    // In the same snapshot as the index, so that no turn is in both or in neither.
     let (unindexed, is_complete) = unindexed(tx, newer).await?;
     let mut found = IndexMatches {
         unindexed,
@@ -408,6 +411,7 @@ fn candidate(mut row: Row) -> Result<Candidate, StoreError> {
 
 /// Returns the mark of an owner.
 fn mark(agent: &AgentName, user: &UserId) -> String {
+    // The length keeps `a` + `bc` and `ab` + `c` apart.
     let name = format!("{} {agent}{user}", agent.as_str().len());
     format!(
         "@{}",
@@ -417,6 +421,7 @@ fn mark(agent: &AgentName, user: &UserId) -> String {
 
 /// Returns the search expression for an owner's passages with a word.
 fn matching<C: Connection>(mark: &str, word: &str) -> String {
+    // Quoted, so that no word is read as an operator of the database's query language.
     if C::HAS_FTS5 {
         let quoted = |text: &str| text.replace('"', "\"\"");
         format!("\"{mark}\" AND \"{}\"", quoted(word))

@@ -43,6 +43,7 @@ impl<B: Backend> TaskIndex for SqlStore<B> {
     ) -> BoxFuture<'a, Result<Vec<TaskId>, StoreError>> {
         self.write((user.clone(), count), |tx, (user, count)| {
             Box::pin(async move {
+                // The numbers come from the counter of the user's tasks, so they need its lock.
                 lock_user(tx, user).await?;
                 let mut ids = Vec::with_capacity(*count);
                 for _ in 0..*count {

@@ -190,6 +190,7 @@ pub(super) async fn remove_conversations<C: Connection>(
     agent: &str,
     after: i64,
 ) -> Result<RemovedBatch, Failure> {
+    // No branch may be created from a conversation between the look for branches and its removal.
     branch::lock_tree(tx, user.as_str()).await?;
     let statement = locking!(C, leases!());
     let found = tx

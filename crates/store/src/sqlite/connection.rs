@@ -44,6 +44,7 @@ fn address(statement: &'static str) -> Address {
 
 impl SqliteConnection {
     pub(super) fn new(connection: rusqlite::Connection) -> Self {
+        // A statement that falls out of the cache would be compiled again by every turn.
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         Self {
             raw: connection,

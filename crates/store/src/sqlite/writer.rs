@@ -42,6 +42,7 @@ pub(super) struct Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         self.sender = None;
+        // The thread may drop the last handle itself, and cannot wait for its own end.
         if let Some(thread) = self
             .thread
             .take()
@@ -196,6 +197,7 @@ impl Queue {
     fn waiting(&mut self) -> Option<Box<dyn Job>> {
         while self.deferred.is_none() {
             match self.receiver.try_recv().ok()? {
+                // Nothing is done for a caller that left before its call began.
                 Message::Write(job) if job.is_abandoned() => {}
                 Message::Write(job) => return Some(job),
                 other => self.deferred = Some(other),
@@ -224,6 +226,7 @@ impl WriterThread {
                     self.connection.roll_back();
                 }
                 Message::Close(closed) => {
+                    // The file is closed before the caller goes on.
                     drop(self);
                     // The caller may have been dropped.
                     let _ = closed.send(());
