@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_look_like_a_reference_stay_what_they_are() {
+    fn texts_that_look_like_a_reference_come_back_unchanged() {
         let (_, blobs) = split(&json!("y".repeat(2000)));
         let hash = blobs.iter().next().unwrap().0;
         for text in [
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_and_what_refers_to_itself_is_said() {
+    fn a_missing_value_and_a_cycle_are_errors() {
         let (json, _) = split(&json!("y".repeat(2000)));
         let hash = references(&json).next().unwrap().to_owned();
         assert!(

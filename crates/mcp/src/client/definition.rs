@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_says_nothing_may_destroy() {
+    fn a_tool_without_hints_may_destroy() {
         let careful = Annotations {
             destructive: true,
             ..Annotations::default()

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_has_room_for_so_many_lines_and_bytes() {
+    fn lines_and_bytes_of_a_second_are_bounded() {
         let (mut limit, start) = (RateLimit::default(), Instant::now());
         for _ in 0..LINES_MAX {
             assert_eq!(limit.admit(10, start), (None, true));

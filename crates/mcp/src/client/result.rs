@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_in_the_servers_own_words() {
+    fn an_error_has_the_servers_message() {
         let words =
             json!({"content": [{"type": "text", "text": "no such repository"}], "isError": true});
         assert_eq!(answer(words), Err("no such repository".to_owned()));

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_cannot_move_says_nothing() {
+    fn a_schema_that_cannot_move_becomes_empty() {
         let tree = json!({"type": "object", "properties": {"child": {"$ref": "#"}}});
         assert_eq!(
             declared(tree)["outputSchema"]["properties"]["data"],
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_says_nothing_counts_as_one_that_may_reach_further() {
+    fn a_tool_without_hints_may_be_open_to_the_world() {
         let declared = declared(json!({}));
         assert_eq!(declared["title"], "Look up");
         assert_eq!(title_of("git__git_log"), "Git log (git)");

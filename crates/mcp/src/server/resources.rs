@@ -30,7 +30,7 @@ pub(super) async fn list(
         Some(uri) => Some(place_of(agent, user, uri).await?),
     };
     let limit = u32::try_from(page).unwrap_or(u32::MAX);
-    // One more than the page tells whether there are more.
+    // One more than the page shows if there are more.
     let filter = ConversationFilter {
         after,
         ..ConversationFilter::newest(limit.saturating_add(1))

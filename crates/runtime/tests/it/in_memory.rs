@@ -20,7 +20,10 @@ async fn in_memory_keeps_the_journal_contract() {
     contract::journal(async || InMemory::new()).await;
     contract::a_change_is_written_with_its_events(&InMemory::new()).await;
     for content in [LogContent::Redacted, LogContent::None] {
-        contract::logs_hold_what_they_may(&InMemory::new().with_log_content(content)).await;
+        contract::logs_have_the_content_that_the_store_allows(
+            &InMemory::new().with_log_content(content),
+        )
+        .await;
     }
 }
 

@@ -34,7 +34,7 @@ fn known(newer: &Newer) -> Known {
 
 /// Accepting an input, taking the lease and starting the turn are one commit. A second worker's
 /// input waits, and is returned at the end of the turn instead of releasing the lease.
-pub async fn a_turn_begins_and_ends_with_its_claim(store: &(impl Journal + LogStore)) {
+pub async fn a_turn_begins_and_ends_with_its_lease(store: &(impl Journal + LogStore)) {
     let key = conversation("anna", 1);
     assert_eq!(
         store.begin(&key, begin(None, &[], "a")).await.unwrap(),
@@ -74,7 +74,7 @@ pub async fn a_turn_begins_and_ends_with_its_claim(store: &(impl Journal + LogSt
         None,
         "it is open"
     );
-    assert_eq!(unsettled(store).await, [], "somebody has it");
+    assert_eq!(unsettled(store).await, [], "a worker has the lease");
 
     // Another worker's input is accepted and waits; the same input again is the same.
     for _ in 0..2 {
@@ -135,7 +135,7 @@ pub async fn a_turn_begins_and_ends_with_its_claim(store: &(impl Journal + LogSt
 
 /// A worker gets the events that it does not know yet, or all if those it knows are of another
 /// conversation.
-pub async fn what_is_known_is_not_read_again(
+pub async fn known_events_are_not_read_again(
     store: &(impl Journal + adjutant_core::port::ConversationStore),
 ) {
     let key = conversation("anna", 1);
@@ -220,7 +220,7 @@ pub async fn what_is_known_is_not_read_again(
 /// An input that is accepted with its turn waits for the worker that takes the lease next, with the
 /// turn started or in the inbox. In both cases it is handled once. No turn is started while another
 /// worker holds the lease.
-pub async fn a_turn_may_begin_before_anybody_has_it(store: &(impl Journal + LogStore)) {
+pub async fn a_turn_may_begin_before_a_worker_has_the_lease(store: &(impl Journal + LogStore)) {
     let key = conversation("anna", 1);
     let (i1, i2) = (message("i1", 0, "one"), message("i2", 1, "two"));
     for _ in 0..2 {
@@ -318,7 +318,7 @@ pub async fn a_turn_may_begin_before_anybody_has_it(store: &(impl Journal + LogS
 }
 
 /// A turn is not started while one is open, nor before earlier inputs, nor for a repeated input.
-pub async fn a_turn_begins_only_where_nothing_else_is_to_do(store: &impl Journal) {
+pub async fn a_turn_begins_only_where_no_other_work_waits(store: &impl Journal) {
     let (open, busy, again) = (
         conversation("anna", 1),
         conversation("anna", 2),
@@ -420,7 +420,7 @@ pub async fn a_turn_begins_only_where_nothing_else_is_to_do(store: &impl Journal
 
 /// The lease of a turn that waits for a person is released unless an answer came meanwhile. An
 /// input that is queued for the end of the turn is no answer.
-pub async fn a_turn_that_waits_is_given_back_unless_an_answer_came(store: &impl Journal) {
+pub async fn the_lease_of_a_waiting_turn_is_released_unless_an_answer_came(store: &impl Journal) {
     let key = conversation("anna", 1);
     let i1 = message("i1", 0, "drop the milk");
     store

@@ -66,7 +66,7 @@ fn numbered(turns: &[u32]) -> Vec<TurnId> {
 
 /// A branch consists of the original's events up to its place, followed by its own; the original
 /// does not change. It can be read from any place on.
-pub async fn a_branch_begins_with_what_was_said_before<T>(store: &T)
+pub async fn a_branch_begins_with_the_events_before_its_place<T>(store: &T)
 where
     T: Journal + LogStore + ConversationStore,
 {
@@ -291,7 +291,7 @@ pub async fn a_branch_inherits_nothing_that_waits<T: Journal + ConversationStore
 /// Alternatives are listed from each conversation's point of view: the original, if it continues,
 /// and the branches that have events of their own. A branch of a branch at a place that it shares
 /// with the original is a branch of the original.
-pub async fn alternatives_are_told_where_they_differ<T: Journal + ConversationStore>(store: &T) {
+pub async fn alternatives_are_listed_where_they_differ<T: Journal + ConversationStore>(store: &T) {
     let [a, b, c, d, e] = [1, 2, 3, 4, 5].map(|number| conversation("anna", number));
     let point = |key: &ConversationKey, seq| {
         Branched::At(BranchPoint {
@@ -395,7 +395,7 @@ where
     assert_eq!(
         store.decision(&anna, turn(3)).await.unwrap(),
         None,
-        "nobody shows it"
+        "no conversation shows it"
     );
     assert_eq!(
         store.tool_invocations(&anna, turn(3)).await.unwrap().len(),
@@ -468,7 +468,7 @@ impl Dice {
 
 /// After random appends, branches and deletions, each remaining conversation reads as its common
 /// events and its own, and a turn is in the log as long as a conversation contains it.
-pub async fn every_conversation_of_a_tree_reads_as_it_was_said<T>(store: &T, seed: u64)
+pub async fn every_conversation_of_a_tree_reads_as_it_was_appended<T>(store: &T, seed: u64)
 where
     T: Journal + LogStore + ConversationStore,
 {
@@ -561,7 +561,7 @@ where
     F: AsyncFn(&'static str),
 {
     let (store, hand) = make().await;
-    every_conversation_of_a_tree_reads_as_it_was_said(&store, 5).await;
+    every_conversation_of_a_tree_reads_as_it_was_appended(&store, 5).await;
     assert_eq!(store.check().await.unwrap(), []);
     hand("UPDATE adjutant_conversation SET branched_from_seq = branched_from_seq - 1 WHERE branched_from_seq > 0").await;
     assert_ne!(store.check().await.unwrap(), []);

@@ -127,7 +127,7 @@ impl Process {
 
 /// The amount of a block counts as used until the block is closed, whatever is booked of it; after
 /// that, only the bookings count. Users and days are separate.
-pub async fn what_a_block_holds_is_taken_until_it_is_closed(store: &impl BudgetStore) {
+pub async fn a_block_counts_as_used_until_it_is_closed(store: &impl BudgetStore) {
     let (anna, bert) = (user("anna"), user("bert"));
     let of = |user: &UserId| Process::new(user, at_most(100), NONE);
     let (mut first, mut second) = (of(&anna), of(&anna));
@@ -184,7 +184,7 @@ pub async fn what_a_block_holds_is_taken_until_it_is_closed(store: &impl BudgetS
 
 /// Folding changes no sum: neither what was spent, nor what a block still reserves, nor what is
 /// closed.
-pub async fn adding_up_changes_no_sum(store: &impl BudgetStore) {
+pub async fn folding_changes_no_sum(store: &impl BudgetStore) {
     let (anna, bert) = (user("anna"), user("bert"));
     let of = |user: &UserId| Process::new(user, at_most(100), at_most(160));
     let (mut runs, mut closed, mut third) = (of(&anna), of(&bert), of(&bert));
@@ -235,7 +235,7 @@ pub async fn adding_up_changes_no_sum(store: &impl BudgetStore) {
 }
 
 /// Each quantity has its own limit; one without a limit is counted all the same.
-pub async fn every_quantity_has_its_bound(store: &impl BudgetStore) {
+pub async fn every_quantity_has_its_limit(store: &impl BudgetStore) {
     let anna = user("anna");
     let used = Spending {
         tokens: 10,
@@ -319,7 +319,7 @@ pub async fn every_quantity_has_its_bound(store: &impl BudgetStore) {
 }
 
 /// All users together have a separate limit.
-pub async fn everybody_together_has_a_bound(store: &impl BudgetStore) {
+pub async fn all_users_together_have_a_limit(store: &impl BudgetStore) {
     let (anna, bert) = (user("anna"), user("bert"));
     let of = |user: &UserId| Process::new(user, at_most(100), at_most(150));
     store
@@ -426,8 +426,8 @@ pub async fn a_dead_workers_block_is_free_at_once(store: &impl BudgetStore, dead
 }
 
 /// With many workers and several users at once, as many steps start as fit, and not one more; a
-/// step that ends makes room for another.
-pub async fn of_many_at_once_no_two_take_the_same_room(store: &impl BudgetStore) {
+/// step that ends leaves its remainder to another.
+pub async fn of_many_requests_at_once_no_two_get_the_same_remainder(store: &impl BudgetStore) {
     let users = [user("anna"), user("bert"), user("carl")];
     let (own, all) = (at_most(50), at_most(120));
     let many = || -> Vec<Process> {
@@ -480,7 +480,7 @@ pub async fn of_many_at_once_no_two_take_the_same_room(store: &impl BudgetStore)
 
 /// Eight workers reserve more than they need each time and spend all of it: together exactly the
 /// limit.
-pub async fn of_eight_who_take_shares_all_is_spent_and_no_more(store: &impl BudgetStore) {
+pub async fn eight_workers_with_shares_spend_all_and_no_more(store: &impl BudgetStore) {
     const LIMIT: u64 = 1000;
     let work = async |number: u64| {
         let user = user(&format!("u{}", number % 3));
@@ -521,9 +521,7 @@ pub async fn of_eight_who_take_shares_all_is_spent_and_no_more(store: &impl Budg
 }
 
 /// Spending is booked in the same commit as the events that it belongs to.
-pub async fn what_was_used_is_booked_with_the_events_it_came_of(
-    store: &(impl BudgetStore + Journal),
-) {
+pub async fn bookings_are_in_the_commit_of_their_events(store: &(impl BudgetStore + Journal)) {
     let key = conversation("anna", 1);
     let process = &mut Process::new(&key.user, at_most(100), NONE);
     assert_eq!(process.reserve(store, tokens(90)).await, None);

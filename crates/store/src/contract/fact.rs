@@ -175,7 +175,7 @@ pub async fn facts_belong_to_their_user(store: &impl FactStore) {
 }
 
 /// Of several concurrent changes that were planned over the same facts, one succeeds.
-pub async fn of_many_who_change_facts_one_at_a_time_does(store: &impl FactStore) {
+pub async fn of_many_changes_of_facts_at_once_one_succeeds_at_a_time(store: &impl FactStore) {
     let anna = scope("anna");
     let known: Vec<StoredFact> = Vec::new();
     let change = async |number: u32| {

@@ -384,7 +384,7 @@ pub async fn conversations_belong_to_their_agent(
 }
 
 /// Of writers that race for one sequence number exactly one gets it.
-pub async fn of_many_writers_one_wins(store: &impl Journal) {
+pub async fn of_many_writers_one_succeeds(store: &impl Journal) {
     let key = conversation("anna", 1);
     submit(store, &key, &message("i1", 0, "drop the milk")).await;
     for seq in 1..=20 {
@@ -410,7 +410,7 @@ pub async fn of_many_writers_one_wins(store: &impl Journal) {
 
 /// Everything confirmed is there again, byte for byte, in a reopened store. Not for stores in
 /// memory.
-pub async fn everything_is_there_after_reopening<J: Journal + LogStore + ConversationStore>(
+pub async fn all_rows_are_there_after_reopening<J: Journal + LogStore + ConversationStore>(
     store: J,
     reopen: impl AsyncFnOnce(J) -> J,
 ) {

@@ -11,7 +11,7 @@ use super::fixture::*;
 const LONG: Duration = Duration::from_secs(3600);
 
 /// A lease excludes other workers until it is released or expires; its holder may renew it.
-pub async fn claims_exclude_until_released_or_expired(store: &impl Journal) {
+pub async fn leases_exclude_until_released_or_expired(store: &impl Journal) {
     let key = conversation("anna", 1);
     assert!(
         !claims(store, &key, "a", LONG).await,
@@ -43,7 +43,7 @@ pub async fn claims_exclude_until_released_or_expired(store: &impl Journal) {
 
 /// The lease of a dead worker is free at once. Only for stores whose workers are on one machine.
 /// `dead`: its worker id.
-pub async fn a_dead_workers_claim_is_free_at_once(store: &impl Journal, dead: &str) {
+pub async fn a_dead_workers_lease_is_free_at_once(store: &impl Journal, dead: &str) {
     let key = conversation("anna", 1);
     submit(store, &key, &message("i1", 0, "hello")).await;
     assert!(claims(store, &key, dead, LONG).await);
@@ -52,7 +52,7 @@ pub async fn a_dead_workers_claim_is_free_at_once(store: &impl Journal, dead: &s
     assert_eq!(keys(&taken), [(key.clone(), Claim::TakenOver)]);
     assert!(claims(store, &key, crate::worker_id(), LONG).await);
     assert_eq!(unsettled(store).await, []);
-    assert!(!claims(store, &key, "somebody else", LONG).await);
+    assert!(!claims(store, &key, "another", LONG).await);
 }
 
 /// A conversation has work if an input was not taken, or a turn neither ended nor waits. It is
@@ -143,7 +143,7 @@ pub async fn a_turn_waits_until_its_last_call_is_answered(store: &impl Journal) 
 
 /// A parked turn is found once its first pending call has expired, for its user and for all users,
 /// until it is answered, unless a live worker holds the lease.
-pub async fn what_expired_is_found(store: &impl Journal) {
+pub async fn expired_calls_are_found(store: &impl Journal) {
     let key = conversation("anna", 1);
     for id in ["i1", "i2"] {
         submit(store, &key, &message(id, 0, id)).await;
@@ -301,7 +301,7 @@ pub async fn work_is_taken_in_order_and_once(store: &impl Journal) {
 }
 
 /// A turn that waits for a person is taken once its first pending call has expired.
-pub async fn what_expired_is_taken(store: &impl Journal) {
+pub async fn expired_calls_are_taken(store: &impl Journal) {
     let key = conversation("anna", 1);
     submit(store, &key, &message("i1", 0, "drop the milk")).await;
     // Calls of the fixture expire at 60.
@@ -385,7 +385,7 @@ pub async fn a_cancellation_is_seen_until_it_is_taken(store: &impl Journal) {
 
 /// Subscribers are notified of inputs that come while a worker holds the lease, and of its end.
 /// Without a lease there are no notifications.
-pub async fn changes_are_told(store: &impl Journal) {
+pub async fn subscribers_receive_changes(store: &impl Journal) {
     let key = conversation("anna", 1);
     let mut changes = store.changes();
     submit(store, &key, &message("i1", 0, "hello")).await;
@@ -452,7 +452,7 @@ pub async fn changes_are_told_to_other_processes(one: &impl Journal, two: &impl 
 /// A heartbeat extends all leases that the worker took in its epoch, and returns them. One that
 /// comes too late finds the epoch over; its leases can be taken by others, and the worker's writes
 /// are refused.
-pub async fn a_sign_of_life_extends_all_claims_of_its_epoch(store: &impl Journal) {
+pub async fn a_heartbeat_extends_all_leases_of_its_epoch(store: &impl Journal) {
     let (first, second) = (conversation("anna", 1), conversation("bert", 2));
     let of = |epoch| Worker { id: "w1", epoch };
     let beat = async |epoch, lease, is_first| {
@@ -586,12 +586,12 @@ async fn check_work(store: &impl Journal, key: &ConversationKey, work: bool, wai
 
 /// A message sent through one of two stores on one database arrives through the other, byte for
 /// byte and in order, at all or at the one it is for, and not at its sender.
-pub async fn words_reach_other_processes(one: &impl Journal, two: &impl Journal) {
+pub async fn relayed_messages_reach_other_processes(one: &impl Journal, two: &impl Journal) {
     let (one, two) = (one.relay(), two.relay());
     let (mut at_one, mut at_two) = (one.subscribe().unwrap(), two.subscribe().unwrap());
     for (relay, hearing) in [(&one, &mut at_one), (&two, &mut at_two)] {
         // Listening starts at once when a message is to be sent.
-        if !relay.send(Recipients::All, "is anybody there?") {
+        if !relay.send(Recipients::All, "is a process there?") {
             assert_eq!(hearing.next().await, Some(RelayItem::Missed));
         }
     }
@@ -604,7 +604,7 @@ pub async fn words_reach_other_processes(one: &impl Journal, two: &impl Journal)
                 break from;
             }
             Some(_) => {}
-            None => panic!("nothing will be heard any more"),
+            None => panic!("no message will come any more"),
         }
     };
     // The longest message, of characters of more than one byte, to one process.
@@ -612,17 +612,17 @@ pub async fn words_reach_other_processes(one: &impl Journal, two: &impl Journal)
     for number in 0..20 {
         assert!(two.send(Recipients::One(&from), &long(number)), "{number}");
     }
-    let mut heard = Vec::new();
-    while heard.len() < 20 {
+    let mut received = Vec::new();
+    while received.len() < 20 {
         match at_one.next().await {
             Some(RelayItem::Message { text: words, .. }) if words.contains('ä') => {
-                heard.push(words.to_string())
+                received.push(words.to_string())
             }
             Some(_) => {}
-            None => panic!("nothing will be heard any more"),
+            None => panic!("no message will come any more"),
         }
     }
-    assert_eq!(heard, (0..20).map(long).collect::<Vec<_>>());
+    assert_eq!(received, (0..20).map(long).collect::<Vec<_>>());
     assert!(
         !two.send(Recipients::One(&from), &"x".repeat(two.bytes_max() + 1)),
         "too long"
@@ -641,5 +641,5 @@ pub async fn words_reach_other_processes(one: &impl Journal, two: &impl Journal)
 /// A store that has no other processes has no relay.
 pub async fn nobody_else_is_heard(store: &impl Journal) {
     let relay = store.relay();
-    assert!(relay.subscribe().is_none() && !relay.send(Recipients::All, "is anybody there?"));
+    assert!(relay.subscribe().is_none() && !relay.send(Recipients::All, "is a process there?"));
 }

@@ -272,7 +272,7 @@ pub async fn decisions_are_paged(store: &(impl Journal + LogStore)) {
 }
 
 /// The logs have as much message content as the store allows, and the journal has all of it.
-pub async fn logs_hold_what_they_may(store: &(impl Journal + LogStore)) {
+pub async fn logs_have_the_content_that_the_store_allows(store: &(impl Journal + LogStore)) {
     let (key, content) = (conversation("anna", 1), store.content());
     submit(store, &key, &message("i1", 0, "drop the milk")).await;
     let events = [
@@ -435,7 +435,7 @@ pub async fn logs_belong_to_their_user(store: &(impl Journal + LogStore)) {
 
 /// A rating can be given for one's own turn that has ended; it replaces an earlier one. Later
 /// events in the conversation do not change it.
-pub async fn an_answer_is_rated_by_whom_it_was_given(store: &(impl Journal + LogStore)) {
+pub async fn an_answer_is_rated_by_its_user_only(store: &(impl Journal + LogStore)) {
     let (key, bert, content) = (conversation("anna", 1), user("bert"), store.content());
     let anna = &key.user;
     let of = |rating, comment: Option<&str>, seconds| {

@@ -96,7 +96,7 @@ fn places(found: &[Candidate]) -> Vec<(ConversationId, u64)> {
 
 /// Turns are indexed in parts, each once, and found by any of their words, those with rare words
 /// first.
-pub async fn what_was_said_is_indexed_once_and_found<T>(store: &T)
+pub async fn turns_are_indexed_once_and_found<T>(store: &T)
 where
     T: ConversationIndex + ConversationStore,
 {
@@ -184,7 +184,7 @@ where
 
 /// An open turn is not indexed, but is returned by each search, and so are the turns beyond the
 /// limit, with a flag that there are more.
-pub async fn what_is_not_indexed_comes_with_a_search<T: ConversationIndex>(store: &T) {
+pub async fn turns_that_are_not_indexed_come_with_a_search<T: ConversationIndex>(store: &T) {
     let (one, two) = (conversation("anna", 1), conversation("anna", 2));
     say(store, &one, 1, true).await;
     say(store, &one, 2, false).await;

@@ -62,7 +62,7 @@ pub async fn messages_that_wait_in_a_conversation_are_bounded(store: &impl Journ
     assert_eq!(
         store.submit(&conversation("anna", 2), &more).await,
         Ok(()),
-        "another conversation has room"
+        "another conversation has a queue of its own"
     );
 
     // A repeat of an accepted message is accepted and takes the lease, which no refused message has
@@ -86,7 +86,7 @@ pub async fn messages_that_wait_in_a_conversation_are_bounded(store: &impl Journ
     }
     assert_eq!(waiting(store, &key).await, max + 2);
 
-    // Taking messages makes room for as many others.
+    // As many others are accepted as messages were taken.
     append(store, &key, 1, at(2), &[started(1, "i0")]).await;
     assert_eq!(store.submit(&key, &more).await, Ok(()));
     assert_eq!(

@@ -98,7 +98,7 @@ fn places(events: &[Recorded]) -> Vec<u64> {
 
 /// A snapshot is returned with the events that have its messages. It is replaced by a later one,
 /// deleted with its conversation, and not used for reads of everything.
-pub async fn a_snapshot_stands_for_what_came_before(store: &(impl Journal + ConversationStore)) {
+pub async fn a_snapshot_replaces_the_events_before_it(store: &(impl Journal + ConversationStore)) {
     let key = conversation("anna", 1);
     for number in 1..=4 {
         turn_with(store, &key, number, number == 3).await;

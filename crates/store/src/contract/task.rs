@@ -199,7 +199,7 @@ pub async fn a_repeated_key_has_one_effect(store: &impl TaskStore) {
 }
 
 /// Completing a completed task succeeds, says so, and keeps the first time.
-pub async fn completing_twice_says_so(store: &impl TaskStore) {
+pub async fn completing_twice_is_reported(store: &impl TaskStore) {
     let anna = user("anna");
     add(store, &anna, "buy milk").await;
     let complete = TaskChange::Complete { id: id(1) };

@@ -14,7 +14,7 @@ async fn user_of(store: &impl TokenStore, digest: &[u8; 32]) -> Option<UserId> {
 }
 
 /// A token identifies its user until it is revoked. Listing tokens reveals no secret.
-pub async fn tokens_stand_for_their_user_until_revoked(store: &impl TokenStore) {
+pub async fn tokens_are_valid_for_their_user_until_revoked(store: &impl TokenStore) {
     let (anna, bert) = (user("anna"), user("bert"));
     let grant = |user: &UserId, name: &str| TokenGrant::token(user.clone(), name);
     assert_eq!(user_of(store, &[1; 32]).await, None);
@@ -55,7 +55,7 @@ pub async fn tokens_stand_for_their_user_until_revoked(store: &impl TokenStore) 
 
 /// A token is read with the properties it was created with; its last use and new expiry are
 /// recorded.
-pub async fn a_token_is_what_it_was_made_to_be(store: &impl TokenStore) {
+pub async fn a_token_has_the_properties_it_was_created_with(store: &impl TokenStore) {
     let at = |minutes: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes);
     let grant = TokenGrant {
         role: Role::Operator,
@@ -112,7 +112,7 @@ pub async fn a_token_is_what_it_was_made_to_be(store: &impl TokenStore) {
 }
 
 /// A token is revoked with its parent, and with all of its user's; other users' tokens stay valid.
-pub async fn what_was_made_with_a_token_is_revoked_with_it(store: &impl TokenStore) {
+pub async fn tokens_created_by_a_token_are_revoked_with_it(store: &impl TokenStore) {
     let (anna, bert) = (user("anna"), user("bert"));
     let made = async |number: u8, user: &UserId, kind, parent: Option<&str>| {
         let parent = parent.map(str::to_owned);

@@ -14,7 +14,7 @@ const NAME_BYTES: usize = 17;
 pub(super) struct NotifyRelay<D>(pub(super) Arc<D>);
 
 impl<D: PeerAware> Relay for NotifyRelay<D> {
-    fn send(&self, to: Recipients<'_>, words: &str) -> bool {
+    fn send(&self, to: Recipients<'_>, text: &str) -> bool {
         let peers = self.0.peers();
         if !peers.is_listening() {
             peers.connect_now();
@@ -30,7 +30,7 @@ impl<D: PeerAware> Relay for NotifyRelay<D> {
         };
         peers
             .notifier()
-            .send_message(channel.into(), format!("{} {words}", peers.name()))
+            .send_message(channel.into(), format!("{} {text}", peers.name()))
     }
 
     fn name(&self) -> Option<Arc<str>> {

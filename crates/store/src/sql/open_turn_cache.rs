@@ -17,7 +17,7 @@ use crate::status::Status;
 const OPEN_MAX: usize = 4096;
 
 /// The state of conversations with open turns, as this process has written it last. It is only the
-/// fold of their events, and the next sequence number tells whether it is still current: a writer
+/// fold of their events, and the next sequence number shows if it is still current: a writer
 /// with an outdated state fails like any other whose sequence number is used.
 #[derive(Debug, Default)]
 pub struct OpenTurnCache(Mutex<HashMap<ConversationKey, OpenTurn>>);

@@ -200,7 +200,7 @@ impl<B: Backend> OperatorStore for SqlStore<B> {
             let until = asked
                 .until
                 .map_or_else(|| LAST.to_owned(), record::format_time);
-            // One more than asked for tells whether there are more.
+            // One more than asked for shows if there are more.
             let (turns, groups) = (i64::from(COUNTED_MAX) + 1, i64::from(asked.limit) + 1);
             let mut values = values![&since, &until, turns, groups].to_vec();
             values.extend(asked.user.as_ref().map(|user| Value::from(user.as_str())));

@@ -177,7 +177,7 @@ fn commits(path: &Path) -> usize {
 }
 
 #[tokio::test]
-async fn what_waits_together_is_committed_once_and_who_fails_fails_alone() {
+async fn waiting_calls_share_a_commit_and_fail_alone() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("adjutant.db");
     let store = Store::open(&path).await.unwrap();
@@ -270,21 +270,21 @@ async fn where_the_disk_is_full_each_call_is_judged_alone() {
 }
 
 #[tokio::test]
-async fn of_a_lock_that_only_the_commit_meets_everybody_is_told() {
+async fn a_lock_at_the_commit_is_an_error_for_every_caller() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("adjutant.db");
     let store = Store::open_location(Location::File(path.clone()), Duration::from_millis(1))
         .await
         .unwrap();
     // In rollback-journal mode a reader blocks the commit, and nothing before it.
-    let told = store.backend.writer.visit(|rows| {
+    let visited = store.backend.writer.visit(|rows| {
         Ok(rows
             .raw
             .query_row("PRAGMA journal_mode = DELETE", [], |row| {
                 row.get::<_, String>(0)
             })?)
     });
-    assert_eq!(told.await.unwrap(), "delete");
+    assert_eq!(visited.await.unwrap(), "delete");
     let mut other = sqlx::sqlite::SqliteConnectOptions::new()
         .filename(&path)
         .connect()
@@ -309,7 +309,7 @@ async fn of_a_lock_that_only_the_commit_meets_everybody_is_told() {
 }
 
 #[tokio::test]
-async fn a_commit_that_fails_fails_all_who_were_in_it() {
+async fn a_failed_commit_fails_all_calls_in_it() {
     let folder = TempDir::new().unwrap();
     let store = Store::open(folder.path().join("adjutant.db"))
         .await
@@ -342,7 +342,7 @@ async fn a_commit_that_fails_fails_all_who_were_in_it() {
 }
 
 #[tokio::test]
-async fn who_leaves_before_the_turn_has_come_leaves_nothing() {
+async fn a_caller_dropped_while_it_waits_changes_nothing() {
     let store = Store::in_memory().await.unwrap();
     let busy = busy(&store).await;
     let left = tokio::spawn(submitted(&store, 0, 10));
@@ -452,7 +452,7 @@ async fn what_a_call_changed_before_it_failed_is_undone_alone() {
 }
 
 #[tokio::test]
-async fn a_lock_of_another_process_is_told_and_passes() {
+async fn a_lock_of_another_process_is_an_error_that_passes() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("adjutant.db");
     let open = || Store::open_location(Location::File(path.clone()), Duration::from_millis(1));
@@ -499,7 +499,7 @@ async fn a_lock_of_another_process_is_told_and_passes() {
 }
 
 #[tokio::test]
-async fn a_lock_while_the_schema_is_made_is_told() {
+async fn a_lock_during_the_creation_of_the_schema_is_an_error() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("adjutant.db");
     let options = sqlx::sqlite::SqliteConnectOptions::new()
@@ -519,13 +519,13 @@ async fn a_lock_while_the_schema_is_made_is_told() {
 
 /// Permissions do not apply to root, so SQLite is opened with `query_only`: the error is the same.
 #[tokio::test]
-async fn a_refusal_to_write_is_told_by_every_port() {
+async fn every_port_reports_a_refused_write() {
     let store = Store::in_memory().await.unwrap();
-    let told = store
+    let visited = store
         .backend
         .writer
         .visit(|rows| Ok(rows.raw.pragma_update(None, "query_only", true)?));
-    told.await.unwrap();
+    visited.await.unwrap();
     let user = UserId::local();
     let change = TaskChange::Add {
         description: TaskDescription::new("x").unwrap(),

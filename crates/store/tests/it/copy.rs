@@ -115,9 +115,9 @@ async fn a_copy_in_a_file_is_the_same() {
     let (folder, path) = place();
     let (from, there) = (odd(&path).await, folder.path().join("copy.db"));
     let to = sqlite::Store::open(&there).await.unwrap();
-    let told = RefCell::new(Vec::new());
+    let reported = RefCell::new(Vec::new());
     let copied = copy(&from, &to, |rows| {
-        told.borrow_mut().push((rows.name.clone(), rows.rows))
+        reported.borrow_mut().push((rows.name.clone(), rows.rows))
     })
     .await
     .unwrap();
@@ -137,7 +137,7 @@ async fn a_copy_in_a_file_is_the_same() {
             .rows,
         1204
     );
-    let events: Vec<u64> = told
+    let events: Vec<u64> = reported
         .take()
         .into_iter()
         .filter(|(name, _)| name == "event")

@@ -77,9 +77,9 @@ async fn child(path: &Path) -> ! {
 #[tokio::test]
 #[expect(
     clippy::disallowed_methods,
-    reason = "how a test tells itself that it is the child"
+    reason = "how a test knows that it is the child"
 )]
-async fn what_was_confirmed_survives_a_kill_and_nobody_waits_for_the_dead() {
+async fn confirmed_writes_survive_a_kill_and_dead_workers_leases_are_free() {
     if let Some(path) = std::env::var_os(CHILD) {
         child(Path::new(&path)).await;
     }
@@ -90,7 +90,7 @@ async fn what_was_confirmed_survives_a_kill_and_nobody_waits_for_the_dead() {
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args([
                 "--exact",
-                "crash::what_was_confirmed_survives_a_kill_and_nobody_waits_for_the_dead",
+                "crash::confirmed_writes_survive_a_kill_and_dead_workers_leases_are_free",
                 "--nocapture",
             ])
             .env(CHILD, &path)
@@ -130,7 +130,7 @@ async fn what_was_confirmed_survives_a_kill_and_nobody_waits_for_the_dead() {
         for number in 1..=confirmed {
             assert!(
                 unsettled.contains(&key(number)),
-                "{number} is claimed by nobody alive"
+                "{number} is leased by no live worker"
             );
             assert_eq!(
                 store.load(&key(number)).await.unwrap().inbox,
@@ -153,6 +153,6 @@ async fn what_was_confirmed_survives_a_kill_and_nobody_waits_for_the_dead() {
         );
         store.close().await;
     }
-    contract::a_dead_workers_claim_is_free_at_once(&Store::in_memory().await.unwrap(), &dead).await;
+    contract::a_dead_workers_lease_is_free_at_once(&Store::in_memory().await.unwrap(), &dead).await;
     contract::a_dead_workers_block_is_free_at_once(&Store::in_memory().await.unwrap(), &dead).await;
 }

@@ -55,7 +55,7 @@ async fn execute(path: &Path, sql: &'static str) {
 }
 
 #[tokio::test]
-async fn a_place_that_cannot_be_is_told() {
+async fn an_impossible_path_is_an_error_that_names_it() {
     let (folder, path) = place();
     std::fs::write(&path, "a file").unwrap();
     check_refused(
@@ -72,7 +72,7 @@ async fn a_place_that_cannot_be_is_told() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_name_that_is_no_text_is_told_before_anything_is_made() {
+async fn a_name_that_is_no_unicode_is_refused_before_a_file_is_created() {
     use std::os::unix::ffi::OsStrExt as _;
 
     let (folder, _) = place();
@@ -84,7 +84,7 @@ async fn a_name_that_is_no_text_is_told_before_anything_is_made() {
 /// As root, to whom permissions do not apply, the file opens; for other users the error says so.
 #[cfg(unix)]
 #[tokio::test]
-async fn a_file_that_may_not_be_written_is_told() {
+async fn a_read_only_file_is_an_error_that_names_it() {
     use std::os::unix::fs::PermissionsExt;
 
     let (folder, path) = place();
@@ -109,9 +109,9 @@ async fn a_file_that_may_not_be_written_is_told() {
     read_only(false);
     assert_eq!(refused.is_err(), bound, "{refused:?}");
     if let Err(error) = refused {
-        let told = matches!(error, StoreError::ReadOnly { .. });
+        let is_refused = matches!(error, StoreError::ReadOnly { .. });
         assert!(
-            told && error.to_string().contains(path.to_str().unwrap()),
+            is_refused && error.to_string().contains(path.to_str().unwrap()),
             "{error:?}"
         );
         assert_eq!(std::fs::read(&path).unwrap(), before);
@@ -144,7 +144,7 @@ async fn a_database_of_another_program_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_wrong_magic_is_told() {
+async fn a_file_that_is_no_database_is_an_error_and_stays_as_it_is() {
     let (_folder, path) = place();
     filled(&path).await;
     let mut bytes = std::fs::read(&path).unwrap();
@@ -154,7 +154,7 @@ async fn a_wrong_magic_is_told() {
 }
 
 #[tokio::test]
-async fn a_truncated_file_is_told() {
+async fn a_truncated_file_is_an_error_and_stays_as_it_is() {
     let (_folder, path) = place();
     filled(&path).await;
     let bytes = std::fs::read(&path).unwrap();

@@ -132,7 +132,7 @@ where
             is_over.set(true);
             probe.await.unwrap();
             for leaver in leavers {
-                assert!(leaver.await.unwrap() > 0, "nobody left");
+                assert!(leaver.await.unwrap() > 0, "no caller was dropped");
             }
             errors
         })
@@ -140,7 +140,7 @@ where
 }
 
 #[tokio::test]
-async fn who_leaves_a_file_harms_nobody() {
+async fn dropped_callers_of_a_file_harm_no_other() {
     use sqlx::{ConnectOptions as _, Connection as _};
 
     let (_folder, path) = crate::place();
@@ -149,7 +149,7 @@ async fn who_leaves_a_file_harms_nobody() {
         errors_beside_leavers(store.clone()).await,
         Vec::<String>::new()
     );
-    // What was begun ends, and then nobody is inside a transaction: the log can be written back as
+    // What was begun ends, and then no caller is inside a transaction: the log can be written back as
     // a whole and emptied, which neither a writer nor a reader of an older state would allow.
     let mut other = sqlx::sqlite::SqliteConnectOptions::new()
         .filename(&path)
@@ -167,7 +167,7 @@ async fn who_leaves_a_file_harms_nobody() {
 
 #[cfg(feature = "postgres")]
 #[tokio::test]
-async fn who_leaves_a_server_harms_nobody() {
+async fn dropped_callers_of_a_server_harm_no_other() {
     use sqlx::{ConnectOptions as _, Connection as _};
 
     let server = crate::server::Server::start();

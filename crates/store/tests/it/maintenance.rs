@@ -46,7 +46,7 @@ async fn tasks(path: &Path) -> usize {
 }
 
 #[tokio::test]
-async fn a_file_is_looked_after() {
+async fn a_file_keeps_the_maintenance_contract() {
     let memory = async || sqlite::Store::in_memory().await.unwrap();
     contract::what_is_old_goes_and_what_is_pending_never(&memory().await).await;
     contract::many_old_conversations_go(&memory().await).await;
@@ -91,7 +91,7 @@ async fn a_file_is_looked_after() {
 
 #[cfg(feature = "postgres")]
 #[tokio::test]
-async fn a_server_is_looked_after() {
+async fn a_server_keeps_the_maintenance_contract() {
     use adjutant_store::postgres::Store;
 
     let server = crate::server::Server::start();
@@ -173,7 +173,7 @@ async fn a_copy_is_whole_sound_private_and_never_in_the_way() {
     let store = sqlite::Store::open(&path).await.unwrap();
     add_tasks(&store, 50).await;
     let copy = folder.path().join("copy.db");
-    // Somebody writes all the while.
+    // Another task writes all the while.
     let (copied, ()) = tokio::join!(store.backup(&copy), add_tasks(&store, 20));
     copied.unwrap();
     let there = tasks(&copy).await;

@@ -262,7 +262,7 @@ async fn take_a_turn(
 
 /// A process that hangs in the middle of a transaction does not keep its row locks for long.
 #[tokio::test]
-async fn who_stands_still_in_a_transaction_loses_it() {
+async fn a_transaction_that_stands_still_is_ended_by_the_server() {
     let server = Server::start();
     let counter = Counter::start(&server);
     let url = server.create_database("turns").await;
@@ -473,7 +473,7 @@ async fn calls_that_wait(
 /// Calls that wait at the same moment are one message and one commit; a refusal concerns one call
 /// only.
 #[tokio::test]
-async fn what_waits_together_is_one_message_and_who_fails_fails_alone() {
+async fn waiting_calls_share_a_message_and_fail_alone() {
     let server = Server::start();
     let counter = Counter::start(&server);
     let direct = server.create_database("together").await;
@@ -541,7 +541,7 @@ async fn what_waits_together_is_one_message_and_who_fails_fails_alone() {
 
 /// A locked conversation blocks no other.
 #[tokio::test]
-async fn a_locked_conversation_is_waited_for_by_those_who_want_it_only() {
+async fn only_calls_about_a_locked_conversation_wait_for_it() {
     let server = Server::start();
     let url = server.create_database("locked").await;
     let store = Store::connect(&url, 4).await.unwrap();
@@ -693,7 +693,7 @@ async fn an_index_that_has_everything_costs_one_message() {
 
 /// No value can end its literal, whatever `standard_conforming_strings` is.
 #[tokio::test]
-async fn words_are_words_whatever_is_in_them() {
+async fn texts_come_back_whatever_characters_they_have() {
     let server = Server::start();
     let words = [
         "it's",
@@ -766,7 +766,7 @@ async fn words_are_words_whatever_is_in_them() {
 
 /// A subscriber gets notifications without polling the server.
 #[tokio::test]
-async fn what_is_heard_costs_no_message() {
+async fn receiving_notifications_costs_no_message() {
     let server = Server::start();
     let counter = Counter::start(&server);
     let direct = server.create_database("heard").await;

@@ -141,7 +141,10 @@ async fn it_keeps_the_contracts() {
     };
     contract::task_store(&fresh).await;
     contract::journal(&fresh).await;
-    contract::logs_hold_what_they_may(&fresh().await.with_log_content(LogContent::Redacted)).await;
+    contract::logs_have_the_content_that_the_store_allows(
+        &fresh().await.with_log_content(LogContent::Redacted),
+    )
+    .await;
     contract::token_store(&fresh).await;
     contract::budget_store(&fresh).await;
     contract::memory_ledger(&fresh).await;
@@ -177,7 +180,7 @@ async fn many_clients_of_several_processes_share_two_connections() {
 }
 
 #[tokio::test]
-async fn what_another_process_writes_is_seen_where_it_cannot_be_heard() {
+async fn writes_of_other_processes_are_found_by_polling() {
     let server = Server::start();
     let Some(pooler) = Pooler::start(&server) else {
         return;
@@ -197,5 +200,5 @@ async fn what_another_process_writes_is_seen_where_it_cannot_be_heard() {
     let other = Store::connect_and_listen(&url, &server.url("told"), 2)
         .await
         .unwrap();
-    contract::words_reach_other_processes(&direct, &other).await;
+    contract::relayed_messages_reach_other_processes(&direct, &other).await;
 }

@@ -57,7 +57,10 @@ async fn it_keeps_both_contracts() {
     contract::a_change_is_undone_with_its_events(&fresh().await).await;
     contract::snapshots(&fresh).await;
     for content in [LogContent::Redacted, LogContent::None] {
-        contract::logs_hold_what_they_may(&fresh().await.with_log_content(content)).await;
+        contract::logs_have_the_content_that_the_store_allows(
+            &fresh().await.with_log_content(content),
+        )
+        .await;
     }
     contract::token_store(&fresh).await;
     contract::budget_store(&fresh).await;
@@ -66,7 +69,7 @@ async fn it_keeps_both_contracts() {
     contract::task_index(&fresh).await;
     contract::past_conversations(&fresh).await;
     let url = server.create_database("reopened").await;
-    contract::everything_is_there_after_reopening(
+    contract::all_rows_are_there_after_reopening(
         Store::connect(&url, 2).await.unwrap(),
         async |store| {
             store.close().await;
@@ -77,7 +80,7 @@ async fn it_keeps_both_contracts() {
 }
 
 #[tokio::test]
-async fn of_many_who_start_at_once_one_makes_the_schema_and_all_can_write() {
+async fn of_many_processes_started_at_once_one_creates_the_schema_and_all_can_write() {
     let server = Server::start();
     let url = server.create_database("shared").await;
     let open = || Store::connect(&url, 2);
@@ -87,7 +90,7 @@ async fn of_many_who_start_at_once_one_makes_the_schema_and_all_can_write() {
     let change = add("buy milk");
     let repeated = adjutant_core::IdempotencyKey::new("once").unwrap();
     let write = async |store: &Store| {
-        // The same key from everywhere is one change, and everyone hears its outcome.
+        // The same key from everywhere is one change, and every caller gets its outcome.
         store.apply(&user, &change, Some(&repeated)).await.unwrap();
         store.apply(&user, &change, None).await.unwrap();
         // A conversation that all of them begin at once begins once.
@@ -110,7 +113,7 @@ async fn of_many_who_start_at_once_one_makes_the_schema_and_all_can_write() {
 }
 
 #[tokio::test]
-async fn a_lost_connection_is_told_and_passes() {
+async fn a_lost_connection_is_an_error_that_passes() {
     let mut server = Server::start();
     let url = server.create_database("lost").await;
     let store = Store::connect(&url, 2).await.unwrap();
@@ -154,7 +157,7 @@ async fn its_sessions_have_the_name_that_the_address_gives() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_used_says_why() {
+async fn an_unusable_database_is_an_error_with_the_reason() {
     let server = Server::start();
     let refused = async |url: String| match Store::connect(&url, 1).await.unwrap_err() {
         StoreError::Unusable { message, .. } | StoreError::Unavailable { message, .. } => message,
@@ -213,7 +216,7 @@ async fn what_cannot_be_used_says_why() {
 }
 
 #[tokio::test]
-async fn what_another_process_writes_is_told() {
+async fn subscribers_notice_writes_of_other_processes() {
     let server = Server::start();
     let url = server.create_database("told").await;
     let (one, two) = (
@@ -222,7 +225,7 @@ async fn what_another_process_writes_is_told() {
     );
     assert!(one.receives_notifications().await);
     contract::changes_are_told_to_other_processes(&one, &two).await;
-    contract::words_reach_other_processes(&one, &two).await;
+    contract::relayed_messages_reach_other_processes(&one, &two).await;
 }
 
 /// Takes the lease of a conversation with work, for an hour, under this name.

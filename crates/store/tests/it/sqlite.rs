@@ -43,7 +43,10 @@ async fn memory_keeps_the_journal_contract() {
     contract::a_change_is_undone_with_its_events(&in_memory().await).await;
     contract::snapshots(in_memory).await;
     for content in [LogContent::Redacted, LogContent::None] {
-        contract::logs_hold_what_they_may(&in_memory().await.with_log_content(content)).await;
+        contract::logs_have_the_content_that_the_store_allows(
+            &in_memory().await.with_log_content(content),
+        )
+        .await;
     }
 }
 
@@ -76,7 +79,7 @@ async fn a_file_keeps_the_journal_contract() {
 #[tokio::test]
 async fn a_file_is_there_after_reopening() {
     let (_folder, path) = place();
-    contract::everything_is_there_after_reopening(
+    contract::all_rows_are_there_after_reopening(
         Store::open(&path).await.unwrap(),
         async |store| {
             store.close().await;
@@ -88,7 +91,7 @@ async fn a_file_is_there_after_reopening() {
 
 /// Several connections of one file exclude each other as several processes do.
 #[tokio::test]
-async fn of_many_who_start_at_once_one_makes_the_schema() {
+async fn of_many_stores_opened_at_once_one_creates_the_schema() {
     for _ in 0..5 {
         let (_folder, path) = place();
         let open = || Store::open(&path);
@@ -114,7 +117,7 @@ async fn of_many_who_start_at_once_one_makes_the_schema() {
 }
 
 #[tokio::test]
-async fn a_store_says_where_it_is_and_which_sqlite_it_has() {
+async fn a_store_returns_its_path_and_the_version_of_sqlite() {
     let (folder, path) = place();
     let store = Store::open(&path).await.unwrap();
     assert_eq!(store.path(), Some(path.as_path()));
@@ -171,7 +174,7 @@ async fn what_is_made_is_for_its_owner_only() {
     );
     store.close().await;
 
-    // What somebody opened to others stays open.
+    // Permissions that were given to others stay.
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
     std::fs::set_permissions(path.parent().unwrap(), PermissionsExt::from_mode(0o750)).unwrap();
     Store::open(&path).await.unwrap().close().await;
@@ -179,7 +182,7 @@ async fn what_is_made_is_for_its_owner_only() {
 }
 
 #[tokio::test]
-async fn what_another_process_writes_is_told() {
+async fn subscribers_notice_writes_of_other_processes() {
     let (_folder, path) = place();
     let (one, two) = (
         Store::open(&path).await.unwrap(),

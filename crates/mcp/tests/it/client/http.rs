@@ -166,7 +166,7 @@ async fn a_token_and_headers_open_the_door_and_are_never_shown() {
 }
 
 #[tokio::test]
-async fn a_lost_session_is_begun_again_and_the_call_made_once() {
+async fn a_lost_session_is_opened_again_and_the_call_sent_once() {
     let counter = Counter::default();
     let (address, serving) = counter.serve().await;
     let servers = started(remote(address, "t0ken-9")).await;
@@ -177,7 +177,7 @@ async fn a_lost_session_is_begun_again_and_the_call_made_once() {
 }
 
 #[tokio::test]
-async fn what_became_of_a_call_is_told_as_far_as_it_is_known() {
+async fn a_call_without_an_answer_is_in_doubt_unless_it_was_not_sent() {
     let counter = Counter::default();
     let (address, serving) = counter.serve().await;
     let servers = started(remote(address, "t0ken-9")).await;

@@ -63,7 +63,7 @@ async fn tools_join_under_names_of_ours_and_answer_with_what_is_structured() {
 }
 
 #[tokio::test]
-async fn what_a_server_says_of_its_tools_decides_who_is_asked() {
+async fn annotations_and_rules_decide_which_tools_are_confirmed() {
     let mut config = odd("usual");
     config.rules.confirm = vec!["hang".to_owned()];
     let servers = started(config).await;
@@ -93,7 +93,7 @@ async fn what_a_server_says_of_its_tools_decides_who_is_asked() {
 }
 
 #[tokio::test]
-async fn a_failed_call_says_what_the_server_says() {
+async fn a_failed_call_has_the_servers_message() {
     let servers = started(odd("usual")).await;
     // Control characters stay data; whoever shows them makes them harmless.
     assert_eq!(
@@ -150,7 +150,7 @@ async fn a_server_that_dies_in_a_call_leaves_it_in_doubt_and_is_brought_back() {
 }
 
 #[tokio::test]
-async fn a_server_that_keeps_dying_is_given_up_until_somebody_wants_it() {
+async fn a_server_that_keeps_dying_has_failed_until_a_call_needs_it() {
     let mut config = odd("usual");
     config.backoff = Backoff {
         first: Duration::ZERO,
@@ -171,7 +171,7 @@ async fn a_server_that_keeps_dying_is_given_up_until_somebody_wants_it() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_stopped_is_told_to_the_server_and_its_answer_waited_for() {
+async fn a_stopped_call_is_cancelled_at_the_server_and_its_answer_awaited() {
     let servers = started(odd("usual")).await;
     let (told, hangs) = (
         tool(&servers, "odd__stop_when_told"),
@@ -197,7 +197,7 @@ async fn a_call_that_is_stopped_is_told_to_the_server_and_its_answer_waited_for(
 }
 
 #[tokio::test]
-async fn what_a_server_says_of_its_progress_is_heard_while_the_call_runs() {
+async fn a_servers_progress_is_forwarded_while_the_call_runs() {
     let servers = started(odd("usual")).await;
     let told = tool(&servers, "odd__tell_progress");
     let (heard, cancelled) = (Arc::new(Mutex::new(Vec::new())), CancellationToken::new());
@@ -239,7 +239,7 @@ async fn only_a_server_of_ours_is_told_in_which_conversation_its_tools_are_calle
 }
 
 #[tokio::test]
-async fn a_call_nobody_waits_for_is_cancelled_at_the_server() {
+async fn a_dropped_call_is_cancelled_at_the_server() {
     let servers = started(odd("usual")).await;
     let hang = tool(&servers, "odd__hang");
     let context = context();
@@ -280,7 +280,7 @@ fn messages(received: &Value) -> &Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_start_that_fails_says_why_in_the_servers_last_words() {
+async fn a_failed_start_has_the_servers_last_lines() {
     let servers = start(odd("dies")).await.unwrap();
     let Health::Failed { reason } = report(&servers).health else {
         panic!("it does not run")
@@ -577,7 +577,7 @@ async fn one_bad_server_keeps_no_other_away() {
 }
 
 #[tokio::test]
-async fn what_a_server_logs_is_bounded_however_it_says_it() {
+async fn a_servers_output_is_bounded_over_every_channel() {
     let (options, said) = options();
     let servers = Servers::start(vec![odd("usual")], options).await.unwrap();
     call(&servers, "odd__log_much").await.unwrap();

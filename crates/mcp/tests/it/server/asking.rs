@@ -15,7 +15,7 @@ use rmcp::service::PeerRequestOptions;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::harness::{Client, Heard, SESSIONLESS, SESSIONS, World, params, person, user};
+use super::harness::{Client, Notified, SESSIONLESS, SESSIONS, World, params, person, user};
 
 const SCRIPT: &str = r#"
 {"match": "add milk", "calls": [{"name": "add_task", "args": {"description": "milk"}}]}
@@ -170,7 +170,7 @@ async fn what_cannot_be_asked_is_said_and_asks_no_model() {
 }
 
 #[tokio::test]
-async fn what_waits_for_a_person_waits_elsewhere_and_no_client_can_say_yes() {
+async fn a_client_cannot_approve_a_call_that_is_confirmed_elsewhere() {
     let world = world();
     let client = Client::plain(&world.asked(), "ana").await;
     with_tasks(&client).await;
@@ -295,7 +295,7 @@ async fn the_same_request_sent_again_is_the_same_turn() {
     );
 }
 
-/// A tool that waits until it is told to go on.
+/// A tool that waits until it is released.
 fn waiting(goes_on: &Arc<Notify>, begun: &Arc<Notify>) -> Arc<dyn Tool> {
     let (goes_on, begun) = (goes_on.clone(), begun.clone());
     let tool = FunctionTool::new(
@@ -338,7 +338,7 @@ async fn it_says_what_it_is_at_and_stops_when_it_is_cancelled() {
         .await
         .unwrap();
     begun.notified().await;
-    let Heard::Progress(seconds, words) = client.heard.recv().await.unwrap() else {
+    let Notified::Progress(seconds, words) = client.notifications.recv().await.unwrap() else {
         panic!("no progress")
     };
     assert!(seconds >= 1.0 && words.ends_with(": wait"), "{words}");
@@ -393,7 +393,7 @@ async fn an_agent_does_not_ask_itself() {
 }
 
 #[tokio::test]
-async fn whoever_bounds_turns_is_asked_first() {
+async fn a_turn_starts_only_if_its_callback_permits_it() {
     let world = world();
     let server = world.builder(Vec::new(), Policy::default());
     let server = server

@@ -19,7 +19,7 @@ use rmcp::service::PeerRequestOptions;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::harness::{Client, Heard, SESSIONLESS, SESSIONS, World, params};
+use super::harness::{Client, Notified, SESSIONLESS, SESSIONS, World, params};
 
 fn tool(
     name: &str,
@@ -88,7 +88,7 @@ async fn tools_are_declared_with_hints_and_schemas() {
 }
 
 #[tokio::test]
-async fn every_task_tool_gives_what_its_schema_says_and_is_logged() {
+async fn every_task_tool_returns_data_of_its_schema_and_is_logged() {
     let world = World::new();
     let client = Client::plain(&world.server(), "ana").await;
     client.add(&["Buy milk"]).await;
@@ -131,7 +131,7 @@ async fn every_task_tool_gives_what_its_schema_says_and_is_logged() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_call_is_told_to_the_model() {
+async fn invalid_calls_are_results_with_an_error_for_the_model() {
     let world = World::new();
     let client = Client::plain(&world.server(), "ana").await;
     client.add(&["Buy milk", "Buy bread"]).await;
@@ -214,7 +214,7 @@ async fn lists_come_in_pages() {
 }
 
 #[tokio::test]
-async fn the_policy_says_which_tools_there_are_and_which_ask() {
+async fn the_policy_decides_which_tools_are_listed_and_which_are_confirmed() {
     let world = World::new();
     let policy = Policy::default()
         .rule("update_task", None, Permission::Deny)
@@ -267,7 +267,7 @@ async fn an_argument_of_the_tools_own_is_not_taken_for_an_id() {
     };
     let tools = vec![
         tool("issue", Annotations::default(), || json!("issued")),
-        tool("revoke", destructive, || panic!("nobody agreed")),
+        tool("revoke", destructive, || panic!("it was not approved")),
     ];
     let server = world.builder(tools, Policy::default()).build();
     let client = Client::plain(&server, "ana").await;
@@ -312,7 +312,7 @@ async fn a_tool_that_breaks_down_is_an_error_and_the_session_lives() {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_is_told_to_its_tool() {
+async fn a_cancelled_call_cancels_its_tool() {
     let world = World::new();
     let (begun, stopped) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (tell_begun, tell_stopped) = (begun.clone(), stopped.clone());
@@ -350,7 +350,7 @@ async fn a_cancelled_call_is_told_to_its_tool() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_wants_to_know_is_told_that_a_call_still_runs() {
+async fn a_client_with_a_progress_token_is_notified_of_a_running_call() {
     let world = World::new();
     let slow = FunctionTool::new(
         "slow",
@@ -379,14 +379,14 @@ async fn a_client_that_wants_to_know_is_told_that_a_call_still_runs() {
     for seconds in [1, 2] {
         let words = format!("slow has been running for {seconds} s");
         assert_eq!(
-            client.heard.recv().await,
-            Some(Heard::Progress(f64::from(seconds), words))
+            client.notifications.recv().await,
+            Some(Notified::Progress(f64::from(seconds), words))
         );
     }
 }
 
 #[tokio::test]
-async fn a_client_hears_what_is_done_from_the_level_it_wants() {
+async fn a_client_receives_log_messages_from_its_level_on() {
     let world = World::new();
     let mut client = Client::plain(&world.server(), "ana").await;
     client.add(&["Buy milk"]).await;
@@ -402,19 +402,19 @@ async fn a_client_hears_what_is_done_from_the_level_it_wants() {
     client
         .call("complete_task", json!({ "task_id": "cheese" }))
         .await;
-    let told = |level: &str, tool: &str, outcome: &str| {
-        Some(Heard::Log(
+    let logged = |level: &str, tool: &str, outcome: &str| {
+        Some(Notified::Log(
             level.to_owned(),
             json!({ "tool": tool, "outcome": outcome }),
         ))
     };
     assert_eq!(
-        client.heard.recv().await,
-        told("notice", "delete_task", "not done")
+        client.notifications.recv().await,
+        logged("notice", "delete_task", "not done")
     );
     assert_eq!(
-        client.heard.recv().await,
-        told("warning", "complete_task", "failed")
+        client.notifications.recv().await,
+        logged("warning", "complete_task", "failed")
     );
     client
         .peer
@@ -423,8 +423,8 @@ async fn a_client_hears_what_is_done_from_the_level_it_wants() {
         .unwrap();
     client.add(&["Water plants"]).await;
     assert_eq!(
-        client.heard.recv().await,
-        told("info", "add_task", "done"),
+        client.notifications.recv().await,
+        logged("info", "add_task", "done"),
         "and no words of the person"
     );
 }

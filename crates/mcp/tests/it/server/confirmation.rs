@@ -231,13 +231,13 @@ async fn a_client_that_can_ask_does() {
     for version in [SESSIONS, SESSIONLESS] {
         let world = World::new();
         let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
-        let heard = asked.clone();
+        let questions = asked.clone();
         let client = Client::connect(
             &world.server(),
             "ana",
             &version,
             Some(Arc::new(move |question| {
-                heard.lock().unwrap().push(question.to_owned());
+                questions.lock().unwrap().push(question.to_owned());
                 let mut yes = rmcp::model::ElicitResult::new(ElicitationAction::Accept);
                 yes.content = Some(json!({ "confirm": true }));
                 Ok(yes)
@@ -343,7 +343,7 @@ async fn an_answer_without_sessions_is_for_the_call_that_asked() {
         let (_, content) = client.checked("delete_task", result);
         assert_eq!(content["success"], false, "{content}");
     }
-    // An answer nobody asked for is no answer: the question comes.
+    // An answer without a question is none: the question comes.
     let response = client.once(answered("1", None, Some(&yes))).await;
     assert!(
         matches!(response, CallToolResponse::InputRequired(_)),

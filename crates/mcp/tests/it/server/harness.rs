@@ -139,14 +139,14 @@ pub(super) fn person(action: ElicitationAction, content: Option<Value>) -> Optio
 
 /// The notifications that a client received.
 #[derive(Debug, PartialEq)]
-pub(super) enum Heard {
+pub(super) enum Notified {
     Progress(f64, String),
     Log(String, Value),
 }
 
 pub(super) struct Handler {
     person: Option<Person>,
-    heard: UnboundedSender<Heard>,
+    notifications: UnboundedSender<Notified>,
 }
 
 impl ClientHandler for Handler {
@@ -172,7 +172,7 @@ impl ClientHandler for Handler {
         params: ProgressNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        let _ = self.heard.send(Heard::Progress(
+        let _ = self.notifications.send(Notified::Progress(
             params.progress,
             params.message.unwrap_or_default(),
         ));
@@ -184,16 +184,17 @@ impl ClientHandler for Handler {
         _context: NotificationContext<RoleClient>,
     ) {
         let level = serde_json::to_value(params.level).unwrap();
-        let _ = self
-            .heard
-            .send(Heard::Log(level.as_str().unwrap().to_owned(), params.data));
+        let _ = self.notifications.send(Notified::Log(
+            level.as_str().unwrap().to_owned(),
+            params.data,
+        ));
     }
 }
 
 /// A client of a server.
 pub(super) struct Client {
     pub(super) peer: RunningService<RoleClient, Handler>,
-    pub(super) heard: UnboundedReceiver<Heard>,
+    pub(super) notifications: UnboundedReceiver<Notified>,
     schemas: BTreeMap<String, Schema>,
 }
 
@@ -220,17 +221,17 @@ impl Client {
                 preferred_versions: vec![version.clone()],
             },
         };
-        let (sender, heard) = unbounded_channel();
+        let (sender, notifications) = unbounded_channel();
         let peer = Handler {
             person,
-            heard: sender,
+            notifications: sender,
         }
         .serve_with_lifecycle(here, lifecycle)
         .await
         .unwrap();
         let mut client = Self {
             peer,
-            heard,
+            notifications,
             schemas: BTreeMap::new(),
         };
         for tool in client.peer.list_all_tools().await.unwrap() {
