@@ -212,6 +212,7 @@ where
             let software = peer.peer_info().and_then(|info| info.server_info.clone());
             let software =
                 software.map(|software| format!("{} {}", software.name, software.version));
+            // Cancels the service from outside after it has moved into its task.
             let leave = Some(running.cancellation_token());
             // The service must be polled for the connection to make progress, also while no call
             // waits.

@@ -116,6 +116,7 @@ impl Process {
         let group = Arc::new(ProcessGroup::new(&running));
         children.register(&group);
         let missing = || io::Error::other("it has no standard input or output");
+        // All three are piped above.
         let stdin = running.stdin.take().ok_or_else(missing)?;
         let stdout = running.stdout.take().ok_or_else(missing)?;
         let stderr = running.stderr.take().ok_or_else(missing)?;
@@ -128,6 +129,7 @@ impl Process {
         // The protocol reads from this pipe and not from the child, so that other lines can be
         // filtered out.
         let (messages, ours) = tokio::io::duplex(PIPE_BYTES);
+        // Lines on standard output that are no messages are logged like standard error.
         let noise = output.clone();
         tokio::spawn(async move { forward(stdout, messages, &noise).await });
         let (all_read, output_read) = watch::channel(false);

@@ -524,6 +524,7 @@ impl Server {
             if began.elapsed() >= self.config.backoff.good_after {
                 attempts = 0;
             }
+            // `None` only after `stop`, at which the supervision ends.
             let Some(next) = self.reconnect(reason, &mut attempts).await else {
                 self.set_health(Health::Stopped);
                 return;
@@ -623,6 +624,7 @@ impl Server {
             self.has_notices.notify_one();
         }
         offered.changed = changed;
+        // Both change under one lock, so that a person accepts what was compared.
         offered.now = Some(now);
     }
 }

@@ -104,6 +104,8 @@ fn embedded(schema: Option<&Value>) -> (Value, Vec<(&'static str, Value)>) {
         .filter_map(|name| Some((name, schema.shift_remove(name)?)))
         .collect();
     let schema = Value::Object(schema);
+    // A reference to the whole schema, or into it by its path, would point elsewhere after the
+    // move.
     let all_found = |value: &Value| {
         references(value).iter().all(|to| {
             definitions

@@ -39,6 +39,7 @@ pub(super) async fn with_progress<T>(
     let Some(token) = context.meta.get_progress_token() else {
         return call.await;
     };
+    // Pinned, because the call is polled again after every notification.
     let mut call = std::pin::pin!(call);
     let mut seconds = 0.0;
     loop {

@@ -433,6 +433,7 @@ impl Call<'_> {
         pending: &PendingCall,
         answer: Answer,
     ) -> CallToolResult {
+        // A denied call must not wait on for an answer elsewhere.
         if answer != Answer::Yes {
             self.withdraw(key).await;
             return not_agreed(answer);
@@ -473,6 +474,7 @@ impl Call<'_> {
             CallOutcome::Done { invocation, .. } => Some(&invocation.arguments),
             CallOutcome::Ask(_) | CallOutcome::Refused(_) | CallOutcome::Declined(_) => None,
         };
+        // The arguments as they were sent, or as the gate has resolved them.
         let is_same = requested.tool == self.definition.name.as_str()
             && (requested.arguments == self.arguments || resolved == Some(&self.arguments));
         Ok(is_same.then_some((key, outcome)))

@@ -74,6 +74,7 @@ impl Notifier {
             return;
         }
         let mut waiting = lock(&self.waiting);
+        // One that waits already says the same to every receiver.
         if !waiting.changes.contains(&notification) {
             waiting.changes.push_back(notification);
         }

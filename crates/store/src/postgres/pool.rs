@@ -97,6 +97,7 @@ impl Pool {
         permit: OwnedSemaphorePermit,
     ) -> Result<Session, sqlx::Error> {
         loop {
+            // Not `while let`, which would hold the lock during the ping.
             let Some(Idle {
                 mut connection,
                 made_at,

@@ -364,22 +364,16 @@ impl<B: Writes> Journal for SqlStore<B> {
             } = self
                 .append_as(key, Some(writer), events, Some(snapshot))
                 .await?;
-            // The lease was not released then, so no other worker can take these inputs.
-            let kept = match untaken > 0 {
-                true => Some(
-                    self.backend
-                        .read(conversation, |tx, key| Box::pin(inbox(tx, *key)))
-                        .await?,
-                ),
-                false => None,
-            };
-            Ok(match kept {
-                Some(inbox) => Finished::Kept(read_inbox(key, inbox)?),
-                None => {
-                    self.announce(port::Change::Free, key);
-                    Finished::Released
-                }
-            })
+            if untaken > 0 {
+                // The lease was not released then, so no other worker can take these inputs.
+                let inbox = self
+                    .backend
+                    .read(conversation, |tx, key| Box::pin(inbox(tx, *key)))
+                    .await?;
+                return Ok(Finished::Kept(read_inbox(key, inbox)?));
+            }
+            self.announce(port::Change::Free, key);
+            Ok(Finished::Released)
         })
     }
 

@@ -102,17 +102,14 @@ pub(crate) async fn find_waiting<B: Backend>(backend: &B) -> Result<Vec<Change>,
                 return Ok(Vec::new());
             }
             let now = tx.now().await?;
-            let mut changes = Vec::with_capacity(found.len());
-            for mut columns in found {
-                let key = record::read_key(&mut columns)?;
-                let is_free = is_free::<B::Connection>(&mut columns, now)?;
-                changes.push(if is_free {
-                    Change::Free(key)
-                } else {
-                    Change::Input(key)
-                });
-            }
-            Ok(changes)
+            let change = |mut row: Row| {
+                let key = record::read_key(&mut row)?;
+                Ok(match is_free::<B::Connection>(&mut row, now)? {
+                    true => Change::Free(key),
+                    false => Change::Input(key),
+                })
+            };
+            Ok(decode_all(found, change)?)
         })
     });
     found.await

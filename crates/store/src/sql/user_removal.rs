@@ -156,6 +156,7 @@ pub(super) async fn conversations<C: Connection>(
             });
         }
     }
+    // Each agent gave up to a page after the key; only the first of all are on this page.
     page.sort_by_key(|conversation| conversation.place);
     page.truncate(usize::try_from(BATCH).unwrap_or(usize::MAX));
     Ok(page)

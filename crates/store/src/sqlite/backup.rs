@@ -50,6 +50,8 @@ pub(super) fn write(from: &FileOptions, to: &Path) -> Result<(), Failure> {
     if fs::symlink_metadata(&to).is_ok() {
         return Err(taken(&to).into());
     }
+    // Under another name until it is complete and checked, so that no half copy is taken for a
+    // backup.
     let partial = Partial::create(&to)?;
     let name = partial
         .path
