@@ -318,7 +318,7 @@ pub async fn every_quantity_has_its_limit(store: &impl BudgetStore) {
     assert!(of(dear).reserve(store, used).await.is_some());
 }
 
-/// All users together have a separate limit.
+/// The limit of all users together is checked besides that of each, by one request.
 pub async fn all_users_together_have_a_limit(store: &impl BudgetStore) {
     let (anna, bert) = (user("anna"), user("bert"));
     let of = |user: &UserId| Process::new(user, at_most(100), at_most(150));
