@@ -134,7 +134,7 @@ fn exit_codes_follow_the_table() {
 }
 
 #[test]
-fn a_retry_is_told() {
+fn a_retry_is_noted() {
     let home = Home::new();
     let model = home.script(&[r#"{"fault": "network"}"#, r#"{"text": "Here again."}"#]);
     let run = home

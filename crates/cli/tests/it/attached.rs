@@ -48,7 +48,7 @@ fn files_go_along_in_frames_with_their_names() {
 }
 
 #[test]
-fn a_file_that_cannot_go_along_is_told_and_nothing_is_sent() {
+fn a_file_that_cannot_be_attached_is_an_error_and_nothing_is_sent() {
     let home = Home::new();
     let model = home.script(ECHO);
     home.file("project/ok.txt", "fine");
@@ -118,7 +118,7 @@ fn instruction(home: &Home, args: &[&str]) -> String {
 
 #[cfg(feature = "gemini")]
 #[test]
-fn a_run_is_told_how_the_assistant_is_to_be() {
+fn a_run_takes_a_role_or_an_instruction() {
     let home = Home::new();
     home.file("project/style.txt", "Answer in one line.\n");
     std::fs::create_dir(home.path("config/adjutant/roles")).unwrap();
@@ -128,7 +128,7 @@ fn a_run_is_told_how_the_assistant_is_to_be() {
     );
     let usual = instruction(&home, &[]);
     assert!(!usual.contains("in this conversation\n"), "{usual}");
-    for (args, told) in [
+    for (args, expected) in [
         (
             &["--system", "Answer in one line."][..],
             "\nAnswer in one line.\n",
@@ -148,13 +148,13 @@ fn a_run_is_told_how_the_assistant_is_to_be() {
             instruction.starts_with("# Diana"),
             "tools and their rules stay: {instruction}"
         );
-        assert!(instruction.contains(told), "{args:?}: {instruction}");
+        assert!(instruction.contains(expected), "{args:?}: {instruction}");
     }
     assert_eq!(instruction(&home, &["-c"]), usual, "it is of one run");
 }
 
 #[test]
-fn a_role_or_text_that_is_not_there_is_told_and_nothing_is_sent() {
+fn a_missing_role_or_text_is_an_error_and_nothing_is_sent() {
     let home = Home::new();
     let model = home.script(ECHO);
     home.run(&["-m", &model, "hi", "--role", "pirat"])

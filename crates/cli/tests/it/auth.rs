@@ -82,17 +82,17 @@ fn with_secret(secret: &str) -> impl Fn(&[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn without_a_token_of_ours_nobody_is_anybody() {
+fn without_a_token_of_ours_no_request_has_a_user() {
     let home = Home::new();
     let service = serve(&home, &[]);
     let own = format!("Bearer {}", service.token());
     let known = me(&service, &[("Authorization", &own)]);
-    let told = known.json();
+    let status = known.json();
     assert_eq!(
-        (&told["user"], &told["auth"], &told["demo"]),
+        (&status["user"], &status["auth"], &status["demo"]),
         (&json!("local"), &json!("token"), &json!(true))
     );
-    let delete = told["tools"]
+    let delete = status["tools"]
         .as_array()
         .unwrap()
         .iter()
@@ -190,7 +190,7 @@ fn a_browser_gets_a_cookie_that_only_the_page_can_use() {
 }
 
 #[test]
-fn a_token_is_exchanged_and_others_sign_nobody_in() {
+fn a_token_is_exchanged_and_others_sign_no_user_in() {
     let home = Home::new();
     let service = serve(&home, &[]);
     let exchange = |token: &str, more: &[(&str, &str)]| {

@@ -146,7 +146,7 @@ fn a_single_question_takes_up_no_other_conversations_turn() {
 }
 
 #[test]
-fn where_nobody_can_be_asked_it_stays_open_unless_that_is_set() {
+fn without_a_terminal_it_stays_open_unless_that_is_set() {
     let person = Interrupted::new();
     let vendor = Vendor::answering([gemini("Hello.")]);
     let mut chat = person.elsewhere(&vendor, &["chat", "-m", "gemini/b", "-y"]);
@@ -224,7 +224,7 @@ fn the_same_name_at_another_address_is_another_place() {
 
 #[test]
 fn a_person_is_asked_and_says_what_becomes_of_it() {
-    for (key, told, left, requests) in [
+    for (key, shown, left, requests) in [
         ("n", "it stays open", 1, 0),
         ("d", "it is ended", 0, 0),
         ("x\r", "Please answer y, n or d.", 1, 0),
@@ -247,7 +247,7 @@ fn a_person_is_asked_and_says_what_becomes_of_it() {
             "{screen}"
         );
         assert!(screen.contains("is sent there"), "{screen}");
-        terminal.keys(key).sees(told);
+        terminal.keys(key).sees(shown);
         if key == "x\r" {
             terminal.waits("the question again", asked(2)).keys("n");
         }
@@ -338,13 +338,13 @@ fn a_service_goes_on_with_its_own_model_and_says_so() {
     let mut lines = BufReader::new(serving.stderr.take().unwrap())
         .lines()
         .map_while(Result::ok);
-    let told = lines
+    let shown = lines
         .find(|line| line.contains("the turn began with the model"))
         .unwrap();
     serving.kill().unwrap();
     serving.wait().unwrap();
     assert!(
-        told.contains("scripted/script and goes on with scripted/demo"),
-        "{told}"
+        shown.contains("scripted/script and goes on with scripted/demo"),
+        "{shown}"
     );
 }

@@ -47,7 +47,7 @@ fn a_days_budget_holds_across_processes() {
 }
 
 #[test]
-fn money_is_not_bounded_where_nobody_knows_the_price() {
+fn spending_is_not_bounded_where_the_price_is_unknown() {
     let home = Home::new();
     home.config("[budget]\nper_day_usd = 1.0\n");
     let mut command = home.command(&["-m", "openai/unheard-of", "hello"]);

@@ -132,10 +132,12 @@ fn a_report_has_what_is_needed_and_nothing_of_ones_own() {
             .unwrap()
             >= 2
     );
-    let told = std::fs::read_to_string(folder.join("log.jsonl")).unwrap();
+    let included = std::fs::read_to_string(folder.join("log.jsonl")).unwrap();
     assert!(
-        told.contains("req-7") && told.contains("503") && run.stdout.contains("2 other lines"),
-        "{told} {run:?}"
+        included.contains("req-7")
+            && included.contains("503")
+            && run.stdout.contains("2 other lines"),
+        "{included} {run:?}"
     );
     // What is there is not touched.
     home.run(&["report", "--folder", arg(&folder)])

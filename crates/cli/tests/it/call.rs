@@ -144,7 +144,7 @@ fn every_finish_and_every_failure_has_its_word_and_its_exit_code() {
 }
 
 #[test]
-fn what_had_arrived_is_told_and_one_attempt_is_made_unless_more_are_asked_for() {
+fn a_partial_answer_is_printed_and_one_attempt_is_made_unless_more_are_asked_for() {
     let home = Home::new();
     let lines = [
         r#"{"fault": "truncated", "text": "half an answer"}"#,
@@ -397,7 +397,7 @@ fn the_key_and_the_settings_asked_for_go_out() {
 }
 
 #[test]
-fn a_status_is_a_kind_and_a_wait_is_told() {
+fn a_status_is_a_kind_and_a_wait_is_reported() {
     let home = Home::new();
     for (status, kind, code) in [
         (400, "bad_request", 5),

@@ -167,7 +167,7 @@ fn what_is_confirmed_is_a_setting() {
 }
 
 #[test]
-fn too_late_is_told_and_nothing_runs() {
+fn an_answer_that_is_too_late_is_refused_and_nothing_runs() {
     let (home, model) = home_with_milk();
     home.config("[agent]\nconfirmation_expiry = \"1s\"\n");
     let (_, asked) = home.ask(&model, "delete milk");

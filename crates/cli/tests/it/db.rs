@@ -162,7 +162,7 @@ async fn a_database_is_described_checked_and_copied() {
 }
 
 #[tokio::test]
-async fn users_that_could_be_taken_for_each_other_are_told_and_are_no_findings() {
+async fn users_with_confusable_names_are_noted_and_are_no_findings() {
     let (home, _) = home_with_data();
     assert!(
         !home

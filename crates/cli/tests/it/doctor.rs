@@ -564,7 +564,7 @@ fn a_damaged_or_missing_embedded_model_is_named_with_the_command() {
 }
 
 #[test]
-fn whose_daily_notes_are_followed_is_told() {
+fn the_source_of_daily_note_settings_is_reported() {
     let machine = Machine::new();
     let vault = machine.home.path("Notes");
     let machine = machine.config(format!(

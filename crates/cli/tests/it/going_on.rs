@@ -81,7 +81,7 @@ fn deleting(home: &Home) -> String {
 
 #[cfg(unix)]
 #[test]
-fn a_program_is_told_of_a_question_that_nobody_is_there_for() {
+fn a_program_is_run_for_a_question_without_a_terminal() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let home = Home::new();

@@ -67,7 +67,7 @@ fn nothing_that_is_there_is_changed() {
 }
 
 #[test]
-fn nobody_to_ask_and_nothing_said_is_a_usage_error() {
+fn without_a_terminal_and_options_it_is_a_usage_error() {
     let home = Home::new();
     home.run(&["init"])
         .ends_with(2)

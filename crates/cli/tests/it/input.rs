@@ -25,7 +25,7 @@ fn a_pipe_is_the_prompt() {
 }
 
 #[test]
-fn an_open_pipe_that_nobody_writes_to_is_given_up_and_told() {
+fn an_idle_pipe_is_given_up_with_a_note() {
     let home = Home::new();
     home.config("[input]\nwait = \"1ms\"\n");
     let mut child = home
@@ -237,7 +237,7 @@ fn too_much_and_binary_are_refused() {
 }
 
 #[test]
-fn control_characters_are_removed_and_told() {
+fn control_characters_are_removed_with_a_note() {
     let home = Home::new();
     let run = home
         .pipe(&["-m", &home.script(ECHO)], b"a\x1b[31mb\tc\x07")
@@ -247,7 +247,7 @@ fn control_characters_are_removed_and_told() {
 }
 
 #[test]
-fn words_that_begin_like_a_command_are_told_how_to_be_a_prompt() {
+fn a_prompt_that_begins_like_a_command_gets_a_remedy() {
     let home = Home::new();
     for (words, tip) in [
         (&["log", "my", "run"][..], "adjutant ask \"log my run\""),
@@ -266,7 +266,7 @@ fn words_that_begin_like_a_command_are_told_how_to_be_a_prompt() {
 }
 
 #[test]
-fn options_of_other_programs_are_told_as_ours() {
+fn options_of_other_programs_suggest_ours() {
     let home = Home::new();
     home.run(&["-s", "Be brief.", "hello"])
         .ends_with(2)

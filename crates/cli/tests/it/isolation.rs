@@ -45,13 +45,13 @@ struct Annas {
 type Attempt = (String, Value);
 
 #[test]
-fn nobody_reaches_what_another_has_in_a_file() {
+fn no_user_reaches_data_of_another_in_a_file() {
     let home = Home::new();
     check(|args| home.command(args), &home);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_reaches_what_another_has_on_a_server() {
+async fn no_user_reaches_data_of_another_on_a_server() {
     let server = Server::start();
     let url = server.create_database("team").await;
     let home = Home::new();

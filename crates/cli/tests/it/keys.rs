@@ -93,7 +93,7 @@ fn what_is_no_key_is_refused_and_nothing_is_written() {
 }
 
 #[test]
-fn comments_and_other_keys_stay_and_open_permissions_are_told_and_closed() {
+fn comments_and_other_keys_stay_and_open_permissions_are_noted_and_closed() {
     let home = Home::new();
     let text = "# mine\nOPENAI_API_KEY = \"sk-other-key-5678\" # work\n";
     home.file(FILE, text);

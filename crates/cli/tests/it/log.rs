@@ -203,10 +203,11 @@ fn what_is_said_is_in_the_log_only_as_far_as_it_is_let_in() {
             &["log", "show", "--json"],
             &["log", "list"],
         ] {
-            let told = home.run(command).succeeds().stdout;
-            let said =
-                told.contains("please") || told.contains("buy milk") || told.contains("Added.");
-            assert_eq!(said, is_there, "{content} {command:?}: {told}");
+            let printed = home.run(command).succeeds().stdout;
+            let said = printed.contains("please")
+                || printed.contains("buy milk")
+                || printed.contains("Added.");
+            assert_eq!(said, is_there, "{content} {command:?}: {printed}");
         }
         // The conversation goes on all the same, and tasks are as they are.
         assert_eq!(home.tasks(), ["buy milk"]);
@@ -219,7 +220,7 @@ fn what_is_said_is_in_the_log_only_as_far_as_it_is_let_in() {
 }
 
 #[test]
-fn tail_tells_what_there_is_and_what_comes() {
+fn tail_prints_existing_and_new_decisions() {
     let home = Home::new();
     let said = |words: &str| home.ask(&home.script(&[r#"{"text": "ok"}"#]), words);
     for words in ["one", "two", "three"] {
@@ -230,8 +231,8 @@ fn tail_tells_what_there_is_and_what_comes() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut told = BufReader::new(tail.stdout.take().unwrap()).lines();
-    let mut next = || -> Value { serde_json::from_str(&told.next().unwrap().unwrap()).unwrap() };
+    let mut printed = BufReader::new(tail.stdout.take().unwrap()).lines();
+    let mut next = || -> Value { serde_json::from_str(&printed.next().unwrap().unwrap()).unwrap() };
     assert_eq!(
         (next()["message"].clone(), next()["message"].clone()),
         ("two".into(), "three".into())

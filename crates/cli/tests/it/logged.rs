@@ -25,7 +25,7 @@ struct Logging {
 
 impl Logging {
     fn start(command: &mut Command) -> Self {
-        let (service, words) = Serving::start_heard(command.args(["--log-format", "json"]));
+        let (service, words) = Serving::start_with_stderr(command.args(["--log-format", "json"]));
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(words).lines().map_while(Result::ok) {
@@ -131,7 +131,7 @@ fn by_what_was_said(asked: &Asked) -> Reply {
 }
 
 #[test]
-fn each_failure_of_a_provider_has_its_cause_under_the_id_that_the_user_was_told() {
+fn each_failure_of_a_provider_has_its_cause_under_the_id_that_the_user_got() {
     let (home, vendor) = (Home::new(), Vendor::answering_by(by_what_was_said));
     let service = Logging::of_gemini(&home, &vendor.url(), &[]);
     for (number, (message, status, code, cause)) in [
@@ -144,14 +144,14 @@ fn each_failure_of_a_provider_has_its_cause_under_the_id_that_the_user_was_told(
     .enumerate()
     {
         let id = format!("mine-{number}");
-        let told = service.say(&id, message);
+        let reply = service.say(&id, message);
         assert_eq!(
-            (told.status, &told.json()["code"]),
+            (reply.status, &reply.json()["code"]),
             (status, &json!(code)),
-            "{told:?}"
+            "{reply:?}"
         );
         assert_eq!(
-            (told.header("x-request-id"), &told.json()["request_id"]),
+            (reply.header("x-request-id"), &reply.json()["request_id"]),
             (Some(&*id), &json!(id))
         );
         let call = service.of(&id, "the model call failed");
@@ -164,7 +164,7 @@ fn each_failure_of_a_provider_has_its_cause_under_the_id_that_the_user_was_told(
         let failed = service.of(&id, "the request failed");
         assert_eq!(
             (&failed["status"], &failed["turn"]),
-            (&json!(status), &told.json()["run_id"]),
+            (&json!(status), &reply.json()["run_id"]),
             "{failed}"
         );
         assert_eq!(call["turn"], failed["turn"]);
@@ -203,8 +203,8 @@ fn a_model_that_is_not_there_is_tried_again_and_another_stands_in_for_it() {
     let (home, (_held, url)) = (Home::new(), held_port());
     home.config("fallback = [\"demo\"]\n");
     let service = Logging::of_gemini(&home, &url, &[("ADJUTANT_LLM_RETRIES", "1")]);
-    let told = service.say("mine", "what is open?");
-    assert_eq!(told.status, 200, "{told:?}");
+    let reply = service.say("mine", "what is open?");
+    assert_eq!(reply.status, 200, "{reply:?}");
     for message in [
         "an attempt of the model call failed",
         "the model did not answer; another is asked",
@@ -219,7 +219,7 @@ fn a_model_that_is_not_there_is_tried_again_and_another_stands_in_for_it() {
 }
 
 #[test]
-fn a_database_that_somebody_else_has_locked_is_the_cause() {
+fn a_database_locked_by_another_process_is_the_cause() {
     let (home, model) = (Home::new(), r#"{"text": "Hello.", "repeat": true}"#);
     let model = home.script(&[model]);
     let database = home.path("tasks.db");
@@ -234,11 +234,11 @@ fn a_database_that_somebody_else_has_locked_is_the_cause() {
         let address = format!("sqlite:{}", database.display());
         let mut other = sqlx::SqliteConnection::connect(&address).await.unwrap();
         other.execute("BEGIN IMMEDIATE").await.unwrap();
-        let told = service.say("mine", "hello");
+        let reply = service.say("mine", "hello");
         assert_eq!(
-            (told.status, &told.json()["code"]),
+            (reply.status, &reply.json()["code"]),
             (503, &json!("unavailable")),
-            "{told:?}"
+            "{reply:?}"
         );
         other.execute("ROLLBACK").await.unwrap();
     });
@@ -271,9 +271,9 @@ async fn a_database_that_is_away_is_the_cause_and_makes_it_not_ready_soon() {
         "{figures}"
     );
     server.crash();
-    let told = service.ask("GET", "/readyz", &[("X-Request-Id", "probe")], "");
+    let reply = service.ask("GET", "/readyz", &[("X-Request-Id", "probe")], "");
     assert_eq!(
-        (told.status, &told.json()["reasons"]),
+        (reply.status, &reply.json()["reasons"]),
         (503, &json!(["the store does not answer"]))
     );
     let line = service.of("probe", "not ready");
@@ -346,11 +346,11 @@ fn an_id_that_is_none_is_replaced_and_forges_nothing() {
         "{\"level\":\"ERROR\"}",
         &"a".repeat(65),
     ] {
-        let told = service.ask("GET", "/v1/nothing", &[("X-Request-Id", forged)], "");
-        let id = told.header("x-request-id").unwrap().to_owned();
+        let reply = service.ask("GET", "/v1/nothing", &[("X-Request-Id", forged)], "");
+        let id = reply.header("x-request-id").unwrap().to_owned();
         assert!(
-            id.len() == 36 && told.json()["request_id"] == id,
-            "{told:?}"
+            id.len() == 36 && reply.json()["request_id"] == id,
+            "{reply:?}"
         );
         let line = service.of(&id, "answered");
         assert_eq!(
@@ -397,7 +397,7 @@ fn a_trace_goes_on_to_the_model_with_another_parent() {
                     .find(|line| line.starts_with(&format!("{name}:")));
                 line.map(|line| line.split_once(':').unwrap().1.trim().to_owned())
             };
-            let Some(told) = header("traceparent").filter(|_| handed_on) else {
+            let Some(reply) = header("traceparent").filter(|_| handed_on) else {
                 assert!(
                     !handed_on && header("traceparent").or(header("tracestate")).is_none(),
                     "{asked:?}"
@@ -405,14 +405,14 @@ fn a_trace_goes_on_to_the_model_with_another_parent() {
                 continue;
             };
             assert!(
-                told.starts_with(&format!("00-{trace}-")) && told != parent,
-                "{told}"
+                reply.starts_with(&format!("00-{trace}-")) && reply != parent,
+                "{reply}"
             );
             assert_eq!(
                 header("tracestate").as_deref(),
                 (id == "given").then_some("a=1")
             );
-            handed.push(told);
+            handed.push(reply);
         }
         assert_eq!(handed.len(), if handed_on { 2 } else { 0 });
         drop(service);

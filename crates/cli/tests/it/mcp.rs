@@ -75,7 +75,7 @@ fn a_client_adds_a_task_that_the_terminal_shows() {
 }
 
 #[test]
-fn what_stops_it_from_starting_is_told_to_the_client() {
+fn a_startup_error_is_sent_to_the_client() {
     let home = Home::new();
     home.config("modle = \"demo\"\n");
     let run = home.pipe(&["mcp"], session(&[]).as_bytes());
@@ -96,7 +96,7 @@ fn what_stops_it_from_starting_is_told_to_the_client() {
 }
 
 #[test]
-fn nobody_there_is_a_quiet_end() {
+fn without_a_client_it_ends_quietly() {
     let run = Home::new().run(&["mcp"]);
     assert_eq!((run.code, run.stdout.as_str()), (0, ""), "{run:?}");
 }

@@ -163,7 +163,7 @@ fn the_figures_say_what_happened_and_not_to_whom() {
         r#"adjutant_http_request_duration_seconds_count{method="POST",route="/v1/chat"} 1"#,
     ] {
         assert!(
-            figures.text.lines().any(|told| told == line),
+            figures.text.lines().any(|printed| printed == line),
             "no {line} in\n{}",
             figures.text
         );
@@ -174,7 +174,10 @@ fn the_figures_say_what_happened_and_not_to_whom() {
         r#"adjutant_tokens_total{kind="input"}"#,
     ] {
         assert!(
-            figures.text.lines().any(|told| told.starts_with(begins)),
+            figures
+                .text
+                .lines()
+                .any(|printed| printed.starts_with(begins)),
             "{}",
             figures.text
         );
@@ -294,19 +297,19 @@ fn each_request_is_one_line_for_the_operator_without_what_was_said() {
         .unwrap();
     let token = announced["token"].as_str().unwrap();
     crate::service::chat(address, token, None, &json!({"message": "a secret"})).unwrap();
-    let told = BufReader::new(child.stderr.take().unwrap())
+    let printed = BufReader::new(child.stderr.take().unwrap())
         .lines()
         .map(Result::unwrap);
-    let told = told
+    let printed = printed
         .into_iter()
         .find(|line| line.contains("route=/v1/chat "))
         .unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
-    let time = told.split(' ').next().unwrap();
+    let time = printed.split(' ').next().unwrap();
     assert!(
         time.len() == "2026-11-26T09:00:00.000Z".len() && time.ends_with('Z'),
-        "{told}"
+        "{printed}"
     );
     for part in [
         " INFO  adjutant_service: answered ",
@@ -316,9 +319,12 @@ fn each_request_is_one_line_for_the_operator_without_what_was_said() {
         " user=local ",
         " request_id=",
     ] {
-        assert!(told.contains(part), "no {part} in {told}");
+        assert!(printed.contains(part), "no {part} in {printed}");
     }
-    assert!(!told.contains("secret") && !told.contains(token), "{told}");
+    assert!(
+        !printed.contains("secret") && !printed.contains(token),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -411,7 +417,7 @@ fn without_the_page_programs_are_served_all_the_same() {
 }
 
 #[test]
-fn told_to_stop_it_lets_a_stream_come_to_its_end() {
+fn after_a_stop_signal_a_stream_comes_to_its_end() {
     let home = Home::new();
     let model = home.script(&[r#"{"text": "Done thinking.", "delay_ms": 1000}"#]);
     let args = [

@@ -337,7 +337,7 @@ fn the_doctor_says_what_is_well_with_restate_and_what_is_not() {
 }
 
 #[test]
-fn the_doctor_looks_at_the_restate_of_the_settings() {
+fn the_doctor_checks_the_restate_of_the_settings() {
     let home = Home::new();
     home.config(
         "model = \"demo\"\n[serve]\ndispatch = \"restate://127.0.0.1:1?admin=none&listen=127.0.0.1:0\"\n",

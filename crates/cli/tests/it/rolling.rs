@@ -164,7 +164,7 @@ fn message(from: &mut impl io::BufRead) -> io::Result<Option<(String, Vec<u8>)>>
 }
 
 #[tokio::test]
-async fn nobody_notices_a_rolling_restart() {
+async fn no_client_notices_a_rolling_restart() {
     let server = Server::start();
     let url = server.create_database("rolling").await;
     let home = Home::new();

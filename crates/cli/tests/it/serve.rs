@@ -105,7 +105,7 @@ fn ask_on(connection: &mut TcpStream, path: &str, address: &str) -> (u16, String
 }
 
 #[test]
-fn told_to_stop_it_is_not_ready_and_answers_for_a_while() {
+fn after_a_stop_signal_it_is_not_ready_and_answers_for_a_while() {
     let home = Home::new();
     let model = home.script(ADDING);
     // Longer than all that is asked meanwhile; the second signal ends it.

@@ -34,14 +34,14 @@ impl Home {
 impl Serving {
     /// Starts `serve --json` and waits until it listens.
     pub(crate) fn start(command: &mut Command) -> Self {
-        let (serving, mut words) = Self::start_heard(command);
+        let (serving, mut words) = Self::start_with_stderr(command);
         // Its words are read on, so that it never waits for a reader.
         std::thread::spawn(move || std::io::copy(&mut words, &mut std::io::sink()));
         serving
     }
 
     /// The same, with its standard error.
-    pub(crate) fn start_heard(command: &mut Command) -> (Self, ChildStderr) {
+    pub(crate) fn start_with_stderr(command: &mut Command) -> (Self, ChildStderr) {
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -39,7 +39,7 @@ fn tasks_live_and_die_without_a_model() {
 }
 
 #[test]
-fn words_that_are_no_task_are_told_by_what_is_wrong_with_them() {
+fn a_description_that_is_invalid_is_refused_with_its_reason() {
     let home = Home::new();
     let long = "x".repeat(1001);
     for args in [
@@ -55,9 +55,9 @@ fn words_that_are_no_task_are_told_by_what_is_wrong_with_them() {
             "{run:?}"
         );
     }
-    let (code, told) = home.json(&["tasks", "add", &long]);
+    let (code, outcome) = home.json(&["tasks", "add", &long]);
     assert_eq!(
-        (code, &told["error"]["code"]),
+        (code, &outcome["error"]["code"]),
         (1, &serde_json::json!("failed"))
     );
 }
@@ -264,7 +264,7 @@ fn tasks_in_notes_are_seen_and_changed_by_the_same_commands() {
 }
 
 #[test]
-fn tasks_in_notes_without_a_vault_are_told() {
+fn tasks_in_notes_without_a_vault_are_an_error() {
     let home = Home::new();
     home.config("[vault]\ntasks = \"notes\"\n");
     home.run(&["tasks", "list"])

@@ -141,12 +141,12 @@ fn answer(
     } = reply(&asked);
     let length = body.len();
     // Nobody listens any more if the test has what it wanted.
-    let told = sender.send(asked).is_ok();
+    let was_received = sender.send(asked).is_ok();
     let head = format!(
         "HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n"
     );
     peer.write_all(format!("{head}{body}").as_bytes()).unwrap();
-    told
+    was_received
 }
 
 /// `None`: the peer left without a word.

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_differ_by_white_space_only_are_told_with_what_cannot_be_seen() {
+    fn names_that_differ_by_white_space_only_are_noted_with_invisible_characters() {
         let found = notices_about(&["ana", "ana ", "ana\u{a0}", "bert", "Ana"]);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machines_own_user_is_told_beside_others_only() {
+    fn the_local_user_is_noted_beside_others_only() {
         assert_eq!(notices_about(&["local"]), [""; 0]);
         assert_eq!(notices_about(&["ana", "bert"]), [""; 0]);
         let found = notices_about(&["ana", "bert", "local"]);

@@ -104,7 +104,7 @@ fn what_waited_for_a_yes_to_the_old_tool_is_cancelled_once_the_new_one_is_agreed
 }
 
 #[test]
-fn tools_that_come_and_go_are_told_and_not_used() {
+fn tools_that_come_and_go_are_noted_and_not_used() {
     let home = home("");
     let first = home.run(&["tools"]).succeeds();
     first.says("MCP server shell: its 4 tools are accepted as they are now");
@@ -214,7 +214,7 @@ fn a_server_whose_tools_are_known_is_not_waited_for() {
 }
 
 #[test]
-fn a_change_that_nobody_sees_is_shown() {
+fn an_invisible_change_is_shown() {
     let home = home("");
     home.run(&["tools"]).succeeds();
     let changed = include_str!("server.sh").replace(
@@ -232,11 +232,11 @@ fn a_change_that_nobody_sees_is_shown() {
 }
 
 #[test]
-fn whoever_runs_a_service_is_told_of_a_change_when_it_comes() {
+fn a_service_prints_a_change_when_it_comes() {
     let home = home("");
     let model = home.script(&[&calls("shell__die", &json!({})), r#"{"text": "Done."}"#]);
     let serve = ["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"];
-    let (serving, words) = Serving::start_heard(&mut home.command(&serve));
+    let (serving, words) = Serving::start_with_stderr(&mut home.command(&serve));
     // It comes back as another.
     rug_pull(&home);
     serving.chat(serving.token(), &json!({"message": "end it"}));

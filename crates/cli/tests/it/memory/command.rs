@@ -118,7 +118,7 @@ fn of_two_facts_that_cannot_both_be_true_a_person_says_which_holds() {
 }
 
 #[test]
-fn several_facts_are_forgotten_only_if_somebody_says_so() {
+fn several_facts_are_forgotten_only_after_a_yes() {
     let (home, vault) = with_vault(FACTS);
     let before = facts(&vault);
     let run = home
@@ -149,7 +149,7 @@ fn several_facts_are_forgotten_only_if_somebody_says_so() {
 }
 
 #[test]
-fn what_cannot_be_done_is_told_with_its_way_out() {
+fn an_operation_that_fails_has_a_remedy() {
     let (home, vault) = with_vault(FACTS);
     home.run(&["memory", "forget", "giraffes"])
         .ends_with(1)

@@ -9,7 +9,7 @@ fn small(home: &Home, answer: &Value) -> String {
 }
 
 #[test]
-fn what_a_small_model_is_told_is_kept_in_the_persons_words_and_found() {
+fn facts_for_a_small_model_are_kept_in_the_users_words_and_found() {
     let (home, vault) = with_vault(FACTS);
     // Whatever the model says, an order to keep something is carried out with the words of the
     // person.

@@ -248,7 +248,7 @@ fn get(service: &Serving, token: &str, path: &str) -> crate::service::Reply {
 }
 
 #[test]
-fn an_operator_sees_how_it_is_and_nobody_else_does() {
+fn only_an_operator_sees_the_overview() {
     let home = Home::new();
     home.config("[budget]\neveryone_per_day_tokens = 100000\n");
     let team = Team::new(&home, None);
@@ -387,7 +387,7 @@ fn an_operator_sees_how_it_is_and_nobody_else_does() {
 }
 
 #[test]
-fn words_of_others_are_shown_only_if_that_is_set_and_each_look_is_told() {
+fn messages_of_others_are_shown_only_if_that_is_set_and_each_access_is_logged() {
     for sees_words in [false, true] {
         let home = Home::new();
         home.config(&format!("[serve]\noperator_sees_words = {sees_words}\n"));
@@ -395,7 +395,7 @@ fn words_of_others_are_shown_only_if_that_is_set_and_each_look_is_told() {
         let (turn, _) = team.fill();
         let model = home.script(SCRIPT);
         let mut command = home.serve_command(&model);
-        let (mut service, mut told) = Serving::start_heard(&mut command);
+        let (mut service, mut errors) = Serving::start_with_stderr(&mut command);
         let seen = get(
             &service,
             service.token(),
@@ -409,7 +409,7 @@ fn words_of_others_are_shown_only_if_that_is_set_and_each_look_is_told() {
         service.signal("-INT");
         service.wait();
         let mut words = String::new();
-        std::io::Read::read_to_string(&mut told, &mut words).unwrap();
+        std::io::Read::read_to_string(&mut errors, &mut words).unwrap();
         let look = format!("operator=local owner={ANNA} turn={turn} words={sees_words}");
         assert!(words.contains(&look), "no {look:?} in {words}");
     }

@@ -191,7 +191,7 @@ fn its_owner_sees_and_changes_what_is_remembered_and_the_agent_has_its_tools() {
 
 /// The words of a message are what the person said, and what was told with them stands beside.
 #[test]
-fn what_was_told_with_a_message_is_shown_with_it() {
+fn facts_attached_to_a_message_are_shown_with_it() {
     let home = Home::new();
     let model = home
         .script(&[r#"{"match": "where was Josh born", "text": "In Zanzibar.", "repeat": true}"#]);
@@ -226,9 +226,9 @@ fn what_was_told_with_a_message_is_shown_with_it() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     let of_memory = |event: &&Value| event["name"] == "memory";
-    let told = &events.iter().find(of_memory).unwrap()["value"]["told"][0];
-    assert_eq!(told["id"], fact, "{events:#?}");
-    assert!(told["text"].as_str().unwrap().contains(FACT));
+    let recalled = &events.iter().find(of_memory).unwrap()["value"]["told"][0];
+    assert_eq!(recalled["id"], fact, "{events:#?}");
+    assert!(recalled["text"].as_str().unwrap().contains(FACT));
 
     let read = mine("GET", "/v1/threads/t/messages", &Value::Null).json();
     let asked = &read["messages"][0];
@@ -249,7 +249,7 @@ fn what_was_told_with_a_message_is_shown_with_it() {
 }
 
 #[test]
-fn nobody_else_sees_anything_of_it() {
+fn no_other_user_sees_anything_of_it() {
     let home = Home::new();
     let made = home
         .run(&["token", "create", "--user", "bert", "--json"])
@@ -470,7 +470,7 @@ fn a_token_changes_nothing_for_the_owner_and_gives_others_nothing_of_theirs() {
 }
 
 #[test]
-fn the_owner_may_be_somebody_who_signs_in_elsewhere() {
+fn the_owner_may_be_a_user_who_signs_in_elsewhere() {
     let home = Home::new();
     let model = gemini();
     let proxy = [

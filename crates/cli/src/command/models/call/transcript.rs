@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_said_is_an_error_or_nothing() {
+    fn empty_messages_are_an_error_or_ignored() {
         let request = read(
             r#"{"system": " ", "messages": [{"role": "user", "text": "?"}, {"role": "assistant"}]}"#,
         );
