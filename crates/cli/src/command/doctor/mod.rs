@@ -16,6 +16,7 @@ mod servers; // MCP servers
 mod service; // the HTTP service
 mod vault; // notes and memory
 
+#[cfg(feature = "ollama")]
 pub(crate) use machine::connect;
 
 use check::{Check, GROUPS, Group, Status};
@@ -104,16 +105,17 @@ async fn settled(sources: &Sources, settings: &Settings, dispatch: Option<&str>)
     checks.extend(model.into_iter().chain(servers));
     checks.extend(vault::checks(settings).await);
     checks.extend(service::checks(sources, settings, store.as_deref()).await);
-    if let Some(address) = dispatch.or(settings.serve.dispatch.as_deref()) {
-        #[cfg(feature = "restate")]
+    let address = dispatch.or(settings.serve.dispatch.as_deref());
+    #[cfg(feature = "restate")]
+    if let Some(address) = address {
         checks.extend(dispatch::checks(address, settings, store.as_deref()).await);
-        #[cfg(not(feature = "restate"))]
-        checks.push(
-            Group("dispatch")
-                .fail("serve.dispatch", "this adjutant was built without Restate")
-                .with_remedy("cargo build --release --features restate    (or take serve.dispatch out: adjutant config edit)"),
-        );
     }
+    #[cfg(not(feature = "restate"))]
+    checks.extend(address.map(|_| {
+        Group("dispatch")
+            .fail("serve.dispatch", "this adjutant was built without Restate")
+            .with_remedy("cargo build --release --features restate    (or take serve.dispatch out: adjutant config edit)")
+    }));
     checks
 }
 

@@ -79,6 +79,13 @@ pub(crate) async fn run(
 /// The place of a model that can be downloaded.
 enum Place {
     /// Embedded in this process; `None` for the default model.
+    #[cfg_attr(
+        not(feature = "embedded"),
+        expect(
+            dead_code,
+            reason = "without the embedded model, its name does not matter"
+        )
+    )]
     Embedded(Option<String>),
     #[cfg(feature = "ollama")]
     Ollama(String),
