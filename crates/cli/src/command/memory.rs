@@ -61,8 +61,8 @@ pub(crate) enum Memory {
         #[arg(required = true)]
         fact: Vec<String>,
     },
-    /// Show which facts would be attached to a message at the beginning of a conversation (automatic
-    /// recall), with how well they fit
+    /// Show which facts would be attached to a message at the beginning of a conversation
+    /// (automatic recall), with how well they fit
     Told {
         /// The message
         #[arg(required = true)]

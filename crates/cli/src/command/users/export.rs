@@ -248,7 +248,8 @@ impl Target<'_> {
             .into_inner()
             .map_err(|error| error.into_error())
             .and_then(|file| {
-                // Synced before it is renamed: after a crash the name must not lead to an empty file.
+                // Synced before it is renamed: after a crash the name must not lead to an empty
+                // file.
                 file.as_file().sync_all()?;
                 Ok(file.persist(&place)?)
             });

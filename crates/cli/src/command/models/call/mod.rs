@@ -148,8 +148,8 @@ fn with_model(choice: Choice, named: Named, model: &str, input: &Input) -> (Choi
     }
 }
 
-/// Streams the answer; at a terminal it is shown on standard error. `partial` receives the text, even
-/// if the call fails.
+/// Streams the answer; at a terminal it is shown on standard error. `partial` receives the text,
+/// even if the call fails.
 async fn stream(
     model: &dyn LanguageModel,
     request: &GenerateRequest,
