@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::expand_home;
+use super::dirs::expand_home;
 use super::trust;
 use crate::error::CliError;
 

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use adjutant_core::{Allowance, Budgets, Cost};
 
-use super::key::{Key, Section, settings};
-use super::{DAY, SECOND, Values};
+use super::key::Key;
+use super::layer::Values;
+use super::section::{Section, settings};
+use super::value::{DAY, SECOND};
 use crate::error::CliError;
 
 /// Beginnings of the settings' names, and the scopes they stand for.

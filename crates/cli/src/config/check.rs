@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::atomic_write::warn_if_others_can_read;
-use super::sources::read_file;
+use super::credentials::Credentials;
+use super::files::{read_file, warn_if_others_can_read};
+use super::sources::Sources;
 use super::toml_file::{self, Owner};
-use super::{Credentials, Sources, mcp, variables};
+use super::{mcp, variables};
 use crate::error::CliError;
 
 /// The result of checking one source.

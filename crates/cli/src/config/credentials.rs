@@ -9,9 +9,8 @@ use adjutant_providers::Provider;
 use secrecy::{ExposeSecret as _, SecretString};
 use toml_edit::{DocumentMut, Item};
 
-use super::atomic_write::{warn_if_others_can_read, write_private};
 use super::edit::set_value;
-use super::sources::read_file;
+use super::files::{read_file, warn_if_others_can_read, write_private};
 use crate::error::CliError;
 
 /// The file, beside `config.toml`.

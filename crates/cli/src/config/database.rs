@@ -6,10 +6,6 @@ use std::path::PathBuf;
 
 use url::Url;
 
-use super::Values;
-use super::key::{Key, Section};
-use crate::error::CliError;
-
 /// A database that holds tasks, conversations and logs. Shown without its password.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Database {
@@ -48,22 +44,6 @@ impl Database {
             Self::Postgres(address) => Url::parse(address).is_ok_and(|url| {
                 url.password().is_some() || url.query_pairs().any(|(name, _)| name == "password")
             }),
-        }
-    }
-}
-
-impl Section for Database {
-    fn append_keys(_prefix: &str, keys: &mut Vec<Key>) {
-        keys.push(Key {
-            default: Some(|dirs| dirs.database_file().into()),
-            ..Key::new::<PathBuf>("store.path".to_owned(), &["The SQLite file with all data."])
-        });
-    }
-
-    fn from_values(_prefix: &str, values: &Values) -> Result<Self, CliError> {
-        match values.get("serve.database_url")? {
-            Some(database) => Ok(database),
-            None => values.get("store.path").map(Self::Sqlite),
         }
     }
 }

@@ -66,3 +66,11 @@ impl Dirs {
         self.data.join("models")
     }
 }
+
+/// Expands `~/…` to a path in the home directory, as a shell does.
+pub(crate) fn expand_home(path: PathBuf) -> PathBuf {
+    match (path.strip_prefix("~"), etcetera::home_dir()) {
+        (Ok(rest), Ok(home)) => home.join(rest),
+        _ => path,
+    }
+}

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use adjutant_core::nearest;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value as TomlValue};
 
-use super::atomic_write::{write_keeping_permissions, write_private};
-use super::key::{Key, find_key};
+use super::files::{read_file, write_keeping_permissions, write_private};
+use super::key::Key;
 use super::layer::Assignment;
-use super::sources::read_file;
 use super::toml_file::{self, Owner, did_you_mean};
 use super::value::{Kind, Value};
+use super::{find_key, names};
 use crate::error::CliError;
 
 /// The user's file with changes that are not written yet.
@@ -37,7 +37,7 @@ pub(crate) fn find_setting(name: &str) -> Result<&'static Key, CliError> {
             .because("servers are tables of their own")
             .or_try("adjutant config edit"));
     }
-    let near = nearest(name, super::names());
+    let near = nearest(name, names());
     Err(did_you_mean(
         error,
         near,
@@ -204,7 +204,7 @@ fn to_toml(value: &Value, text: &str) -> TomlValue {
 
 #[cfg(test)]
 mod tests {
-    use super::super::key::KEYS;
+    use super::super::KEYS;
     use super::*;
 
     const FILE: &str = "\

@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 
 use secrecy::SecretString;
 
+use super::credentials::Credentials;
+use super::files::read_file;
 use super::layer::Origin;
-use super::sources::read_file;
-use super::{Credentials, Sources, trust};
+use super::sources::Sources;
+use super::trust::{self, ENV_FILE};
 use crate::error::CliError;
-
-/// The file's name, wherever it is.
-pub(crate) const ENV_FILE: &str = ".env";
 
 /// The `.env` file that is used.
 pub(super) struct EnvFile {

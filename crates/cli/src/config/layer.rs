@@ -3,12 +3,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use adjutant_providers::Provider;
-
-use super::env_file::ProviderKeys;
+use super::dirs::Dirs;
 use super::key::Key;
 use super::value::{SettingType, Value};
-use super::{Dirs, Shown};
 use crate::error::CliError;
 
 /// The source of a value.
@@ -67,7 +64,7 @@ pub(crate) type Layer = Vec<Assignment>;
 
 // A list and not a map: `config show` needs the order, and a lookup in 200 entries costs nothing.
 /// Every setting with the value that applies, while layers are laid over each other.
-pub(super) struct Values(Vec<Assignment<Option<Value>>>);
+pub(super) struct Values(pub(super) Vec<Assignment<Option<Value>>>);
 
 impl Values {
     /// Begins with the defaults of these settings.
@@ -125,31 +122,16 @@ impl Values {
         }
         .ok_or_else(|| CliError::configuration(format!("{name} has no value that can be used")))
     }
+}
 
-    /// Returns the lines of `adjutant config show`: every setting, then every provider's key.
-    pub(super) fn shown(&self, keys: &ProviderKeys<'_>) -> Vec<Shown> {
-        let line = |slot: &Assignment<Option<Value>>| Shown {
-            name: slot.key.name.clone(),
-            value: slot.value.as_ref().map(Value::to_string),
-            unset: slot.key.unset,
-            quiet: slot.key.quiet,
-            origin: slot.origin.to_string(),
-        };
-        let mut shown: Vec<Shown> = self.0.iter().map(line).collect();
-        for variable in Provider::all().filter_map(|provider| provider.key_variable) {
-            // Providers of one vendor share its key.
-            if shown.iter().any(|shown| shown.name == variable) {
-                continue;
-            }
-            let key = keys.find(variable);
-            shown.push(Shown {
-                name: variable.to_owned(),
-                value: key.as_ref().map(|_| "set, not shown".to_owned()),
-                unset: "none",
-                quiet: true,
-                origin: key.map_or_else(|| Origin::Default.to_string(), |found| found.origin),
-            });
-        }
-        shown
-    }
+/// One line of `adjutant config show`.
+#[derive(Debug, Clone)]
+pub(crate) struct Shown {
+    pub(crate) name: String,
+    /// `None`: no source has a value, and `unset` says what applies.
+    pub(crate) value: Option<String>,
+    pub(crate) unset: &'static str,
+    /// True if the line is left out when there is no value.
+    pub(crate) quiet: bool,
+    pub(crate) origin: String,
 }

@@ -17,15 +17,13 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use url::Url;
 
-use super::key::{Key, Section as _, keys_of, settings};
-use super::layer::Values;
-use super::toml_file::{File, did_you_mean, expand_home, show_toml};
-use super::value::Value;
-use super::{Dirs, Shown};
+use super::dirs::{Dirs, expand_home};
+use super::key::Key;
+use super::layer::{Shown, Values};
+use super::section::{Section as _, keys_of, settings};
+use super::toml_file::{File, MCP_SECTION, did_you_mean};
+use super::value::{Value, show_toml};
 use crate::error::CliError;
-
-/// The table of all servers.
-pub(super) const SECTION: &str = "mcp";
 
 const WORDS: &str = "a list of words, such as [\"gh-mcp\", \"--read-only\"]";
 const ADDRESS: &str = "an address that begins with https:// or http://";
@@ -233,7 +231,8 @@ pub(super) fn parse_servers(
     let Ok(table) = DeTable::parse(text) else {
         return Ok(tables);
     };
-    let Some(DeValue::Table(section)) = table.get_ref().get(SECTION).map(Spanned::get_ref) else {
+    let Some(DeValue::Table(section)) = table.get_ref().get(MCP_SECTION).map(Spanned::get_ref)
+    else {
         return Ok(tables);
     };
     for (key, value) in section {

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use adjutant_memory::{Daily, Locale, MemoryOptions};
 
-use super::expand_home;
-use super::key::settings;
+use super::dirs::expand_home;
+use super::section::settings;
+use super::value::choices;
 
 /// The place where tasks are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +15,10 @@ pub(crate) enum TaskStorage {
     Database,
     /// Lines of the vault's notes.
     Notes,
+}
+
+choices! {
+    TaskStorage { "database" => Database, "notes" => Notes }
 }
 
 // No setting here may stand in a project's file that is not trusted: they say which of the user's

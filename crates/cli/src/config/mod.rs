@@ -7,7 +7,6 @@
 //! Later sources win: default, the user's file, the project's file, `.env`, variables of the
 //! process, options. For keys of providers: credentials, `.env`, variables of the process.
 
-mod atomic_write; // files that are written whole or not at all, readable for their owner alone
 pub(crate) mod attachment_folders; // folders whose files may be attached to a message
 mod budget; // [budget]
 mod check; // `config check`: each source by itself
@@ -16,14 +15,17 @@ mod database; // the address of a database
 mod dirs; // the user's folders
 mod edit; // `config set`: changes to the user's file
 mod env_file; // the .env file, and keys of providers in variables
-mod key; // the declaration of settings
+mod files; // the user's files: read; written whole or not at all, readable for their owner alone
+mod key; // one setting
 mod layer; // what one source sets, and which value applies
+mod load; // all sources, loaded and laid over each other
 mod mcp; // [mcp.servers.NAME]
 mod memory; // [vault] and [memory]
 mod provider_key; // a provider's key, withheld from addresses that a project's file names
 mod schema; // JSON Schema of the file, for editors
+mod section; // the declaration of settings: `settings!`
 mod serve; // [serve]
-mod sources; // all sources, loaded and laid over each other
+mod sources; // where settings come from
 mod toml_file; // a TOML file, parsed with line and column
 pub(crate) mod trust; // project files that the user has trusted
 mod value; // types of settings and their values
@@ -32,6 +34,7 @@ mod variables; // settings from environment variables
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
 use adjutant_core::{
@@ -41,27 +44,49 @@ use adjutant_mcp::client::ServerConfig;
 use adjutant_providers::Provider;
 use secrecy::SecretString;
 
-pub(crate) use atomic_write::{write_keeping_permissions, write_private};
 pub(crate) use check::Checked;
 pub(crate) use credentials::{Credentials, key_ending};
 pub(crate) use database::Database;
-pub(crate) use dirs::{DEFAULT_USER_NAME, Dirs};
+pub(crate) use dirs::{DEFAULT_USER_NAME, Dirs, expand_home};
 pub(crate) use edit::{Draft, find_setting};
-use key::{KEYS, Key, Section, settings};
+pub(crate) use files::{write_keeping_permissions, write_private};
+use key::Key;
+pub(crate) use layer::Shown;
 use layer::Values;
 pub(crate) use mcp::{SentVariables, sent_variables, server_fields};
 pub(crate) use memory::{MemorySettings, TaskStorage};
-pub(crate) use provider_key::WithheldKey;
 pub(crate) use schema::schema;
-pub(crate) use serve::{Authentication, Serve, Titles};
+use section::{Section, keys_of, settings};
+pub(crate) use serve::{Authentication, Serve};
 pub(crate) use sources::Sources;
-
-pub(crate) use toml_file::expand_home;
-use value::{DAY, Kind, SECOND};
+use value::{DAY, Kind, SECOND, choices};
 pub(crate) use value::{FOREVER, format_duration, parse_duration};
 
 use crate::args::Thinking;
 use crate::error::CliError;
+
+// A list made at run time: the names of providers' settings and of budgets are put together.
+/// Every setting, in the order in which `adjutant config show` lists them.
+static KEYS: LazyLock<Vec<Key>> = LazyLock::new(keys_of::<Settings>);
+
+/// The section `[vault]` as older programs call it.
+const OLD_VAULT_SECTION: &str = "obsidian";
+
+/// Finds a setting by its section and name, or by its other spelling, which counts in the section
+/// and at the top of the file.
+fn find_key(section: &str, name: &str) -> Option<&'static Key> {
+    // Its keys are those of `[vault]`, so a file may have both sections.
+    let section = if section == OLD_VAULT_SECTION {
+        "vault"
+    } else {
+        section
+    };
+    KEYS.iter().find(|key| {
+        let (own_section, own_name) = key.section_and_name();
+        (own_section == section && own_name == name)
+            || (key.alias == Some(name) && (own_section == section || section.is_empty()))
+    })
+}
 
 /// Returns the name of every setting.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
@@ -285,6 +310,13 @@ pub(crate) enum Scope {
     Folder,
 }
 
+choices! {
+    LogContent { "full" => Full, "redacted" => Redacted, "none" => None }
+    LongMessage { "cut" => Cut, "refuse" => Refuse }
+    Scope { "global" => Global, "folder" => Folder }
+    Thinking { "hide" => Hide, "show" => Show }
+}
+
 /// Restrictions of one run, whatever the settings say.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RunBounds {
@@ -327,10 +359,48 @@ settings! {
     }
 }
 
+/// A key that is not from the working directory, while the address that it would be sent to is.
+#[derive(Debug, Clone)]
+pub(crate) struct WithheldKey {
+    pub(crate) key: SecretString,
+    /// The source of the key.
+    pub(crate) origin: String,
+    pub(crate) address: String,
+    /// The source of the address.
+    pub(crate) address_origin: String,
+    /// Set once the user has agreed that the key is sent to this address.
+    pub(crate) agreed: Arc<OnceLock<()>>,
+}
+
+impl ProviderSettings {
+    /// Returns the key, withheld or not.
+    pub(crate) fn any_key(&self) -> Option<&SecretString> {
+        self.key
+            .as_ref()
+            .or(self.withheld.as_ref().map(|withheld| &withheld.key))
+    }
+}
+
 /// Names of the settings that each provider's section has.
 pub(crate) const PROVIDER_SETTINGS: [&str; 4] = ["model", "base_url", "timeout", "retries"];
 
 const PROVIDER_DEFAULT: &str = "the provider's default";
+
+impl Section for Database {
+    fn append_keys(_prefix: &str, keys: &mut Vec<Key>) {
+        keys.push(Key {
+            default: Some(|dirs| dirs.database_file().into()),
+            ..Key::new::<PathBuf>("store.path".to_owned(), &["The SQLite file with all data."])
+        });
+    }
+
+    fn from_values(_prefix: &str, values: &Values) -> Result<Self, CliError> {
+        match values.get("serve.database_url")? {
+            Some(database) => Ok(database),
+            None => values.get("store.path").map(Self::Sqlite),
+        }
+    }
+}
 
 impl Section for Providers {
     fn append_keys(_prefix: &str, keys: &mut Vec<Key>) {
@@ -356,18 +426,6 @@ impl Section for Providers {
             .map(|provider| Ok((provider.name, section(provider)?)))
             .collect()
     }
-}
-
-/// One line of `adjutant config show`.
-#[derive(Debug, Clone)]
-pub(crate) struct Shown {
-    pub(crate) name: String,
-    /// `None`: no source has a value, and `unset` says what applies.
-    pub(crate) value: Option<String>,
-    pub(crate) unset: &'static str,
-    /// True if the line is left out when there is no value.
-    pub(crate) quiet: bool,
-    pub(crate) origin: String,
 }
 
 #[cfg(test)]

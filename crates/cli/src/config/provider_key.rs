@@ -2,38 +2,16 @@
 //! directory names, unless the user agrees: the author of that file would get the key.
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use adjutant_providers::Provider;
 use secrecy::SecretString;
 
-use super::ProviderSettings;
+use super::WithheldKey;
 use super::env_file::ProviderKeys;
 use super::layer::{Assignment, Origin, Values};
 use super::value::Value;
 use crate::error::CliError;
-
-/// A key that is not from the working directory, while the address that it would be sent to is.
-#[derive(Debug, Clone)]
-pub(crate) struct WithheldKey {
-    pub(crate) key: SecretString,
-    /// The source of the key.
-    pub(crate) origin: String,
-    pub(crate) address: String,
-    /// The source of the address.
-    pub(crate) address_origin: String,
-    /// Set once the user has agreed that the key is sent to this address.
-    pub(crate) agreed: Arc<OnceLock<()>>,
-}
-
-impl ProviderSettings {
-    /// Returns the key, withheld or not.
-    pub(crate) fn any_key(&self) -> Option<&SecretString> {
-        self.key
-            .as_ref()
-            .or(self.withheld.as_ref().map(|withheld| &withheld.key))
-    }
-}
 
 impl Values {
     /// Returns the key of a provider, or the one that is withheld.

@@ -3,10 +3,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::key::{KEYS, Key};
-use super::mcp::{self, SERVER_KEYS};
-use super::toml_file::OLD_VAULT_SECTION;
+use super::key::Key;
+use super::mcp::SERVER_KEYS;
+use super::toml_file::MCP_SECTION;
 use super::value::{FOREVER, Kind};
+use super::{KEYS, OLD_VAULT_SECTION};
 
 /// Pattern of a length of time with its unit.
 const TIME: &str = "^[0-9]+ *(ms|s|m|min|h|d)$";
@@ -45,7 +46,7 @@ pub(crate) fn schema() -> Value {
     }
     top.extend(sections);
     top.insert(
-        mcp::SECTION.to_owned(),
+        MCP_SECTION.to_owned(),
         json!({
             "type": "object",
             "description": "MCP servers: other people's tools.",

@@ -13,8 +13,9 @@ use adjutant_service::{
 };
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::key::settings;
-use super::{Database, FOREVER, Kind, SECOND};
+use super::database::Database;
+use super::section::settings;
+use super::value::{FOREVER, Kind, SECOND, choices};
 use crate::logging::LogFormat;
 
 /// The way clients identify themselves: `serve.auth` and `--auth`.
@@ -53,6 +54,16 @@ impl Titles {
             Self::Words => false,
         }
     }
+}
+
+choices! {
+    Authentication {
+        "token" => Token, "jwt" => Jwt, "oidc" => Oidc, "proxy" => Proxy, "none" => None
+    }
+    BackgroundPrompts { "plain" => Plain, "agent" => Agent }
+    LogFormat { "text" => Text, "json" => Json }
+    MetricsAccess { "operator" => Operator, "users" => Users, "off" => Off }
+    Titles { "auto" => Auto, "model" => Model, "words" => Words }
 }
 
 /// Range of the time that the service waits for a client.

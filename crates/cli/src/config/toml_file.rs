@@ -8,14 +8,16 @@ use adjutant_providers::Provider;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::key::{KEYS, Key, find_key};
+use super::database::Database;
+use super::dirs::expand_home;
+use super::key::Key;
 use super::layer::{Assignment, Layer, Origin};
 use super::value::{Kind, Value};
-use super::{Database, mcp};
+use super::{KEYS, OLD_VAULT_SECTION, find_key};
 use crate::error::CliError;
 
-/// The section `[vault]` as older programs call it.
-pub(super) const OLD_VAULT_SECTION: &str = "obsidian";
+/// The table of all servers.
+pub(super) const MCP_SECTION: &str = "mcp";
 
 /// The owner of a file. A project's file may set less until the user has trusted it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -87,7 +89,7 @@ pub(crate) fn parse(text: &str, path: &Path, owner: Owner) -> Result<Parsed, Cli
     for (name, value) in table.get_ref() {
         match value.get_ref() {
             // Servers are named by the user, so `mcp` parses them by itself.
-            DeValue::Table(_) if name.get_ref() == mcp::SECTION => {
+            DeValue::Table(_) if name.get_ref() == MCP_SECTION => {
                 if owner == Owner::Project {
                     parsed.unused.push("mcp.servers".to_owned());
                 }
@@ -254,27 +256,6 @@ pub(super) fn did_you_mean(
     match near {
         Some(near) => error.because(format!("did you mean {near}?")),
         None => error.or_try(otherwise),
-    }
-}
-
-/// Formats a value for an error.
-pub(super) fn show_toml(value: &DeValue<'_>) -> String {
-    match value {
-        DeValue::String(text) => format!("{text:?}"),
-        DeValue::Integer(number) => number.as_str().to_owned(),
-        DeValue::Float(number) => number.as_str().to_owned(),
-        DeValue::Boolean(value) => value.to_string(),
-        DeValue::Datetime(time) => time.to_string(),
-        DeValue::Array(_) => "this list".to_owned(),
-        DeValue::Table(_) => "a table".to_owned(),
-    }
-}
-
-/// Expands `~/…` to a path in the home directory, as a shell does.
-pub(crate) fn expand_home(path: PathBuf) -> PathBuf {
-    match (path.strip_prefix("~"), etcetera::home_dir()) {
-        (Ok(rest), Ok(home)) => home.join(rest),
-        _ => path,
     }
 }
 

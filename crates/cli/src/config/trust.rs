@@ -13,10 +13,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 
-use super::atomic_write::write_private;
-use super::env_file::ENV_FILE;
-use super::sources::PROJECT_FILE;
+use super::files::write_private;
 use crate::error::CliError;
+
+/// The project's file, in the working directory.
+pub(super) const PROJECT_FILE: &str = "adjutant.toml";
+
+/// The file of variables, in the working directory or beside the user's settings.
+pub(crate) const ENV_FILE: &str = ".env";
 
 /// The file with the list, in the state folder.
 const LIST: &str = "trusted.json";

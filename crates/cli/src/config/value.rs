@@ -8,16 +8,13 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use adjutant_core::{Cost, LogContent, LongMessage, MaxTokens, Temperature, WindowShare};
+use adjutant_core::{Cost, MaxTokens, Temperature, WindowShare};
 use adjutant_memory::{Daily, LOCALES, Locale};
-use adjutant_service::{BackgroundPrompts, MetricsAccess};
 use secrecy::{ExposeSecret as _, SecretString};
 use toml::de::DeValue;
 
-use super::toml_file::{expand_home, show_toml};
-use super::{Authentication, Database, Scope, TaskStorage, Titles};
-use crate::args::Thinking;
-use crate::logging::LogFormat;
+use super::database::Database;
+use super::dirs::expand_home;
 
 /// The values that a setting may have.
 #[derive(Debug, Clone, Copy)]
@@ -254,6 +251,19 @@ impl Kind {
     }
 }
 
+/// Formats a value for an error.
+pub(super) fn show_toml(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => format!("{text:?}"),
+        DeValue::Integer(number) => number.as_str().to_owned(),
+        DeValue::Float(number) => number.as_str().to_owned(),
+        DeValue::Boolean(value) => value.to_string(),
+        DeValue::Datetime(time) => time.to_string(),
+        DeValue::Array(_) => "this list".to_owned(),
+        DeValue::Table(_) => "a table".to_owned(),
+    }
+}
+
 /// Splits text at its commas; empty parts count for nothing.
 fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split(',')
@@ -318,10 +328,10 @@ impl<T: SettingType> SettingType for Option<T> {
 /// Implements [`SettingType`] for a type: its kind, and the value that becomes one.
 macro_rules! setting_type {
     ($type:ty, $kind:expr, $pattern:pat => $value:expr $(, unset $unset:expr)?) => {
-        impl SettingType for $type {
-            const KIND: Kind = $kind;
+        impl $crate::config::value::SettingType for $type {
+            const KIND: $crate::config::value::Kind = $kind;
 
-            fn from_value(value: &Value) -> Option<Self> {
+            fn from_value(value: &$crate::config::value::Value) -> Option<Self> {
                 if let $pattern = value { $value } else { None }
             }
 
@@ -331,6 +341,8 @@ macro_rules! setting_type {
         }
     };
 }
+
+pub(super) use setting_type;
 
 // The bound of a `u32` for all: there is no setting that needs more.
 const WHOLE: Kind = Kind::Integer {
@@ -403,12 +415,13 @@ const LANGUAGES: [&str; LOCALES.len() + 1] = {
     names
 };
 
-/// Implements [`SettingType`] for an enum: the name of each variant.
+/// Implements [`SettingType`] for an enum: the name of each variant. The names are part of the
+/// settings' interface: a variant may be renamed, its name may not.
 macro_rules! choices {
     ($($type:ty { $($name:literal => $variant:ident),+ })+) => { $(
-        setting_type!(
-            $type, Kind::OneOf(&[$($name),+]),
-            Value::Text(text) => match text.as_str() {
+        $crate::config::value::setting_type!(
+            $type, $crate::config::value::Kind::OneOf(&[$($name),+]),
+            $crate::config::value::Value::Text(text) => match text.as_str() {
                 $($name => Some(Self::$variant),)+
                 _ => None,
             }
@@ -416,21 +429,7 @@ macro_rules! choices {
     )+ };
 }
 
-// The names are part of the settings' interface: a variant may be renamed, its name may not.
-choices! {
-    Authentication {
-        "token" => Token, "jwt" => Jwt, "oidc" => Oidc, "proxy" => Proxy, "none" => None
-    }
-    BackgroundPrompts { "plain" => Plain, "agent" => Agent }
-    LogContent { "full" => Full, "redacted" => Redacted, "none" => None }
-    LogFormat { "text" => Text, "json" => Json }
-    LongMessage { "cut" => Cut, "refuse" => Refuse }
-    MetricsAccess { "operator" => Operator, "users" => Users, "off" => Off }
-    Scope { "global" => Global, "folder" => Folder }
-    TaskStorage { "database" => Database, "notes" => Notes }
-    Thinking { "hide" => Hide, "show" => Show }
-    Titles { "auto" => Auto, "model" => Model, "words" => Words }
-}
+pub(super) use choices;
 
 /// Implements the conversion of defaults, as they stand in a settings struct, into values.
 macro_rules! default_value {

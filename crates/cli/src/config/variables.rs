@@ -5,7 +5,8 @@ use std::path::Path;
 
 use adjutant_core::nearest;
 
-use super::key::{KEYS, Key};
+use super::KEYS;
+use super::key::Key;
 use super::layer::{Assignment, Layer, Origin};
 use super::value::Kind;
 use crate::error::CliError;

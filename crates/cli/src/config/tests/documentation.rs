@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::super::Dirs;
-use super::super::PROVIDER_SETTINGS;
-use super::super::key::{KEYS, Key};
+use super::super::key::Key;
+use super::super::{KEYS, PROVIDER_SETTINGS};
 use adjutant_providers::Provider;
 
 /// The end of the line above the tables.

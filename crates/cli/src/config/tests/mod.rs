@@ -516,3 +516,19 @@ fn every_setting_has_an_effect_from_toml_from_its_own_variable_and_from_older_on
         }
     }
 }
+
+#[test]
+fn names_and_variables_are_unique() {
+    let mut seen: Vec<String> = Vec::new();
+    for key in KEYS.iter() {
+        let (section, _) = key.section_and_name();
+        seen.extend([key.name.to_string(), key.own_variable()]);
+        seen.extend(key.alias.map(|alias| format!("{section}.{alias}")));
+        // Providers of one vendor share its variables.
+        seen.extend(key.variable.filter(|_| !key.quiet).map(str::to_owned));
+    }
+    let all = seen.len();
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), all);
+}

@@ -1,10 +1,22 @@
-//! Files of the user, written whole or not at all, and readable for their owner alone.
+//! Files of the user: read as text; written whole or not at all, and readable for their owner alone.
 
 use std::fs::{self, Permissions};
 use std::io::Write as _;
 use std::path::Path;
 
 use crate::error::CliError;
+
+/// Reads a file's text. `None`: it does not exist and need not (`required`).
+pub(super) fn read_file(path: &Path, required: bool) -> Result<Option<String>, CliError> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !required => Ok(None),
+        Err(error) => Err(
+            CliError::configuration(format!("{} cannot be read", path.display()))
+                .because(error.to_string()),
+        ),
+    }
+}
 
 /// Writes a file that only its owner may read, at no moment anybody else. After an error the file
 /// is as it was. A symbolic link stays one: the file it leads to is written.
