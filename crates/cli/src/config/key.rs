@@ -77,6 +77,16 @@ impl Key {
         matches!(self.kind, Kind::Path) && path.is_relative() && !path.starts_with("~")
     }
 
+    /// Returns the names of its variables: its own one, which wins, and the one of a vendor or of
+    /// older programs.
+    pub(super) fn variables(&self) -> Vec<String> {
+        let other = self.variable.map(str::to_owned);
+        [Some(self.own_variable()), other]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
     /// Returns the name of its variable: `ADJUTANT_SECTION_NAME`.
     pub(crate) fn own_variable(&self) -> String {
         format!(

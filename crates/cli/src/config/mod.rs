@@ -408,6 +408,7 @@ impl Section for Providers {
             let before = keys.len();
             ProviderSettings::append_keys(&format!("{}.", provider.name), keys);
             for key in &mut keys[before..] {
+                // Each vendor has variables of its own for these two, beside ours.
                 key.variable = match key.section_and_name().1 {
                     "model" => provider.model_variable,
                     "base_url" => provider.base_url_variable,

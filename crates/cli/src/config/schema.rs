@@ -64,10 +64,8 @@ pub(crate) fn schema() -> Value {
 }
 
 fn key_schema(key: &Key) -> Value {
-    let variables = [Some(key.own_variable()), key.variable.map(str::to_owned)];
-    let variables: Vec<String> = variables.into_iter().flatten().collect();
     let expected = capitalized(&key.kind.expected());
-    let variables = variables.join(", ");
+    let variables = key.variables().join(", ");
     described(
         key,
         format!("{} {expected}. Variable: {variables}.", key.description),

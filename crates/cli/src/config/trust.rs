@@ -79,7 +79,9 @@ impl Candidates {
     /// # Errors
     /// There is no such folder, it has none of [`FILES`], or one of them cannot be read.
     pub(crate) fn read(folder: &Path) -> Result<Self, CliError> {
-        let folder = existing_folder(folder)?;
+        let canonical = folder.canonicalize().ok().filter(|folder| folder.is_dir());
+        let folder = canonical
+            .ok_or_else(|| CliError::failed(format!("there is no folder {}", folder.display())))?;
         let mut files = Vec::new();
         for name in FILES {
             // A link may lead to a file of another folder: the file it leads to is trusted.
@@ -150,11 +152,6 @@ pub(crate) fn revoke(state: &Path, folder: &Path) -> Result<Vec<PathBuf>, CliErr
         save_list(&state.join(LIST), &digests)?;
     }
     Ok(gone)
-}
-
-fn existing_folder(folder: &Path) -> Result<PathBuf, CliError> {
-    let canonical = folder.canonicalize().ok().filter(|folder| folder.is_dir());
-    canonical.ok_or_else(|| CliError::failed(format!("there is no folder {}", folder.display())))
 }
 
 /// Resolves a folder's links; one that does not exist any more can be removed from a list too.

@@ -23,25 +23,24 @@ pub(super) fn parse(
     let mut layer = Layer::new();
     // By setting and not by variable: most variables of a process are not ours.
     for key in KEYS.iter() {
-        let own = key.own_variable();
         // Our own name is the more specific one, so it wins. An empty variable counts as none: it
         // is how a shell or a container file unsets one.
-        let names = [Some(own.as_str()), key.variable];
-        let Some((name, text)) = names.into_iter().flatten().find_map(|name| {
-            let text = variables.get(name)?;
+        let set = key.variables().into_iter().find_map(|name| {
+            let text = variables.get(&name)?;
             (!text.trim().is_empty()).then_some((name, text))
-        }) else {
+        });
+        let Some((name, text)) = set else {
             continue;
         };
         // Older programs have LLM_TIMEOUT in seconds.
-        let bare_seconds = key.variable == Some(name);
+        let bare_seconds = key.variable == Some(name.as_str());
         let origin = Origin::Variable {
-            name: name.to_owned(),
+            name: name.clone(),
             file: file.map(Path::to_owned),
         };
         let value = key.kind.parse(text, bare_seconds).ok_or_else(|| {
             // In quotes: a blank or a quotation mark too many is a common mistake in variables.
-            let mut message = key.must(name, &format!("{text:?}"));
+            let mut message = key.must(&name, &format!("{text:?}"));
             if matches!(key.kind, Kind::Duration { .. }) && bare_seconds {
                 message = message.replacen("a time with its unit", "a number of seconds", 1);
             }
@@ -55,10 +54,7 @@ pub(super) fn parse(
 /// Returns a warning for each variable `ADJUTANT_…` that names no setting, with the nearest one
 /// that does.
 pub(super) fn misspelt(variables: &BTreeMap<String, String>) -> Vec<String> {
-    let foreign = KEYS
-        .iter()
-        .filter_map(|key| key.variable.map(str::to_owned));
-    let known: Vec<String> = KEYS.iter().map(Key::own_variable).chain(foreign).collect();
+    let known: Vec<String> = KEYS.iter().flat_map(Key::variables).collect();
     variables
         .keys()
         // Read by the crash tests, in builds that have them.

@@ -81,8 +81,11 @@ fn tables() -> String {
 }
 
 fn row(key: &Key, dirs: &Dirs) -> String {
-    let mut names = vec![format!("`{}`", key.own_variable())];
-    names.extend(key.variable.map(|name| format!("`{name}`")));
+    let mut names: Vec<String> = key
+        .variables()
+        .iter()
+        .map(|name| format!("`{name}`"))
+        .collect();
     names.extend(key.alias.map(|alias| format!("`{alias}` in the file")));
     let default = match key.default_value(dirs) {
         Some(value) => format!("`{value}`"),

@@ -471,13 +471,11 @@ fn every_setting_has_an_effect_from_toml_from_its_own_variable_and_from_older_on
         } else {
             format!("[{section}]\n")
         };
-        let mut names = vec![key.own_variable()];
-        names.extend(key.variable.map(str::to_owned));
         let mut places = vec![Folders::new().file(
             "config/config.toml",
             &format!("{header}{name} = {in_toml}\n"),
         )];
-        for variable in names {
+        for variable in key.variables() {
             let text = if Some(variable.as_str()) == key.variable {
                 text.trim_end_matches('s')
             } else {
