@@ -1,4 +1,5 @@
-//! Files of the user: read as text; written whole or not at all, and readable for their owner alone.
+//! Files of the user: read as text; written whole or not at all, and readable for their owner
+//! alone.
 
 use std::fs::{self, Permissions};
 use std::io::Write as _;

@@ -492,8 +492,8 @@ impl<'a> Reader<'a> {
         did_you_mean(error, near, &fields.join(", "))
     }
 
-    /// Returns the line of `config show` for a key: the value as it stands in the file, without what
-    /// may be secret.
+    /// Returns the line of `config show` for a key: the value as it stands in the file, without
+    /// what may be secret.
     fn shown(&self, key: &Key, at: usize, value: &DeValue<'_>) -> Shown {
         let value = key
             .kind

@@ -62,7 +62,9 @@ macro_rules! settings {
                 values: &$crate::config::layer::Values,
             ) -> Result<Self, $crate::error::CliError> {
                 Ok(Self { $(
-                    $field: $crate::config::section::settings!(@read prefix, values, $Type, $($how)*),
+                    $field: $crate::config::section::settings!(
+                        @read prefix, values, $Type, $($how)*
+                    ),
                 )* })
             }
         }

@@ -164,7 +164,7 @@ impl Kind {
     /// Converts a value of a TOML file by its own type. `None`: no setting has such values.
     pub(super) fn convert_toml(self, value: &DeValue<'_>) -> Option<Value> {
         Some(match value {
-            // Blanks inside the quotes of a text or a path are meant, as they are not in a variable.
+            // Blanks in the quotes of a text or a path are meant, which they are not in a variable.
             DeValue::String(text) if matches!(self, Self::Text | Self::Path) => {
                 Value::Text(text.to_string())
             }
