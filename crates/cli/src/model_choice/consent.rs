@@ -5,7 +5,7 @@
 
 use adjutant_providers::Provider;
 
-use super::Override;
+use super::overrides::Override;
 use crate::config::{Settings, WithheldKey};
 use crate::error::CliError;
 use crate::terminal::display::clip;

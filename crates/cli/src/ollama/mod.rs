@@ -1,21 +1,20 @@
 //! Access to an Ollama server: its address, its options, and the choice of a model.
 
+mod address; // the address of the server
 mod pull; // pulling and deleting models
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::{LanguageModel, ModelError};
+use adjutant_providers::Connection;
 use adjutant_providers::ollama::{self, OllamaOptions, Server, Think};
-use adjutant_providers::{Connection, Provider};
 
 use crate::command::doctor::connect;
 use crate::config::Settings;
 
+pub(crate) use address::{PATIENCE_WITH_A_NAMED_ONE, address, is, provider};
 pub(crate) use pull::{check, pull, remove, server};
-
-/// Its name in the table of providers.
-const NAME: &str = "ollama";
 
 /// The preferred model, if it is installed and none was named.
 const PREFERRED: &str = "qwen3:30b-a3b";
@@ -26,36 +25,6 @@ pub(crate) const GOOD: &str = "qwen3:8b";
 /// Time that a server which was not configured may take. One on this machine responds at once or
 /// not at all.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(300);
-/// Time that a configured server may take.
-pub(crate) const PATIENCE_WITH_A_NAMED_ONE: Duration = Duration::from_secs(5);
-
-/// Returns its row in the table of providers.
-pub(crate) fn provider() -> Option<&'static Provider> {
-    Provider::find(NAME)
-}
-
-pub(crate) fn is(provider: &Provider) -> bool {
-    provider.name == NAME
-}
-
-/// Returns its address from the settings `host` and `port`.
-///
-/// # Errors
-/// The reason why they are invalid.
-pub(crate) fn address(settings: &Settings) -> Result<Option<String>, String> {
-    let set = &settings.ollama;
-    // Without either, the address of the provider's own setting or default applies.
-    if set.host.is_none() && set.port.is_none() {
-        return Ok(None);
-    }
-    let host = set.host.as_deref().unwrap_or("localhost");
-    let mut url = ollama::base_url(host).map_err(|error| error.to_string())?;
-    if set.port.is_some() && url.set_port(set.port).is_err() {
-        return Err(format!("{host:?} takes no port"));
-    }
-    Ok(Some(url.to_string()))
-}
-
 /// Opens a model with the settings of its section. `asks` queries the server for the model's
 /// context window first.
 ///

@@ -6,6 +6,7 @@ use adjutant_core::ModelError;
 use adjutant_providers::ollama::{PullProgress, Server};
 use serde_json::json;
 
+use super::address::{PATIENCE_WITH_A_NAMED_ONE, provider};
 use crate::config::Settings;
 use crate::error::CliError;
 use crate::model_choice::{self, Override};
@@ -75,7 +76,7 @@ pub(crate) async fn check(
     screen: &Screen,
     name: &str,
 ) -> Result<(), CliError> {
-    let server = server(settings)?.within(super::PATIENCE_WITH_A_NAMED_ONE);
+    let server = server(settings)?.within(PATIENCE_WITH_A_NAMED_ONE);
     match server.show(name).await {
         // A model may have gigabytes, so it is never fetched without a yes.
         Err(ModelError::NotFound { .. }) if screen.asks() => offer(settings, screen, name).await,
@@ -136,8 +137,8 @@ pub(crate) async fn remove(
 /// # Errors
 /// Its address is invalid.
 pub(crate) fn server(settings: &Settings) -> Result<Server, CliError> {
-    let provider = super::provider()
-        .ok_or_else(|| CliError::failed("this adjutant was built without Ollama"))?;
+    let provider =
+        provider().ok_or_else(|| CliError::failed("this adjutant was built without Ollama"))?;
     let connection = model_choice::connection(settings, provider, &Override::default())?;
     Server::new(&connection).map_err(|error| CliError::from_model_error(&error))
 }

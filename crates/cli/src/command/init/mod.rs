@@ -6,11 +6,11 @@
 mod choices; // models and vaults to choose from
 mod folder_question; // the question for a folder
 mod questions; // questions at a terminal
+mod validate; // checks of the vault and the file of facts
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use adjutant_memory::{NotePath, Vault};
 use clap::Args;
 use secrecy::SecretString;
 
@@ -21,11 +21,10 @@ use crate::error::{CliError, Exit};
 use crate::model_choice::Choice;
 use crate::terminal::display::clean_line;
 use crate::terminal::screen::Screen;
+use validate::{MEMORY, folder, note};
 
 /// The answer that chooses no vault.
 const NONE: &str = "none";
-/// Default file of facts in the vault.
-const MEMORY: &str = "memory/facts.md";
 
 #[derive(Debug, Args)]
 #[command(
@@ -194,29 +193,4 @@ fn write(
         draft.write()?;
     }
     Ok(())
-}
-
-/// Resolves the vault that the user named; a relative path starts at the working directory.
-///
-/// # Errors
-/// It is no folder that can be read.
-fn folder(here: &Path, path: &Path) -> Result<PathBuf, CliError> {
-    let path = here.join(crate::config::expand_home(path.to_owned()));
-    let vault = Vault::open(&path).map_err(|error| {
-        CliError::usage(format!("{} cannot be the vault", path.display()))
-            .because(error.to_string())
-            .or_try("--vault none, for no memory")
-    })?;
-    Ok(vault.root().to_owned())
-}
-
-/// Checks that a path can be a file of the vault.
-///
-/// # Errors
-/// It cannot.
-fn note(path: &str) -> Result<String, CliError> {
-    match NotePath::parse(path) {
-        Ok(_) => Ok(path.trim().to_owned()),
-        Err(error) => Err(CliError::usage(error.to_string()).or_try(format!("--memory {MEMORY}"))),
-    }
 }

@@ -8,7 +8,7 @@ use inquire::{Confirm, InquireError, Select, Text};
 
 use super::choices::ModelOption;
 use super::folder_question::{Answer, Question};
-use super::{MEMORY, folder, note};
+use super::validate::{MEMORY, folder, note};
 use crate::error::CliError;
 use crate::terminal::screen::Screen;
 

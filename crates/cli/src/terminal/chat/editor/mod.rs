@@ -4,6 +4,7 @@
 
 mod complete; // completion with Tab
 mod history; // lines of earlier sessions
+mod host; // commands that the editor hands to its caller
 mod keys; // key bindings
 mod line_state; // records if the edited line holds text
 mod paste; // placeholders for long pasted texts
@@ -33,16 +34,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Time the thread gets to stop; a terminal that is gone may block it for ever.
 const STOP_WITHIN: Duration = Duration::from_millis(700);
-
-/// Names of the commands that the editor hands to its caller.
-mod host {
-    /// Ctrl-O: open an external editor.
-    pub(super) const EDIT: &str = "edit";
-    /// Alt-T: show or hide the model's thinking.
-    pub(super) const THINKING: &str = "thinking";
-    /// A paste longer than a message may be.
-    pub(super) const TOO_LONG: &str = "too long";
-}
 
 /// Result of waiting at the prompt.
 #[derive(Debug)]

@@ -1,0 +1,8 @@
+//! Names of the commands that the editor hands to its caller.
+
+/// Ctrl-O: open an external editor.
+pub(super) const EDIT: &str = "edit";
+/// Alt-T: show or hide the model's thinking.
+pub(super) const THINKING: &str = "thinking";
+/// A paste longer than a message may be.
+pub(super) const TOO_LONG: &str = "too long";
