@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// };
 /// let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
 /// assert_eq!(cause.map(io::Error::kind), Some(io::ErrorKind::ConnectionRefused));
-/// # Ok::<(), adjutant_core::InvalidId>(())
+/// # Ok::<(), adjutant_core::Empty>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Cause(Arc<dyn Error + Send + Sync>);
