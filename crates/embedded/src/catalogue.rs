@@ -242,6 +242,7 @@ pub fn list(models_dir: &Path) -> io::Result<Vec<ListedModel>> {
         .collect();
     let entries = match fs::read_dir(models_dir) {
         Ok(entries) => entries,
+        // Nothing was pulled yet.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(models),
         Err(error) => return Err(error),
     };

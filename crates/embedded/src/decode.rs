@@ -293,6 +293,7 @@ impl Decoder {
     ) -> Result<(), DecodeError> {
         let rendered = template::render(&self.tokenizer, &request.turns, request.head_turns)?;
         let head = rendered.head();
+        // The request itself will fail with a better error.
         if head.len() >= self.window_tokens() {
             return Ok(());
         }
@@ -451,19 +452,15 @@ struct TextSupport {
 
 impl TextSupport {
     fn load(file: &GgufFile) -> Result<Self, LoadError> {
-        let unsupported = |reason| LoadError::UnsupportedTokenizer {
-            path: file.path().to_owned(),
-            reason,
-        };
         let tokenizer = Arc::new(Tokenizer::load(file)?);
         if let Some(missing) = template::REQUIRED_CONTROLS
             .iter()
             .find(|name| tokenizer.control(name).is_none())
         {
-            return Err(unsupported(format!("it has no token {missing}")));
+            return Err(file.unsupported_tokenizer(format!("it has no token {missing}")));
         }
-        let constraints =
-            Constraints::new(tokenizer.clone()).map_err(|error| unsupported(error.to_string()))?;
+        let constraints = Constraints::new(tokenizer.clone())
+            .map_err(|error| file.unsupported_tokenizer(error.to_string()))?;
         Ok(Self {
             tokenizer,
             constraints,

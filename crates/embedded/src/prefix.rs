@@ -169,6 +169,7 @@ impl FoundPrefix {
             }
         }
         if cache.len() > 0 {
+            // The files that were not used for the longest time are removed first.
             mark_used(&self.path);
         }
         wanted[..cache.len()].to_vec()
@@ -225,6 +226,8 @@ impl HeadFile {
         if known <= self.stored {
             return Ok(());
         }
+        // Taken out, so that a failed write closes the file; the next chunk opens and checks it
+        // again.
         let mut tail = match self.tail.take() {
             Some(tail) => tail,
             None => match self.open()? {
@@ -263,10 +266,12 @@ impl HeadFile {
         }
         let header = self.key.header();
         let mut tail = Tail {
+            // A second handle of the same open file shares its lock.
             file: file.try_clone()?,
             end: header.len() as u64,
             chain: Sha256::digest(&header).into(),
         };
+        // Another process may have written more, or another head, since the last look at the file.
         self.stored = 0;
         match Segments::from_start(file, &self.key) {
             Some(mut segments) => {
@@ -301,6 +306,7 @@ impl Tail {
         let chain = chain_digest(&self.chain, &segment, body);
         segment.extend(body);
         segment.extend(chain);
+        // The position is shared with the handle that read the segments.
         self.file.seek(SeekFrom::Start(self.end))?;
         self.file.write_all(&segment)?;
         self.end += segment.len() as u64;

@@ -100,6 +100,7 @@ pub(crate) fn render(
             head_tokens = length;
         }
     }
+    // The beginning of the answer, which the model goes on with.
     tokens.push(start);
     tokens.extend(tokenizer.encode("assistant\n")?);
     Ok(Rendered {

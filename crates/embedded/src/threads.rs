@@ -41,6 +41,7 @@ pub fn suggested_threads() -> usize {
             )
         })
         .collect();
+    // The median, because a single sample may catch a short burst of work.
     idle.sort_unstable();
     // In a container `/proc` shows the whole machine, so the idle cores are the machine's too.
     idle.get(idle.len() / 2)

@@ -13,7 +13,7 @@ use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
 use tokenizers::tokenizer::SplitDelimiterBehavior;
 use toktrie::{TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 
-use crate::engine::GgufFile;
+use crate::engine::{GgufFile, whole_number};
 use crate::error::{DecodeError, LoadError};
 
 /// The pattern by which Qwen2 splits text before merging, from the model's published
@@ -21,11 +21,11 @@ use crate::error::{DecodeError, LoadError};
 const QWEN2_SPLIT: &str = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
 /// The `tokenizer.ggml.token_type` of ordinary text.
-const TYPE_NORMAL: i64 = 1;
+const TYPE_NORMAL: usize = 1;
 /// The type of control tokens, such as `<|im_start|>`.
-const TYPE_CONTROL: i64 = 3;
+const TYPE_CONTROL: usize = 3;
 /// The type of tokens with a special meaning that are still text, such as `<tool_call>`.
-const TYPE_USER_DEFINED: i64 = 4;
+const TYPE_USER_DEFINED: usize = 4;
 
 /// The tokenizer of one model.
 pub(crate) struct Tokenizer {
@@ -38,16 +38,12 @@ pub(crate) struct Tokenizer {
 impl Tokenizer {
     /// Builds the tokenizer from the file's metadata.
     pub(crate) fn load(file: &GgufFile) -> Result<Self, LoadError> {
-        let unsupported = |reason: String| LoadError::UnsupportedTokenizer {
-            path: file.path().to_owned(),
-            reason,
-        };
         let (model, split) = (
             file.text("tokenizer.ggml.model")?,
             file.text("tokenizer.ggml.pre")?,
         );
         if (model, split) != ("gpt2", "qwen2") {
-            return Err(unsupported(format!(
+            return Err(file.unsupported_tokenizer(format!(
                 "`{model}` with `{split}`; supported: `gpt2` with `qwen2`"
             )));
         }
@@ -60,12 +56,14 @@ impl Tokenizer {
                 types.len()
             )));
         }
-        let kinds: Vec<i64> = types.iter().map(number).collect();
-        let parts = Vocabulary::sort(&tokens, &kinds)
-            .ok_or_else(|| unsupported("a token is not in the byte-level alphabet".into()))?;
+        let kind = |value| whole_number(value).unwrap_or_default();
+        let kinds: Vec<usize> = types.iter().map(kind).collect();
+        let parts = Vocabulary::sort(&tokens, &kinds).ok_or_else(|| {
+            file.unsupported_tokenizer("a token is not in the byte-level alphabet")
+        })?;
         let merges = texts(file, "tokenizer.ggml.merges")?;
-        let bpe =
-            byte_level_bpe(parts.normal, merges).map_err(|error| unsupported(error.to_string()))?;
+        let bpe = byte_level_bpe(parts.normal, merges)
+            .map_err(|error| file.unsupported_tokenizer(error.to_string()))?;
 
         let end = file.count("tokenizer.ggml.eos_token_id")?;
         let end = TokenId::try_from(end)
@@ -146,7 +144,7 @@ struct Vocabulary {
 }
 
 impl Vocabulary {
-    fn sort(tokens: &[&str], kinds: &[i64]) -> Option<Self> {
+    fn sort(tokens: &[&str], kinds: &[usize]) -> Option<Self> {
         let bytes_of = byte_level_alphabet();
         let mut sorted = Self {
             normal: Vocab::default(),
@@ -212,15 +210,6 @@ fn texts<'a>(file: &'a GgufFile, key: &str) -> Result<Vec<&'a str>, LoadError> {
     };
     let texts: Option<Vec<&str>> = file.array(key)?.iter().map(text).collect();
     texts.ok_or_else(|| file.damaged(format!("`{key}` holds something that is not a text")))
-}
-
-fn number(value: &Value) -> i64 {
-    match value {
-        Value::I32(number) => i64::from(*number),
-        Value::U32(number) => i64::from(*number),
-        Value::I64(number) => *number,
-        _ => 0,
-    }
 }
 
 #[cfg(test)]

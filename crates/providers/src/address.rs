@@ -6,6 +6,7 @@ use url::{Host, Url};
 /// data stays on the machine.
 pub(crate) fn is_on_this_machine(url: &Url) -> bool {
     match url.host() {
+        // By name only: a lookup could answer differently for the request that follows.
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
         Some(Host::Ipv4(address)) => address.is_loopback(),
         Some(Host::Ipv6(address)) => address.is_loopback(),

@@ -202,7 +202,7 @@ impl<'a> Encoder<'a> {
     }
 
     /// Returns the bound to send. The caller bounds the visible answer; where the vendor counts
-    /// thinking inside the bound, room for it is added.
+    /// thinking inside the bound, an allowance for it is added.
     fn max_tokens(&mut self, explicit: Option<u32>) -> u32 {
         let visible = explicit.unwrap_or(OUTPUT_TOKENS_MAX);
         if self.family.unknown {
@@ -434,13 +434,9 @@ mod tests {
     fn defaults_are_left_out_where_they_are_refused_and_thinking_gets_room() {
         let (sent, losses) = settings(THINKER, GenerationConfig::default());
         let sent = sent.unwrap();
-        // The room ends where the family's output does, but what was asked for stays.
+        // The allowance ends at the family's output limit, but an explicit bound stays.
         assert_eq!((sent.temperature, sent.max_tokens), (None, Some(1024)));
-        assert_eq!(
-            losses,
-            Vec::<String>::new(),
-            "nobody asked for our defaults"
-        );
+        assert_eq!(losses, Vec::<String>::new(), "defaults are no loss");
         let config = GenerationConfig {
             max_tokens: Some(MaxTokens::new(50).unwrap()),
             ..GenerationConfig::default()

@@ -217,15 +217,15 @@ impl Vendor {
 /// not say that the account is empty or the prompt too long.
 fn kind_by_message(status: u16, message: &str) -> Option<ErrorKind> {
     let message = message.to_lowercase();
-    let says = |phrases: &[&str]| phrases.iter().any(|phrase| message.contains(phrase));
+    let mentions = |phrases: &[&str]| phrases.iter().any(|phrase| message.contains(phrase));
     match status {
-        402 if says(&[
+        402 if mentions(&[
             "balance", "billing", "credit", "fund", "paid", "payment", "quota",
         ]) =>
         {
             Some(ErrorKind::Quota)
         }
-        413 if says(&["context", "maximum size", "token", "too large", "too long"]) => {
+        413 if mentions(&["context", "maximum size", "token", "too large", "too long"]) => {
             Some(ErrorKind::ContextTooLong)
         }
         _ => None,

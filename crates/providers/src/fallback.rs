@@ -208,6 +208,8 @@ impl FallbackModel {
                         first => {
                             let id = model.id().clone();
                             let before = stream::iter(announced).map(Ok);
+                            // The first delta was taken off to see if the model answers at all, so
+                            // it is put back.
                             let rest =
                                 stream::iter(first)
                                     .chain(answer)
@@ -306,11 +308,11 @@ mod tests {
         model: &FallbackModel,
     ) -> Result<(Vec<String>, GenerateResponse), ModelError> {
         let mut answer = model.stream(&request()).await?;
-        let mut told = Vec::new();
+        let mut announced = Vec::new();
         while let Some(delta) = answer.next().await {
             match delta? {
-                Delta::Retrying { reason, .. } => told.push(reason),
-                Delta::Finished(response) => return Ok((told, response)),
+                Delta::Retrying { reason, .. } => announced.push(reason),
+                Delta::Finished(response) => return Ok((announced, response)),
                 _ => {}
             }
         }
@@ -325,14 +327,14 @@ mod tests {
                 model(fault(unavailable.clone())),
                 model(text("Hello.")),
             ];
-            let (told, response) = streamed(&with(&all.each_ref())).await.unwrap();
+            let (announced, response) = streamed(&with(&all.each_ref())).await.unwrap();
             assert_eq!(response.text(), "Hello.");
             assert_eq!(
-                (told.len(), response.losses.len()),
+                (announced.len(), response.losses.len()),
                 (2, 2),
-                "{told:?} {response:?}"
+                "{announced:?} {response:?}"
             );
-            assert!(told[1].ends_with("is asked instead"), "{told:?}");
+            assert!(announced[1].ends_with("is asked instead"), "{announced:?}");
 
             let all = [model(fault(unavailable)), model(text("Hello."))];
             let response = with(&all.each_ref()).generate(&request()).await.unwrap();
@@ -346,8 +348,8 @@ mod tests {
     #[tokio::test]
     async fn who_answers_is_not_replaced_and_what_began_is_not_asked_again() {
         let all = [model(text("Hello.")), model(text("never"))];
-        let (told, response) = streamed(&with(&all.each_ref())).await.unwrap();
-        assert!(told.is_empty() && response.losses.is_empty());
+        let (announced, response) = streamed(&with(&all.each_ref())).await.unwrap();
+        assert!(announced.is_empty() && response.losses.is_empty());
         let all = [
             model(text("a long answer").failing(Fault::Truncated)),
             model(text("never")),

@@ -56,7 +56,7 @@ pub(crate) enum Images {
 
 impl FamilyLimits {
     /// Returns the limits for a self-hosted server: the user chose the model, so it is treated as
-    /// known; its context window is small, so no room is reserved for thinking.
+    /// known; its context window is small, so no space is reserved for thinking.
     pub(crate) fn for_self_hosted(self) -> Self {
         Self {
             unknown: false,
@@ -66,14 +66,14 @@ impl FamilyLimits {
 
     /// Returns the limits as the rest of the workspace knows them.
     pub(crate) fn capabilities(&self) -> Capabilities {
-        let room = UNKNOWN_OUTPUT.saturating_sub(OUTPUT_TOKENS_MAX);
+        let allowance_if_unknown = UNKNOWN_OUTPUT.saturating_sub(OUTPUT_TOKENS_MAX);
         Capabilities {
             context_window: self.context_window,
             weak_tools: false,
             response_schema: self.schema,
             local: false,
             thinking_allowance: if self.unknown {
-                room
+                allowance_if_unknown
             } else {
                 self.thinking_allowance
             },

@@ -266,6 +266,7 @@ impl Transport {
             request.vendor.clone(),
             Bound::silence(request.timeouts.first),
         );
+        // The bound covers connecting and waiting for the headers; the body has bounds of its own.
         let response = timer
             .bounded(&vendor, bound, self.execute(method, request))
             .await??;
@@ -291,6 +292,7 @@ impl Transport {
             insert_trace_context(&mut headers, trace);
         }
         if request.body.is_none() {
+            // The common headers have it, and a GET has no body to describe.
             headers.remove(CONTENT_TYPE);
         }
         let mut http_request = Request::new(method, target.url.clone());
@@ -636,6 +638,7 @@ fn connection_error(vendor: &Vendor, error: reqwest::Error, received: usize) -> 
     let causes = error_chain(&error);
     let failure = match received {
         0 => vendor.network(causes),
+        // The vendor was reached and had begun to answer, so this is no failure to connect.
         _ => vendor.truncated(format!("the connection broke: {causes}")),
     };
     failure.with_source(error)
@@ -648,6 +651,7 @@ fn error_chain(error: &dyn Error) -> String {
     let mut cause = error.source();
     while let Some(error) = cause {
         let more = error.to_string();
+        // Some errors repeat the message of their source.
         if !message.contains(&more) {
             message = format!("{message}: {more}");
         }

@@ -63,6 +63,7 @@ impl Provider {
     /// A message that says what is wrong with the text.
     pub fn address(&self, text: &str) -> Result<Url, String> {
         #[cfg(feature = "ollama")]
+        // Ollama's users write `host:port`, which is no URL.
         if self.name == crate::ollama::PROVIDERS[0].name {
             return crate::ollama::base_url(text).map_err(|error| error.to_string());
         }

@@ -41,6 +41,7 @@ fn limit_reset(headers: &HeaderMap) -> Option<Duration> {
             header_text(headers, &format!("x-ratelimit-reset-{limit}")).filter(|_| used_up)?,
         )
     };
+    // A request needs both limits, so the later reset counts.
     reset("requests").max(reset("tokens"))
 }
 

@@ -68,6 +68,13 @@ impl GgufFile {
         &self.path
     }
 
+    pub(crate) fn unsupported_tokenizer(&self, reason: impl Into<String>) -> LoadError {
+        LoadError::UnsupportedTokenizer {
+            path: self.path.clone(),
+            reason: reason.into(),
+        }
+    }
+
     pub(crate) fn damaged(&self, reason: impl Into<String>) -> LoadError {
         LoadError::Damaged {
             path: self.path.clone(),
@@ -301,7 +308,8 @@ fn floats_of(storage: CpuStorage) -> candle_core::Result<Vec<f32>> {
     }
 }
 
-fn whole_number(value: &Value) -> Option<usize> {
+/// Returns the value of an integer of any type, unless it is negative.
+pub(crate) fn whole_number(value: &Value) -> Option<usize> {
     match value {
         Value::U8(n) => Some(usize::from(*n)),
         Value::U16(n) => Some(usize::from(*n)),

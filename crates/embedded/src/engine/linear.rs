@@ -74,6 +74,7 @@ impl Linear {
             });
         }
         <[Tensor; N]>::try_from(outputs)
+            // Cannot fail: there is an output per layer, and the error would only hold them.
             .map_err(|_| candle_core::Error::msg("one output per layer"))
     }
 

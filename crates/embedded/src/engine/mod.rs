@@ -11,7 +11,7 @@ mod qwen2; // the Qwen2 family
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-pub(crate) use gguf::GgufFile;
+pub(crate) use gguf::{GgufFile, whole_number};
 pub(crate) use kv::KvCache;
 pub(crate) use network::Network;
 

@@ -146,6 +146,7 @@ impl Network for Qwen2 {
         if !wants_logits {
             return Ok(None);
         }
+        // Only the last row, because the product with the output matrix is the largest of all.
         let last = hidden.narrow(0, count - 1, 1)?.contiguous()?;
         let last = rms_norm(&last, &self.final_norm, self.shape.norm_epsilon)?;
         Ok(Some(self.output.forward(&last)?.squeeze(0)?.to_vec1()?))

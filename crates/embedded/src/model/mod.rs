@@ -141,6 +141,8 @@ impl LanguageModel for EmbeddedModel {
                 .config
                 .max_tokens
                 .map_or(OUTPUT_TOKENS_MAX, |bound| bound.get());
+            // The channel below has space for every token, so the bound must not be a caller's
+            // 4,000,000,000.
             chat.output_tokens_max = usize::try_from(output_tokens_max)
                 .unwrap_or(usize::MAX)
                 .min(WINDOW_TOKENS_MAX);

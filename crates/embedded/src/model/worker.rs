@@ -123,6 +123,7 @@ impl Worker {
             commands: sender,
             demand: Arc::default(),
         };
+        // The model is loaded by the thread itself, at its first command: the caller must not wait.
         let thread = WorkerThread {
             source: self.source.clone(),
             decoder: None,

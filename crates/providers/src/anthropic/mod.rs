@@ -90,6 +90,7 @@ fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel,
         is_on_private_network(&base),
         family::for_model(&vendor.model.name),
     );
+    // A server in a private network with this API runs a model of the user's choice.
     if self_hosted {
         family.common = family.common.for_self_hosted();
     }

@@ -265,6 +265,7 @@ impl Block {
             "thinking" => Content::Thinking {
                 text: self.take("thinking"),
             },
+            // Encrypted as a whole: the state keeps it, and there is no text to show.
             "redacted_thinking" => Content::Thinking {
                 text: String::new(),
             },

@@ -68,6 +68,7 @@ pub(super) fn parameters(schema: &Value, dropped: &mut BTreeSet<String>) -> Valu
                 }
                 None => member,
             };
+            // Properties of one alternative are required by that alternative only.
             for part in ["properties", "required"] {
                 if let Some(value) = member.get(part)
                     && (part == "properties" || keyword == "allOf")

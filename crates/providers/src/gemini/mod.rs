@@ -163,6 +163,7 @@ fn assemble(
     let (whole_url, mut stream_url) = (url("generateContent")?, url("streamGenerateContent")?);
     // Without it the stream is a JSON list instead of events.
     stream_url.query_pairs_mut().append_pair("alt", "sse");
+    // On Vertex AI the name may be a path, which ends in the model's own name.
     let family = family::for_model(id.name.rsplit('/').next().unwrap_or_default());
     let vendor = Arc::new(vendor);
     let capabilities = family.common.capabilities();

@@ -65,6 +65,7 @@ impl AnswerFold for PartialAnswer {
         let reply: wire::Reply =
             serde_json::from_str(json).map_err(|error| self.vendor.not_json(error, json))?;
         self.began = true;
+        // An error about the end of the answer quotes its last event.
         json.clone_into(&mut self.last);
         if let Some(status) = &reply.error {
             return Err(error::in_answer(&self.vendor, status));

@@ -12,6 +12,7 @@ pub(super) fn parse(status: u16, body: &str) -> ErrorBody {
     match &parsed {
         _ if matches!(body.trim(), "" | "{}") => ErrorBody::default(),
         _ if body.trim_start().starts_with('<') => ErrorBody::from_text(body),
+        // Ollama's own 404 has a text in `error`; that of a router or another server has none.
         _ if status == 404 && !error.is_some_and(Value::is_string) => {
             not_ollama(&error.map_or_else(|| body.to_owned(), message_text))
         }
@@ -45,21 +46,21 @@ pub(super) fn in_answer(vendor: &Vendor, error: &Value) -> ModelError {
 fn classify(status: u16, error: &Value) -> ErrorBody {
     let message = message_text(error);
     let lower = message.to_lowercase();
-    let says = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
-    let kind = if says(&[
+    let mentions = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
+    let kind = if mentions(&[
         "exceed_context_size",
         "available context size",
         "context length",
         "context window",
     ]) {
         Some(ErrorKind::ContextTooLong)
-    } else if says(&["usage limit", "quota", "out of credit"])
+    } else if mentions(&["usage limit", "quota", "out of credit"])
         && matches!(status, 200 | 402 | 403 | 429)
     {
         Some(ErrorKind::Quota)
-    } else if says(&["\" not found", "' not found"]) && lower.contains("model") {
+    } else if mentions(&["\" not found", "' not found"]) && lower.contains("model") {
         Some(ErrorKind::NoSuchModel)
-    } else if says(&["more system memory"]) {
+    } else if mentions(&["more system memory"]) {
         // The server sends a 500, as if it were a passing fault.
         Some(ErrorKind::Impossible)
     } else {

@@ -76,7 +76,7 @@ pub(super) fn was_cut(prompt: PromptLength, read: u64, window: Window) -> bool {
     // The present engine drops half of the window and continues: the count is half the window and
     // two (`ollama#17427`).
     let halved = read.abs_diff(window / 2 + 2) <= 2 && prompt.chars * 10 > window * 27;
-    // An older one fills the window completely, which leaves no room for an answer. A server that
+    // An older one fills the window completely, which leaves no space for an answer. A server that
     // reads more than `num_ctx` uses a window of its own choice.
     let full = read.abs_diff(window) <= 1 && prompt.chars > window * 3;
     impossible || halved || full || was_cut_to_a_default_window(prompt, read, window)
@@ -183,7 +183,7 @@ mod tests {
         assert!(cut(code(50_000), 16_386, 32_768));
         assert!(cut(prose(160_689), 16_387, 32_768));
         assert!(cut(prose(7_900), 2_050, 4_096));
-        // A server that does not keep to the window it was told.
+        // A server that does not keep to the requested window.
         assert!(cut(prose(20_000), 4_096, 32_768) && cut(prose(4_600), 4_096, 32_768));
         assert!(cut(prose(4_600), 4_095, 32_768) && !cut(code(4_096), 4_096, 32_768));
         assert!(cut(code(5_000), 4_096, 4_096));
@@ -203,7 +203,7 @@ mod tests {
                 "{whole}"
             );
         }
-        // The vendor's own servers take more than they are told.
+        // The vendor's own servers use a larger window than requested.
         assert!(!cut(prose(50_000), 50_000, 32_768));
         // A short prompt that was in the cache.
         assert!(!cut(prose(300), 4, 32_768));

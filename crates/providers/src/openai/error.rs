@@ -127,6 +127,7 @@ impl ErrorFields {
     // Nesting is bounded, because the body comes from outside.
     fn collect(&mut self, value: &Value, depth: usize) {
         match value {
+            // The first message wins: those further inside are causes, or repeat it.
             Value::String(text) if self.message.is_empty() => self.message.clone_from(text),
             Value::Array(values) if depth < 8 => {
                 values
@@ -189,6 +190,7 @@ impl ErrorFields {
         let number = match value {
             Some(Value::String(text)) => {
                 self.codes.push(text.to_lowercase());
+                // Some servers write the status as text.
                 text.parse().ok()
             }
             Some(Value::Number(number)) => number.as_u64(),
@@ -207,11 +209,11 @@ impl ErrorFields {
 
 fn classify(status: u16, fields: &ErrorFields) -> ErrorBody {
     let message = fields.message.to_lowercase();
-    let says = |phrases: &[&str]| phrases.iter().any(|phrase| message.contains(phrase));
+    let mentions = |phrases: &[&str]| phrases.iter().any(|phrase| message.contains(phrase));
     // The order matters: several servers send a general code beside a precise one.
     let kind = if fields.has_code(CONTEXT)
         || (matches!(status, 200 | 400 | 413 | 422 | 500)
-            && says(&[
+            && mentions(&[
                 "context length",
                 "context window",
                 "context size",
@@ -223,12 +225,12 @@ fn classify(status: u16, fields: &ErrorFields) -> ErrorBody {
     } else if fields.has_code(REFUSED) {
         Some(ErrorKind::Refused)
     } else if fields.has_code(AUTHENTICATION)
-        || (status == 400 && says(&["incorrect api key", "invalid api key"]))
+        || (status == 400 && mentions(&["incorrect api key", "invalid api key"]))
     {
         Some(ErrorKind::Authentication)
     } else if fields.has_code(NO_MODEL)
         || (status == 400
-            && says(&[
+            && mentions(&[
                 "model not exist",
                 "is not a valid model id",
                 "no such model",

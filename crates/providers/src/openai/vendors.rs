@@ -549,8 +549,8 @@ mod tests {
     }
 
     #[test]
-    fn open_models_that_think_get_room() {
-        let room = |name: &str| open_model(name, HOSTED).common.thinking_allowance;
+    fn open_models_that_think_get_an_allowance() {
+        let allowance = |name: &str| open_model(name, HOSTED).common.thinking_allowance;
         assert_eq!(
             [
                 "openai/gpt-oss-120b",
@@ -558,7 +558,7 @@ mod tests {
                 "llama-3.3-70b-versatile",
                 "mistral-large-latest"
             ]
-            .map(room),
+            .map(allowance),
             [THINKING_ALLOWANCE, THINKING_ALLOWANCE, 0, 0]
         );
         assert_eq!(

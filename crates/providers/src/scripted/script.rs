@@ -38,6 +38,7 @@ impl Script {
             self.skip_answered(&request.messages);
         }
         let query = Query::from_messages(&request.messages);
+        // A reply to these words goes first, so that a demo reacts to what it is asked.
         let chosen = self.matching(&query).or_else(|| self.in_sequence());
         match chosen {
             Some(index) => {
@@ -110,17 +111,12 @@ impl Query {
             .rfind(|message| message.role() == Role::User)
             .map(|message| recall_block::strip(&message.text()).to_owned())
             .unwrap_or_default();
-        let results: Vec<&Message> = messages
+        let last_other = messages
             .iter()
-            .rev()
-            .take_while(|message| message.role() == Role::Tool)
-            .collect();
+            .rposition(|message| message.role() != Role::Tool);
+        let results = &messages[last_other.map_or(0, |at| at + 1)..];
         let (mut texts, mut result, mut data) = (Vec::new(), Vec::new(), Vec::new());
-        for (_, _, answer) in results
-            .iter()
-            .rev()
-            .filter_map(|message| message.tool_result())
-        {
+        for (_, _, answer) in results.iter().filter_map(Message::tool_result) {
             texts.push(answer.to_json().to_string());
             data.extend(answer.data.as_deref().cloned());
             result.push(match (answer.data.as_deref(), &answer.error) {

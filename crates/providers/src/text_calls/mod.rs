@@ -287,6 +287,7 @@ impl TextCalls {
     /// Returns the calls that an answer consists of; `None` if it is anything else.
     fn only_calls(&self, answer: &str) -> Option<Vec<Call>> {
         let inner = parse::unfenced(answer.trim());
+        // Tags in a fence are no example if they are the whole answer.
         if inner.starts_with(['<']) || inner.starts_with("[TOOL_CALLS]") {
             let (mut nested, mut segments) = (Self::new(self.tools.clone()), Vec::new());
             nested.push(inner, &mut segments);
@@ -411,6 +412,7 @@ impl TextCalls {
                 }
             }
             None => {
+                // No call of a known tool: the tags and what they enclose are text.
                 let text = format!("{}{inside}", syntax.open);
                 text.chars().for_each(|c| self.position.advance(c));
                 emit(out, Segment::Text(text));

@@ -64,6 +64,7 @@ pub(super) fn open(
     };
     let self_hosted = row.local || is_on_private_network(&base);
     let mut family = (dialect.family)(&id.name);
+    // A vendor's own API at a private address is a proxy, whose models are the vendor's.
     if self_hosted && dialect.may_be_self_hosted {
         family.common = family.common.for_self_hosted();
     }

@@ -391,6 +391,7 @@ impl<'a> ChatEncoder<'a> {
         let Content::ToolCall(call) = &part.content else {
             return;
         };
+        // Another vendor may have given several calls of the conversation the same id.
         let is_foreign = part
             .state
             .as_ref()

@@ -102,15 +102,10 @@ impl Thinking {
                 origin: origin.clone(),
                 data: json!({}),
             };
-            parts.insert(
-                0,
-                Part::from_provider(
-                    Content::Thinking {
-                        text: String::new(),
-                    },
-                    Some(state),
-                ),
-            );
+            let content = Content::Thinking {
+                text: String::new(),
+            };
+            parts.insert(0, Part::from_provider(content, Some(state)));
         }
         for part in parts
             .iter_mut()

@@ -310,20 +310,17 @@ fn has_shape(object: &Item, shapes: Shapes) -> bool {
 }
 
 fn keep_supported(list: &mut Value, shapes: Shapes, what: &str, common: &mut Encoder<'_>) {
-    let all = list.as_array_mut().map(std::mem::take).unwrap_or_default();
-    let before = all.len();
-    let kept: Vec<Value> = all
-        .into_iter()
-        .filter(|value| {
-            value
-                .as_object()
-                .is_some_and(|value| has_shape(value, shapes))
-        })
-        .collect();
-    if kept.len() < before {
+    let mut values = list.as_array_mut().map(std::mem::take).unwrap_or_default();
+    let before = values.len();
+    values.retain(|value| {
+        value
+            .as_object()
+            .is_some_and(|value| has_shape(value, shapes))
+    });
+    if values.len() < before {
         common.record_loss(format!("{what} that a request does not take were left out"));
     }
-    *list = Value::Array(kept);
+    *list = Value::Array(values);
 }
 
 /// Returns the id of the call that an output item answers.

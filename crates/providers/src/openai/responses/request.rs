@@ -136,6 +136,7 @@ impl<'a> ResponsesEncoder<'a> {
         for message in messages {
             match message.role() {
                 Role::System if input.is_empty() => instructions.push(message.text()),
+                // A later system message keeps its place in the conversation.
                 Role::System => input.push(text_message("system", "input_text", &message.text())),
                 Role::User => input.extend(self.user(message)?),
                 Role::Assistant => input.extend(self.assistant(message)),

@@ -91,6 +91,7 @@ impl PartialAnswer {
     ) -> Result<(), ModelError> {
         let body = event.shift_remove("response").unwrap_or_default();
         let reply = response::parse_reply(&body, &self.vendor)?;
+        // Items that were not streamed are emitted before the end.
         for (at, item) in (0..).zip(reply.output.iter().flatten()) {
             if let Value::Object(item) = item {
                 self.add_missing_deltas(at, item, deltas);
@@ -132,6 +133,7 @@ impl PartialAnswer {
             .get("output_index")
             .and_then(Value::as_u64)
             .or_else(|| named().map(|(at, _)| *at))
+            // Servers that leave the index out send one item after the other.
             .unwrap_or_else(|| next(begins))
     }
 
@@ -193,6 +195,7 @@ impl PartialAnswer {
             .get(&target.item)
             .and_then(|open| open.texts.get(&(target.field, target.index)))
             .map_or("", String::as_str);
+        // A text that differs from its deltas cannot be emitted again; the response has it right.
         if let Some(rest) = text.strip_prefix(so_far).filter(|rest| !rest.is_empty()) {
             self.append(target, rest, deltas);
         }
