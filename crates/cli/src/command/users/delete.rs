@@ -6,7 +6,7 @@ use adjutant_core::{ConversationKey, Input, InputBody, InputId, UserId, conversa
 use adjutant_store::{TableRows, UserRemoved};
 use serde_json::json;
 
-use super::row_counts;
+use super::row_counts::row_counts;
 use crate::clock;
 use crate::error::CliError;
 use crate::store::Store;

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
-use super::row_counts;
+use super::row_counts::row_counts;
 use crate::clock;
 use crate::command::output::file_error;
 use crate::command::sessions::file_exists;

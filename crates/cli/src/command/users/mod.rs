@@ -2,10 +2,10 @@
 
 mod delete; // deletion of all data
 mod export; // export of all data
+mod row_counts; // stored data by table
 
 use adjutant_core::UserId;
 use adjutant_core::port::{PeopleFilter, Person};
-use adjutant_store::TableRows;
 
 use crate::args::Users;
 use crate::command::log::{self, totals};
@@ -61,19 +61,6 @@ pub(crate) async fn run(
 
 fn user_of(name: String) -> Result<UserId, CliError> {
     UserId::new(name).map_err(|error| CliError::usage(format!("that is no user's name: {error}")))
-}
-
-/// Returns the row counts by table.
-///
-/// # Errors
-/// There is no data of the user, or the store cannot be read.
-async fn row_counts(store: &dyn Store, user: &UserId) -> Result<Vec<TableRows>, CliError> {
-    let kept = store.count_rows_of(user).await?;
-    if kept.iter().all(|table| table.rows == 0) {
-        let error = CliError::unknown(format!("nothing is kept of {:?}", user.as_str()));
-        return Err(error.or_try("adjutant users list"));
-    }
-    Ok(kept)
 }
 
 async fn list(store: &dyn Store, screen: &Screen, filter: PeopleFilter) -> Result<(), CliError> {
