@@ -25,6 +25,9 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
+/// Detail of the problem of a token that may only read the metrics.
+pub(crate) const METRICS_ONLY: &str = "this token can only read the metrics (/metrics)";
+
 /// Media type of problem documents.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 

@@ -23,10 +23,9 @@ use utoipa_axum::routes;
 use crate::auth::{Auth, Caller, PendingSignIn, Presented};
 use crate::extract::{JsonBody, QueryParams, header_text};
 use crate::guard::Page;
-use crate::problem::Problem;
+use crate::problem::{METRICS_ONLY, Problem};
 use crate::state::Shared;
 use crate::token::new_token;
-use crate::user::METRICS_ONLY;
 
 /// Path at which a sign-in at the provider starts.
 pub(crate) const SIGN_IN: &str = "/signin";

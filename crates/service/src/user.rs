@@ -17,12 +17,9 @@ use crate::admission::Rate;
 use crate::auth::{Auth, Caller};
 use crate::extract::header_text;
 use crate::metrics::MetricsAccess;
-use crate::problem::Problem;
+use crate::problem::{METRICS_ONLY, Problem};
 use crate::session;
 use crate::state::{App, Shared};
-
-/// Detail of the problem of a token that may only read the metrics.
-pub(crate) const METRICS_ONLY: &str = "this token can only read the metrics (/metrics)";
 
 /// The authenticated user a request runs for; requires [`Role::User`].
 pub(crate) struct User(pub(crate) UserId);

@@ -17,7 +17,7 @@ use names::{Names, Uses};
 
 /// Crates that still have circles, and how many of their files are in one. This list only gets
 /// shorter.
-const KNOWN: &[(&str, usize)] = &[("crates/cli", 25)];
+const KNOWN: &[(&str, usize)] = &[];
 
 /// Returns the circles among the files of each crate, if they are not those that are known.
 pub(crate) fn inside_crates(files: &[File]) -> Vec<String> {
