@@ -62,6 +62,21 @@ use crate::tool_choice::ToolChoice;
 use crate::words;
 
 /// One turn, from a submitted message to its outcome.
+///
+/// A `Turn` performs no I/O and reads no clock. Its driver performs each [`Action`] that it
+/// returns, and passes its result to the next method:
+///
+/// 1. [`Turn::start`], once.
+/// 2. After [`Action::CallModel`]: [`Turn::on_model_result`], or [`Turn::on_unsendable`] if the
+///    request did not fit the context window and was not sent.
+/// 3. After [`Action::CallTools`] and [`Action::AskUser`]: [`Turn::on_call_ends`], with the ends of
+///    all calls at once.
+/// 4. [`Turn::stop`] in place of 2 or 3, if the turn was cancelled or a limit was exceeded.
+/// 5. [`Action::Finish`] is the last action.
+///
+/// A method that is called out of this order returns [`OutOfOrder`] and changes nothing. Methods
+/// without an action may be called at any time: [`Turn::add_notice`] and [`Turn::choose`], and
+/// [`Turn::on_summary`], whose summary shortens the next [`Turn::request`]. All others only read.
 #[derive(Debug, Clone)]
 pub struct Turn {
     setup: TurnSetup,
