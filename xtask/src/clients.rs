@@ -1,9 +1,10 @@
-//! Official clients, a browser and other people's test tools against the binary as it ships: the
-//! programs of `tests/clients/` and `tests/browser`.
+//! Official clients of other languages, a browser and third-party test tools against the running
+//! binary: the programs in `tests/clients/` and `tests/browser`.
 //!
-//! A folder holds `package.json` with its lock, or `requirements.txt`, or both, and the programs
-//! `run.mjs`, `run.py`. Each program gets a service of its own, in an empty home, with the model
-//! `script.jsonl` (without one: `demo`), and says with its exit code whether all is well.
+//! Each folder has a `package.json` with its lock file, a `requirements.txt`, or both, and the
+//! programs `run.mjs` or `run.py`. Each program gets its own service with an empty home and the
+//! scripted model `script.jsonl` (the model `demo` if there is none). Exit code 0 means that all
+//! its checks passed.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,17 +14,17 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::command::{Failure, cargo, end, output, root, run as run_command, target};
-use crate::steps::{Ended, Steps};
+use crate::command::{Failure, cargo, kill, output, pip_install, root, run as run_command, target};
+use crate::steps::{Outcome, Steps};
 
-/// The programs a folder may hold, and what runs them.
+/// Programs that a folder may contain, each with its interpreter.
 const PROGRAMS: &[(&str, &str)] = &[("run.mjs", "node"), ("run.py", "python3")];
 
-/// Runs those of this name, or all, with the binary that `ADJUTANT_BIN` names, else one that is
-/// built.
+/// Runs the programs in `tests/clients/NAME`, or all programs, with the binary that `ADJUTANT_BIN`
+/// names, or else a debug build.
 ///
 /// # Errors
-/// If one fails, or there is none of that name.
+/// A program fails, or there is no folder of that name.
 pub(crate) fn run(name: Option<&str>) -> Result<(), Failure> {
     let adjutant = match std::env::var_os("ADJUTANT_BIN").map(PathBuf::from) {
         Some(file) => file,
@@ -47,15 +48,15 @@ pub(crate) fn run(name: Option<&str>) -> Result<(), Failure> {
         }
     }
     let steps = Steps::begin()?;
-    let ready = install_each(&steps, folders);
-    ask_each(&steps, &ready, &adjutant, None, &[]);
+    let ready = install_dependencies(&steps, folders);
+    run_programs(&steps, &ready, &adjutant, None, &[]);
     steps.finish()
 }
 
-/// Installs what all of them need. The folders whose programs can be run.
+/// Installs the dependencies of all folders, and returns the folders whose programs can run.
 pub(crate) fn prepare(steps: &Steps) -> Vec<PathBuf> {
     match folders() {
-        Ok(folders) => install_each(steps, folders),
+        Ok(folders) => install_dependencies(steps, folders),
         Err(failure) => {
             steps.step("clients", || Err(failure));
             Vec::new()
@@ -63,24 +64,24 @@ pub(crate) fn prepare(steps: &Steps) -> Vec<PathBuf> {
     }
 }
 
-fn install_each(steps: &Steps, folders: Vec<PathBuf>) -> Vec<PathBuf> {
+fn install_dependencies(steps: &Steps, folders: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut ready = Vec::new();
     for folder in folders {
-        let name = name_of(&folder);
-        steps.may_be_skipped(&format!("{name}: what it needs"), || {
-            let ended = install(&folder, &name)?;
-            if matches!(ended, Ended::Ok) {
+        let name = folder_name(&folder);
+        steps.skippable_step(&format!("{name}: dependencies"), || {
+            let outcome = install(&folder, &name)?;
+            if matches!(outcome, Outcome::Passed) {
                 ready.push(folder);
             }
-            Ok(ended)
+            Ok(outcome)
         });
     }
     ready
 }
 
-/// Runs the programs of these folders, beside examples of the workspace that were built a moment
-/// ago, where they were, and with these variables.
-pub(crate) fn ask_each(
+/// Runs the programs of these folders with additional environment variables. `examples` is the
+/// folder of the compiled examples, which some programs start.
+pub(crate) fn run_programs(
     steps: &Steps,
     folders: &[PathBuf],
     adjutant: &Path,
@@ -88,7 +89,7 @@ pub(crate) fn ask_each(
     environment: &[(&str, &str)],
 ) {
     for folder in folders {
-        let name = name_of(folder);
+        let name = folder_name(folder);
         for (program, interpreter) in PROGRAMS
             .iter()
             .filter(|(program, _)| folder.join(program).is_file())
@@ -101,16 +102,16 @@ pub(crate) fn ask_each(
                 }
                 if *interpreter == "python3" {
                     command
-                        .env("PYTHONPATH", python_of(&name))
+                        .env("PYTHONPATH", python_packages(&name))
                         .env("PYTHONDONTWRITEBYTECODE", "1");
                 }
-                ask(adjutant, folder, &name, &mut command)
+                run_with_service(adjutant, folder, &name, &mut command)
             });
         }
     }
 }
 
-fn name_of(folder: &Path) -> String {
+fn folder_name(folder: &Path) -> String {
     folder
         .file_name()
         .unwrap_or_default()
@@ -118,18 +119,18 @@ fn name_of(folder: &Path) -> String {
         .into_owned()
 }
 
-/// Returns whether a folder's programs look at the page.
+/// Returns true if this folder's programs test the web page in a browser.
 pub(crate) fn is_browser(folder: &Path) -> bool {
     folder.ends_with("browser")
 }
 
-/// Returns every folder with programs: those of clients by name, then the browser's.
+/// Returns every folder that has programs: the clients in alphabetical order, then the browser.
 fn folders() -> Result<Vec<PathBuf>, Failure> {
     let tests = root().join("tests");
-    let read = |error: std::io::Error| format!("tests/clients cannot be read: {error}");
+    let failed = |error: std::io::Error| format!("tests/clients cannot be read: {error}");
     let mut folders = Vec::new();
-    for entry in fs::read_dir(tests.join("clients")).map_err(read)? {
-        folders.push(entry.map_err(read)?.path());
+    for entry in fs::read_dir(tests.join("clients")).map_err(failed)? {
+        folders.push(entry.map_err(failed)?.path());
     }
     folders.sort();
     folders.push(tests.join("browser"));
@@ -145,16 +146,16 @@ fn folders() -> Result<Vec<PathBuf>, Failure> {
     }
 }
 
-/// Returns the folder of the Python packages that a client's folder needs.
-fn python_of(name: &str) -> PathBuf {
+/// Returns the folder into which a client's Python packages are installed.
+fn python_packages(name: &str) -> PathBuf {
     target().join("xtask").join("clients").join(name)
 }
 
-/// Installs what a folder's programs need, in exactly the versions it names.
-fn install(folder: &Path, name: &str) -> Result<Ended, Failure> {
+/// Installs the dependencies of a folder, in the versions that its lock file pins.
+fn install(folder: &Path, name: &str) -> Result<Outcome, Failure> {
     if folder.join("package.json").is_file() {
         if output(Command::new("npm").arg("--version")).is_err() {
-            return Ok(Ended::NotRun("it needs Node.js with npm".to_owned()));
+            return Ok(Outcome::NotRun("it needs Node.js with npm".to_owned()));
         }
         let arguments = [
             "ci",
@@ -172,32 +173,28 @@ fn install(folder: &Path, name: &str) -> Result<Ended, Failure> {
     }
     let requirements = folder.join("requirements.txt");
     if requirements.is_file() {
-        let python = python_of(name);
-        // Installing over what is there mixes versions.
+        let python = python_packages(name);
+        // pip does not remove the old version of a package in a `--target` folder, so the two would
+        // mix.
         if python.is_dir() {
             fs::remove_dir_all(&python)
                 .map_err(|error| format!("{}: {error}", python.display()))?;
         }
-        let mut pip = Command::new("python3");
-        pip.args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--target",
-        ]);
-        pip.arg(&python).arg("-r").arg(&requirements);
         if output(Command::new("python3").args(["-m", "pip", "--version"])).is_err() {
-            return Ok(Ended::NotRun("it needs Python with pip".to_owned()));
+            return Ok(Outcome::NotRun("it needs Python with pip".to_owned()));
         }
-        run_command(pip.stdin(Stdio::null()))?;
+        run_command(pip_install(&python).arg("-r").arg(&requirements))?;
     }
-    Ok(Ended::Ok)
+    Ok(Outcome::Passed)
 }
 
-/// Runs a program beside a service of its own.
-fn ask(adjutant: &Path, folder: &Path, name: &str, command: &mut Command) -> Result<(), Failure> {
+/// Starts a service in an empty home and runs a client program against it.
+fn run_with_service(
+    adjutant: &Path,
+    folder: &Path,
+    name: &str,
+    command: &mut Command,
+) -> Result<(), Failure> {
     let home = target().join("xtask").join("homes").join(name);
     if home.is_dir() {
         fs::remove_dir_all(&home).map_err(|error| format!("{}: {error}", home.display()))?;
@@ -218,7 +215,7 @@ fn ask(adjutant: &Path, folder: &Path, name: &str, command: &mut Command) -> Res
     run_command(command)
 }
 
-/// A running service. It ends with this.
+/// A running service, killed on drop.
 struct Service {
     process: Child,
     url: String,
@@ -226,7 +223,7 @@ struct Service {
 }
 
 impl Service {
-    /// Waits until it listens.
+    /// Starts the service and waits until it listens.
     fn start(adjutant: &Path, home: &Path, model: &str) -> Result<Self, Failure> {
         let mut command = Command::new(adjutant);
         command
@@ -237,7 +234,7 @@ impl Service {
             command.env(name, value);
         }
         let failed = |error: std::io::Error| format!("the service cannot be started: {error}");
-        // One user asks as often as all checks of a program need it.
+        // All requests of a program come from one user, so the rate limit is raised out of the way.
         command.env("ADJUTANT_SERVE_REQUESTS_PER_MINUTE", "100000");
         command
             .env("HOME", home)
@@ -249,31 +246,33 @@ impl Service {
             url: String::new(),
             token: String::new(),
         };
-        let said = service
+        let stdout = service
             .process
             .stdout
             .take()
             .ok_or("the service has no output")?;
         let mut line = String::new();
-        BufReader::new(said).read_line(&mut line).map_err(failed)?;
-        (service.url, service.token) = announced(&line)
-            .ok_or_else(|| format!("the service gives no address and token: {line:?}"))?;
+        BufReader::new(stdout)
+            .read_line(&mut line)
+            .map_err(failed)?;
+        (service.url, service.token) = parse_announcement(&line)
+            .ok_or_else(|| format!("the service printed no address and token: {line:?}"))?;
         Ok(service)
     }
 }
 
 impl Drop for Service {
     fn drop(&mut self) {
-        end(&mut self.process);
+        kill(&mut self.process);
     }
 }
 
-/// Address and token in what `adjutant serve --json` prints.
-fn announced(line: &str) -> Option<(String, String)> {
-    let said: Value = serde_json::from_str(line).ok()?;
+/// Returns address and token from the line that `adjutant serve --json` prints.
+fn parse_announcement(line: &str) -> Option<(String, String)> {
+    let announcement: Value = serde_json::from_str(line).ok()?;
     Some((
-        said["url"].as_str()?.to_owned(),
-        said["token"].as_str()?.to_owned(),
+        announcement["url"].as_str()?.to_owned(),
+        announcement["token"].as_str()?.to_owned(),
     ))
 }
 
@@ -282,16 +281,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn address_and_token_are_read() {
+    fn address_and_token_are_parsed() {
         let line = r#"{"url":"http://127.0.0.1:1","token":"t","model":"demo"}"#;
         assert_eq!(
-            announced(line),
+            parse_announcement(line),
             Some(("http://127.0.0.1:1".to_owned(), "t".to_owned()))
         );
         assert_eq!(
-            announced(r#"{"url":"http://127.0.0.1:1","token":null}"#),
+            parse_announcement(r#"{"url":"http://127.0.0.1:1","token":null}"#),
             None
         );
-        assert_eq!(announced("nothing"), None);
+        assert_eq!(parse_announcement("nothing"), None);
     }
 }

@@ -1,17 +1,17 @@
-//! Instructions of a turn, counted by valgrind: a cost that is the same on a busy machine, so that
-//! a test can bound it.
+//! Counts the CPU instructions of a turn with valgrind. Unlike a time, the count does not depend on
+//! the load of the machine, so a test can set a limit.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::check::budget;
-use crate::command::{Failure, cargo, run as run_command, target};
-use crate::steps::Ended;
+use crate::command::{Failure, cargo, fail_with, run as run_command, target};
+use crate::steps::Outcome;
 
-/// The program that runs turns, and what it is built with: features of what both packages need are
-/// those of the binary as it ships, so that next to nothing is built twice. No example: those have
-/// the features that tests need, too.
+/// Builds the program that runs turns together with the binary that ships, so that their common
+/// dependencies have the same features and are compiled once. The program is a `bin` and not an
+/// example, because examples get the features that tests add.
 const BUILD: &[&str] = &[
     "build",
     "--quiet",
@@ -25,89 +25,108 @@ const BUILD: &[&str] = &[
     "turns",
 ];
 
-/// The turns of one conversation that are compared: those around the first number, and the last
-/// ones before the second.
-const PLACES: (u32, u32) = (10, 1000);
-/// The same where time does not matter.
-const PLACES_MEASURED: (u32, u32) = (10, 10_000);
-/// Number of turns that are counted together at each place.
-const AT_A_PLACE: u32 = 10;
-/// Percentage of the instructions of an early turn that a late one may take.
+/// Turns of one conversation that are compared: a late turn must not cost much more than an early
+/// one.
+const POSITIONS: Positions = Positions {
+    early: 10,
+    late: 1000,
+};
+/// The positions of `cargo xtask measure turn`, which may take longer.
+const POSITIONS_MEASURED: Positions = Positions {
+    early: 10,
+    late: 10_000,
+};
+/// Number of turns whose mean is taken at each position.
+const TURNS_PER_POSITION: u32 = 10;
+/// Limit of a late turn, in percent of an early turn's instructions.
 const GROWTH_MAX: u64 = 120;
 
-/// A store whose turns are counted.
+/// Two positions in a conversation, as numbers of turns.
+#[derive(Debug, Clone, Copy)]
+struct Positions {
+    early: u32,
+    late: u32,
+}
+
+/// The instructions of a turn at two positions.
+struct Growth {
+    early: u64,
+    late: u64,
+}
+
+/// A store with the limit of its turns.
 #[derive(Debug)]
-struct Counted {
+struct Workload {
     store: &'static str,
-    /// A run of so many turns less one of so many: what the start takes falls out.
-    turns: (u32, u32),
+    /// Lengths of two runs. The difference of their counts, divided by the difference in turns,
+    /// leaves out the instructions of the start.
+    many: u32,
+    few: u32,
     /// Instructions of a turn when the limit was last set.
     recorded: u64,
-    /// Number of counts; the least is taken. Threads that wait for each other look more or less
-    /// often before they sleep.
-    times: u32,
-    /// Percentage by which a count may be higher: more than the count differs from run to run.
+    /// Number of measurements; the smallest counts. Threads that wait for a lock spin more or less
+    /// often before they sleep, which adds instructions.
+    repeats: u32,
+    /// Percentage by which a count may exceed `recorded`: a little more than counts vary between
+    /// runs.
     tolerance: u64,
 }
 
-const COUNTED: [Counted; 2] = [
-    // More than are kept in memory, so that making room is counted too.
-    Counted {
+const WORKLOADS: [Workload; 2] = [
+    // More turns than the store keeps in memory, so that eviction is counted too.
+    Workload {
         store: "memory",
-        turns: (1_400, 1_200),
+        many: 1_400,
+        few: 1_200,
         recorded: budget::MEMORY_TURN_INSTRUCTIONS,
-        times: 1,
+        repeats: 1,
         tolerance: 3,
     },
-    Counted {
+    Workload {
         store: "sqlite",
-        turns: (300, 100),
+        many: 300,
+        few: 100,
         recorded: budget::SQLITE_TURN_INSTRUCTIONS,
-        times: 3,
+        repeats: 3,
         tolerance: 5,
     },
 ];
 
-/// Counts the instructions of a turn, in memory and on SQLite.
+/// Checks the instructions of a turn, in memory and on SQLite, against their limits.
 ///
 /// # Errors
-/// If a turn takes more than it may; if something cannot be built or run.
-pub(crate) fn within_limits() -> Result<Ended, Failure> {
+/// A turn exceeds its limit, or the program cannot be built or run.
+pub(crate) fn within_limits() -> Result<Outcome, Failure> {
     if Command::new("valgrind").arg("--version").output().is_err() {
-        return Ok(Ended::NotRun(
+        return Ok(Outcome::NotRun(
             "it needs valgrind (Debian: apt-get install valgrind)".to_owned(),
         ));
     }
     let program = build()?;
-    let verdicts = COUNTED.iter().map(|it| it.judge(it.count(&program)?));
-    let grown = COUNTED
+    let limits = WORKLOADS
         .iter()
-        .map(|it| judge_growth(it.store, PLACES, it.count_places(&program, PLACES)?));
-    let failures: Vec<Failure> = verdicts.chain(grown).filter_map(Result::err).collect();
-    if failures.is_empty() {
-        Ok(Ended::Ok)
-    } else {
-        Err(failures.join("\n"))
-    }
+        .map(|it| it.check_limit(it.count(&program)?));
+    let growth = WORKLOADS.iter().map(|it| {
+        let growth = it.count_growth(&program, POSITIONS)?;
+        check_growth(it.store, POSITIONS, &growth)
+    });
+    let failures = limits.chain(growth).filter_map(Result::err).collect();
+    fail_with(failures).map(|()| Outcome::Passed)
 }
 
-/// Prints the instructions of a turn, in memory and on SQLite, and those of an early and a late one
-/// of a long conversation.
+/// Prints the instructions of a turn, in memory and on SQLite, and those of an early and a late
+/// turn of a long conversation.
 ///
 /// # Errors
-/// If something cannot be built or run.
+/// The program cannot be built or run.
 pub(crate) fn measure() -> Result<(), Failure> {
     let program = build()?;
-    for it in COUNTED {
+    for it in &WORKLOADS {
         println!("{}: {} instructions a turn", it.store, it.count(&program)?);
     }
-    for it in COUNTED {
-        let (early, late) = it.count_places(&program, PLACES_MEASURED)?;
-        let (first, last) = PLACES_MEASURED;
-        println!(
-            "{}: {early} instructions at turn {first}, {late} at turn {last}",
-            it.store
-        );
+    for it in &WORKLOADS {
+        let growth = it.count_growth(&program, POSITIONS_MEASURED)?;
+        println!("{}: {}", it.store, growth.describe(POSITIONS_MEASURED));
     }
     Ok(())
 }
@@ -118,85 +137,89 @@ fn build() -> Result<PathBuf, Failure> {
     Ok(target().join("release").join(name))
 }
 
-fn of_a_turn(program: &Path, store: &str, (many, few): (u32, u32)) -> Result<u64, Failure> {
-    let count = |turns: u32| count(program, &[], &[store, &turns.to_string()]);
-    Ok(count(many)?.saturating_sub(count(few)?) / u64::from(many - few))
+/// Returns the mean instructions of the last turns of a conversation with `turns` turns.
+fn count_last_turns(program: &Path, store: &str, turns: u32) -> Result<u64, Failure> {
+    let arguments = [store, &turns.to_string(), &TURNS_PER_POSITION.to_string()];
+    Ok(count(program, &["--instr-atstart=no"], &arguments)? / u64::from(TURNS_PER_POSITION))
 }
 
-/// Counts the last of so many turns of one conversation.
-fn of_the_last_turns(program: &Path, store: &str, turns: u32) -> Result<u64, Failure> {
-    let arguments = [store, &turns.to_string(), &AT_A_PLACE.to_string()];
-    Ok(count(program, &["--instr-atstart=no"], &arguments)? / u64::from(AT_A_PLACE))
-}
-
-/// Runs the program and returns the instructions that valgrind has counted.
+/// Runs the program under valgrind and returns the number of instructions.
 fn count(program: &Path, options: &[&str], arguments: &[&str]) -> Result<u64, Failure> {
     let folder = target().join("xtask");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let said = folder.join(format!("instructions-{}.txt", std::process::id()));
+    let log = folder.join(format!("instructions-{}.txt", std::process::id()));
     let mut valgrind = Command::new("valgrind");
     valgrind
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .args(options);
     valgrind
-        .arg(format!("--log-file={}", said.display()))
+        .arg(format!("--log-file={}", log.display()))
         .arg(program);
     run_command(valgrind.args(arguments))?;
-    let words =
-        fs::read_to_string(&said).map_err(|error| format!("{}: {error}", said.display()))?;
-    // Every process has a file of its own; nobody else reads it.
-    let _ = fs::remove_file(&said);
-    collected(&words)
+    let text = fs::read_to_string(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+    // The name contains the process id, so no other run needs the file.
+    let _ = fs::remove_file(&log);
+    parse_collected(&text)
 }
 
-/// Reads what callgrind says at its end: `==PID== Collected : NUMBER`.
-fn collected(words: &str) -> Result<u64, Failure> {
-    let number = words
+/// Parses callgrind's last line: `==PID== Collected : NUMBER`.
+fn parse_collected(text: &str) -> Result<u64, Failure> {
+    let number = text
         .lines()
         .find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
-    number.ok_or_else(|| format!("valgrind counted nothing:\n{words}"))
+    number.ok_or_else(|| format!("callgrind reported no instructions:\n{text}"))
 }
 
 fn least(counts: impl Iterator<Item = Result<u64, Failure>>) -> Result<u64, Failure> {
     let least = counts.reduce(|least, next| Ok(least?.min(next?)));
-    least.unwrap_or_else(|| Err("nothing was counted".to_owned()))
+    least.unwrap_or_else(|| Err("no measurement was made".to_owned()))
 }
 
-/// Compares the instructions of an early and a late turn.
-fn judge_growth(
-    store: &str,
-    (first, last): (u32, u32),
-    (early, late): (u64, u64),
-) -> Result<(), Failure> {
-    println!("    {store}: {early} instructions at turn {first}, {late} at turn {last}");
-    if late > early * GROWTH_MAX / 100 {
+/// Fails if a late turn takes more instructions than [`GROWTH_MAX`] allows.
+fn check_growth(store: &str, positions: Positions, growth: &Growth) -> Result<(), Failure> {
+    let description = growth.describe(positions);
+    println!("    {store}: {description}");
+    if growth.late > growth.early * GROWTH_MAX / 100 {
         return Err(format!(
-            "a turn ({store}) takes {early} instructions at turn {first} and {late} at turn {last}; {GROWTH_MAX} % are allowed"
+            "a late turn ({store}) costs too much: {description}; {GROWTH_MAX} % are allowed"
         ));
     }
     Ok(())
 }
 
-impl Counted {
-    /// Counts turns of one conversation, around the first place and before the second, as often as
-    /// it says; returns the least of each.
-    fn count_places(
-        &self,
-        program: &Path,
-        (first, last): (u32, u32),
-    ) -> Result<(u64, u64), Failure> {
+impl Growth {
+    fn describe(&self, positions: Positions) -> String {
+        format!(
+            "{} instructions at turn {}, {} at turn {}",
+            self.early, positions.early, self.late, positions.late
+        )
+    }
+}
+
+impl Workload {
+    /// Returns the instructions of an early and of a late turn, each the smallest of
+    /// [`Workload::repeats`] measurements.
+    fn count_growth(&self, program: &Path, positions: Positions) -> Result<Growth, Failure> {
         let least =
-            |turns| least((0..self.times).map(|_| of_the_last_turns(program, self.store, turns)));
-        Ok((least(first + AT_A_PLACE / 2)?, least(last)?))
+            |turns| least((0..self.repeats).map(|_| count_last_turns(program, self.store, turns)));
+        Ok(Growth {
+            // The counted turns lie around the early position, and just before the late one.
+            early: least(positions.early + TURNS_PER_POSITION / 2)?,
+            late: least(positions.late)?,
+        })
     }
 
-    /// Counts as often as it says, and returns the least.
+    /// Returns the instructions of a turn, the smallest of [`Workload::repeats`] measurements.
     fn count(&self, program: &Path) -> Result<u64, Failure> {
-        least((0..self.times).map(|_| of_a_turn(program, self.store, self.turns)))
+        let count = |turns: u32| count(program, &[], &[self.store, &turns.to_string()]);
+        least((0..self.repeats).map(|_| {
+            let difference = count(self.many)?.saturating_sub(count(self.few)?);
+            Ok(difference / u64::from(self.many - self.few))
+        }))
     }
 
-    /// Compares a count with the limit, and says when the limit could be lowered.
-    fn judge(&self, instructions: u64) -> Result<(), Failure> {
+    /// Compares a count with the limit. Prints a hint if the limit can be lowered.
+    fn check_limit(&self, instructions: u64) -> Result<(), Failure> {
         let Self {
             store,
             recorded,
@@ -212,7 +235,9 @@ impl Counted {
             ));
         }
         if instructions < recorded - recorded * tolerance / 100 {
-            println!("    a turn has become cheaper: lower the limit in xtask/src/check/budget.rs");
+            println!(
+                "    a turn has become cheaper: lower the recorded number in xtask/src/check/budget.rs"
+            );
         }
         Ok(())
     }
@@ -223,18 +248,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_count_is_read_and_none_is_a_failure() {
+    fn a_count_is_parsed_and_a_missing_one_is_an_error() {
         assert_eq!(
-            collected("==7== Events    : Ir\n==7== Collected : 1234567\n==7== \n"),
+            parse_collected("==7== Events    : Ir\n==7== Collected : 1234567\n==7== \n"),
             Ok(1_234_567)
         );
-        assert!(collected("valgrind: cannot execute").is_err());
+        assert!(parse_collected("valgrind: cannot execute").is_err());
     }
 
     #[test]
     fn a_turn_that_grows_with_its_conversation_is_a_failure() {
-        assert_eq!(judge_growth("memory", (10, 1000), (1000, 1200)), Ok(()));
-        let failure = judge_growth("memory", (10, 1000), (1000, 1201)).unwrap_err();
+        let check = |late| check_growth("memory", POSITIONS, &Growth { early: 1000, late });
+        assert_eq!(check(1200), Ok(()));
+        let failure = check(1201).unwrap_err();
         assert!(
             failure.contains("1201") && failure.contains("turn 1000"),
             "{failure}"
@@ -243,16 +269,17 @@ mod tests {
 
     #[test]
     fn more_than_the_tolerance_is_a_failure() {
-        let counted = Counted {
+        let workload = Workload {
             store: "memory",
-            turns: (2, 1),
+            many: 2,
+            few: 1,
             recorded: 1000,
-            times: 1,
+            repeats: 1,
             tolerance: 3,
         };
-        assert_eq!(counted.judge(1030), Ok(()));
-        assert_eq!(counted.judge(10), Ok(()));
-        let failure = counted.judge(1031).unwrap_err();
+        assert_eq!(workload.check_limit(1030), Ok(()));
+        assert_eq!(workload.check_limit(10), Ok(()));
+        let failure = workload.check_limit(1031).unwrap_err();
         assert!(
             failure.contains("1031") && failure.contains("1000"),
             "{failure}"

@@ -1,5 +1,5 @@
-//! Tasks of the repository: `cargo xtask check`, `test`, `measure` and more. CI runs the same
-//! commands as a developer.
+//! The repository's own commands: `cargo xtask check`, `test`, `clients`, `dist`, `measure`,
+//! `memory-eval` and `simulate`. Developers and CI run the same ones.
 #![expect(
     clippy::disallowed_methods,
     reason = "a program: it may read its environment"
@@ -10,7 +10,7 @@
     reason = "a program for a terminal, without pipes behind it"
 )]
 
-mod check; // rules that every commit keeps
+mod check; // lints and repository rules
 mod clients; // official clients and a browser against the running binary
 #[cfg(unix)]
 mod command; // commands that steps start
@@ -59,9 +59,11 @@ fn main() -> ExitCode {
         ["clients"] => clients::run(None),
         ["clients", name] => clients::run(Some(name)),
         #[cfg(unix)]
-        ["dist", words @ ..] => dist::Wanted::read(words).and_then(|wanted| dist::run(&wanted)),
+        ["dist", arguments @ ..] => {
+            dist::Options::parse(arguments).and_then(|options| dist::run(&options))
+        }
         #[cfg(not(unix))]
-        ["dist", ..] => Err("packages are made on Linux".to_owned()),
+        ["dist", ..] => Err("packages can be built on Linux only".to_owned()),
         ["measure"] => measure::library(),
         ["measure", "binary"] => measure::binary(),
         ["measure", "turn"] => instructions::measure(),

@@ -1,37 +1,38 @@
-//! `cargo xtask measure`: what the library with one provider costs whoever adds it.
-//! `cargo xtask measure binary`: what the binary costs whoever builds it, and what it weighs.
+//! `cargo xtask measure`: the cost of adding the library with one provider (crates, CPU seconds of
+//! a clean check). `cargo xtask measure binary`: CPU time of a clean build and size of the binary.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
 use crate::check::budget;
-use crate::command::{Failure, cargo, output, root};
+use crate::command::{Failure, cargo, fail_with, output, root};
 
-/// The binary with its default features but the model inside the process.
+/// Features of the binary without `embedded`, the model that runs inside the process.
 const WITHOUT_ENGINE: &[&str] = &[
     "--no-default-features",
     "--features",
     "gemini,openai,anthropic,ollama,postgres",
 ];
 
-/// Prints how many crates the library brings and what a clean check of it costs.
+/// Prints the number of third-party crates of the library with one provider, and the CPU time of a
+/// clean `cargo check`.
 ///
 /// # Errors
-/// If cargo fails.
+/// A cargo command fails.
 pub(crate) fn library() -> Result<(), Failure> {
     let crates = budget::crates_of(budget::LIBRARY)?;
     println!("adjutant with gemini, without its tests");
     println!("third-party crates: {}", crates.len());
-    let seconds = cpu(&[&["check"], budget::LIBRARY].concat())?;
+    let seconds = clean_build_cpu_seconds(&[&["check"], budget::LIBRARY].concat())?;
     println!("clean cargo check, CPU (user + system): {seconds:.0} s");
-    remove()
+    remove_build_folder()
 }
 
-/// Builds the binary of each profile from nothing, and prints what that costs and what comes out.
+/// Builds the binary from scratch in each profile, and prints CPU time and size.
 ///
 /// # Errors
-/// If cargo fails, or a binary has more bytes than it may have.
+/// A cargo command fails, or a binary exceeds its limit in [`budget`].
 pub(crate) fn binary() -> Result<(), Failure> {
     let builds = [
         ("release", &[][..], budget::RELEASE_BYTES),
@@ -42,31 +43,27 @@ pub(crate) fn binary() -> Result<(), Failure> {
     for (profile, features, limit) in builds {
         println!("profile {profile} {}", features.join(" "));
         let build = ["build", "--package", "adjutant-cli", "--profile", profile];
-        let seconds = cpu(&[&build, features].concat())?;
+        let seconds = clean_build_cpu_seconds(&[&build, features].concat())?;
         println!(
             "    clean build, CPU (user + system): {:.1} min",
             seconds / 60.0
         );
-        let binary = folder()
+        let binary = build_folder()
             .join(profile)
             .join(format!("adjutant{}", std::env::consts::EXE_SUFFIX));
-        failures.extend(budget::size(&binary, limit).err());
+        failures.extend(budget::check_size(&binary, limit).err());
     }
-    remove()?;
-    if failures.is_empty() {
-        Ok(())
-    } else {
-        Err(failures.join("\n"))
-    }
+    remove_build_folder()?;
+    fail_with(failures)
 }
 
-/// A folder of its own, so that nothing is built already.
-fn folder() -> PathBuf {
+/// Returns a target folder that nothing else uses, so that each measured build starts from scratch.
+fn build_folder() -> PathBuf {
     root().join("target").join("measure")
 }
 
-fn remove() -> Result<(), Failure> {
-    let folder = folder();
+fn remove_build_folder() -> Result<(), Failure> {
+    let folder = build_folder();
     if !folder.exists() {
         return Ok(());
     }
@@ -74,10 +71,11 @@ fn remove() -> Result<(), Failure> {
         .map_err(|error| format!("{} cannot be removed: {error}", folder.display()))
 }
 
-/// Runs cargo in an empty folder and gives the CPU seconds of all that it started.
-fn cpu(arguments: &[&str]) -> Result<f64, Failure> {
-    remove()?;
-    // Downloads are no part of the figure.
+/// Runs cargo with an empty target folder and returns the CPU seconds (user and system) of all its
+/// child processes.
+fn clean_build_cpu_seconds(arguments: &[&str]) -> Result<f64, Failure> {
+    remove_build_folder()?;
+    // Downloads first, so that the time does not depend on the network.
     output(&mut cargo(["fetch", "--locked"]))?;
     let mut run = Command::new("sh");
     run.args([
@@ -87,20 +85,20 @@ fn cpu(arguments: &[&str]) -> Result<f64, Failure> {
     ])
     .args(arguments)
     .env("CARGO", cargo([]).get_program())
-    .env("CARGO_TARGET_DIR", folder())
+    .env("CARGO_TARGET_DIR", build_folder())
     .current_dir(root());
     let times = output(&mut run)?;
-    cpu_seconds(&times).ok_or_else(|| format!("the shell's times cannot be read: {times:?}"))
+    parse_times(&times).ok_or_else(|| format!("the shell's times cannot be read: {times:?}"))
 }
 
-/// User and system seconds of all children, from the second line of the shell's `times`:
-/// `1m2.34s 0m5.6s`.
-fn cpu_seconds(times: &str) -> Option<f64> {
+/// Parses the second line that the shell's `times` prints, such as `1m2.34s 0m5.6s`: user and
+/// system time of all child processes.
+fn parse_times(times: &str) -> Option<f64> {
     let children = times.lines().nth(1)?;
-    children.split_whitespace().map(seconds).sum()
+    children.split_whitespace().map(parse_seconds).sum()
 }
 
-fn seconds(time: &str) -> Option<f64> {
+fn parse_seconds(time: &str) -> Option<f64> {
     let (minutes, seconds) = time.strip_suffix('s')?.split_once('m')?;
     Some(minutes.parse::<f64>().ok()? * 60.0 + seconds.parse::<f64>().ok()?)
 }
@@ -112,10 +110,10 @@ mod tests {
     #[test]
     fn times_of_children_are_added() {
         assert_eq!(
-            cpu_seconds("0m0.00s 0m0.00s\n1m2.50s 0m5.25s\n"),
+            parse_times("0m0.00s 0m0.00s\n1m2.50s 0m5.25s\n"),
             Some(67.75)
         );
-        assert_eq!(cpu_seconds("0m0.00s 0m0.00s\n"), None);
-        assert_eq!(cpu_seconds("a b\nc d\n"), None);
+        assert_eq!(parse_times("0m0.00s 0m0.00s\n"), None);
+        assert_eq!(parse_times("a b\nc d\n"), None);
     }
 }

@@ -1,12 +1,13 @@
-//! `cargo xtask memory-eval`: runs the program of `adjutant-evaluation` as it is released: without
-//! optimisation it is 20 times slower.
+//! `cargo xtask memory-eval`: runs the program of `adjutant-evaluation`, which measures the recall
+//! of memory retrieval. It is built in release mode: a debug build is 20 times slower.
 
 use crate::command::{Failure, cargo};
 
-/// Builds the program, and runs it with these arguments. Its standard output stays its own.
+/// Builds the program and runs it with these arguments. Unlike other steps it prints no command
+/// line, so that `--json` leaves nothing but JSON on standard output.
 ///
 /// # Errors
-/// If it cannot be built or run, or does not end with 0.
+/// The program cannot be built or started, or its exit code is not 0.
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     let mut command = cargo([
         "run",
@@ -17,7 +18,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
         "adjutant-evaluation",
         "--",
     ]);
-    // Paths are meant from where the command was given.
+    // Relative paths are resolved against the developer's directory, not the workspace root.
     let here = std::env::current_dir().map_err(|error| error.to_string())?;
     let status = command
         .args(arguments)

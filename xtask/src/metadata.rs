@@ -1,4 +1,4 @@
-//! The workspace as `cargo metadata` describes it: packages, features, examples, dependencies.
+//! The workspace as `cargo metadata` describes it: packages, features, examples and dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,36 +6,36 @@ use serde_json::Value;
 
 use crate::command::{Failure, cargo, output};
 
-/// With all that everything can have: the library's tests go through every provider, its examples
-/// need the rest, and self-destruction is built in, because only such programs can be killed at a
-/// chosen instant; nothing else of them is different. One selection for all of it, and the one that
-/// `check` uses: another would build the workspace again. What ships is built without, and meets
-/// the clients.
+/// Packages and features that `check` and `test` build: everything, because the tests use every
+/// provider and the fault-injection code of the feature `faults`, which lets a test kill the
+/// program at a chosen point and changes nothing else. It is the same selection everywhere, since
+/// another one would rebuild the workspace. The binary that ships is built without it, and is
+/// tested by the clients of other languages.
 pub(crate) const SELECTION: &[&str] = &["--workspace", "--all-features"];
 
-/// One package of the workspace.
+/// A package of the workspace, with the parts of its manifest that the checks need.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) description: Option<String>,
     pub(crate) license: Option<String>,
     pub(crate) rust_version: Option<String>,
-    /// Names of its features.
+    /// Names of the features that the manifest declares or implies.
     pub(crate) features: BTreeSet<String>,
-    /// Its examples, each with the features it needs.
+    /// Names of the examples, each with its `required-features`.
     pub(crate) examples: BTreeMap<String, Vec<String>>,
-    /// Packages of this workspace it depends on to be built.
+    /// Packages of this workspace that the library, program or build script depends on.
     pub(crate) arrows: BTreeSet<String>,
-    /// Packages of this workspace only its tests and examples depend on.
+    /// Packages of this workspace that only tests and examples depend on.
     pub(crate) dev_arrows: BTreeSet<String>,
-    /// Everything that its manifest depends on, of the workspace or not.
+    /// All dependencies in the manifest, of this workspace or not.
     pub(crate) dependencies: Vec<Dependency>,
 }
 
-/// A row of a manifest's dependencies.
+/// A dependency in a manifest.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Dependency {
-    /// The name by which the source knows it, with the manifest's hyphens.
+    /// The name in the manifest, which is the crate's name in the source but for hyphens.
     pub(crate) name: String,
     pub(crate) kind: DependencyKind,
 }
@@ -45,14 +45,14 @@ pub(crate) struct Dependency {
 pub(crate) enum DependencyKind {
     /// The library or program, and its build script.
     Product,
-    /// Tests, examples and benchmarks too: it is in `dev-dependencies`.
+    /// Tests, examples and benchmarks only: it is in `dev-dependencies`.
     Test,
 }
 
 /// Returns the packages of this workspace.
 ///
 /// # Errors
-/// If cargo cannot read them, or `Cargo.lock` would have to change.
+/// Cargo fails, for example because `Cargo.lock` is out of date.
 pub(crate) fn packages() -> Result<Vec<Package>, Failure> {
     let text = output(&mut cargo([
         "metadata",
@@ -64,11 +64,11 @@ pub(crate) fn packages() -> Result<Vec<Package>, Failure> {
     parse(&text)
 }
 
-/// Returns each crate of the lock file that states the compiler it needs: its name with its version,
-/// and that of the compiler.
+/// Returns every crate of the lock file that declares a `rust-version`, as `("name 1.2.3",
+/// rust-version)`.
 ///
 /// # Errors
-/// If cargo cannot read them.
+/// Cargo fails.
 pub(crate) fn rust_versions() -> Result<Vec<(String, String)>, Failure> {
     let text = output(&mut cargo([
         "metadata",
@@ -78,24 +78,24 @@ pub(crate) fn rust_versions() -> Result<Vec<(String, String)>, Failure> {
     ]))?;
     let metadata: Value = serde_json::from_str(&text)
         .map_err(|error| format!("cargo metadata is not JSON: {error}"))?;
-    let stated = list(&metadata["packages"]).iter().filter_map(|package| {
+    let stated = array(&metadata["packages"]).iter().filter_map(|package| {
         let needed = package["rust_version"].as_str()?;
         let name = format!(
             "{} {}",
-            text_of(&package["name"]),
-            text_of(&package["version"])
+            string(&package["name"]),
+            string(&package["version"])
         );
         Some((name, needed.to_owned()))
     });
     Ok(stated.collect())
 }
 
-/// Returns the version of one of them.
+/// Returns the version of a package of this workspace.
 ///
 /// # Errors
-/// If cargo does not know it.
+/// Cargo does not know the package.
 pub(crate) fn version(package: &str) -> Result<String, Failure> {
-    // Ends in `#name@1.2.3`.
+    // The package id ends in `#name@1.2.3`.
     let id = output(&mut cargo(["pkgid", "--locked", "--package", package]))?;
     let version = id
         .trim()
@@ -107,33 +107,33 @@ pub(crate) fn version(package: &str) -> Result<String, Failure> {
 fn parse(text: &str) -> Result<Vec<Package>, Failure> {
     let metadata: Value = serde_json::from_str(text)
         .map_err(|error| format!("cargo metadata is not JSON: {error}"))?;
-    let packages = list(&metadata["packages"]);
+    let packages = array(&metadata["packages"]);
     let names: BTreeSet<String> = packages
         .iter()
-        .map(|package| text_of(&package["name"]))
+        .map(|package| string(&package["name"]))
         .collect();
     if names.is_empty() {
         return Err("cargo metadata names no package".to_owned());
     }
     Ok(packages
         .iter()
-        .map(|package| read(package, &names))
+        .map(|package| parse_package(package, &names))
         .collect())
 }
 
-fn read(package: &Value, workspace: &BTreeSet<String>) -> Package {
+fn parse_package(package: &Value, workspace: &BTreeSet<String>) -> Package {
     let arrows = |dev: bool| {
-        list(&package["dependencies"])
+        array(&package["dependencies"])
             .iter()
-            // Normal and build dependencies have another kind than "dev".
+            // `kind` is null for a normal dependency, and otherwise "dev" or "build".
             .filter(|dependency| (dependency["kind"] == "dev") == dev)
-            .map(|dependency| text_of(&dependency["name"]))
+            .map(|dependency| string(&dependency["name"]))
             .filter(|name| workspace.contains(name))
             .collect()
     };
     let optional = |key: &str| package[key].as_str().map(str::to_owned);
     Package {
-        name: text_of(&package["name"]),
+        name: string(&package["name"]),
         description: optional("description"),
         license: optional("license"),
         rust_version: optional("rust_version"),
@@ -141,33 +141,33 @@ fn read(package: &Value, workspace: &BTreeSet<String>) -> Package {
             .as_object()
             .map(|map| map.keys().cloned().collect())
             .unwrap_or_default(),
-        examples: list(&package["targets"])
+        examples: array(&package["targets"])
             .iter()
-            .filter(|target| list(&target["kind"]).iter().any(|kind| kind == "example"))
+            .filter(|target| array(&target["kind"]).iter().any(|kind| kind == "example"))
             .map(|target| {
                 (
-                    text_of(&target["name"]),
-                    list(&target["required-features"])
+                    string(&target["name"]),
+                    array(&target["required-features"])
                         .iter()
-                        .map(text_of)
+                        .map(string)
                         .collect(),
                 )
             })
             .collect(),
         arrows: arrows(false),
         dev_arrows: arrows(true),
-        dependencies: list(&package["dependencies"])
+        dependencies: array(&package["dependencies"])
             .iter()
-            .map(dependency)
+            .map(parse_dependency)
             .collect(),
     }
 }
 
-fn dependency(value: &Value) -> Dependency {
+fn parse_dependency(value: &Value) -> Dependency {
     Dependency {
         name: value["rename"]
             .as_str()
-            .map_or_else(|| text_of(&value["name"]), str::to_owned),
+            .map_or_else(|| string(&value["name"]), str::to_owned),
         kind: if value["kind"] == "dev" {
             DependencyKind::Test
         } else {
@@ -176,11 +176,11 @@ fn dependency(value: &Value) -> Dependency {
     }
 }
 
-fn list(value: &Value) -> &[Value] {
+fn array(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-fn text_of(value: &Value) -> String {
+fn string(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_package_is_read_with_its_arrows() {
+    fn a_package_is_parsed_with_its_dependencies() {
         let packages = parse(
             r#"{"packages":[
                 {"name":"a","license":"MIT","rust_version":null,"description":"A.","features":{"x":[],"default":["x"]},
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn no_packages_and_no_json_are_failures() {
+    fn invalid_json_and_an_empty_list_of_packages_are_errors() {
         assert!(parse("{}").is_err());
         assert!(parse("cargo: command not found").is_err());
     }

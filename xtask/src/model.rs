@@ -1,5 +1,5 @@
-//! The suite that needs a language model's weights: it runs when they are there or can be fetched,
-//! and says loudly that it did not run otherwise.
+//! The model suite: tests and evaluations with the weights of a real language model. Without the
+//! weights, which are downloaded on demand, the suite is reported as not run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,18 +9,17 @@ use serde_json::Value;
 
 use crate::command::{Failure, output, root, run, target};
 use crate::server;
-use crate::steps::{Ended, Steps};
+use crate::steps::{Outcome, Steps};
 
-/// The variable that names a file of weights, so that nothing is downloaded.
+/// The environment variable that names a weights file to use instead of a download.
 const FILE: &str = "ADJUTANT_MODEL_FILE";
 
-/// A file of cases, and the least number of them that has to pass: what was measured less a few,
-/// because greedy output differs a little between processors.
+/// A file of evaluation cases with its pass mark. The mark is a few cases below the measured
+/// result, because greedy decoding differs slightly between processors.
 struct Evaluation {
     file: &'static str,
     min_pass: usize,
-    /// Every such case is asked in a run that samples, from the first on, and so many of them have
-    /// to pass. `None`: the file is for long runs.
+    /// The sample that `cargo xtask test all` runs. `None`: only `test long` uses the file.
     sample: Option<Sample>,
 }
 
@@ -61,25 +60,26 @@ const EVALUATIONS: &[Evaluation] = &[
     },
 ];
 
-/// Gets the model, with any binary that can fetch one. `None` if it cannot be had.
+/// Makes sure that the weights are on disk, with any binary that can download them. Returns `None`
+/// if they cannot be had.
 pub(crate) fn prepare(steps: &Steps, adjutant: &Path) -> Option<PathBuf> {
     let mut weights = None;
-    steps.may_be_skipped("the model suite: the model itself", || {
+    steps.skippable_step("the model suite: the model itself", || {
         match find_weights(adjutant) {
             Ok(file) => {
                 println!("    {}", file.display());
                 weights = Some(file);
-                Ok(Ended::Ok)
+                Ok(Outcome::Passed)
             }
-            Err(cause) => Ok(Ended::NotRun(cause)),
+            Err(reason) => Ok(Outcome::NotRun(reason)),
         }
     });
     weights
 }
 
-/// Runs the tests that need weights, the evaluations, and the adapters against a real server with
-/// the same weights. `tests`: what runs the tests, as they were built before. `all_cases`: instead
-/// of a sample of the evaluations.
+/// Runs the tests that need weights, the evaluations, and the adapters against llama.cpp's server
+/// with the same weights. `tests` are the commands that run already built tests. `all_cases` runs
+/// every case instead of a sample.
 pub(crate) fn suite(
     steps: &Steps,
     adjutant: &Path,
@@ -113,9 +113,9 @@ pub(crate) fn suite(
             let mut evaluation = Command::new(adjutant);
             evaluation
                 .arg("eval")
-                .arg(sampled(file, *every)?)
+                .arg(sample_file(file, *every)?)
                 .args(["--min-pass", &min_pass.to_string(), "-m"])
-                .arg(model_of(weights))
+                .arg(model_argument(weights))
                 .current_dir(root());
             run(&mut evaluation)
         });
@@ -123,25 +123,26 @@ pub(crate) fn suite(
     server::suite(steps, adjutant, weights);
 }
 
-/// Returns a file with every so manyth case of another: that one itself, if all are wanted.
-fn sampled(file: &str, every: usize) -> Result<PathBuf, Failure> {
+/// Returns a file with every `every`-th case of an evaluation file: the file itself if `every` is
+/// 1.
+fn sample_file(file: &str, every: usize) -> Result<PathBuf, Failure> {
     let all = root().join(file);
     if every == 1 {
         return Ok(all);
     }
-    let failed = |error: std::io::Error| format!("a sample of {file}: {error}");
+    let failed = |error: std::io::Error| format!("cannot sample {file}: {error}");
     let cases = fs::read_to_string(&all).map_err(failed)?;
     let sample = target()
         .join("xtask")
         .join(all.file_name().unwrap_or_default());
     fs::create_dir_all(target().join("xtask")).map_err(failed)?;
-    fs::write(&sample, sample_of(&cases, every)).map_err(failed)?;
-    println!("    one of {every} cases of {file}");
+    fs::write(&sample, every_nth_line(&cases, every)).map_err(failed)?;
+    println!("    sample: 1 of {every} cases of {file}");
     Ok(sample)
 }
 
-/// Returns every so manyth line, from the first on.
-fn sample_of(lines: &str, every: usize) -> String {
+/// Returns every `every`-th line, beginning with the first.
+fn every_nth_line(lines: &str, every: usize) -> String {
     lines
         .lines()
         .step_by(every)
@@ -149,31 +150,32 @@ fn sample_of(lines: &str, every: usize) -> String {
         .collect()
 }
 
-/// Returns the value of `-m` for a file of weights.
-fn model_of(weights: &Path) -> String {
+/// Returns the value of `--model` for a weights file.
+fn model_argument(weights: &Path) -> String {
     format!("embedded:{}", weights.display())
 }
 
-/// The file `ADJUTANT_MODEL_FILE` names, else the default model, fetched if it is not on the disk.
+/// Returns the file that `ADJUTANT_MODEL_FILE` names, else the default model, downloaded if
+/// necessary.
 fn find_weights(adjutant: &Path) -> Result<PathBuf, String> {
     if let Some(file) = std::env::var_os(FILE).map(PathBuf::from) {
-        let there = file.is_file();
-        return if there {
+        let exists = file.is_file();
+        return if exists {
             Ok(file)
         } else {
             Err(format!(
-                "{FILE} is {}, and there is no such file",
+                "{FILE} names a file that does not exist: {}",
                 file.display()
             ))
         };
     }
-    // Fetching what is there already only says so.
+    // For a model that is already installed, `pull` only prints its path.
     let pulled = output(Command::new(adjutant).args(["models", "pull", "--no-input", "--json"]))?;
-    path_of(&pulled).ok_or_else(|| format!("no model is installed after fetching one: {pulled}"))
+    parse_path(&pulled).ok_or_else(|| format!("`models pull` reported no path: {pulled}"))
 }
 
-/// The file in what `adjutant models pull --json` prints.
-fn path_of(pulled: &str) -> Option<PathBuf> {
+/// Returns the weights file from the output of `adjutant models pull --json`.
+fn parse_path(pulled: &str) -> Option<PathBuf> {
     let pulled: Value = serde_json::from_str(pulled).ok()?;
     pulled["path"].as_str().map(PathBuf::from)
 }
@@ -184,13 +186,13 @@ mod tests {
 
     #[test]
     fn a_sample_begins_with_the_first_case() {
-        assert_eq!(sample_of("a\nb\nc\nd\ne\n", 3), "a\nd\n");
-        assert_eq!(sample_of("a\nb", 1), "a\nb\n");
-        assert_eq!(sample_of("", 3), "");
+        assert_eq!(every_nth_line("a\nb\nc\nd\ne\n", 3), "a\nd\n");
+        assert_eq!(every_nth_line("a\nb", 1), "a\nb\n");
+        assert_eq!(every_nth_line("", 3), "");
     }
 
     #[test]
-    fn every_evaluation_has_more_cases_than_must_pass() {
+    fn pass_marks_are_close_to_the_number_of_cases() {
         for Evaluation {
             file,
             min_pass,
@@ -217,12 +219,12 @@ mod tests {
     }
 
     #[test]
-    fn the_file_that_was_fetched_is_found() {
+    fn the_path_of_downloaded_weights_is_parsed() {
         assert_eq!(
-            path_of(r#"{"name":"b","path":"/m/b.gguf"}"#),
+            parse_path(r#"{"name":"b","path":"/m/b.gguf"}"#),
             Some(PathBuf::from("/m/b.gguf"))
         );
-        assert_eq!(path_of(r#"{"name":"b"}"#), None);
-        assert_eq!(path_of("nothing"), None);
+        assert_eq!(parse_path(r#"{"name":"b"}"#), None);
+        assert_eq!(parse_path("nothing"), None);
     }
 }

@@ -1,8 +1,8 @@
-//! Lists tests that were not run, with the reason: nothing is left out in silence.
+//! Reports the tests that were not run, each with a reason, so that no test is skipped silently.
 //!
-//! A test that cannot run here appends the line `NAME<tab>REASON` to the file that
-//! `ADJUTANT_NOT_RUN` names, and returns. The end of every run lists those lines; in CI each has to
-//! be excused by [`EXCUSED`].
+//! A test that cannot run on a machine appends a line `NAME<tab>REASON` to the file that the
+//! variable `ADJUTANT_NOT_RUN` names, and returns. Every run ends with the list of these lines. In
+//! CI, each of them must be excused by [`EXCUSED`].
 
 use std::fs;
 use std::io::Write as _;
@@ -10,32 +10,32 @@ use std::path::{Path, PathBuf};
 
 use crate::command::{Failure, not_run_file, root};
 
-/// Tests that CI may leave out: the beginning of the name or of the reason, and why that is no
-/// loss.
+/// Tests that CI may skip: the beginning of the test's name or of its reason, and why skipping it
+/// loses no coverage.
 const EXCUSED: &[(&str, &str)] = &[
     (
         "adjutant-cli terminal::speed::how_fast_it_is",
-        "it measures for BENCHMARKS.md and asserts nothing",
+        "it is a measurement for BENCHMARKS.md, without assertions",
     ),
     (
         "adjutant-durability budgets::steps_a_second",
-        "it measures for BENCHMARKS.md and asserts nothing",
+        "it is a measurement for BENCHMARKS.md, without assertions",
     ),
     (
         "adjutant-embedded heads::child",
-        "the tests beside it start it as a process of their own, and kill it",
+        "another test runs it in a child process, and kills it",
     ),
     (
         "adjutant-providers environment::asks",
-        "the tests beside it run it, each in another environment",
+        "other tests run it in child processes, each with another environment",
     ),
     (
         "the model suite: the model itself",
-        "1.1 GB from a place that not every machine reaches",
+        "it is a download of 1.1 GB from a host that not every machine can reach",
     ),
     (
         "recordings of other projects",
-        "they may not be published here; those of our own are read",
+        "they may not be published here; our own recordings are tested",
     ),
     (
         "clients/ollama an address of version six",
@@ -43,21 +43,21 @@ const EXCUSED: &[(&str, &str)] = &[
     ),
     (
         "the part of the soak with a full disk",
-        "not every machine lets a test mount a file system",
+        "a test may not mount a file system on every machine",
     ),
 ];
 
-/// Something that was not run.
+/// A test or step that was not run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NotRun {
     pub(crate) name: String,
     pub(crate) reason: String,
 }
 
-/// Begins without notes.
+/// Empties the file of notes.
 ///
 /// # Errors
-/// If the file cannot be written.
+/// The file cannot be written.
 pub(crate) fn clear() -> Result<(), Failure> {
     let failed = |error: std::io::Error| format!("{}: {error}", not_run_file().display());
     not_run_file()
@@ -67,11 +67,11 @@ pub(crate) fn clear() -> Result<(), Failure> {
     fs::write(not_run_file(), "").map_err(failed)
 }
 
-/// Notes what is not run because of how it is written, as a test would that finds it cannot run.
+/// Adds notes to the file, in the format that tests use.
 ///
 /// # Errors
-/// If the file cannot be written.
-pub(crate) fn note(found: &[NotRun]) -> Result<(), Failure> {
+/// The file cannot be written.
+pub(crate) fn append_notes(found: &[NotRun]) -> Result<(), Failure> {
     let lines: String = found
         .iter()
         .map(|it| format!("{}\t{}\n", it.name, it.reason))
@@ -85,13 +85,13 @@ pub(crate) fn note(found: &[NotRun]) -> Result<(), Failure> {
         .map_err(|error| format!("{}: {error}", not_run_file().display()))
 }
 
-/// Takes what tests noted since [`clear`].
+/// Returns the notes that tests have written since [`clear`], and removes the file.
 ///
 /// # Errors
-/// If there is a line that is no note.
-pub(crate) fn noted() -> Result<Vec<NotRun>, Failure> {
+/// A line is not in the format of a note.
+pub(crate) fn take_notes() -> Result<Vec<NotRun>, Failure> {
     let notes = parse(&fs::read_to_string(not_run_file()).unwrap_or_default())?;
-    // Every process has a file of its own; it was made by nobody else.
+    // The file belongs to this process alone; if it is missing, no test has written a note.
     let _ = fs::remove_file(not_run_file());
     Ok(notes)
 }
@@ -100,7 +100,7 @@ fn parse(notes: &str) -> Result<Vec<NotRun>, Failure> {
     let note = |line: &str| {
         let (name, reason) = line
             .split_once('\t')
-            .ok_or_else(|| format!("no note of a test: {line:?}"))?;
+            .ok_or_else(|| format!("malformed note of a test: {line:?}"))?;
         Ok(NotRun {
             name: name.trim().to_owned(),
             reason: reason.trim().to_owned(),
@@ -109,12 +109,12 @@ fn parse(notes: &str) -> Result<Vec<NotRun>, Failure> {
     notes.lines().map(note).collect()
 }
 
-/// The tests of the workspace that are not run unless they are asked for by name: those with
-/// `#[ignore = "REASON"]`.
+/// Returns the tests of the workspace that have `#[ignore = "REASON"]`: they run only if asked for
+/// by name.
 ///
 /// # Errors
-/// If a file cannot be read, or one is ignored without a reason.
-pub(crate) fn ignored() -> Result<Vec<NotRun>, Failure> {
+/// A file cannot be read, or a test is ignored without a reason.
+pub(crate) fn ignored_tests() -> Result<Vec<NotRun>, Failure> {
     let mut found = Vec::new();
     let crates = root().join("crates");
     for package in entries(&crates)? {
@@ -150,7 +150,8 @@ fn ignored_below(folder: &Path, prefix: &str, found: &mut Vec<NotRun>) -> Result
             .to_string_lossy()
             .into_owned();
         if entry.is_dir() {
-            // The folder of the integration tests is their crate, and no module.
+            // The folder `it` is the root of the integration tests' crate, so it is not part of the
+            // test's path.
             let inside = if name == "it" {
                 prefix.to_owned()
             } else {
@@ -165,7 +166,7 @@ fn ignored_below(folder: &Path, prefix: &str, found: &mut Vec<NotRun>) -> Result
                 _ => format!("{prefix}{name}::"),
             };
             let here =
-                ignored_in(&text).map_err(|error| format!("{}: {error}", entry.display()))?;
+                parse_ignored(&text).map_err(|error| format!("{}: {error}", entry.display()))?;
             found.extend(here.into_iter().map(|(test, reason)| NotRun {
                 name: module.clone() + &test,
                 reason,
@@ -175,8 +176,8 @@ fn ignored_below(folder: &Path, prefix: &str, found: &mut Vec<NotRun>) -> Result
     Ok(())
 }
 
-/// Names and reasons of the ignored tests in a file.
-fn ignored_in(text: &str) -> Result<Vec<(String, String)>, Failure> {
+/// Returns name and reason of each ignored test in a source file.
+fn parse_ignored(text: &str) -> Result<Vec<(String, String)>, Failure> {
     let mut found = Vec::new();
     let mut reason = None;
     for line in text.lines().map(str::trim) {
@@ -207,45 +208,39 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(entries)
 }
 
-/// Says whether this is CI, where what is not excused must be run.
-pub(crate) fn in_ci() -> bool {
+/// Returns true in CI (`CI` is set and not `0` or `false`), where a test may be skipped only with
+/// an excuse.
+pub(crate) fn is_ci() -> bool {
     std::env::var("CI").is_ok_and(|value| !["", "0", "false"].contains(&value.as_str()))
 }
 
-/// Prints what was not run.
+/// Prints the list of tests that were not run.
 ///
 /// # Errors
-/// In CI, if something was not run that is not excused.
-pub(crate) fn report(mut not_run: Vec<NotRun>, in_ci: bool) -> Result<(), Failure> {
+/// In CI, if one of them is not excused.
+pub(crate) fn report(mut not_run: Vec<NotRun>, is_ci: bool) -> Result<(), Failure> {
     not_run.sort();
     not_run.dedup();
     if !not_run.is_empty() {
         println!("\nNOT RUN:");
     }
     for it in &not_run {
-        let excused = if excuse(it).is_some() {
-            " (excused)"
-        } else {
-            ""
-        };
+        let excused = if is_excused(it) { " (excused)" } else { "" };
         println!("  {}: {}{excused}", it.name, it.reason);
     }
-    let missing = not_run.iter().filter(|it| excuse(it).is_none()).count();
-    if in_ci && missing > 0 {
+    let missing = not_run.iter().filter(|it| !is_excused(it)).count();
+    if is_ci && missing > 0 {
         return Err(format!(
-            "{missing} not run, and not excused by the list in xtask/src/not_run.rs"
+            "{missing} not run and not excused by the list in xtask/src/not_run.rs"
         ));
     }
     Ok(())
 }
 
-fn excuse(it: &NotRun) -> Option<&'static str> {
-    let is_it =
-        |beginning: &str| it.name.starts_with(beginning) || it.reason.starts_with(beginning);
+fn is_excused(it: &NotRun) -> bool {
     EXCUSED
         .iter()
-        .find(|(beginning, _)| is_it(beginning))
-        .map(|(_, why)| *why)
+        .any(|(start, _)| it.name.starts_with(start) || it.reason.starts_with(start))
 }
 
 #[cfg(test)]
@@ -260,21 +255,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_fails_ci_and_only_ci() {
+    fn a_test_that_was_not_run_fails_in_ci_only() {
         assert!(report(vec![not_run("a test")], true).is_err());
         assert_eq!(report(vec![not_run("a test")], false), Ok(()));
         assert_eq!(report(Vec::new(), true), Ok(()));
     }
 
     #[test]
-    fn what_is_excused_passes_and_excuses_nothing_else() {
+    fn an_excused_test_passes_and_excuses_no_other() {
         let excused = not_run(EXCUSED[0].0);
         assert_eq!(report(vec![excused.clone()], true), Ok(()));
         assert!(report(vec![excused, not_run("a test")], true).is_err());
     }
 
     #[test]
-    fn notes_are_read_and_what_is_none_is_a_failure() {
+    fn notes_are_parsed_and_a_malformed_line_is_an_error() {
         assert_eq!(
             parse("a::b\tno such program here\n"),
             Ok(vec![not_run("a::b")])
@@ -287,16 +282,19 @@ mod tests {
     fn ignored_tests_are_found_with_their_reason() {
         let text = "#[test]\n#[ignore = \"slow\"]\n#[expect(x)]\nasync fn one() {}\n#[test]\nfn two() {}\n";
         assert_eq!(
-            ignored_in(text),
+            parse_ignored(text),
             Ok(vec![("one".to_owned(), "slow".to_owned())])
         );
-        assert!(ignored_in("#[ignore]\nfn one() {}").is_err());
+        assert!(parse_ignored("#[ignore]\nfn one() {}").is_err());
     }
 
     #[test]
     fn every_ignored_test_of_the_workspace_is_excused() {
-        let ignored = ignored().expect("readable sources");
-        assert!(!ignored.is_empty(), "two measure or are run by others");
+        let ignored = ignored_tests().expect("readable sources");
+        assert!(
+            !ignored.is_empty(),
+            "some tests are measurements or run by other tests"
+        );
         assert_eq!(report(ignored, true), Ok(()));
     }
 }

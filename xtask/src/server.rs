@@ -1,7 +1,8 @@
-//! The adapters against somebody else's server: llama.cpp's own, which speaks three vendors'
-//! languages, with a small model on this machine. The binary is the one that ships.
+//! The provider adapters against an independent implementation: llama.cpp's server, which speaks
+//! the APIs of three vendors, with a small model on this machine. The binary is the one that ships.
 //!
-//! Asserted is what is valid, never what is clever: a small model is no reference.
+//! The checks concern the format of an answer only (text, tool calls, token counts), because a
+//! small model may well answer wrongly.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -9,91 +10,94 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::command::{Failure, end, output, root, target};
-use crate::steps::{Ended, Steps};
+use crate::command::{Failure, fail_with, kill, output, pip_install, root, target};
+use crate::steps::{Outcome, Steps};
 
-/// The package that carries the server.
+/// The Python package that contains the server.
 const PACKAGE: &str = "xllamacpp==2026.10.11549";
 const KEY: &str = "key-of-a-test";
 const TOOL: &str = "get_weather";
 
-/// The API that is spoken to the server, and the variable that an adapter reads its key from.
-const LANGUAGES: &[(&str, &str)] = &[
-    ("llama-cpp", "LLAMA_API_KEY"),
-    ("openai", "OPENAI_API_KEY"),
-    ("anthropic", "ANTHROPIC_API_KEY"),
+/// Providers whose API the server implements, each with the environment variable of its key.
+const APIS: &[Api] = &[
+    Api {
+        provider: "llama-cpp",
+        key_variable: "LLAMA_API_KEY",
+    },
+    Api {
+        provider: "openai",
+        key_variable: "OPENAI_API_KEY",
+    },
+    Api {
+        provider: "anthropic",
+        key_variable: "ANTHROPIC_API_KEY",
+    },
 ];
 
-/// Gets the server, starts it with these weights, and asks it through every adapter it speaks the
-/// language of.
+struct Api {
+    provider: &'static str,
+    key_variable: &'static str,
+}
+
+/// Installs and starts the server with these weights, then sends all requests through each adapter.
 pub(crate) fn suite(steps: &Steps, adjutant: &Path, weights: &Path) {
     let mut server = None;
-    steps.may_be_skipped("a real server: llama.cpp's own", || match package() {
+    steps.skippable_step("llama.cpp server: start", || match package() {
         Ok(package) => {
             let started = Server::start(&package, weights)?;
             println!("    {}", started.address);
             server = Some(started);
-            Ok(Ended::Ok)
+            Ok(Outcome::Passed)
         }
-        Err(cause) => Ok(Ended::NotRun(cause)),
+        Err(reason) => Ok(Outcome::NotRun(reason)),
     });
     let Some(server) = server else { return };
-    for (language, key_variable) in LANGUAGES {
-        steps.step(&format!("a real server: as {language}"), || {
+    for api in APIS {
+        steps.step(&format!("llama.cpp server: {}", api.provider), || {
             let mut found = Vec::new();
             for case in cases() {
-                let asked = ask(adjutant, &server.address, (language, key_variable), &case);
-                found.extend(asked.err().map(|reason| format!("{}: {reason}", case.name)));
+                let result = send(adjutant, &server.address, api, &case);
+                found.extend(
+                    result
+                        .err()
+                        .map(|reason| format!("{}: {reason}", case.name)),
+                );
             }
-            if found.is_empty() {
-                Ok(())
-            } else {
-                Err(found.join("\n"))
-            }
+            fail_with(found)
         });
     }
-    // It is a step so that the server's own processor time is counted.
-    steps.step("a real server: its end", || {
+    // A step of its own, so that the server's CPU time is counted.
+    steps.step("llama.cpp server: stop", || {
         drop(server);
         Ok(())
     });
 }
 
-/// Gets the server, if it can be had: [`suite`] says if not.
+/// Downloads the server while other steps run. A failure is reported here and again by [`suite`].
 pub(crate) fn prepare(steps: &Steps) {
-    steps.may_be_skipped("a real server: what it needs", || match package() {
-        Ok(_) => Ok(Ended::Ok),
-        Err(cause) => Ok(Ended::NotRun(cause)),
+    steps.skippable_step("llama.cpp server: download", || match package() {
+        Ok(_) => Ok(Outcome::Passed),
+        Err(reason) => Ok(Outcome::NotRun(reason)),
     });
 }
 
-/// The folder of the package, installed there if it is not yet.
+/// Returns the folder of the Python package, and installs it there if it is missing.
 fn package() -> Result<PathBuf, Failure> {
     let folder = target().join("xtask").join(PACKAGE);
     if !folder.join("xllamacpp").is_dir() {
-        let mut pip = Command::new("python3");
-        pip.args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--no-deps",
-            "--target",
-        ]);
-        output(pip.arg(&folder).arg(PACKAGE))?;
+        output(pip_install(&folder).args(["--no-deps", PACKAGE]))?;
     }
     Ok(folder)
 }
 
-/// A running server. It ends with this.
+/// A running server, killed on drop.
 struct Server {
     process: Child,
     address: String,
 }
 
 impl Server {
-    /// Waits until the model is loaded.
+    /// Starts the server and waits until the model is loaded.
     fn start(package: &Path, weights: &Path) -> Result<Self, Failure> {
         let files = root().join("xtask/src/server");
         let mut command = Command::new("python3");
@@ -113,49 +117,52 @@ impl Server {
             process,
             address: String::new(),
         };
-        let said = server
+        let stdout = server
             .process
             .stdout
             .take()
             .ok_or("the server has no output")?;
-        BufReader::new(said)
+        BufReader::new(stdout)
             .read_line(&mut server.address)
             .map_err(failed)?;
         server.address = server.address.trim().to_owned();
         if server.address.starts_with("http") {
             Ok(server)
         } else {
-            Err(format!("the server gives no address: {:?}", server.address))
+            Err(format!(
+                "the server printed no address: {:?}",
+                server.address
+            ))
         }
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        end(&mut self.process);
+        kill(&mut self.process);
     }
 }
 
-/// A request, and what its answer has to be.
+/// A request, and the kind of answer it must get.
 struct Case {
     name: String,
     request: Value,
     key: &'static str,
-    wanted: Wanted,
+    expected: Expected,
 }
 
 #[derive(Clone, Copy)]
-enum Wanted {
-    /// Words.
-    Words,
-    /// Words to a bound. llama.cpp calls such a Response completed (checked 2026-11-22), so either
-    /// end is right.
-    Bounded,
-    /// A call that fits.
+enum Expected {
+    /// A complete text.
+    Text,
+    /// A text that may be cut off by `max_tokens`. llama.cpp reports such an OpenAI Response as
+    /// completed (checked 2026-11-22), so both finish reasons are accepted.
+    TruncatedText,
+    /// Tool calls whose arguments have the right type.
     Call,
-    /// Words, or a call that fits.
-    Either,
-    /// No answer: this kind of error, this exit code.
+    /// A complete text or valid tool calls: after a tool result, a small model may do either.
+    TextOrCall,
+    /// An error of this kind, with this exit code of the process.
     Error(&'static str, i32),
 }
 
@@ -167,85 +174,84 @@ fn cases() -> Vec<Case> {
             "type": "object", "properties": { "city": { "type": "string" } }, "required": ["city"]
         }
     });
-    let called = json!({ "id": "call_1", "name": TOOL, "args": { "city": "Rome" } });
-    let told = [
+    let call = json!({ "id": "call_1", "name": TOOL, "args": { "city": "Rome" } });
+    let with_result = [
         user("What is the weather in Rome?"),
-        json!({ "role": "assistant", "text": "", "tool_calls": [called] }),
+        json!({ "role": "assistant", "text": "", "tool_calls": [call] }),
         json!({ "role": "tool", "id": "call_1", "name": TOOL, "content": { "sky": "sunny" } }),
     ];
-    let asks = |messages: &[Value], max_tokens: u32| json!({ "messages": messages, "max_tokens": max_tokens, "temperature": 0 });
+    let request = |messages: &[Value], max_tokens: u32| json!({ "messages": messages, "max_tokens": max_tokens, "temperature": 0 });
     let with_tool = |mut request: Value| {
         request["tools"] = json!([tool]);
         request
     };
-    let oslo = with_tool(asks(
+    let oslo = with_tool(request(
         &[user("What is the weather in Oslo? Call get_weather.")],
         60,
     ));
-    let hello = asks(&[user("Say hello.")], 40);
-    let count = asks(&[user("Count from one to twenty in words.")], 4);
-    // More than the server's window of 4,096 tokens, in one word each.
-    let long = asks(&[user(&"word ".repeat(6000))], 4);
-    let both = [
-        ("words", hello.clone(), Wanted::Words),
-        ("words up to a bound", count, Wanted::Bounded),
-        ("a call", oslo, Wanted::Call),
-        ("a result", with_tool(asks(&told, 60)), Wanted::Either),
+    let hello = request(&[user("Say hello.")], 40);
+    let count = request(&[user("Count from one to twenty in words.")], 4);
+    // The server's context window is 4,096 tokens, and every word is at least one.
+    let long = request(&[user(&"word ".repeat(6000))], 4);
+    let in_both_modes = [
+        ("text", hello.clone(), Expected::Text),
+        ("text cut off by max_tokens", count, Expected::TruncatedText),
+        ("a tool call", oslo, Expected::Call),
+        (
+            "a tool result",
+            with_tool(request(&with_result, 60)),
+            Expected::TextOrCall,
+        ),
     ];
     let mut cases = Vec::new();
-    for (name, request, wanted) in both {
+    for (name, request, expected) in in_both_modes {
         let mut streamed = request.clone();
         streamed["stream"] = true.into();
         cases.push(Case {
             name: name.to_owned(),
             request,
             key: KEY,
-            wanted,
+            expected,
         });
         cases.push(Case {
             name: format!("{name}, streamed"),
             request: streamed,
             key: KEY,
-            wanted,
+            expected,
         });
     }
-    let too_long = Wanted::Error("context_too_long", 6);
+    let too_long = Expected::Error("context_too_long", 6);
     cases.push(Case {
-        name: "more than fits".to_owned(),
+        name: "a context that is too long".to_owned(),
         request: long,
         key: KEY,
-        wanted: too_long,
+        expected: too_long,
     });
-    let refused = Wanted::Error("auth", 3);
+    let refused = Expected::Error("auth", 3);
     cases.push(Case {
         name: "a wrong key".to_owned(),
         request: hello,
         key: "wrong",
-        wanted: refused,
+        expected: refused,
     });
     cases
 }
 
-fn ask(
-    adjutant: &Path,
-    address: &str,
-    (language, key_variable): (&str, &str),
-    case: &Case,
-) -> Result<(), Failure> {
+fn send(adjutant: &Path, address: &str, api: &Api, case: &Case) -> Result<(), Failure> {
     let mut command = Command::new(adjutant);
     command
         .args(["models", "call", "--base-url", address, "-m"])
-        .arg(format!("{language}/local"));
-    // The time of a model on this machine, also where the language is a cloud's.
+        .arg(format!("{}/local", api.provider));
+    // The default timeout of a cloud's adapter is too short for a model on this machine.
     command
         .env("LLM_TIMEOUT", "120")
-        .env(key_variable, case.key)
+        .env(api.key_variable, case.key)
         .current_dir(root());
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    let failed = |error: std::io::Error| format!("it cannot be asked: {error}");
+    let failed = |error: std::io::Error| format!("adjutant cannot be run: {error}");
     let mut process = command.spawn().map_err(failed)?;
     if let Some(mut input) = process.stdin.take() {
         input
@@ -253,20 +259,27 @@ fn ask(
             .map_err(failed)?;
     }
     let ended = process.wait_with_output().map_err(failed)?;
-    let said = String::from_utf8_lossy(&ended.stdout);
-    let last = said.lines().last().unwrap_or_default();
+    let stdout = String::from_utf8_lossy(&ended.stdout);
+    let last = stdout.lines().last().unwrap_or_default();
     println!("    {}: {last}", case.name);
     let answer: Value = serde_json::from_str(last).map_err(|error| format!("{error}: {last:?}"))?;
-    fits(&answer, ended.status.code(), case.wanted).map_err(|reason| format!("{reason}: {last}"))
+    check_answer(&answer, ended.status.code(), case.expected)
+        .map_err(|reason| format!("{reason}: {last}"))
 }
 
-/// Returns an error unless an answer is the expected one.
-fn fits(answer: &Value, exit: Option<i32>, wanted: Wanted) -> Result<(), Failure> {
-    let must = |holds: bool, words: &str| if holds { Ok(()) } else { Err(words.to_owned()) };
-    let said = answer["text"]
+/// Returns an error that names the first property in which an answer differs from the expected one.
+fn check_answer(answer: &Value, exit: Option<i32>, expected: Expected) -> Result<(), Failure> {
+    let must = |holds: bool, message: &str| {
+        if holds {
+            Ok(())
+        } else {
+            Err(message.to_owned())
+        }
+    };
+    let has_text = answer["text"]
         .as_str()
         .is_some_and(|text| !text.trim().is_empty());
-    let counted = |counter: &str| {
+    let is_counted = |counter: &str| {
         answer["usage"][counter]
             .as_u64()
             .is_some_and(|tokens| tokens > 0)
@@ -275,29 +288,33 @@ fn fits(answer: &Value, exit: Option<i32>, wanted: Wanted) -> Result<(), Failure
         .as_array()
         .map(Vec::as_slice)
         .unwrap_or_default();
-    let fitting = |call: &Value| call["name"] == TOOL && call["args"]["city"].is_string();
-    let called = !calls.is_empty() && calls.iter().all(fitting) && answer["finish"] == "tool_calls";
-    let ended = calls.is_empty() && answer["finish"] == "stop";
-    match wanted {
-        Wanted::Words => must(said && ended, "no words with their end")?,
-        Wanted::Bounded => must(
-            said && (ended || answer["finish"] == "max_tokens"),
-            "no words with their end",
+    let is_valid = |call: &Value| call["name"] == TOOL && call["args"]["city"].is_string();
+    let has_calls =
+        !calls.is_empty() && calls.iter().all(is_valid) && answer["finish"] == "tool_calls";
+    let is_complete = calls.is_empty() && answer["finish"] == "stop";
+    match expected {
+        Expected::Text => must(has_text && is_complete, "no complete text")?,
+        Expected::TruncatedText => must(
+            has_text && (is_complete || answer["finish"] == "max_tokens"),
+            "no complete text",
         )?,
-        Wanted::Call => must(called, "no call that fits")?,
-        Wanted::Either => must(
-            called || said && ended,
-            "neither words nor a call that fits",
+        Expected::Call => must(has_calls, "no valid tool call")?,
+        Expected::TextOrCall => must(
+            has_calls || has_text && is_complete,
+            "neither a complete text nor a valid tool call",
         )?,
-        Wanted::Error(kind, code) => {
-            must(answer["error"]["kind"] == kind, "another error")?;
-            return must(exit == Some(code), "another exit code");
+        Expected::Error(kind, code) => {
+            must(
+                answer["error"]["kind"] == kind,
+                "an unexpected kind of error",
+            )?;
+            return must(exit == Some(code), "an unexpected exit code");
         }
     }
     must(answer["error"].is_null(), "an error")?;
     must(exit == Some(0), "an exit code other than 0")?;
     must(
-        counted("input") && counted("output"),
+        is_counted("input") && is_counted("output"),
         "tokens are not counted",
     )
 }
@@ -306,10 +323,10 @@ fn fits(answer: &Value, exit: Option<i32>, wanted: Wanted) -> Result<(), Failure
 mod tests {
     use super::*;
 
-    fn check(answer: Value, exit: i32, wanted: Wanted, expected: Result<(), &str>) {
+    fn check(answer: Value, exit: i32, expected: Expected, result: Result<(), &str>) {
         assert_eq!(
-            fits(&answer, Some(exit), wanted),
-            expected.map_err(str::to_owned),
+            check_answer(&answer, Some(exit), expected),
+            result.map_err(str::to_owned),
             "{answer}"
         );
     }
@@ -319,88 +336,88 @@ mod tests {
     }
 
     #[test]
-    fn words_have_an_end_and_are_counted() {
+    fn a_text_is_complete_and_its_tokens_are_counted() {
         let hello = answer("Hello", json!([]), "stop");
-        check(hello.clone(), 0, Wanted::Words, Ok(()));
-        check(hello.clone(), 0, Wanted::Either, Ok(()));
+        check(hello.clone(), 0, Expected::Text, Ok(()));
+        check(hello.clone(), 0, Expected::TextOrCall, Ok(()));
         check(
             hello.clone(),
             5,
-            Wanted::Words,
+            Expected::Text,
             Err("an exit code other than 0"),
         );
         check(
             answer(" ", json!([]), "stop"),
             0,
-            Wanted::Words,
-            Err("no words with their end"),
+            Expected::Text,
+            Err("no complete text"),
         );
         let cut = answer("Hel", json!([]), "max_tokens");
-        check(cut.clone(), 0, Wanted::Bounded, Ok(()));
-        check(cut, 0, Wanted::Words, Err("no words with their end"));
+        check(cut.clone(), 0, Expected::TruncatedText, Ok(()));
+        check(cut, 0, Expected::Text, Err("no complete text"));
         let mut uncounted = hello;
         uncounted["usage"]["input"] = Value::Null;
-        check(uncounted, 0, Wanted::Words, Err("tokens are not counted"));
+        check(uncounted, 0, Expected::Text, Err("tokens are not counted"));
     }
 
     #[test]
-    fn calls_are_of_the_tool_and_fit_it() {
+    fn a_call_names_the_tool_and_has_valid_arguments() {
         let call = |name: &str, args: Value| {
             answer("", json!([{ "name": name, "args": args }]), "tool_calls")
         };
         check(
             call(TOOL, json!({ "city": "Oslo" })),
             0,
-            Wanted::Call,
+            Expected::Call,
             Ok(()),
         );
         check(
             call(TOOL, json!({ "city": "Oslo" })),
             0,
-            Wanted::Either,
+            Expected::TextOrCall,
             Ok(()),
         );
         check(
             call(TOOL, json!({})),
             0,
-            Wanted::Call,
-            Err("no call that fits"),
+            Expected::Call,
+            Err("no valid tool call"),
         );
         check(
             call(TOOL, json!({})),
             0,
-            Wanted::Either,
-            Err("neither words nor a call that fits"),
+            Expected::TextOrCall,
+            Err("neither a complete text nor a valid tool call"),
         );
         check(
             call("other", json!({ "city": "Oslo" })),
             0,
-            Wanted::Call,
-            Err("no call that fits"),
+            Expected::Call,
+            Err("no valid tool call"),
         );
         check(
             answer("Sunny.", json!([]), "stop"),
             0,
-            Wanted::Call,
-            Err("no call that fits"),
+            Expected::Call,
+            Err("no valid tool call"),
         );
     }
 
     #[test]
-    fn errors_have_their_kind_and_exit_code() {
+    fn an_error_has_the_expected_kind_and_exit_code() {
         let refused = json!({ "text": "", "finish": "error", "error": { "kind": "auth" } });
-        check(refused.clone(), 3, Wanted::Error("auth", 3), Ok(()));
+        check(refused.clone(), 3, Expected::Error("auth", 3), Ok(()));
         check(
             refused.clone(),
             5,
-            Wanted::Error("auth", 3),
-            Err("another exit code"),
+            Expected::Error("auth", 3),
+            Err("an unexpected exit code"),
         );
         check(
             refused,
             3,
-            Wanted::Error("network", 3),
-            Err("another error"),
+            Expected::Error("network", 3),
+            Err("an unexpected kind of error"),
         );
     }
 }

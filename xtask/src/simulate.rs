@@ -1,13 +1,13 @@
-//! `cargo xtask simulate`: runs of the engine over a simulated store, each decided by a seed
-//! (`crates/simulation`).
+//! `cargo xtask simulate`: deterministic simulation of several agents (`crates/simulation`). Each
+//! seed stands for one schedule, clock and sequence of faults.
 
 use crate::command::{Failure, cargo, run};
 
-/// Builds the simulation as it is released, which is quicker from some hundred seeds on, and hands
-/// it the arguments.
+/// Builds `adjutant-simulation` in release mode, which pays off from a few hundred seeds on, and
+/// passes the arguments to it.
 ///
 /// # Errors
-/// If a seed fails, or the arguments are none that it knows.
+/// A seed fails, an argument is unknown, or the program cannot be built.
 pub(crate) fn simulate(arguments: &[&str]) -> Result<(), Failure> {
     let mut command = cargo([
         "run",

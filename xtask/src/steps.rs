@@ -1,5 +1,5 @@
-//! Steps of a run: commands with a name and a time. A step that fails does not keep the next from
-//! running, and steps may run in parallel.
+//! Named, timed steps of one command. A failed step does not stop the next one, and steps may run
+//! in parallel; [`Steps::finish`] prints the summary and decides the exit code.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -7,60 +7,66 @@ use std::time::Instant;
 use crate::command::{Failure, cpu_seconds, reset_cpu_seconds};
 use crate::not_run::{self, NotRun};
 
-/// The steps of one run with their results.
+/// The steps of one command, with their results so far.
 pub(crate) struct Steps {
     started: Instant,
-    done: Mutex<Vec<Done>>,
+    finished: Mutex<Vec<FinishedStep>>,
 }
 
-struct Done {
+struct FinishedStep {
     name: String,
     seconds: f64,
     cpu_seconds: f64,
-    result: Result<Ended, Failure>,
+    result: Result<Outcome, Failure>,
 }
 
-/// The end of a step that did not fail.
-pub(crate) enum Ended {
-    /// It succeeded.
-    Ok,
-    /// It could not run here, for this reason. Not a failure, but always reported.
+/// The result of a step that did not fail.
+pub(crate) enum Outcome {
+    /// All of it ran and passed.
+    Passed,
+    /// It could not run on this machine, for this reason. This is no failure, but it is always
+    /// reported.
     NotRun(String),
 }
 
 impl Steps {
-    /// Begins a run and discards the notes of earlier runs about tests that could not run.
+    /// Starts the clock and discards the notes of earlier runs about tests that could not run.
     ///
     /// # Errors
-    /// If the file for those notes cannot be created.
+    /// The file for those notes cannot be created.
     pub(crate) fn begin() -> Result<Self, Failure> {
         not_run::clear()?;
         Ok(Self {
             started: Instant::now(),
-            done: Mutex::default(),
+            finished: Mutex::default(),
         })
     }
 
-    /// Runs one step.
+    /// Runs a step and records its result, wall time and CPU time.
     pub(crate) fn step(&self, name: &str, run: impl FnOnce() -> Result<(), Failure>) {
-        self.may_be_skipped(name, || run().map(|()| Ended::Ok));
+        self.skippable_step(name, || run().map(|()| Outcome::Passed));
     }
 
-    /// Runs one step that may find that it cannot run here.
-    pub(crate) fn may_be_skipped(&self, name: &str, run: impl FnOnce() -> Result<Ended, Failure>) {
+    /// Runs a step that may turn out not to be possible on this machine, such as one that needs a
+    /// missing program.
+    pub(crate) fn skippable_step(
+        &self,
+        name: &str,
+        run: impl FnOnce() -> Result<Outcome, Failure>,
+    ) {
         println!("\n==> {name}");
         let start = Instant::now();
         reset_cpu_seconds();
         let result = run();
         match &result {
-            Ok(Ended::Ok) => {}
-            Ok(Ended::NotRun(reason)) => println!("NOT RUN: {name}: {reason}"),
+            Ok(Outcome::Passed) => {}
+            Ok(Outcome::NotRun(reason)) => println!("NOT RUN: {name}: {reason}"),
             Err(failure) => println!("{name}: {failure}"),
         }
-        self.done
+        self.finished
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(Done {
+            .push(FinishedStep {
                 name: name.to_owned(),
                 seconds: start.elapsed().as_secs_f64(),
                 cpu_seconds: cpu_seconds(),
@@ -68,45 +74,48 @@ impl Steps {
             });
     }
 
-    /// Prints every step with its time and the processor time of its commands, then what was not
-    /// run and why.
+    /// Prints a table of all steps with their wall and CPU time, then the list of tests that were
+    /// not run.
     ///
     /// # Errors
-    /// If a step failed, with their names; in CI also if something was not run that the list of
-    /// [`not_run`] does not excuse.
+    /// One or more steps failed (the message has their names), or, in CI, a test was not run that
+    /// the list in [`not_run`] does not excuse.
     pub(crate) fn finish(self) -> Result<(), Failure> {
-        let done = self
-            .done
+        let finished = self
+            .finished
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
         println!("\n{:>9} {:>9}", "time", "CPU");
-        for step in &done {
-            let word = match &step.result {
-                Ok(Ended::Ok) => "ok",
-                Ok(Ended::NotRun(_)) => "NOT RUN",
+        for step in &finished {
+            let verdict = match &step.result {
+                Ok(Outcome::Passed) => "ok",
+                Ok(Outcome::NotRun(_)) => "NOT RUN",
                 Err(_) => "FAILED",
             };
             println!(
-                "{:7.1} s {:7.1} s  {:40} {word}",
+                "{:7.1} s {:7.1} s  {:40} {verdict}",
                 step.seconds, step.cpu_seconds, step.name
             );
         }
-        let cpu: f64 = done.iter().map(|step| step.cpu_seconds).sum();
+        let cpu: f64 = finished.iter().map(|step| step.cpu_seconds).sum();
         println!(
             "{:7.1} s {cpu:7.1} s  in all ({:.1} CPU minutes)",
             self.started.elapsed().as_secs_f64(),
             cpu / 60.0
         );
 
-        let skipped = done.iter().filter_map(|step| match &step.result {
-            Ok(Ended::NotRun(reason)) => Some(NotRun {
+        let skipped = finished.iter().filter_map(|step| match &step.result {
+            Ok(Outcome::NotRun(reason)) => Some(NotRun {
                 name: step.name.clone(),
                 reason: reason.clone(),
             }),
-            Ok(Ended::Ok) | Err(_) => None,
+            Ok(Outcome::Passed) | Err(_) => None,
         });
-        let not_run = not_run::report(skipped.chain(not_run::noted()?).collect(), not_run::in_ci());
-        let failed: Vec<&str> = done
+        let not_run = not_run::report(
+            skipped.chain(not_run::take_notes()?).collect(),
+            not_run::is_ci(),
+        );
+        let failed: Vec<&str> = finished
             .iter()
             .filter(|step| step.result.is_err())
             .map(|step| step.name.as_str())
@@ -126,7 +135,7 @@ mod tests {
     fn steps() -> Steps {
         Steps {
             started: Instant::now(),
-            done: Mutex::default(),
+            finished: Mutex::default(),
         }
     }
 

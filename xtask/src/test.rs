@@ -1,11 +1,11 @@
-//! `cargo xtask test [SIZE]`: the tests, in sizes. Each holds all of the one before.
+//! `cargo xtask test [SIZE]`: the tests in four sizes, each of which includes the one before.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
 use crate::check::{self, budget};
-use crate::command::{Failure, cargo, output, root, run as run_command, target};
+use crate::command::{Failure, cargo, fail_with, output, root, run as run_command, target};
 use crate::faults;
 use crate::metadata::SELECTION;
 use crate::metadata::{self, Package};
@@ -13,47 +13,48 @@ use crate::not_run;
 use crate::steps::Steps;
 use crate::{clients, instructions, model, server};
 
-/// The library whose examples are run.
+/// The package whose examples are run.
 const LIBRARY: &str = "adjutant";
 
-/// A size of test run.
+/// Selects how many of the tests run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Size {
-    /// Tests that start no other process and open no database but SQLite.
+    /// Tests that start no other process and use no database but SQLite.
     Quick,
-    /// Everything that needs no download but crates.
-    Usual,
-    /// Everything; of what has many cases, a sample.
+    /// Everything that downloads nothing but crates.
+    Standard,
+    /// Everything, with a sample of the long lists of cases.
     All,
     /// Everything, with all cases.
     Long,
 }
 
 impl Size {
-    /// Returns the variables that tell tests their number of cases: none for a sample.
+    /// Returns the environment variables that set the number of cases. They are unset for a sample.
     fn environment(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            // Cases of every generated test that does not name a number itself; the library's own
-            // is 256.
+            // Cases of each property test that does not set a number itself; proptest's default is
+            // 256.
             Self::Long => &[("ADJUTANT_TEST_SIZE", "long"), ("PROPTEST_CASES", "4096")],
-            Self::Quick | Self::Usual | Self::All => &[],
+            Self::Quick | Self::Standard | Self::All => &[],
         }
     }
 
-    /// Returns how long the soak of attacks takes, in seconds.
+    /// Returns the duration of the soak test.
     fn soak_seconds(self) -> u32 {
         if self == Self::Long { 600 } else { 60 }
     }
 }
 
-/// A selection of tests: for nextest one filter, for cargo the arguments of one or more runs.
+/// A selection of tests: one filter expression for nextest, or the arguments of one or more `cargo
+/// test` runs.
 struct Tests {
     filter: &'static str,
     cargo: &'static [&'static [&'static str]],
 }
 
-/// Units, and the crates whose integration tests are quick; not those of their tests that start a
-/// process.
+/// Unit tests, and the integration tests of the crates where these are fast, without the tests that
+/// start a process.
 const QUICK: Tests = Tests {
     filter: "(kind(lib) + kind(bin) + kind(proc-macro) + package(adjutant-core) + package(adjutant-runtime) \
              + package(adjutant-tools) + package(adjutant-memory) + package(adjutant-service)) \
@@ -89,8 +90,8 @@ const QUICK: Tests = Tests {
     ],
 };
 
-/// All but what needs a download: Restate's server and a language model's weights.
-const USUAL: Tests = Tests {
+/// All tests but those that need a download: Restate's server or a language model's weights.
+const STANDARD: Tests = Tests {
     filter: "all() - (package(adjutant-restate) & kind(test)) - (package(adjutant-cli) & kind(test) & test(/^restate::/)) \
              - test(/^weights::/)",
     cargo: &[
@@ -128,8 +129,8 @@ const RESTATE: Tests = Tests {
     ],
 };
 
-/// A service that is killed and attacked at random for as long as [`Size::soak_seconds`] says; in
-/// other runs it is for some seconds.
+/// The soak test: a service is killed and attacked at random times, for as long as
+/// [`Size::soak_seconds`] says. As part of the other selections it runs for a few seconds.
 const SOAK: Tests = Tests {
     filter: "package(adjutant-cli) & kind(test) & test(/^soak::/)",
     cargo: &[&["--package", "adjutant-cli", "--test", "it", "--", "soak::"]],
@@ -148,20 +149,20 @@ const WEIGHTS: Tests = Tests {
     ]],
 };
 
-/// Runs the tests of a size, or of one package.
+/// Runs the tests of a size, or those of one package.
 ///
 /// # Errors
-/// If one fails, with the names of the steps that did; in CI also if one is not run without an
-/// excuse. If there is no such size.
+/// The arguments are unknown, a step fails (the message has the names of the failed steps), or, in
+/// CI, a test was not run without an excuse.
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     let size = match arguments {
-        [] => Size::Usual,
+        [] => Size::Standard,
         ["quick"] => Size::Quick,
         ["quick", "-p" | "--package", package] => return one_package(package),
         ["all"] => Size::All,
         ["long"] => Size::Long,
         _ => {
-            return Err("there are: cargo xtask test [quick [-p PACKAGE] | all | long]".to_owned());
+            return Err("usage: cargo xtask test [quick [-p PACKAGE] | all | long]".to_owned());
         }
     };
     let workspace = metadata::packages()?;
@@ -170,14 +171,14 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     steps.step("build of the tests", || runner.build());
     match size {
         Size::Quick => steps.step("tests", || runner.run(&QUICK)),
-        Size::Usual => usual(&steps, &runner, &workspace),
-        Size::All | Size::Long => all(&steps, &runner, &workspace),
+        Size::Standard => standard(&steps, &runner, &workspace),
+        Size::All | Size::Long => everything(&steps, &runner, &workspace),
     }
     if size == Size::Quick {
         println!(
             "\nnot in this size: processes, PostgreSQL, the binary, examples (cargo xtask test)"
         );
-    } else if size == Size::Usual {
+    } else if size == Size::Standard {
         println!(
             "\nnot in this size: Restate, clients, browser, the model suite (cargo xtask test all)"
         );
@@ -185,7 +186,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     steps.finish()
 }
 
-/// The tests of one package that need no download.
+/// Runs the tests of one package that need no download.
 fn one_package(package: &str) -> Result<(), Failure> {
     let steps = Steps::begin()?;
     let runner = Runner::installed(Size::Quick);
@@ -200,7 +201,7 @@ fn one_package(package: &str) -> Result<(), Failure> {
                     "--package",
                     package,
                 ]);
-                command.args(["-E", USUAL.filter]);
+                command.args(["-E", STANDARD.filter]);
                 command
             }
             Kind::Cargo => cargo([
@@ -223,20 +224,21 @@ fn one_package(package: &str) -> Result<(), Failure> {
     steps.finish()
 }
 
-/// Everything that needs no download but crates.
-fn usual(steps: &Steps, runner: &Runner, workspace: &[Package]) {
-    steps.step("tests that are ignored", || {
-        not_run::note(&not_run::ignored()?)
+/// Runs everything that downloads nothing but crates.
+fn standard(steps: &Steps, runner: &Runner, workspace: &[Package]) {
+    steps.step("ignored tests", || {
+        not_run::append_notes(&not_run::ignored_tests()?)
     });
-    steps.step("tests", || runner.run(&USUAL));
+    steps.step("tests", || runner.run(&STANDARD));
     steps.step("documentation tests", || {
         run_command(cargo(["test", "--doc", "--locked"]).args(SELECTION))
     });
     steps.step("examples", || examples(workspace));
 }
 
-/// Everything: what [`usual`] does, and beside it what is fetched and what ships; then those meet.
-fn all(steps: &Steps, runner: &Runner, workspace: &[Package]) {
+/// Runs everything. Downloads and the release build run in parallel with the tests of
+/// [`Size::Standard`]; the tests of the binary that ships follow.
+fn everything(steps: &Steps, runner: &Runner, workspace: &[Package]) {
     let built = target().join("debug").join(program("adjutant"));
     let (clients, weights, shipped) = thread::scope(|scope| {
         let fetched = scope.spawn(|| {
@@ -247,7 +249,7 @@ fn all(steps: &Steps, runner: &Runner, workspace: &[Package]) {
             )
         });
         let shipped = scope.spawn(|| release(steps));
-        usual(steps, runner, workspace);
+        standard(steps, runner, workspace);
         steps.step("tests with Restate", || runner.run(&RESTATE));
         steps.step("faults under load", || {
             faults::under_load(&built, runner.size == Size::Long)
@@ -255,28 +257,30 @@ fn all(steps: &Steps, runner: &Runner, workspace: &[Package]) {
         steps.step("soak of attacks", || {
             runner.soak(runner.size.soak_seconds())
         });
-        let ended = "a thread ended without its result";
         match (fetched.join(), shipped.join()) {
             (Ok((clients, weights, ())), Ok(shipped)) => (clients, weights, shipped),
             _ => {
-                steps.step("preparations", || Err(ended.to_owned()));
+                steps.step("preparations", || Err("a thread has panicked".to_owned()));
                 (Vec::new(), None, None)
             }
         }
     });
     if runner.size == Size::Long {
-        steps.step("features that take long, one by one", check::other_features);
+        steps.step("features that take long, one by one", check::slow_features);
         steps.step("benches", benches);
     }
     if clients.iter().any(|folder| clients::is_browser(folder)) {
-        steps.step("the page with Restate", || faults::page(&built));
+        steps.step("the page with Restate", || {
+            faults::browser_with_restate(&built)
+        });
     }
     let Some(adjutant) = shipped else { return };
     steps.step("size of the release binary", || {
-        budget::size(&adjutant, budget::RELEASE_BYTES)
+        budget::check_size(&adjutant, budget::RELEASE_BYTES)
     });
     thread::scope(|scope| {
-        // They wait for each other, and the browser for its clocks; the others compute.
+        // The clients wait for services most of the time and the browser for its timers, so both
+        // run in parallel with the steps below, which need the CPU.
         let environment = runner.size.environment();
         let (browser, clients): (Vec<_>, Vec<_>) = clients
             .into_iter()
@@ -284,7 +288,7 @@ fn all(steps: &Steps, runner: &Runner, workspace: &[Package]) {
         for folders in [browser, clients] {
             let adjutant = &adjutant;
             scope.spawn(move || {
-                clients::ask_each(
+                clients::run_programs(
                     steps,
                     &folders,
                     adjutant,
@@ -293,7 +297,7 @@ fn all(steps: &Steps, runner: &Runner, workspace: &[Package]) {
                 );
             });
         }
-        steps.may_be_skipped("instructions of a turn", instructions::within_limits);
+        steps.skippable_step("instructions of a turn", instructions::within_limits);
         if let Some(weights) = weights {
             let tests = &mut runner.commands(&WEIGHTS);
             model::suite(steps, &adjutant, &weights, tests, runner.size == Size::Long);
@@ -301,8 +305,8 @@ fn all(steps: &Steps, runner: &Runner, workspace: &[Package]) {
     });
 }
 
-/// Checks and tests the measurements of `benches/`, a workspace of its own; with and without rig,
-/// which doubles its tree.
+/// Lints and tests the workspace in `benches/`, with and without the feature that adds rig, whose
+/// dependencies double the tree.
 fn benches() -> Result<(), Failure> {
     let manifest = ["--locked", "--manifest-path", "benches/Cargo.toml"];
     for features in [&[][..], &["--no-default-features"]] {
@@ -317,7 +321,7 @@ fn benches() -> Result<(), Failure> {
     run_command(cargo(["test"]).args(manifest))
 }
 
-/// Builds the binary as it ships. `None` if that fails.
+/// Builds the binary that ships. Returns `None` if that fails.
 fn release(steps: &Steps) -> Option<PathBuf> {
     let mut shipped = None;
     steps.step("release build", || {
@@ -339,7 +343,7 @@ fn program(name: &str) -> String {
     format!("{name}{}", std::env::consts::EXE_SUFFIX)
 }
 
-/// The program that runs the tests: cargo-nextest where it is installed, else cargo itself.
+/// The test runner: cargo-nextest if it is installed, or else `cargo test`.
 struct Runner {
     kind: Kind,
     size: Size,
@@ -359,7 +363,7 @@ impl Runner {
         Self { kind, size }
     }
 
-    /// Builds everything that [`Self::run`] runs, and the programs it starts.
+    /// Builds all tests that [`Self::run`] runs, and the programs that they start.
     fn build(&self) -> Result<(), Failure> {
         run_command(&mut match self.kind {
             Kind::Nextest => {
@@ -383,12 +387,12 @@ impl Runner {
         })
     }
 
-    /// Runs tests, without documentation tests.
+    /// Runs a selection of tests. Documentation tests are not part of any.
     fn run(&self, tests: &Tests) -> Result<(), Failure> {
         run_each(&mut self.commands(tests))
     }
 
-    /// Runs the soak for so many seconds.
+    /// Runs the soak test for this many seconds.
     fn soak(&self, seconds: u32) -> Result<(), Failure> {
         let mut commands = self.commands(&SOAK);
         for command in &mut commands {
@@ -402,7 +406,8 @@ impl Runner {
             Kind::Nextest => {
                 let mut command = cargo(["nextest", "run", "--locked", "--no-fail-fast"]);
                 command.args(SELECTION).args(["-E", tests.filter]);
-                // Most of them wait for a process, a server or a disk.
+                // Most tests wait for a process, a server or a disk, so twice as many threads as
+                // processors are busy.
                 let threads = 2 * thread::available_parallelism().map_or(1, std::num::NonZero::get);
                 command.args(["--test-threads", &threads.to_string()]);
                 if self.size == Size::Long {
@@ -427,17 +432,13 @@ impl Runner {
     }
 }
 
-/// Runs all of these, also behind one that fails.
+/// Runs all commands, even if one fails, and joins the failures.
 fn run_each(commands: &mut [Command]) -> Result<(), Failure> {
-    let failed: Vec<Failure> = commands
+    let failed = commands
         .iter_mut()
         .filter_map(|command| run_command(command).err())
         .collect();
-    if failed.is_empty() {
-        Ok(())
-    } else {
-        Err(failed.join("\n"))
-    }
+    fail_with(failed)
 }
 
 /// Returns the folder of the workspace's compiled examples.
@@ -445,7 +446,7 @@ fn built_examples() -> PathBuf {
     target().join("debug").join("examples")
 }
 
-/// Runs every example of the library to its end.
+/// Runs every example of the library until it ends.
 fn examples(workspace: &[Package]) -> Result<(), Failure> {
     let examples = workspace
         .iter()
@@ -457,18 +458,13 @@ fn examples(workspace: &[Package]) -> Result<(), Failure> {
     run_command(cargo(["build", "--locked", "--examples"]).args(SELECTION))?;
     let folder = built_examples();
     let runs = examples.keys().map(|name| example(&folder, name));
-    let failed: Vec<Failure> = runs.filter_map(Result::err).collect();
-    if failed.is_empty() {
-        Ok(())
-    } else {
-        Err(failed.join("\n"))
-    }
+    fail_with(runs.filter_map(Result::err).collect())
 }
 
 fn example(folder: &Path, name: &str) -> Result<(), Failure> {
     let mut example = Command::new(folder.join(program(name)));
     example.current_dir(root()).stdin(Stdio::null());
-    // One that takes its model from the environment has its script beside it.
+    // An example that reads its model from the environment gets the script beside it.
     let script = format!("crates/{LIBRARY}/examples/{name}.jsonl");
     if root().join(&script).is_file() {
         example.env("ADJUTANT_MODEL", format!("scripted:{script}"));
@@ -481,7 +477,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_to_run_is_a_failure() {
+    fn a_library_without_examples_is_an_error() {
         let package = Package {
             name: LIBRARY.to_owned(),
             ..Package::default()
@@ -491,26 +487,26 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_is_none_is_refused() {
+    fn unknown_arguments_are_refused() {
         assert!(run(&["huge"]).is_err());
         assert!(run(&["quick", "-p"]).is_err());
     }
 
     #[test]
-    fn all_cases_are_asked_for_by_a_long_run_only() {
-        let asks = |size| {
+    fn only_a_long_run_asks_for_all_cases() {
+        let asks_for_all = |size| {
             let runner = Runner {
                 kind: Kind::Cargo,
                 size,
             };
-            let commands = runner.commands(&USUAL);
+            let commands = runner.commands(&STANDARD);
             commands.iter().all(|command| {
                 command
                     .get_envs()
                     .any(|(name, _)| name == "ADJUTANT_TEST_SIZE")
             })
         };
-        assert!(asks(Size::Long));
-        assert!(!asks(Size::All));
+        assert!(asks_for_all(Size::Long));
+        assert!(!asks_for_all(Size::All));
     }
 }

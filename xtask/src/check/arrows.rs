@@ -1,17 +1,17 @@
-//! Dependencies that are allowed between the crates of the workspace. An arrow that is not in the list is a decision: review the map in
-//! `docs/ARCHITECTURE.md`, then add it here.
+//! Allowed dependencies between the crates of the workspace. A new one is a design decision: review
+//! the map in `docs/ARCHITECTURE.md`, then add it to the list here.
 
 use std::collections::BTreeSet;
 
 use crate::metadata::Package;
 
-/// The packages that a package may depend on. The compiler refuses cycles, this list refuses
-/// detours.
+/// The workspace packages that a package may depend on. Cargo refuses cycles; this list also
+/// refuses dependencies that skip a layer.
 struct Allowed {
     package: &'static str,
-    /// To be built.
+    /// Dependencies of the library or program.
     normal: &'static [&'static str],
-    /// For its tests and examples only.
+    /// Dependencies of tests and examples only.
     dev: &'static [&'static str],
 }
 
@@ -46,7 +46,7 @@ const ALLOWED: &[Allowed] = &[
         normal: &["adjutant-core"],
         dev: &[],
     },
-    // Itself with its feature `contract`: the tests every backend passes.
+    // Its tests enable its own feature `contract`, the test suite that every backend must pass.
     Allowed {
         package: "adjutant-store",
         normal: &["adjutant-core", "adjutant-tools"],
@@ -121,7 +121,7 @@ const ALLOWED: &[Allowed] = &[
         ],
         dev: &[],
     },
-    // The fault-injection suite and the process it kills.
+    // The fault-injection suite, and the process that it kills.
     Allowed {
         package: "adjutant-durability",
         normal: &[
@@ -133,7 +133,7 @@ const ALLOWED: &[Allowed] = &[
         ],
         dev: &["adjutant-providers"],
     },
-    // What retrieval finds of a memory.
+    // Evaluation of memory retrieval.
     Allowed {
         package: "adjutant-evaluation",
         normal: &[
@@ -145,7 +145,7 @@ const ALLOWED: &[Allowed] = &[
         ],
         dev: &[],
     },
-    // The engine over a simulated store.
+    // Simulation of agents over a simulated store.
     Allowed {
         package: "adjutant-simulation",
         normal: &["adjutant-core", "adjutant-runtime", "adjutant-tools"],
@@ -158,7 +158,7 @@ const ALLOWED: &[Allowed] = &[
     },
 ];
 
-/// Every arrow that is not in the list, and every package that is not.
+/// Returns every dependency and every package that is not in the list.
 pub(crate) fn broken(workspace: &[Package]) -> Vec<String> {
     let mut found = Vec::new();
     for package in workspace {
@@ -259,8 +259,8 @@ mod tests {
 
     #[test]
     fn the_list_itself_has_no_ring() {
-        // Taking away packages that need nothing any more must leave none; test arrows may go both
-        // ways.
+        // Repeatedly removes the packages without remaining dependencies: if none can be removed,
+        // the rest has a cycle. Test dependencies may go both ways.
         let mut left: Vec<&Allowed> = ALLOWED.iter().collect();
         while !left.is_empty() {
             let names: Vec<&str> = left.iter().map(|allowed| allowed.package).collect();

@@ -1,43 +1,43 @@
-//! Comments that a stranger cannot use: documentation that says no more than the name beside it,
-//! first lines that are a question's half, and references to what is not in the repository.
+//! Comments that do not help a reader: documentation that only repeats the item's name, first lines
+//! that begin with a question word, and references to files that are not in the repository.
 
 use super::files::File;
 
-/// Words with which a summary line must not begin: "Returns the size", not "How big it is".
+/// Words that a summary line must not begin with: "Returns the size", not "How big it is".
 const QUESTION_WORDS: [&str; 9] = [
     "What", "How", "Whether", "Who", "Whose", "Which", "Where", "Why", "When",
 ];
 
-/// A summary with fewer words than this, those of the item's name not counted, says nothing.
+/// The least number of words in a summary, besides those of the item's name.
 const WORDS_MIN: usize = 4;
 
-/// Folders at the root. A path that begins with one of them is meant from the root.
+/// Folders at the root. A path that begins with one of them is relative to the root.
 const FOLDERS: [&str; 8] = [
     "benches/", "crates/", "deploy/", "docs/", "evals/", "prompts/", "tests/", "xtask/",
 ];
 
-/// Folders of other projects that we cite.
-const OF_OTHERS: [&str; 2] = ["sqlx-core/", "sqlx-postgres/"];
+/// Folders of other projects whose sources our comments cite.
+const CITED_PROJECTS: [&str; 2] = ["sqlx-core/", "sqlx-postgres/"];
 
-/// Returns the lines of documentation, one finding a line, that say too little or begin wrongly.
+/// Returns summaries of documentation that say too little or begin with a question word.
 pub(crate) fn unhelpful(files: &[File]) -> Vec<String> {
     let mut found = Vec::new();
-    // The benchmarks are a workspace of their own, with rules of their own.
-    let ours = |file: &&File| is_rust(file) && !file.path.starts_with("benches/");
-    for file in files.iter().filter(ours) {
+    // `benches/` is a workspace of its own without `missing_docs`.
+    let checked = |file: &&File| is_rust(file) && !file.path.starts_with("benches/");
+    for file in files.iter().filter(checked) {
         for summary in summaries(&file.text) {
-            let place = format!("{}:{}", file.path, summary.line);
+            let location = format!("{}:{}", file.path, summary.line);
             let first = summary.text.split([' ', ',', '.']).next().unwrap_or("");
             if QUESTION_WORDS.contains(&first) {
                 found.push(format!(
-                    "{place}: begin with what it does or is, not with {first:?}"
+                    "{location}: begin with what it does or is, not with {first:?}"
                 ));
             }
             if let Some(name) = summary.public.as_deref()
-                && words_beside(&summary.text, name) < WORDS_MIN
+                && words_besides(&summary.text, name) < WORDS_MIN
             {
                 found.push(format!(
-                    "{place}: says no more than the name `{name}`: {:?}",
+                    "{location}: says no more than the name `{name}`: {:?}",
                     summary.text
                 ));
             }
@@ -52,23 +52,23 @@ pub(crate) fn dead_references(files: &[File], tracked: &[String]) -> Vec<String>
     for file in files
         .iter()
         .filter(|file| is_rust(file) || file.path.ends_with(".md"))
-        // A history names what there was, and the checks' own sources name what there is not.
+        // The change log names removed files, and the sources of the checks name invented ones.
         .filter(|file| file.path != "CHANGELOG.md" && !file.path.starts_with("xtask/src/check/"))
     {
         for (index, line) in file.text.lines().enumerate() {
             let Some(text) = prose(file, line) else {
                 continue;
             };
-            let place = format!("{}:{}", file.path, index + 1);
+            let location = format!("{}:{}", file.path, index + 1);
             for reference in references(text) {
                 if !exists(tracked, reference) {
-                    found.push(format!("{place}: there is no {reference}"));
+                    found.push(format!("{location}: there is no {reference}"));
                 }
             }
             for number in decisions(text) {
                 let start = format!("docs/decisions/{number}-");
                 if !tracked.iter().any(|path| path.starts_with(&start)) {
-                    found.push(format!("{place}: there is no decision {number}"));
+                    found.push(format!("{location}: there is no decision {number}"));
                 }
             }
         }
@@ -80,7 +80,7 @@ fn is_rust(file: &File) -> bool {
     file.path.ends_with(".rs")
 }
 
-/// Returns what a line says to a reader: all of a document, of source only the comment.
+/// Returns the text of a line for human readers: in Rust a comment, elsewhere the whole line.
 fn prose<'a>(file: &File, line: &'a str) -> Option<&'a str> {
     if !is_rust(file) {
         return Some(line);
@@ -88,20 +88,21 @@ fn prose<'a>(file: &File, line: &'a str) -> Option<&'a str> {
     line.trim_start().strip_prefix("//")
 }
 
-/// The first paragraph of a doc comment, on one line.
+/// The first paragraph of a doc comment.
 struct Summary {
-    /// Its first line, counted from 1.
+    /// Number of its first line, from 1.
     line: usize,
     text: String,
-    /// The name of the item it stands above, if others can use that.
+    /// The name of the documented item, if it is public and the paragraph is the whole comment.
     public: Option<String>,
 }
 
-/// Returns the summaries of a source file. Modules' own (`//!`) have no name.
+/// Returns the summaries in a source file. Those of modules (`//!`) have no name.
 fn summaries(source: &str) -> Vec<Summary> {
     let lines: Vec<&str> = source.lines().map(str::trim_start).collect();
     let mut found = Vec::new();
-    // The indentation of public enums and traits around the line: their parts are public too.
+    // Indentation of the public enums and traits around this line, whose variants and methods are
+    // public without `pub`.
     let mut open: Vec<usize> = Vec::new();
     let mut at = 0;
     for (index, line) in source.lines().enumerate() {
@@ -150,7 +151,7 @@ fn summaries(source: &str) -> Vec<Summary> {
     found
 }
 
-/// Returns the name of the item that a line begins, if it is public.
+/// Returns the name of the item that begins on a line, if it is public.
 fn public_name(line: &str, inside: bool) -> Option<String> {
     let item = match line.strip_prefix("pub ") {
         Some(rest) => rest,
@@ -167,8 +168,8 @@ fn public_name(line: &str, inside: bool) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// Counts the words of a text that are not in an item's name.
-fn words_beside(text: &str, name: &str) -> usize {
+/// Counts the words of a text that are not part of an item's name.
+fn words_besides(text: &str, name: &str) -> usize {
     let name = parts(name);
     text.split_whitespace()
         .flat_map(parts)
@@ -176,7 +177,7 @@ fn words_beside(text: &str, name: &str) -> usize {
         .count()
 }
 
-/// Returns the words of a name or a text, in lower case, without the `s` of a plural.
+/// Splits a name or text into lower-case words without plural `s`.
 fn parts(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut before = ' ';
@@ -202,7 +203,7 @@ fn parts(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns paths of source files and documents that a text names in code marks or as a link.
+/// Returns the source files and documents that a line refers to, in code quotes or as a link.
 fn references(text: &str) -> impl Iterator<Item = &str> {
     text.split(['`', '(', ')', ' ', '"', ',', ';'])
         .map(|word| word.split('#').next().unwrap_or(word))
@@ -214,14 +215,15 @@ fn references(text: &str) -> impl Iterator<Item = &str> {
             if word.contains('/') {
                 word.ends_with(".rs") || FOLDERS.iter().any(|folder| word.starts_with(folder))
             } else {
-                // `web-page.md` is a document; `facts.md` and `2026-11-22.md` are a user's notes.
+                // A compound name such as `web-page.md` is a document; `facts.md` and
+                // `2026-11-22.md` are examples of a user's notes.
                 let is_compound = word.contains('-') && word.starts_with(char::is_alphabetic);
                 is_compound && word.ends_with(".md")
             }
         })
 }
 
-/// Returns the numbers after the word "decision".
+/// Returns the three-digit numbers that follow the word "decision".
 fn decisions(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices("decision ").filter_map(|(at, word)| {
         let number = text.get(at + word.len()..at + word.len() + 3)?;
@@ -231,10 +233,13 @@ fn decisions(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns true if a tracked file, or a folder of one, is what a reference means, which may
-/// leave out the folders in front.
+/// Returns true if a tracked file or folder matches a reference, whose leading folders may be
+/// missing.
 fn exists(tracked: &[String], reference: &str) -> bool {
-    if OF_OTHERS.iter().any(|folder| reference.starts_with(folder)) {
+    if CITED_PROJECTS
+        .iter()
+        .any(|folder| reference.starts_with(folder))
+    {
         return true;
     }
     let mut plain = reference.trim_end_matches('/');
@@ -280,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn private_items_and_longer_texts_are_left_alone() {
+    fn private_items_and_longer_texts_pass() {
         check_unhelpful("/// The id.\nid: UserId,", &[]);
         check_unhelpful(
             "/// The id.\n///\n/// Unique per database.\npub id: UserId,",
@@ -293,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn half_questions_are_found_wherever_they_stand() {
+    fn summaries_that_begin_with_a_question_word_are_found() {
         check_unhelpful(
             "//! How it works.\n/// Whether it is\n/// open.\nfn is_open() {}",
             &[
@@ -304,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn references_to_what_is_not_there_are_found() {
+    fn references_to_missing_files_and_decisions_are_found() {
         let tracked = [
             file(
                 "crates/a/src/x.rs",
@@ -328,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn code_addresses_and_patterns_are_no_references() {
+    fn code_urls_and_patterns_are_no_references() {
         let text = "let path = \"gone/x.rs\"; // fine\n// https://a.org/docs/x.md crates/*/x.rs";
         assert_eq!(dead_references(&[file("a.rs", text)], &[]), [""; 0]);
     }

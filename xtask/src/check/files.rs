@@ -1,21 +1,21 @@
-//! Text that no file of the repository may contain: paths of one machine, and marks of unfinished
+//! Text that no file of the repository may contain: paths of one machine, and markers of unfinished
 //! work.
 
 use std::fs;
 
 use crate::command::{Failure, output, root};
 
-/// A text file of the repository.
+/// A text file of the repository with its content.
 pub(crate) struct File {
-    /// From the root, with `/`.
+    /// Path from the repository root, with `/` as separator.
     pub(crate) path: String,
     pub(crate) text: String,
 }
 
-/// Returns the path of every file that is, or could be, committed, from the root.
+/// Returns the path, from the root, of every file that is tracked or could be added (not ignored).
 ///
 /// # Errors
-/// If git cannot list them.
+/// Git cannot list the files.
 pub(crate) fn tracked() -> Result<Vec<String>, Failure> {
     let mut git = std::process::Command::new("git");
     git.args([
@@ -31,18 +31,18 @@ pub(crate) fn tracked() -> Result<Vec<String>, Failure> {
         .map(str::to_owned)
         .collect();
     if paths.is_empty() {
-        Err("git names no file".to_owned())
+        Err("git lists no file".to_owned())
     } else {
         Ok(paths)
     }
 }
 
-/// Reads every text file that is, or could be, committed.
+/// Reads every text file that is tracked or could be added.
 ///
 /// # Errors
-/// If git cannot list them.
-pub(crate) fn read() -> Result<Vec<File>, Failure> {
-    // A file that is deleted and not yet committed, or is not text, has nothing to check.
+/// Git cannot list the files.
+pub(crate) fn read_all() -> Result<Vec<File>, Failure> {
+    // A file that is deleted but not yet committed, or is not UTF-8, has nothing to check.
     let text = |path: String| {
         let text = fs::read_to_string(root().join(&path)).ok()?;
         Some(File { path, text })
@@ -50,7 +50,8 @@ pub(crate) fn read() -> Result<Vec<File>, Failure> {
     Ok(tracked()?.into_iter().filter_map(text).collect())
 }
 
-/// Folders that exist on one machine only. Split in two, because this file is checked too.
+/// Absolute folders that differ between machines. Each is written in two parts, because this file
+/// is checked as well.
 const FOLDERS: &[&str] = &[
     concat!("/", "work/"),
     concat!("/", "root/"),
@@ -58,19 +59,19 @@ const FOLDERS: &[&str] = &[
     concat!("/", "Users/"),
 ];
 
-/// Marks of work left for later.
-const MARKS: &[&str] = &[
+/// Markers of work left for later, written in two parts for the same reason.
+const MARKERS: &[&str] = &[
     concat!("TO", "DO"),
     concat!("FIX", "ME"),
     concat!("XX", "X"),
     concat!("HA", "CK"),
 ];
 
-/// Files of others, kept as they were published: a check of their own compares every byte.
-const OF_OTHERS: &str = "crates/service/web/vendor/";
+/// Vendored files, kept byte for byte as they were published; another check compares their hashes.
+const VENDORED: &str = "crates/service/web/vendor/";
 
-/// Folders of the machine this runs on: of the repository and of whoever runs it.
-pub(crate) fn this_machine() -> Vec<String> {
+/// Returns folders of this machine: the developer's home and the parent of the repository.
+pub(crate) fn machine_folders() -> Vec<String> {
     let home = std::env::var("HOME").ok().filter(|home| home.len() > 1);
     let parent = root()
         .parent()
@@ -83,25 +84,24 @@ pub(crate) fn this_machine() -> Vec<String> {
         .collect()
 }
 
-/// Returns the lines with such text.
-pub(crate) fn forbidden(files: &[File], this_machine: &[String]) -> Vec<String> {
+/// Returns the lines that contain such a path or marker.
+pub(crate) fn forbidden(files: &[File], machine_folders: &[String]) -> Vec<String> {
     let mut found = Vec::new();
-    for file in files
-        .iter()
-        .filter(|file| !file.path.starts_with(OF_OTHERS))
-    {
+    for file in files.iter().filter(|file| !file.path.starts_with(VENDORED)) {
         for (index, line) in file.text.lines().enumerate() {
-            let place = format!("{}:{}", file.path, index + 1);
+            let location = format!("{}:{}", file.path, index + 1);
             let mut folders = FOLDERS
                 .iter()
                 .copied()
-                .chain(this_machine.iter().map(String::as_str));
+                .chain(machine_folders.iter().map(String::as_str));
             if let Some(folder) = folders.find(|folder| names_folder(line, folder)) {
-                found.push(format!("{place}: names {folder}, a folder of one machine"));
-            }
-            if let Some(mark) = MARKS.iter().find(|mark| has_word(line, mark)) {
                 found.push(format!(
-                    "{place}: {mark}: do it, or say in the docs that it is missing"
+                    "{location}: names {folder}, a folder of one machine"
+                ));
+            }
+            if let Some(marker) = MARKERS.iter().find(|marker| has_word(line, marker)) {
+                found.push(format!(
+                    "{location}: {marker}: do it, or say in the docs that it is missing"
                 ));
             }
         }
@@ -109,11 +109,13 @@ pub(crate) fn forbidden(files: &[File], this_machine: &[String]) -> Vec<String> 
     found
 }
 
-/// Returns true if an absolute path begins here: `/x/y`, but not the end of `a/x/y` or of an address.
+/// Returns true if the line has an absolute path in this folder, as opposed to the end of a longer
+/// path or of a URL.
 fn names_folder(line: &str, folder: &str) -> bool {
     line.match_indices(folder)
         .any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-~}/".contains(c)))
-        // An address of a file has a third slash before it.
+        // A `file://` URL has a third slash before the path, which looks like the end of a longer
+        // path.
         || line.contains(&format!("file://{folder}"))
 }
 
@@ -137,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_of_a_machine_are_found() {
+    fn absolute_folders_are_found() {
         let folder = FOLDERS[0];
         check(
             &format!("fine\nsee {folder}x"),
@@ -154,18 +156,18 @@ mod tests {
     }
 
     #[test]
-    fn files_of_others_say_what_they_like() {
-        let text = MARKS[0].to_owned();
+    fn vendored_files_are_not_checked() {
+        let text = MARKERS[0].to_owned();
         let file = |path: &str| File {
             path: path.to_owned(),
             text: text.clone(),
         };
-        assert!(forbidden(&[file(&format!("{OF_OTHERS}x.js"))], &[]).is_empty());
+        assert!(forbidden(&[file(&format!("{VENDORED}x.js"))], &[]).is_empty());
         assert_eq!(forbidden(&[file("x.js")], &[]).len(), 1);
     }
 
     #[test]
-    fn other_paths_and_addresses_are_fine() {
+    fn relative_paths_and_urls_pass() {
         let folder = FOLDERS[0];
         check(
             &format!("https://example.org{folder}x and target{folder}y"),
@@ -174,14 +176,14 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_found_as_words_only() {
-        let mark = MARKS[0];
+    fn markers_are_found_as_whole_words() {
+        let marker = MARKERS[0];
         check(
-            &format!("// {mark}: later"),
+            &format!("// {marker}: later"),
             &[&format!(
-                "a.md:1: {mark}: do it, or say in the docs that it is missing"
+                "a.md:1: {marker}: do it, or say in the docs that it is missing"
             )],
         );
-        check(&format!("{mark}S, MY_{mark}, todo"), &[]);
+        check(&format!("{marker}S, MY_{marker}, todo"), &[]);
     }
 }

@@ -1,8 +1,8 @@
-//! Evaluation cases must not stand in the prompts: a model that has read the question proves
-//! nothing.
+//! Words of evaluation cases that also occur in the prompts. A model that has read the question in
+//! its prompt proves nothing by answering it.
 //!
-//! Compared are content words (who and what a task is about), cut to their stems. Words that any
-//! such prompt needs are ordinary and do not count.
+//! The check compares the stems of content words (names, subjects of tasks). Words that a prompt
+//! cannot do without are in [`ORDINARY`] and do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::files::File;
 
-/// Function words, words of keeping tasks and facts, days, courtesies and everyday verbs and
-/// adjectives. No noun that could be what a task is about.
+/// Function words, vocabulary of tasks and facts, weekdays, courtesies and everyday verbs and
+/// adjectives; no noun that could be the subject of a task.
 const ORDINARY: &str = "
     about again all already also and another bye cheer cheers any anything are back been before bring bought but buy call can cancel change check
     clean complete could correct create delete did does doing done down drop each edit else erase everything explain far fill find finish
@@ -28,12 +28,12 @@ const ORDINARY: &str = "
     behind diana diary exactly fact facts know memory mind name prefer told way
 ";
 
-/// The folder of all text that a model reads.
+/// The folder of all text that is sent to a model.
 const PROMPTS: &str = "prompts/";
-/// The folder of evaluation cases.
+/// The folder of evaluation cases, one JSON object per line.
 const CASES: &str = "evals/";
 
-/// Every word of a case that also stands in a prompt, with a place of each.
+/// Returns every word of a case that also occurs in a prompt, with both locations.
 pub(crate) fn leaks(files: &[File]) -> Vec<String> {
     let cases: Vec<&File> = files
         .iter()
@@ -65,7 +65,7 @@ pub(crate) fn leaks(files: &[File]) -> Vec<String> {
                             .or_insert_with(|| format!("{}:{}", file.path, index + 1));
                     }
                 }
-                None => found.push(format!("{}:{}: not a case", file.path, index + 1)),
+                None => found.push(format!("{}:{}: not a valid case", file.path, index + 1)),
             }
         }
     }
@@ -85,8 +85,8 @@ pub(crate) fn leaks(files: &[File]) -> Vec<String> {
     found
 }
 
-/// The texts of a case that a model would recognise: the user's words, the tasks, the history, the
-/// facts.
+/// Returns the texts of a case that a model could recognise: input, tasks, history, facts and
+/// earlier messages.
 fn texts_of_case(line: &str) -> Option<Vec<String>> {
     let case: Value = serde_json::from_str(line).ok()?;
     let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -106,7 +106,7 @@ fn texts_of_case(line: &str) -> Option<Vec<String>> {
     Some(texts)
 }
 
-/// The stems of the words of three letters and more that are not ordinary.
+/// Returns the stems of all words that have three or more letters and are not ordinary.
 fn content_words(text: &str) -> Vec<String> {
     text.to_lowercase()
         .split(|c: char| !c.is_alphabetic())
@@ -120,15 +120,16 @@ fn content_words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// A rough stem, the same for a word and its usual inflections: `photos`, `photo`; `watered`,
-/// `watering`.
+/// Returns a rough stem, the same for a word and its common inflections: `photos`, `photo`;
+/// `watered`, `watering`.
 fn stem(word: &str) -> String {
     const ENDINGS: [&str; 5] = ["ing", "ed", "es", "s", "e"];
     let cut = ENDINGS.iter().find_map(|ending| {
         word.strip_suffix(ending)
             .filter(|rest| rest.chars().count() >= 3)
     });
-    // Again, so that an ending that belongs to the word goes too: `walruses`, `walrus`.
+    // Again, because the ending of the word itself has to go as well: `walruses`, `walrus`,
+    // `walru`.
     cut.map_or_else(|| word.to_owned(), stem)
 }
 
@@ -175,7 +176,7 @@ mod tests {
     #[test]
     fn nothing_to_compare_is_a_finding() {
         assert_eq!(leaks(&[]).len(), 1);
-        check("no case", "prompt", &["evals/a.jsonl:1: not a case"]);
+        check("no case", "prompt", &["evals/a.jsonl:1: not a valid case"]);
     }
 
     #[test]

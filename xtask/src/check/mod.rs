@@ -1,5 +1,5 @@
-//! `cargo xtask check`: rules that every commit keeps. The cheap ones run first, and all of them run
-//! even if one fails.
+//! `cargo xtask check`: the lints and repository rules that every commit must pass. Cheap checks
+//! run first, and all of them run even if one fails.
 
 mod arrows; // dependencies between crates
 pub(crate) mod budget; // limits of crates, bytes and instructions
@@ -13,30 +13,30 @@ mod unused; // unused dependencies
 
 use std::process::Command;
 
-use crate::command::{Failure, cargo, output, root, run as run_command};
+use crate::command::{Failure, cargo, fail_with, output, root, run as run_command};
 use crate::metadata::SELECTION;
 use crate::metadata::{self, Package};
 use crate::steps::Steps;
 use files::File;
 
-/// Returns true if a combination is left to long runs: those with the engine and those of the program,
-/// which bring together crates with features that no other check selects. They are more than half
-/// of the time of all.
-fn is_long(package: &str, feature: &str) -> bool {
+/// Returns true for a combination that only `cargo xtask test long` checks: those with the embedded
+/// model and those of the CLI, whose dependencies get features that no other check selects. They
+/// take more than half of the time of all combinations.
+fn is_slow(package: &str, feature: &str) -> bool {
     feature == "embedded" || package == "adjutant-cli"
 }
 
 /// Runs every check.
 ///
 /// # Errors
-/// If one fails, with the names of those that did.
+/// One or more checks fail; the message has their names.
 pub(crate) fn run() -> Result<(), Failure> {
     let workspace = metadata::packages()?;
-    let files = files::read()?;
+    let files = files::read_all()?;
     let steps = Steps::begin()?;
     steps.step("format", || {
         run_command(&mut cargo(["fmt", "--all", "--check"]))?;
-        // A workspace of its own.
+        // `benches/` is a workspace of its own, which `--all` does not reach.
         run_command(&mut cargo([
             "fmt",
             "--check",
@@ -44,26 +44,30 @@ pub(crate) fn run() -> Result<(), Failure> {
             "benches/Cargo.toml",
         ]))
     });
-    steps.step("arrows between crates", || none(arrows::broken(&workspace)));
-    steps.step("import cycles", || none(cycles::inside_crates(&files)));
-    steps.step("packages", || none(packages::incomplete(&workspace)));
+    steps.step("arrows between crates", || {
+        fail_with(arrows::broken(&workspace))
+    });
+    steps.step("import cycles", || fail_with(cycles::inside_crates(&files)));
+    steps.step("packages", || fail_with(packages::incomplete(&workspace)));
     steps.step("unused dependencies", || {
-        none(unused::dependencies(&workspace, &files))
+        fail_with(unused::dependencies(&workspace, &files))
     });
     steps.step("minimum supported Rust version", || {
-        none(packages::too_new(&workspace)?)
+        fail_with(packages::too_new(&workspace)?)
     });
     steps.step("spelling", spelling);
     steps.step("forbidden text", || {
-        none(files::forbidden(&files, &files::this_machine()))
+        fail_with(files::forbidden(&files, &files::machine_folders()))
     });
-    steps.step("documentation", || none(comments::unhelpful(&files)));
+    steps.step("documentation", || fail_with(comments::unhelpful(&files)));
     steps.step("dead references", || {
-        none(comments::dead_references(&files, &files::tracked()?))
+        fail_with(comments::dead_references(&files, &files::tracked()?))
     });
-    steps.step("evaluation cases in prompts", || none(leak::leaks(&files)));
+    steps.step("evaluation cases in prompts", || {
+        fail_with(leak::leaks(&files))
+    });
     steps.step("duplication between providers", || {
-        none(repeats::between_vendors(&files))
+        fail_with(repeats::between_providers(&files))
     });
     steps.step("crates within the budget", budget::crates);
     steps.step("clippy", || {
@@ -71,8 +75,8 @@ pub(crate) fn run() -> Result<(), Failure> {
         run_command(clippy.args(SELECTION).args(["--", "-D", "warnings"]))
     });
     steps.step("rustdoc", || {
-        // With the examples, because only so cargo takes the features that tests add to
-        // dependencies, and what clippy looked at is not looked at again with others.
+        // With `--examples`, cargo unifies the features that dev-dependencies add. Without it,
+        // dependencies would have other features than in the clippy run and would be checked again.
         let mut doc = cargo([
             "doc",
             "--no-deps",
@@ -86,47 +90,38 @@ pub(crate) fn run() -> Result<(), Failure> {
     });
     steps.step("features one by one", || {
         features_one_by_one(&workspace, &files, |package, feature| {
-            !is_long(package, feature)
+            !is_slow(package, feature)
         })
     });
     steps.step("dependencies and licences", deny);
     steps.finish()
 }
 
-/// Returns the findings as a failure, one a line; no findings are a success.
-fn none(found: Vec<String>) -> Result<(), Failure> {
-    if found.is_empty() {
-        Ok(())
-    } else {
-        Err(found.join("\n"))
-    }
-}
-
-/// Checks the combinations of features that [`run`] leaves out.
+/// Checks the combinations of features that [`run`] leaves out because they are slow.
 ///
 /// # Errors
-/// If one does not compile without a warning, or a file cannot be read.
-pub(crate) fn other_features() -> Result<(), Failure> {
-    let (workspace, files) = (metadata::packages()?, files::read()?);
-    features_one_by_one(&workspace, &files, is_long)
+/// A combination does not compile without warnings, or the sources cannot be read.
+pub(crate) fn slow_features() -> Result<(), Failure> {
+    let (workspace, files) = (metadata::packages()?, files::read_all()?);
+    features_one_by_one(&workspace, &files, is_slow)
 }
 
-/// Checks those `wanted` of every package with no feature, and with each alone that changes its
-/// code.
+/// Runs clippy for each selected combination: every package with no feature, and with each single
+/// feature that changes its code.
 fn features_one_by_one(
     workspace: &[Package],
     files: &[File],
-    wanted: impl Fn(&str, &str) -> bool,
+    selected: impl Fn(&str, &str) -> bool,
 ) -> Result<(), Failure> {
     let mut failures = Vec::new();
     for (package, feature) in combinations(workspace, |package, feature| {
         changes_code(files, package, feature)
     })
     .into_iter()
-    .filter(|(package, feature)| wanted(package, feature))
+    .filter(|(package, feature)| selected(package, feature))
     {
-        // Clippy, not check: its `-D warnings` reaches our packages only, so that dependencies are
-        // not built again.
+        // Clippy's `-D warnings` applies to our packages only. `cargo check` would need
+        // `RUSTFLAGS`, which rebuilds the dependencies.
         let arguments = [
             "clippy",
             "--locked",
@@ -141,13 +136,13 @@ fn features_one_by_one(
             failures.push(failure);
         }
     }
-    none(failures)
+    fail_with(failures)
 }
 
-/// Returns packages, each with no feature (the empty word) and with each of its features alone that
-/// `changes_code`. Packages without features are in the clippy run. A feature whose name begins
-/// with `_` is shared by others, and of no use alone; self-destruction is for tests, which are
-/// built with all of it.
+/// Returns pairs of package and feature: each package with no feature (`""`) and with each single
+/// feature that `changes_code`. Packages without features are left out, because the main clippy run
+/// checks them. So are features that begin with `_`, which other features share and which do
+/// nothing alone, and `faults`, the fault injection of tests, which are always built with it.
 fn combinations(
     workspace: &[Package],
     changes_code: impl Fn(&str, &str) -> bool,
@@ -176,8 +171,8 @@ fn combinations(
     combinations
 }
 
-/// Returns true if a feature of a package changes the code of that package itself, its tests not
-/// counted. One that is only passed on is checked where it is passed to.
+/// Returns true if a feature changes code of the package itself, tests excluded. A feature that is
+/// only forwarded is checked in the package that it is forwarded to.
 fn changes_code(files: &[File], package: &str, feature: &str) -> bool {
     let source = format!(
         "crates/{}/src/",
@@ -230,16 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn findings_are_a_failure() {
-        assert_eq!(none(Vec::new()), Ok(()));
-        assert_eq!(
-            none(vec!["a".to_owned(), "b".to_owned()]),
-            Err("a\nb".to_owned())
-        );
-    }
-
-    #[test]
-    fn each_feature_stands_alone_once() {
+    fn each_feature_is_combined_with_no_other() {
         let package = |name: &str, features: &[&str]| Package {
             name: name.to_owned(),
             features: features
@@ -263,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_feature_that_only_tests_know_changes_no_code() {
+    fn a_feature_that_only_tests_use_changes_no_code() {
         let file = |path: &str, text: &str| File {
             path: path.to_owned(),
             text: text.to_owned(),

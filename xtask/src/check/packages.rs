@@ -1,20 +1,18 @@
-//! Metadata that every package must have, and the compiler version that all dependencies support.
+//! Required metadata of every package, and the minimum supported Rust version of all dependencies.
 
 use crate::command::Failure;
 use crate::metadata::{self, Package};
 
-/// The licence of every package, and the files at the root that carry its text.
+/// The licence of every package; `LICENSE-MIT` and `LICENSE-APACHE` at the root have its text.
 const LICENCE: &str = "MIT OR Apache-2.0";
 
-/// Returns what is missing from the packages' manifests.
+/// Returns missing or wrong metadata in the packages' manifests.
 pub(crate) fn incomplete(workspace: &[Package]) -> Vec<String> {
     let mut found = Vec::new();
     for package in workspace {
         let name = &package.name;
         if !(name == "adjutant" || name.starts_with("adjutant-") || name == "xtask") {
-            found.push(format!(
-                "{name}: packages are called adjutant or adjutant-..."
-            ));
+            found.push(format!("{name}: the name must be adjutant or adjutant-..."));
         }
         if package.license.as_deref() != Some(LICENCE) {
             found.push(format!(
@@ -37,11 +35,11 @@ pub(crate) fn incomplete(workspace: &[Package]) -> Vec<String> {
     found
 }
 
-/// Returns the crates of the lock file that need a newer compiler than the workspace promises
-/// (`rust-version`). Clippy looks at our own code (`incompatible_msrv`).
+/// Returns the crates of the lock file that need a newer compiler than the workspace's
+/// `rust-version`. For our own code, clippy's `incompatible_msrv` does that.
 ///
 /// # Errors
-/// If cargo cannot read the dependencies.
+/// Cargo cannot read the dependencies.
 pub(crate) fn too_new(workspace: &[Package]) -> Result<Vec<String>, Failure> {
     let promised: Vec<&str> = workspace
         .iter()
@@ -55,7 +53,7 @@ pub(crate) fn too_new(workspace: &[Package]) -> Result<Vec<String>, Failure> {
     };
     if numbers(oldest) != numbers(newest) {
         return Ok(vec![format!(
-            "rust-version is {oldest} here and {newest} there"
+            "packages have different rust-versions: {oldest} and {newest}"
         )]);
     }
     Ok(needing_newer(metadata::rust_versions()?, oldest))
@@ -69,7 +67,7 @@ fn needing_newer(crates: Vec<(String, String)>, promised: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns a version's numbers, so that 1.9 is before 1.95, and 1.95 is 1.95.0.
+/// Parses a version, so that 1.9 is older than 1.95, and 1.95 equals 1.95.0.
 fn numbers(version: &str) -> [u32; 3] {
     let mut numbers = [0; 3];
     for (number, part) in numbers.iter_mut().zip(version.split('.')) {

@@ -1,34 +1,34 @@
-//! Duplication between the folders of providers: common code belongs in a shared file of
+//! Duplicated code between the folders of providers: common code belongs in a shared file of
 //! `crates/providers`.
 //!
-//! Counted are lines of code that stand in a run of equal lines of two folders. Blank lines and
-//! comments do not count, and neither does white space.
+//! A line counts if it is part of a run of equal lines in two folders. Blank lines, comments and
+//! white space are ignored.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::files::File;
 
-/// The folder that holds a folder for each provider; those have a file `wire.rs`.
+/// The folder with one subfolder per provider, each of which has a file `wire.rs`.
 const PROVIDERS: &str = "crates/providers/src/";
-/// The number of equal lines in a row that count as duplication.
+/// The number of equal lines in a row that count as duplicated.
 const RUN: usize = 6;
-/// The share of all lines that may be in such runs, in percent.
+/// The limit of duplicated lines, in percent of all lines.
 const PERCENT_MAX: f64 = 6.0;
 
-/// The files with repeated lines, if there are too many such lines.
-pub(crate) fn between_vendors(files: &[File]) -> Vec<String> {
+/// Returns the files with duplicated lines if their share exceeds the limit.
+pub(crate) fn between_providers(files: &[File]) -> Vec<String> {
     let folders = folders(files);
     let mut seen: HashMap<&[&str], Option<&str>> = HashMap::new();
     for (folder, files) in &folders {
         for run in files.iter().flat_map(|file| file.lines.windows(RUN)) {
-            // `None`: in two folders.
+            // `Some(folder)` if the run is in one folder only, `None` if it is in several.
             seen.entry(run)
                 .and_modify(|known| *known = known.filter(|known| known == folder))
                 .or_insert(Some(folder));
         }
     }
     let mut found = Vec::new();
-    let (mut all, mut repeated) = (0, 0);
+    let (mut total, mut repeated) = (0, 0);
     for file in folders.values().flatten() {
         let mut marked = vec![false; file.lines.len()];
         for (at, run) in file.lines.windows(RUN).enumerate() {
@@ -37,28 +37,28 @@ pub(crate) fn between_vendors(files: &[File]) -> Vec<String> {
             }
         }
         let count = marked.into_iter().filter(|marked| *marked).count();
-        all += file.lines.len();
+        total += file.lines.len();
         repeated += count;
         if count > 0 {
             found.push(format!(
-                "{}: {count} lines also stand in another vendor's folder",
+                "{}: {count} lines also stand in another provider's folder",
                 file.path
             ));
         }
     }
     if folders.len() < 2 {
         return vec![format!(
-            "nothing to compare: {} vendor folders in {PROVIDERS}",
+            "nothing to compare: {} provider folders in {PROVIDERS}",
             folders.len()
         )];
     }
-    let percent = percent(repeated, all);
-    println!("    {repeated} of {all} lines are repeated between vendors: {percent:.1} %");
+    let percent = percent(repeated, total);
+    println!("    {repeated} of {total} lines are repeated between providers: {percent:.1} %");
     if percent <= PERCENT_MAX {
         return Vec::new();
     }
     found.push(format!(
-        "{percent:.1} % of the lines are repeated, and {PERCENT_MAX} % may be"
+        "{percent:.1} % of the lines are repeated; {PERCENT_MAX} % are allowed"
     ));
     found
 }
@@ -68,7 +68,7 @@ struct Code<'a> {
     lines: Vec<&'a str>,
 }
 
-/// The code of each vendor's folder.
+/// Returns the code in each provider's folder.
 fn folders(files: &[File]) -> BTreeMap<&str, Vec<Code<'_>>> {
     let mut folders: BTreeMap<&str, Vec<Code<'_>>> = BTreeMap::new();
     for file in files.iter().filter(|file| file.path.ends_with(".rs")) {
@@ -124,7 +124,7 @@ mod tests {
             file("b/wire.rs", 0..6),
             file("c/wire.rs", 100..110),
         ];
-        let found = between_vendors(&files);
+        let found = between_providers(&files);
         assert_eq!(found.len(), 3, "{found:?}");
         assert!(
             found[0].contains("a/wire.rs: 6 lines") && found[2].contains("54.5 %"),
@@ -135,29 +135,29 @@ mod tests {
     #[test]
     fn shorter_runs_runs_of_one_vendor_and_shared_files_are_not() {
         let short = [file("a/wire.rs", 0..5), file("b/wire.rs", 0..5)];
-        assert!(between_vendors(&short).is_empty());
+        assert!(between_providers(&short).is_empty());
         let own = [
             file("a/wire.rs", 0..9),
             file("a/tests.rs", 0..9),
             file("b/wire.rs", 20..30),
         ];
-        assert!(between_vendors(&own).is_empty());
+        assert!(between_providers(&own).is_empty());
         let shared = [
             file("a/wire.rs", 0..9),
             file("shared/mod.rs", 0..9),
             file("b/wire.rs", 20..30),
         ];
-        assert!(between_vendors(&shared).is_empty());
+        assert!(between_providers(&shared).is_empty());
     }
 
     #[test]
-    fn a_few_are_borne() {
+    fn a_share_below_the_limit_passes() {
         let files = [file("a/wire.rs", 0..200), file("b/wire.rs", 194..400)];
-        assert!(between_vendors(&files).is_empty());
+        assert!(between_providers(&files).is_empty());
     }
 
     #[test]
     fn nothing_to_compare_is_a_failure() {
-        assert_eq!(between_vendors(&[file("a/wire.rs", 0..9)]).len(), 1);
+        assert_eq!(between_providers(&[file("a/wire.rs", 0..9)]).len(), 1);
     }
 }

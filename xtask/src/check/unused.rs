@@ -1,4 +1,4 @@
-//! Dependencies that a package names in its manifest and not in its source.
+//! Dependencies that a package has in its manifest but does not name in its source.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,11 @@ use super::cycles::token::{Token, tokens};
 use super::files::File;
 use crate::metadata::{DependencyKind, Package};
 
-/// Dependencies that work without being named: package, dependency, and the reason.
+/// Dependencies that are needed without being named: package, dependency, and the reason.
 const UNNAMED: &[(&str, &str, &str)] = &[];
 
-/// Returns the dependencies of the workspace's packages that no source file of theirs names.
+/// Returns the dependencies that no source file of their package names, and entries of [`UNNAMED`]
+/// that are no longer true.
 pub(crate) fn dependencies(workspace: &[Package], files: &[File]) -> Vec<String> {
     let mut found = Vec::new();
     for package in workspace {
@@ -33,12 +34,12 @@ pub(crate) fn dependencies(workspace: &[Package], files: &[File]) -> Vec<String>
                 .any(|(name, unnamed, _)| *name == package.name && *unnamed == dependency.name);
             if !named && !known {
                 found.push(format!(
-                    "{}: {} is in Cargo.toml, and no source names it",
+                    "{}: {} is in Cargo.toml, but no source file names it",
                     package.name, dependency.name
                 ));
             } else if named && known {
                 found.push(format!(
-                    "{}: {} is named now: take it out of UNNAMED",
+                    "{}: {} is named in the source: remove it from UNNAMED",
                     package.name, dependency.name
                 ));
             }
@@ -47,27 +48,28 @@ pub(crate) fn dependencies(workspace: &[Package], files: &[File]) -> Vec<String>
     found
 }
 
-/// Returns every identifier of the Rust files that are `wanted`, and of those they include by
-/// `#[path]`. Comments and literals do not count.
-fn names(files: &[File], wanted: impl Fn(&str) -> bool) -> BTreeSet<&str> {
+/// Returns every identifier in the Rust files that pass the filter, and in files that they include
+/// with `#[path]`. Comments and literals do not count.
+fn names(files: &[File], filter: impl Fn(&str) -> bool) -> BTreeSet<&str> {
     let own: Vec<&File> = files
         .iter()
-        .filter(|file| file.path.ends_with(".rs") && wanted(&file.path))
+        .filter(|file| file.path.ends_with(".rs") && filter(&file.path))
         .collect();
     let included: BTreeSet<String> = own.iter().flat_map(|file| included(file)).collect();
     files
         .iter()
-        .filter(|file| wanted(&file.path) || included.contains(&file.path))
+        .filter(|file| filter(&file.path) || included.contains(&file.path))
         .filter(|file| file.path.ends_with(".rs"))
         .flat_map(|file| tokens(&file.text))
         .filter_map(|token| match token {
-            Token::Word(word) => Some(word),
-            Token::Path | Token::Sign(_) | Token::Literal => None,
+            Token::Ident(word) => Some(word),
+            Token::PathSeparator | Token::Punct(_) | Token::Literal => None,
         })
         .collect()
 }
 
-/// Returns the paths, from the root, of the files that a file includes by `#[path = "..."]`.
+/// Returns the paths, from the repository root, of the files that a file includes with `#[path =
+/// "..."]`.
 fn included(file: &File) -> impl Iterator<Item = String> {
     file.text.split("#[path = \"").skip(1).filter_map(|rest| {
         let mut folders: Vec<&str> = file.path.split('/').collect();
@@ -115,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_included_counts() {
+    fn a_file_included_by_path_counts() {
         let text = "#[path = \"../../../../tests/shared.rs\"]\nmod shared;";
         check(DependencyKind::Test, "crates/a/tests/it/main.rs", text, 0);
         check(DependencyKind::Test, "crates/a/tests/it/main.rs", "", 1);
@@ -135,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_that_only_tests_name_is_for_tests() {
+    fn a_crate_that_only_tests_name_is_a_dev_dependency() {
         let text = "some_crate::x();";
         check(
             DependencyKind::Product,

@@ -1,5 +1,5 @@
-//! `adjutant_{version}_{machine}.deb`: the program, completions, the manual and a service that
-//! nobody has started yet.
+//! The Debian package `adjutant_{version}_{machine}.deb`: the program, completions, manual pages
+//! and a systemd unit, which is neither enabled nor started on installation.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
@@ -7,14 +7,14 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::files::{copy, empty, entries, files_below, read, size, write};
-use super::release::{Release, forget, unless_root};
+use super::release::{Release, remove_old_products, skip_without_root};
+use super::smoke_test::Installed;
 use super::target::GLIBC;
-use super::trial::Installed;
 use super::{debian, system, tar};
 use crate::command::{Failure, output, root, run};
-use crate::steps::{Ended, Steps};
+use crate::steps::{Outcome, Steps};
 
-/// Runs after files were put in place.
+/// Runs after the files were installed.
 const POSTINST: &str = "#!/bin/sh
 set -e
 if [ \"$1\" = configure ] && [ -d /run/systemd/system ]; then
@@ -24,7 +24,7 @@ if [ \"$1\" = configure ] && [ -d /run/systemd/system ]; then
 fi
 ";
 
-/// Runs before files are removed.
+/// Runs before the files are removed.
 const PRERM: &str = "#!/bin/sh
 set -e
 if [ \"$1\" = remove ] && command -v systemctl > /dev/null; then
@@ -35,8 +35,8 @@ if [ \"$1\" = remove ] && command -v systemctl > /dev/null; then
 fi
 ";
 
-/// Runs after files were removed. Settings and secrets go with `purge`; tasks and conversations are
-/// the user's.
+/// Runs after the files were removed. `purge` deletes settings and secrets, but never the user's
+/// tasks and conversations.
 const POSTRM: &str = "#!/bin/sh
 set -e
 if [ -d /run/systemd/system ]; then
@@ -50,26 +50,27 @@ if [ \"$1\" = purge ]; then
 fi
 ";
 
-/// Makes and tries the package.
+/// Builds and tests the package.
 pub(super) fn steps(steps: &Steps, release: &Release) {
     let mut package = None;
     steps.step("deb", || {
-        forget(release, |name| name.ends_with(".deb"))?;
+        remove_old_products(release, |name| name.ends_with(".deb"))?;
         package = Some(make(release)?);
         Ok(())
     });
     if let Some(package) = package {
         for debian in [debian::OLDEST, debian::STABLE] {
-            steps.may_be_skipped(&format!("deb: installed, run, removed on {debian}"), || {
-                tried(release, &package, debian)
-            });
+            steps.skippable_step(
+                &format!("deb: installed, tested, removed on {debian}"),
+                || test(release, &package, debian),
+            );
         }
     }
 }
 
 fn make(release: &Release) -> Result<PathBuf, Failure> {
-    let place = empty(&release.work.join("deb"))?;
-    copy(&release.binary, &place.join("usr/bin/adjutant"))?;
+    let scratch = empty(&release.work.join("deb"))?;
+    copy(&release.binary, &scratch.join("usr/bin/adjutant"))?;
     for (from, to) in [
         (
             "adjutant.bash",
@@ -81,44 +82,44 @@ fn make(release: &Release) -> Result<PathBuf, Failure> {
             "usr/share/fish/vendor_completions.d/adjutant.fish",
         ),
     ] {
-        copy(&release.pages.completions.join(from), &place.join(to))?;
+        copy(&release.pages.completions.join(from), &scratch.join(to))?;
     }
-    put_in(&release.pages.manual, &place.join("usr/share/man/man1"))?;
-    let documents = place.join("usr/share/doc/adjutant");
-    put_in(&release.pages.notices, &documents)?;
+    copy_all(&release.pages.manual, &scratch.join("usr/share/man/man1"))?;
+    let documents = scratch.join("usr/share/doc/adjutant");
+    copy_all(&release.pages.notices, &documents)?;
     copy(&root().join("README.md"), &documents.join("README.md"))?;
     copy(&root().join("CHANGELOG.md"), &documents.join("changelog"))?;
     write(
         &documents.join("copyright"),
         &copyright(&read(&root().join("LICENSE-MIT"))?),
     )?;
-    compress(&[&place.join("usr/share/man/man1"), &documents])?;
+    compress(&[&scratch.join("usr/share/man/man1"), &documents])?;
     let unit = unit(&read(&root().join("deploy/adjutant.service"))?)?;
     write(
-        &place.join("usr/lib/systemd/system/adjutant.service"),
+        &scratch.join("usr/lib/systemd/system/adjutant.service"),
         &unit,
     )?;
-    fs::create_dir_all(place.join("etc/adjutant"))
+    fs::create_dir_all(scratch.join("etc/adjutant"))
         .map_err(|error| format!("etc/adjutant: {error}"))?;
 
-    let files = files_below(&place)?;
+    let files = files_below(&scratch)?;
     let kilobytes = files
         .iter()
-        .map(|file| size(&place.join(file)))
+        .map(|file| size(&scratch.join(file)))
         .sum::<Result<u64, _>>()?
         .div_ceil(1024);
     write(
-        &place.join("DEBIAN/control"),
+        &scratch.join("DEBIAN/control"),
         &control(&release.version, release.target.debian, kilobytes),
     )?;
     let mut md5sum = system::command("md5sum", "coreutils")?;
     write(
-        &place.join("DEBIAN/md5sums"),
-        &output(md5sum.args(&files).current_dir(&place))?,
+        &scratch.join("DEBIAN/md5sums"),
+        &output(md5sum.args(&files).current_dir(&scratch))?,
     )?;
-    tar::readable(&place)?;
+    tar::make_readable(&scratch)?;
     for (name, text) in [("postinst", POSTINST), ("prerm", PRERM), ("postrm", POSTRM)] {
-        let script = place.join("DEBIAN").join(name);
+        let script = scratch.join("DEBIAN").join(name);
         write(&script, text)?;
         fs::set_permissions(&script, Permissions::from_mode(0o755))
             .map_err(|error| format!("{name}: {error}"))?;
@@ -129,23 +130,23 @@ fn make(release: &Release) -> Result<PathBuf, Failure> {
         release.version, release.target.debian
     ));
     let mut dpkg = system::command("dpkg-deb", "dpkg")?;
-    // Not Zstandard, which Debian before 12 does not read.
+    // Debian before 12 cannot read Zstandard, dpkg-deb's default in newer releases.
     dpkg.args(["--root-owner-group", "-Zxz", "--build"])
-        .arg(&place)
+        .arg(&scratch)
         .arg(&package);
     run(dpkg.env("SOURCE_DATE_EPOCH", release.epoch.to_string()))?;
     println!("    {} ({} bytes)", package.display(), size(&package)?);
     Ok(package)
 }
 
-fn put_in(from: &Path, to: &Path) -> Result<(), Failure> {
+fn copy_all(from: &Path, to: &Path) -> Result<(), Failure> {
     entries(from)?
         .iter()
         .try_for_each(|file| copy(file, &to.join(file.file_name().unwrap_or_default())))
 }
 
-/// Compresses what Debian's policy wants compressed: manual pages, the changelog, and texts that
-/// are long.
+/// Compresses the files that Debian's policy requires to be compressed: manual pages, the
+/// changelog, and long texts.
 fn compress(folders: &[&Path]) -> Result<(), Failure> {
     for folder in folders {
         for file in entries(folder)? {
@@ -166,7 +167,7 @@ fn compress(folders: &[&Path]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the description of the package.
+/// Returns the package's control file.
 fn control(version: &str, machine: &str, kilobytes: u64) -> String {
     let (major, minor) = GLIBC;
     format!(
@@ -205,8 +206,7 @@ standard library) and THIRD-PARTY-ZIG.txt.gz (what the linker adds), beside this
     )
 }
 
-/// Returns the unit for a program that a package put in place, from the one for a program put in
-/// place by hand.
+/// Returns the systemd unit for the packaged program, made from the one for a manual installation.
 fn unit(text: &str) -> Result<String, Failure> {
     const BY_HAND: &str = "/usr/local/bin/adjutant";
     if !text.contains(&format!("ExecStart={BY_HAND} ")) {
@@ -219,33 +219,34 @@ fn unit(text: &str) -> Result<String, Failure> {
     ))
 }
 
-/// Installs the package in a fresh Debian, uses it, removes it, and looks at what is left.
-fn tried(release: &Release, package: &Path, version: &str) -> Result<Ended, Failure> {
-    if let Some(ended) = unless_root("another root folder") {
+/// Installs the package in a fresh Debian system, tests it, removes it, and checks the files that
+/// are left.
+fn test(release: &Release, package: &Path, version: &str) -> Result<Outcome, Failure> {
+    if let Some(ended) = skip_without_root("chroot") {
         return Ok(ended);
     }
-    let archive = match debian::packed(version) {
+    let archive = match debian::archive(version) {
         Ok(archive) => archive,
-        Err(cause) => return Ok(Ended::NotRun(cause)),
+        Err(reason) => return Ok(Outcome::NotRun(reason)),
     };
-    let debian = debian::Root::unpack(&archive, &release.work.join("deb-tried"))?;
+    let debian = debian::Root::unpack(&archive, &release.work.join("deb-test"))?;
     let before = files_below(&debian.folder)?;
 
     copy(package, &debian.folder.join("tmp/adjutant.deb"))?;
     run(&mut debian.command(&["dpkg", "--install", "/tmp/adjutant.deb"])?)?;
-    Installed::inside(&debian.folder, "/usr/bin/adjutant", "/tmp/home")?.works(&release.version)?;
-    let listed = output(&mut debian.command(&["dpkg", "--listfiles", "adjutant"])?)?;
+    Installed::inside(&debian.folder, "/usr/bin/adjutant", "/tmp/home")?.test(&release.version)?;
+    let files = output(&mut debian.command(&["dpkg", "--listfiles", "adjutant"])?)?;
     for file in [
         "/usr/share/man/man1/adjutant.1.gz",
         "/usr/share/bash-completion/completions/adjutant",
     ] {
-        if !listed.lines().any(|line| line == file) {
+        if !files.lines().any(|line| line == file) {
             return Err(format!("not in the package: {file}"));
         }
     }
     run(&mut debian.command(&["dpkg", "--verify", "adjutant"])?)?;
     if version == debian::STABLE {
-        // An older systemd wants a mounted /proc for this.
+        // Older versions of `systemd-analyze` need a mounted `/proc` for this.
         run(&mut debian.command(&[
             "systemd-analyze",
             "--man=no",
@@ -261,7 +262,7 @@ fn tried(release: &Release, package: &Path, version: &str) -> Result<Ended, Fail
         return Err(format!("the service is not disabled: {enabled:?}"));
     }
 
-    // As an administrator and the service leave them.
+    // Files that an administrator and the running service create.
     run(&mut debian.command(&["systemctl", "enable", "adjutant.service"])?)?;
     write(
         &debian.folder.join("etc/adjutant/environment"),
@@ -284,15 +285,15 @@ fn tried(release: &Release, package: &Path, version: &str) -> Result<Ended, Fail
     run(&mut debian.command(&["dpkg", "--remove", "adjutant"])?)?;
     let data = "var/lib/adjutant/adjutant.db";
     let kept = ["etc/adjutant/environment", "var/cache/adjutant/file", data];
-    only_these_are_new(&before, &files_below(&debian.folder)?, &kept)?;
+    check_new_files(&before, &files_below(&debian.folder)?, &kept)?;
     run(&mut debian.command(&["dpkg", "--purge", "adjutant"])?)?;
-    only_these_are_new(&before, &files_below(&debian.folder)?, &[data])?;
-    Ok(Ended::Ok)
+    check_new_files(&before, &files_below(&debian.folder)?, &[data])?;
+    Ok(Outcome::Passed)
 }
 
-/// Folders in which Debian itself writes down what it did, or that are empty after a start of the
-/// machine.
-const BOOKS: &[&str] = &[
+/// Folders where Debian itself writes, such as logs, package state and caches. Changes in them are
+/// ignored.
+const SYSTEM_FOLDERS: &[&str] = &[
     "run/",
     "var/lib/dpkg/",
     "var/log/",
@@ -301,7 +302,7 @@ const BOOKS: &[&str] = &[
     "var/lib/systemd/",
 ];
 
-fn only_these_are_new(
+fn check_new_files(
     before: &BTreeSet<String>,
     after: &BTreeSet<String>,
     expected: &[&str],
@@ -309,13 +310,15 @@ fn only_these_are_new(
     let new: Vec<&str> = after
         .difference(before)
         .map(String::as_str)
-        .filter(|path| !BOOKS.iter().any(|book| path.starts_with(book)))
+        .filter(|path| !SYSTEM_FOLDERS.iter().any(|folder| path.starts_with(folder)))
         .collect();
-    println!("    left: {}", new.join(" "));
+    println!("    files left: {}", new.join(" "));
     if new.iter().collect::<BTreeSet<_>>() == expected.iter().collect() {
         Ok(())
     } else {
-        Err(format!("left behind is {new:?}, not {expected:?}"))
+        Err(format!(
+            "unexpected files are left: {new:?} instead of {expected:?}"
+        ))
     }
 }
 
@@ -324,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_package_is_described_in_fields() {
+    fn the_control_file_has_the_required_fields() {
         let text = control("0.1.0", "amd64", 40_000);
         let field = |name: &str| {
             text.lines()
@@ -340,7 +343,7 @@ mod tests {
             (Some("libc6 (>= 2.28)"), Some("ca-certificates"))
         );
         assert_eq!(field("Installed-Size"), Some("40000"));
-        // An empty line would end the fields.
+        // An empty line would end the paragraph of fields.
         assert!(text.ends_with('\n') && !text.contains("\n\n"), "{text}");
         assert!(
             text.lines()
@@ -376,11 +379,11 @@ mod tests {
             "var/lib/adjutant/adjutant.db",
         ]);
         assert_eq!(
-            only_these_are_new(&before, &after, &["var/lib/adjutant/adjutant.db"]),
+            check_new_files(&before, &after, &["var/lib/adjutant/adjutant.db"]),
             Ok(())
         );
-        assert!(only_these_are_new(&before, &after, &[]).is_err());
-        assert!(only_these_are_new(&before, &before, &["var/lib/adjutant/adjutant.db"]).is_err());
+        assert!(check_new_files(&before, &after, &[]).is_err());
+        assert!(check_new_files(&before, &before, &["var/lib/adjutant/adjutant.db"]).is_err());
     }
 
     #[test]

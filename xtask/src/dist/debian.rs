@@ -1,5 +1,5 @@
-//! File systems of Debian, made by `mmdebstrap`: to try products in, and to take the container's
-//! libraries from.
+//! File systems of Debian releases, made by `mmdebstrap`. Packages are tested in them, and the
+//! container image takes its shared libraries from one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,29 +9,29 @@ use super::files::empty;
 use super::{system, tar};
 use crate::command::{Failure, run, target as target_folder};
 
-/// The oldest release that can still be fetched from where new ones are (glibc 2.31).
+/// The oldest release that Debian's main mirrors still carry (glibc 2.31).
 pub(super) const OLDEST: &str = "bullseye";
-/// The release whose libraries go into the container's image.
+/// The release whose libraries go into the container image.
 pub(super) const STABLE: &str = "trixie";
 
-/// Packages that are in every one of them, besides those without which Debian does not run.
+/// Packages to install in addition to the essential ones.
 const PACKAGES: &str = "ca-certificates,systemd,tzdata";
 
-/// Time after which one is fetched again, for the sake of its security updates.
-const FRESH: Duration = Duration::from_hours(24);
+/// Maximum age of a downloaded release, so that it has current security updates.
+const MAX_AGE: Duration = Duration::from_hours(24);
 
-/// Returns a release as a tar archive.
+/// Returns a tar archive of a Debian release, downloaded at most once per [`MAX_AGE`].
 ///
 /// # Errors
-/// If `mmdebstrap` is missing, or the packages cannot be fetched.
-pub(super) fn packed(release: &str) -> Result<PathBuf, Failure> {
+/// `mmdebstrap` is missing or cannot download the packages.
+pub(super) fn archive(release: &str) -> Result<PathBuf, Failure> {
     let archive = target_folder().join(format!("xtask/debian-{release}.tar"));
     let age = fs::metadata(&archive)
         .and_then(|file| file.modified())
         .ok()
         .and_then(|time| time.elapsed().ok());
-    if age.is_none_or(|age| age > FRESH) {
-        let begun = archive.with_extension("begun.tar");
+    if age.is_none_or(|age| age > MAX_AGE) {
+        let partial = archive.with_extension("partial.tar");
         let mut mmdebstrap = system::command("mmdebstrap", "mmdebstrap")?;
         mmdebstrap.args([
             "--quiet",
@@ -39,22 +39,23 @@ pub(super) fn packed(release: &str) -> Result<PathBuf, Failure> {
             &format!("--include={PACKAGES}"),
             release,
         ]);
-        run(mmdebstrap.arg(&begun))?;
-        fs::rename(&begun, &archive).map_err(|error| format!("{}: {error}", archive.display()))?;
+        run(mmdebstrap.arg(&partial))?;
+        fs::rename(&partial, &archive)
+            .map_err(|error| format!("{}: {error}", archive.display()))?;
     }
     Ok(archive)
 }
 
-/// A file system to work in. It is removed with this.
+/// A root file system to test in, deleted on drop.
 pub(super) struct Root {
     pub(super) folder: PathBuf,
 }
 
 impl Root {
-    /// Unpacks an archive with a whole file system. Needs root.
+    /// Unpacks an archive of a whole file system into a folder. Only root can do this.
     ///
     /// # Errors
-    /// If it cannot be unpacked.
+    /// The archive cannot be unpacked.
     pub(super) fn unpack(archive: &Path, folder: &Path) -> Result<Self, Failure> {
         let root = Self {
             folder: empty(folder)?,
@@ -63,15 +64,15 @@ impl Root {
         Ok(root)
     }
 
-    /// Returns a command that runs in it, as root.
+    /// Returns a command that runs as root inside this file system.
     ///
     /// # Errors
-    /// If `chroot` is missing.
-    pub(super) fn command(&self, words: &[&str]) -> Result<std::process::Command, Failure> {
+    /// `chroot` is missing.
+    pub(super) fn command(&self, arguments: &[&str]) -> Result<std::process::Command, Failure> {
         let mut chroot = system::command("chroot", "coreutils")?;
         chroot
             .arg(&self.folder)
-            .args(words)
+            .args(arguments)
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
         chroot.env("DEBIAN_FRONTEND", "noninteractive");
         Ok(chroot)
@@ -80,7 +81,7 @@ impl Root {
 
 impl Drop for Root {
     fn drop(&mut self) {
-        // What is left is overwritten by the next run.
+        // If deleting fails, the next run deletes the folder before it unpacks.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

@@ -1,4 +1,4 @@
-//! Reading, writing and listing files, with errors that name the path.
+//! Reading, writing, copying and listing files, with errors that name the path.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,7 @@ pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(paths)
 }
 
-/// Returns the path of every file and link below a folder, from that folder on.
+/// Returns the relative path of every file and symbolic link below a folder.
 pub(super) fn files_below(folder: &Path) -> Result<BTreeSet<String>, Failure> {
     let mut found = BTreeSet::new();
     for path in entries(folder)? {
@@ -42,7 +42,7 @@ pub(super) fn read(path: &Path) -> Result<String, Failure> {
     fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// A folder that exists and has nothing in it.
+/// Creates a folder, or deletes the content of an existing one.
 pub(super) fn empty(folder: &Path) -> Result<PathBuf, Failure> {
     if folder.exists() {
         fs::remove_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -51,7 +51,7 @@ pub(super) fn empty(folder: &Path) -> Result<PathBuf, Failure> {
     Ok(folder.to_owned())
 }
 
-/// Writes a file, and the folders it stands in.
+/// Writes a file, and creates its parent folders.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let failed = |error: std::io::Error| format!("{}: {error}", path.display());
     if let Some(folder) = path.parent() {
@@ -60,7 +60,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(failed)
 }
 
-/// Copies a file, and makes the folders it goes into.
+/// Copies a file, and creates the parent folders of the destination.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;

@@ -1,4 +1,4 @@
-//! The container's image: built from the root file system as `deploy/Containerfile` says, and run
+//! Builds the container image from the root file system and `deploy/Containerfile`, and runs it
 //! once.
 
 use std::fs;
@@ -6,32 +6,35 @@ use std::path::Path;
 use std::process::Command;
 
 use super::files::empty;
-use super::release::{PROGRAM, Release, unless_root};
+use super::release::{PROGRAM, Release, skip_without_root};
 use super::system;
 use crate::command::{Failure, output, root, run};
-use crate::steps::Ended;
+use crate::steps::Outcome;
 
-/// Builds the image with buildah and runs the program in it.
+/// Builds the image with buildah and sends one message to the program in it.
 ///
 /// # Errors
-/// If the image cannot be built, or the program does not answer in it.
-pub(super) fn tried(release: &Release, archive: &Path) -> Result<Ended, Failure> {
-    if let Some(ended) = unless_root("a container without a daemon") {
+/// The image cannot be built, or the program does not answer.
+pub(super) fn test(release: &Release, archive: &Path) -> Result<Outcome, Failure> {
+    if let Some(ended) = skip_without_root("a container without a daemon") {
         return Ok(ended);
     }
     let program = match system::program("buildah", "buildah") {
         Ok(program) => program,
-        Err(cause) => return Ok(Ended::NotRun(cause)),
+        Err(reason) => return Ok(Outcome::NotRun(reason)),
     };
-    let place = empty(&release.work.join("image"))?;
-    // A storage of its own, of plain folders: nothing of this machine's images is touched, and
-    // nothing is mounted.
-    let buildah = |words: &[&str]| {
+    let scratch = empty(&release.work.join("image"))?;
+    // Private storage with the `vfs` driver: the images of this machine stay untouched, and nothing
+    // has to be mounted.
+    let buildah = |arguments: &[&str]| {
         let mut buildah = Command::new(&program);
         buildah
             .args(["--storage-driver", "vfs", "--root"])
-            .arg(place.join("storage"));
-        buildah.arg("--runroot").arg(place.join("run")).args(words);
+            .arg(scratch.join("storage"));
+        buildah
+            .arg("--runroot")
+            .arg(scratch.join("run"))
+            .args(arguments);
         buildah
     };
     let name = archive.file_name().unwrap_or_default().to_string_lossy();
@@ -49,7 +52,7 @@ pub(super) fn tried(release: &Release, archive: &Path) -> Result<Ended, Failure>
         .arg(format!("ROOTFS={name}"))
         .arg(&release.folder))?;
     let container = output(&mut buildah(&["from", "localhost/adjutant"]))?;
-    let asked = [
+    let message = [
         "run",
         "--isolation",
         "chroot",
@@ -60,11 +63,11 @@ pub(super) fn tried(release: &Release, archive: &Path) -> Result<Ended, Failure>
         "demo",
         "add buy milk",
     ];
-    let said = output(&mut buildah(&asked))?;
-    println!("    {}", said.trim());
-    fs::remove_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
-    if said.contains("buy milk") {
-        Ok(Ended::Ok)
+    let answer = output(&mut buildah(&message))?;
+    println!("    {}", answer.trim());
+    fs::remove_dir_all(&scratch).map_err(|error| format!("{}: {error}", scratch.display()))?;
+    if answer.contains("buy milk") {
+        Ok(Outcome::Passed)
     } else {
         Err("the program did not answer".to_owned())
     }

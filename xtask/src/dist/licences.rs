@@ -1,4 +1,4 @@
-//! The licences of the third-party crates inside the program, with their texts, in one file.
+//! The licences and notices of the third-party crates in the program, collected in one file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,26 +9,26 @@ use serde_json::Value;
 use super::binary::FEATURES;
 use crate::command::{Failure, cargo, output, root};
 
-/// Beginnings of the names of files that have to go with a crate, in lower case.
+/// Beginnings, in lower case, of the names of files that must accompany a crate.
 const NAMES: &[&str] = &["licen", "copying", "copyright", "notice", "unlicense"];
 
-/// A crate that is not of this workspace.
+/// A third-party crate.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Crate {
     name: String,
     version: String,
-    /// SPDX expression, or a word that there is none.
+    /// SPDX expression, or `in its text` if the manifest has none.
     licence: String,
     repository: String,
     /// Texts of its licences and notices; empty if it was published without any.
     texts: Vec<String>,
 }
 
-/// Returns the notice for the program as it is built for a triple: crates, their licences, and each
-/// text once.
+/// Returns the notice for the program as built for a target triple: all crates, their licences, and
+/// every text once.
 ///
 /// # Errors
-/// If cargo does not know the crates, or one has neither a text nor a licence whose text is known.
+/// Cargo fails, or a crate has neither a text nor a licence with a standard text.
 pub(super) fn notice(triple: &str) -> Result<String, Failure> {
     let inside = inside(&output(&mut cargo([
         "tree",
@@ -72,8 +72,7 @@ pub(super) fn notice(triple: &str) -> Result<String, Failure> {
     )
 }
 
-/// Returns the names of months and days that `crates/memory` has from moment.js, as if they were a
-/// crate.
+/// Returns the names of months and days in `crates/memory`, which come from moment.js, as a crate.
 fn moment() -> Result<Crate, Failure> {
     Ok(Crate {
         name: "moment (names of months and days)".to_owned(),
@@ -84,7 +83,7 @@ fn moment() -> Result<Crate, Failure> {
     })
 }
 
-/// Reads names and versions from the lines `name v1.2.3 (where, or a mark)` of `cargo tree`.
+/// Parses the lines `name v1.2.3 (...)` of `cargo tree` into names and versions.
 fn inside(tree: &str) -> BTreeSet<(String, String)> {
     let pair = |line: &str| {
         let mut words = line.split_whitespace();
@@ -96,7 +95,7 @@ fn inside(tree: &str) -> BTreeSet<(String, String)> {
     tree.lines().filter_map(pair).collect()
 }
 
-/// Finds those crates in cargo's metadata, without the workspace's own, and reads their texts.
+/// Returns those crates of cargo's metadata that are not of this workspace, with their texts.
 fn crates(metadata: &Value, inside: &BTreeSet<(String, String)>) -> Result<Vec<Crate>, Failure> {
     let packages = metadata["packages"]
         .as_array()
@@ -133,8 +132,7 @@ fn crates(metadata: &Value, inside: &BTreeSet<(String, String)>) -> Result<Vec<C
     }
 }
 
-/// Reads every text of a licence or notice in a crate's folder, and in a folder of such a name
-/// inside it.
+/// Reads every licence or notice file in a crate's folder, and in subfolders with such a name.
 fn texts(folder: &Path) -> Result<Vec<String>, Failure> {
     let mut texts = Vec::new();
     for path in super::files::entries(folder)? {
@@ -164,9 +162,9 @@ fn texts(folder: &Path) -> Result<Vec<String>, Failure> {
     Ok(texts)
 }
 
-/// Texts for crates that were published without theirs.
+/// Standard texts for crates that were published without a licence file.
 struct Standard<'a> {
-    /// Without the line that names whose it is.
+    /// The MIT text without its copyright line.
     mit: &'a str,
     apache: &'a str,
 }
@@ -206,7 +204,7 @@ fn render(crates: &[Crate], standard: &Standard<'_>) -> Result<String, Failure> 
         "Third-party crates in adjutant: {}. Each text below is that of the crates named above it.\n\n",
         crates.len()
     );
-    // Texts that differ in their line breaks only are one.
+    // The key is the text without line breaks, because many copies differ only in these.
     let mut users: BTreeMap<String, (String, Vec<String>)> = BTreeMap::new();
     for one in crates {
         let repository = if one.repository.is_empty() { "" } else { "  " };

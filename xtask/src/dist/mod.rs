@@ -1,21 +1,21 @@
-//! `cargo xtask dist`: what a person installs without building. Each product is made, then tried as
-//! a stranger would use it.
+//! `cargo xtask dist`: builds the release packages (archive, container root file system, Debian
+//! package) and tests each one as it would be installed.
 
 mod archive; // adjutant-{version}-{target}.tar.gz
-mod binary; // the program, linked for old systems
+mod binary; // the program, linked for old glibc versions
 mod deb; // Debian's package
-mod debian; // file systems of Debian: to try in, and to take libraries from
-mod files; // files and folders
+mod debian; // file systems of Debian releases
+mod files; // file system helpers
 mod image; // the container's image
 mod licences; // texts of the third-party crates inside
-mod pages; // completions and the manual
-mod release; // what all products of a run share
+mod pages; // completions, manual pages and notices
+mod release; // inputs that all packages share
 mod rootfs; // the container image's root file system
-mod symbols; // what the program needs of the system it runs on
-mod system; // the system's own programs
-mod tar; // archives with the same bytes every time
-mod target; // names of one machine in the words of Rust, Debian and the loader
-mod trial; // trying what was made
+mod smoke_test; // tests of an installed program
+mod symbols; // shared libraries and glibc symbols the program needs
+mod system; // external programs
+mod tar; // reproducible archives
+mod target; // target triples and architecture names
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ use files::{empty, entries, size, write};
 use release::Release;
 use target::Target;
 
-/// One kind of file that is handed out.
+/// A kind of package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Product {
     Archive,
@@ -37,32 +37,32 @@ enum Product {
     Deb,
 }
 
-/// The products to make, and the program to make them of.
+/// Options of the command: the packages to build, and optionally an existing binary.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Wanted {
+pub(crate) struct Options {
     products: Vec<Product>,
-    /// A program that was built before. Without one, it is built.
+    /// A binary to package. If `None`, one is built.
     binary: Option<PathBuf>,
 }
 
-impl Wanted {
-    /// Reads the words after `dist`.
+impl Options {
+    /// Parses the arguments after `dist`.
     ///
     /// # Errors
-    /// If one of them is neither a product nor an option.
-    pub(crate) fn read(words: &[&str]) -> Result<Self, Failure> {
-        let mut wanted = Self {
+    /// An argument is neither a product nor an option.
+    pub(crate) fn parse(arguments: &[&str]) -> Result<Self, Failure> {
+        let mut options = Self {
             products: Vec::new(),
             binary: None,
         };
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
-            match *word {
-                "archive" => wanted.products.push(Product::Archive),
-                "rootfs" => wanted.products.push(Product::Rootfs),
-                "deb" => wanted.products.push(Product::Deb),
+        let mut arguments = arguments.iter();
+        while let Some(argument) = arguments.next() {
+            match *argument {
+                "archive" => options.products.push(Product::Archive),
+                "rootfs" => options.products.push(Product::Rootfs),
+                "deb" => options.products.push(Product::Deb),
                 "--binary" => {
-                    wanted.binary = Some(words.next().ok_or("--binary needs a file")?.into())
+                    options.binary = Some(arguments.next().ok_or("--binary needs a file")?.into())
                 }
                 other => {
                     return Err(format!(
@@ -71,25 +71,25 @@ impl Wanted {
                 }
             }
         }
-        if wanted.products.is_empty() {
-            wanted.products = vec![Product::Archive, Product::Rootfs, Product::Deb];
+        if options.products.is_empty() {
+            options.products = vec![Product::Archive, Product::Rootfs, Product::Deb];
         }
-        Ok(wanted)
+        Ok(options)
     }
 }
 
-/// Makes and tries the products.
+/// Builds and tests the packages.
 ///
 /// # Errors
-/// If one cannot be made or does not work, with the names of the steps that failed.
-pub(crate) fn run(wanted: &Wanted) -> Result<(), Failure> {
+/// A step fails; the message has the names of all failed steps.
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     if !cfg!(target_os = "linux") {
-        return Err("dist makes products for Linux, and is run there".to_owned());
+        return Err("dist builds packages for Linux and must run on Linux".to_owned());
     }
     let steps = Steps::begin()?;
     let mut release = None;
     steps.step("program", || {
-        release = Some(prepare(wanted.binary.as_deref())?);
+        release = Some(prepare(options.binary.as_deref())?);
         Ok(())
     });
     if let Some(release) = &release {
@@ -97,19 +97,19 @@ pub(crate) fn run(wanted: &Wanted) -> Result<(), Failure> {
             symbols::check_dynamic(&release.binary)
         });
         steps.step("program: size", || {
-            budget::size(&release.binary, budget::DIST_BYTES)
+            budget::check_size(&release.binary, budget::DIST_BYTES)
         });
-        steps.step("program: no folder of this machine", || {
-            binary::names_no_folder_of_ours(&release.binary)
+        steps.step("program: no paths of this machine", || {
+            binary::check_paths(&release.binary)
         });
-        for product in &wanted.products {
+        for product in &options.products {
             match product {
-                Product::Archive => archive::steps(&steps, release, wanted.binary.is_none()),
+                Product::Archive => archive::steps(&steps, release, options.binary.is_none()),
                 Product::Rootfs => rootfs::steps(&steps, release),
                 Product::Deb => deb::steps(&steps, release),
             }
         }
-        steps.step("checksums", || sums(release));
+        steps.step("checksums", || checksums(release));
     }
     steps.finish()
 }
@@ -124,10 +124,10 @@ fn prepare(binary: Option<&Path>) -> Result<Release, Failure> {
     };
     println!("    {} ({} bytes)", binary.display(), size(&binary)?);
     let work = target_folder().join("xtask/dist");
-    // Not `target/dist`: cargo's own folder for the profile of that name.
+    // `target/dist` is already cargo's output folder for the profile of that name.
     let folder = target_folder().join("packages");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let pages = pages::make(&binary, target, &empty(&work.join("pages"))?)?;
+    let pages = pages::generate(&binary, target, &empty(&work.join("pages"))?)?;
     let version = metadata::version("adjutant-cli")?;
     Ok(Release {
         version,
@@ -140,7 +140,8 @@ fn prepare(binary: Option<&Path>) -> Result<Release, Failure> {
     })
 }
 
-/// The time of the commit, unless `SOURCE_DATE_EPOCH` says another.
+/// Returns the time of the last commit in seconds since 1970, or `SOURCE_DATE_EPOCH` if that is set
+/// (see reproducible-builds.org).
 fn epoch() -> Result<u64, Failure> {
     let text = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(text) => text,
@@ -155,8 +156,8 @@ fn epoch() -> Result<u64, Failure> {
         .map_err(|error| format!("the time of the commit: {text:?}: {error}"))
 }
 
-/// Writes `SHA256SUMS` of everything in the folder, and reads it back.
-fn sums(release: &Release) -> Result<(), Failure> {
+/// Writes `SHA256SUMS` for all files in the output folder, and verifies it.
+fn checksums(release: &Release) -> Result<(), Failure> {
     const NAME: &str = "SHA256SUMS";
     let mut names: Vec<String> = entries(&release.folder)?
         .iter()
@@ -186,11 +187,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_words_everything_is_made() {
+    fn all_products_are_the_default() {
         let all = vec![Product::Archive, Product::Rootfs, Product::Deb];
         assert_eq!(
-            Wanted::read(&[]),
-            Ok(Wanted {
+            Options::parse(&[]),
+            Ok(Options {
                 products: all,
                 binary: None
             })
@@ -198,16 +199,16 @@ mod tests {
     }
 
     #[test]
-    fn one_product_of_a_program_that_was_built_before() {
-        let wanted = Wanted {
+    fn a_product_and_an_existing_binary_can_be_selected() {
+        let options = Options {
             products: vec![Product::Deb],
             binary: Some("a/b".into()),
         };
-        assert_eq!(Wanted::read(&["deb", "--binary", "a/b"]), Ok(wanted));
+        assert_eq!(Options::parse(&["deb", "--binary", "a/b"]), Ok(options));
         assert_eq!(
-            Wanted::read(&["--binary"]),
+            Options::parse(&["--binary"]),
             Err("--binary needs a file".to_owned())
         );
-        assert!(Wanted::read(&["rpm"]).is_err());
+        assert!(Options::parse(&["rpm"]).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Completions and manual pages from the program itself, and the notices of its third-party parts.
+//! Shell completions and manual pages that the program generates, and notices of third-party code.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use super::target::Target;
 use super::{binary, licences};
 use crate::command::{Failure, output};
 
-/// Shells, each with the name its file has by custom.
+/// Shells, each with the conventional name of its completion file.
 pub(super) const SHELLS: &[(&str, &str)] = &[
     ("bash", "adjutant.bash"),
     ("zsh", "_adjutant"),
@@ -17,21 +17,21 @@ pub(super) const SHELLS: &[(&str, &str)] = &[
     ("powershell", "_adjutant.ps1"),
 ];
 
-/// Folders with those files.
+/// Folders of the generated files.
 pub(super) struct Pages {
-    /// One file for each of [`SHELLS`].
+    /// Completions, one file per shell in [`SHELLS`].
     pub(super) completions: PathBuf,
-    /// Pages of section 1.
+    /// Manual pages of section 1.
     pub(super) manual: PathBuf,
-    /// Notices of others whose work is inside.
+    /// Licence notices of third-party crates, Rust's standard library and the linker.
     pub(super) notices: PathBuf,
 }
 
-/// Writes them into a folder. The program has to be one that runs on this machine.
+/// Generates all of them into a folder. The program must run on this machine.
 ///
 /// # Errors
-/// If the program does not run, or a licence is missing.
-pub(super) fn make(program: &Path, target: Target, folder: &Path) -> Result<Pages, Failure> {
+/// The program cannot be run, or a licence text is missing.
+pub(super) fn generate(program: &Path, target: Target, folder: &Path) -> Result<Pages, Failure> {
     let pages = Pages {
         completions: folder.join("completions"),
         manual: folder.join("man"),
@@ -57,7 +57,7 @@ pub(super) fn make(program: &Path, target: Target, folder: &Path) -> Result<Page
     Ok(pages)
 }
 
-/// Returns the notice of Rust's standard library, which comes with the compiler.
+/// Returns the notice of Rust's standard library, which is part of the toolchain.
 fn rust_notice() -> Result<PathBuf, Failure> {
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     let sysroot = PathBuf::from(output(rustc.args(["--print", "sysroot"]))?.trim());

@@ -1,4 +1,4 @@
-//! The parts that all products of one run share.
+//! Inputs and helpers that all packages of one run share.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,29 +8,33 @@ use super::pages::Pages;
 use super::system;
 use super::target::Target;
 use crate::command::Failure;
-use crate::steps::Ended;
+use crate::steps::Outcome;
 
-/// Path of the program in the container's image.
+/// Path of the program in the container image.
 pub(super) const PROGRAM: &str = "/usr/bin/adjutant";
 
-/// Facts that all products of one run share.
+/// Inputs of a package: the binary, its version and the files that go with it.
 pub(super) struct Release {
     pub(super) version: String,
-    /// Time of the commit, seconds since 1970: the modification time of every packed file.
+    /// Time of the commit in seconds since 1970, used as the modification time of every packed file
+    /// so that archives are reproducible.
     pub(super) epoch: u64,
     pub(super) target: Target,
-    /// The program.
+    /// Path of the built `adjutant`.
     pub(super) binary: PathBuf,
-    /// Completions, manual and licences, made by that program and of its crates.
+    /// Completions, manual pages and licence notices, generated for this binary.
     pub(super) pages: Pages,
-    /// The folder of the products.
+    /// Output folder of the packages.
     pub(super) folder: PathBuf,
-    /// The folder they are put together in.
+    /// Scratch folder in which they are assembled.
     pub(super) work: PathBuf,
 }
 
-/// Removes products of a kind that earlier runs left, so that the folder holds one of each.
-pub(super) fn forget(release: &Release, is_one: impl Fn(&str) -> bool) -> Result<(), Failure> {
+/// Deletes packages that earlier runs left in the output folder and whose name matches.
+pub(super) fn remove_old_products(
+    release: &Release,
+    is_one: impl Fn(&str) -> bool,
+) -> Result<(), Failure> {
     for path in entries(&release.folder)? {
         if path
             .file_name()
@@ -43,7 +47,7 @@ pub(super) fn forget(release: &Release, is_one: impl Fn(&str) -> bool) -> Result
     Ok(())
 }
 
-/// Skips a step that needs another user than the one who runs it.
-pub(super) fn unless_root(words: &str) -> Option<Ended> {
-    (!system::is_root()).then(|| Ended::NotRun(format!("{words} needs root")))
+/// Returns the reason to skip a step that only root can perform, if the current user is not root.
+pub(super) fn skip_without_root(action: &str) -> Option<Outcome> {
+    (!system::is_root()).then(|| Outcome::NotRun(format!("{action} needs root")))
 }

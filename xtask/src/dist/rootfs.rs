@@ -1,6 +1,6 @@
-//! `adjutant-{version}-rootfs-{machine}.tar.gz`: the whole file system of the container's image. It
-//! holds the program, the few shared libraries it loads, the roots of TLS, time zones, and a user;
-//! no shell, and no package manager.
+//! The archive `adjutant-{version}-rootfs-{machine}.tar.gz`, the complete file system of the
+//! container image: the program, the few shared libraries it loads, TLS root certificates, time
+//! zones and a user. It has no shell and no package manager.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs;
@@ -8,101 +8,103 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use super::files::{copy, empty, entries, read, size, write};
-use super::release::{PROGRAM, Release, forget, unless_root};
-use super::symbols::Needs;
-use super::trial::{Installed, USER};
+use super::release::{PROGRAM, Release, remove_old_products, skip_without_root};
+use super::smoke_test::{Installed, USER};
+use super::symbols::Requirements;
 use super::{debian, image, tar};
 use crate::command::{Failure, root};
-use crate::steps::{Ended, Steps};
+use crate::steps::{Outcome, Steps};
 
-/// The program's data folder; the image's volume.
+/// The program's data folder, and the volume of the image.
 const HOME: &str = "/var/lib/adjutant";
-/// Debian's packages that parts are taken from.
+/// Debian packages that parts of the file system come from.
 const PACKAGES: &[&str] = &["base-files", "ca-certificates", "libc6", "tzdata"];
 
-/// Makes and tries the file system.
+/// Builds and tests the file system and the image.
 pub(super) fn steps(steps: &Steps, release: &Release) {
     let mut archive = None;
     steps.step("rootfs", || {
-        forget(release, |name| name.contains("-rootfs-"))?;
+        remove_old_products(release, |name| name.contains("-rootfs-"))?;
         archive = Some(make(release)?);
         Ok(())
     });
     if let Some(archive) = archive {
-        steps.may_be_skipped("rootfs: tried by another user", || tried(release, &archive));
-        steps.may_be_skipped("rootfs: image built and run", || {
-            image::tried(release, &archive)
+        steps.skippable_step("rootfs: tested by another user", || test(release, &archive));
+        steps.skippable_step("rootfs: image built and run", || {
+            image::test(release, &archive)
         });
     }
 }
 
 fn make(release: &Release) -> Result<PathBuf, Failure> {
-    let base = base(release)?;
-    let place = empty(&release.work.join("rootfs"))?;
-    copy(&release.binary, &place.join("usr/bin/adjutant"))?;
-    libraries(release, &base, &place)?;
+    let base = unpack_base(release)?;
+    let scratch = empty(&release.work.join("rootfs"))?;
+    copy(&release.binary, &scratch.join("usr/bin/adjutant"))?;
+    copy_libraries(release, &base, &scratch)?;
     for file in [
         "etc/ssl/certs/ca-certificates.crt",
         "etc/debian_version",
         "usr/lib/os-release",
     ] {
-        copy(&base.join(file), &place.join(file))?;
+        copy(&base.join(file), &scratch.join(file))?;
     }
-    link("../usr/lib/os-release", &place.join("etc/os-release"))?;
+    link("../usr/lib/os-release", &scratch.join("etc/os-release"))?;
     let zones = "usr/share/zoneinfo";
-    write(&place.join("usr/share/doc/README"), README)?;
-    fs::rename(base.join(zones), place.join(zones)).map_err(|error| format!("{zones}: {error}"))?;
+    write(&scratch.join("usr/share/doc/README"), README)?;
+    fs::rename(base.join(zones), scratch.join(zones))
+        .map_err(|error| format!("{zones}: {error}"))?;
     let installed = read(&base.join("var/lib/dpkg/status"))?;
     for package in PACKAGES {
         let copyright = format!("usr/share/doc/{package}/copyright");
-        copy(&base.join(&copyright), &place.join(&copyright))?;
-        let paragraph =
-            paragraph(&installed, package).ok_or_else(|| format!("Debian without {package}"))?;
+        copy(&base.join(&copyright), &scratch.join(&copyright))?;
+        let paragraph = paragraph(&installed, package)
+            .ok_or_else(|| format!("Debian has no package {package}"))?;
         write(
-            &place.join("var/lib/dpkg/status.d").join(package),
+            &scratch.join("var/lib/dpkg/status.d").join(package),
             &format!("{paragraph}\n"),
         )?;
     }
     for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
         copy(
             &root().join(licence),
-            &place.join("usr/share/doc/adjutant").join(licence),
+            &scratch.join("usr/share/doc/adjutant").join(licence),
         )?;
     }
     for notice in entries(&release.pages.notices)? {
         copy(
             &notice,
-            &place
+            &scratch
                 .join("usr/share/doc/adjutant")
                 .join(notice.file_name().unwrap_or_default()),
         )?;
     }
     for (file, text) in users() {
-        write(&place.join(file), &text)?;
+        write(&scratch.join(file), &text)?;
     }
     for folder in ["tmp", HOME.trim_start_matches('/')] {
-        fs::create_dir_all(place.join(folder)).map_err(|error| format!("{folder}: {error}"))?;
+        fs::create_dir_all(scratch.join(folder)).map_err(|error| format!("{folder}: {error}"))?;
     }
-    tar::readable(&place)?;
-    let everybody = fs::Permissions::from_mode(0o1777);
-    fs::set_permissions(place.join("tmp"), everybody).map_err(|error| format!("tmp: {error}"))?;
+    tar::make_readable(&scratch)?;
+    let world_writable = fs::Permissions::from_mode(0o1777);
+    fs::set_permissions(scratch.join("tmp"), world_writable)
+        .map_err(|error| format!("tmp: {error}"))?;
 
     let archive = release.folder.join(format!(
         "adjutant-{}-rootfs-{}.tar.gz",
         release.version, release.target.debian
     ));
-    let owned = tar::Owned {
+    let owned = tar::OwnedFolder {
         path: &format!(".{HOME}"),
         id: USER,
     };
-    tar::pack(&place, ".", release.epoch, Some(&owned), &archive)?;
+    tar::pack(&scratch, ".", release.epoch, Some(&owned), &archive)?;
     println!("    {} ({} bytes)", archive.display(), size(&archive)?);
     Ok(archive)
 }
 
-/// Unpacks the parts of Debian that are looked into.
-fn base(release: &Release) -> Result<PathBuf, Failure> {
-    let debian = debian::packed(debian::STABLE)?;
+/// Unpacks the needed parts of a Debian release.
+fn unpack_base(release: &Release) -> Result<PathBuf, Failure> {
+    let debian = debian::archive(debian::STABLE)?;
     let folder = empty(&release.work.join("rootfs-base"))?;
     let libraries = format!("./usr/lib/{}", release.target.libraries());
     let mut members = vec![
@@ -126,9 +128,9 @@ fn base(release: &Release) -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-/// Copies the libraries that the program loads, those that they load, and puts the loader where the
-/// program looks for it.
-fn libraries(release: &Release, base: &Path, place: &Path) -> Result<(), Failure> {
+/// Copies the libraries that the program loads, directly or not, and links the loader to the path
+/// that the program expects.
+fn copy_libraries(release: &Release, base: &Path, scratch: &Path) -> Result<(), Failure> {
     let folder = Path::new("usr/lib").join(release.target.libraries());
     let loader = Path::new(release.target.loader);
     let loader_name = loader
@@ -136,14 +138,14 @@ fn libraries(release: &Release, base: &Path, place: &Path) -> Result<(), Failure
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned();
-    let mut waiting = VecDeque::from(Needs::of(&release.binary)?.libraries);
-    waiting.push_back(loader_name.clone());
+    let mut queue = VecDeque::from(Requirements::of_file(&release.binary)?.libraries);
+    queue.push_back(loader_name.clone());
     let mut seen = BTreeSet::new();
-    while let Some(name) = waiting.pop_front() {
+    while let Some(name) = queue.pop_front() {
         if seen.insert(name.clone()) {
             let from = base.join(&folder).join(&name);
-            copy(&from, &place.join(&folder).join(&name))?;
-            waiting.extend(Needs::of(&from)?.libraries);
+            copy(&from, &scratch.join(&folder).join(&name))?;
+            queue.extend(Requirements::of_file(&from)?.libraries);
         }
     }
     println!(
@@ -151,19 +153,25 @@ fn libraries(release: &Release, base: &Path, place: &Path) -> Result<(), Failure
         seen.into_iter().collect::<Vec<_>>().join(" ")
     );
 
-    // As in Debian, /lib is /usr/lib, and the loader's own place is a link.
-    link("usr/lib", &place.join("lib"))?;
-    let own = loader
+    // As in Debian, `/lib` is a link to `/usr/lib`, and the path of the loader is another link.
+    link("usr/lib", &scratch.join("lib"))?;
+    let loader_folder = loader
         .parent()
         .and_then(Path::file_name)
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned();
-    if own != "lib" {
-        link(&format!("usr/{own}"), &place.join(&own))?;
+    if loader_folder != "lib" {
+        link(
+            &format!("usr/{loader_folder}"),
+            &scratch.join(&loader_folder),
+        )?;
     }
     let target = format!("../lib/{}/{loader_name}", release.target.libraries());
-    link(&target, &place.join("usr").join(&own).join(&loader_name))
+    link(
+        &target,
+        &scratch.join("usr").join(&loader_folder).join(&loader_name),
+    )
 }
 
 fn link(to: &str, at: &Path) -> Result<(), Failure> {
@@ -174,7 +182,7 @@ fn link(to: &str, at: &Path) -> Result<(), Failure> {
     symlink(to, at).map_err(failed)
 }
 
-/// Returns what `dpkg`'s status says of a package.
+/// Returns a package's paragraph in `dpkg`'s status file.
 fn paragraph<'a>(status: &'a str, package: &str) -> Option<&'a str> {
     let first = format!("Package: {package}");
     status
@@ -188,13 +196,13 @@ The program /usr/bin/adjutant, parts of the packages of Debian that /var/lib/dpk
 the licences of all of it. There is no shell here.
 ";
 
-/// Returns the files that give the user a name.
+/// Returns the system files that define the users.
 fn users() -> [(&'static str, String); 3] {
-    let nobody = "/usr/sbin/nologin";
+    let no_login = "/usr/sbin/nologin";
     [
         (
             "etc/passwd",
-            format!("root:x:0:0:root:/:{nobody}\nadjutant:x:{USER}:{USER}::{HOME}:{nobody}\n"),
+            format!("root:x:0:0:root:/:{no_login}\nadjutant:x:{USER}:{USER}::{HOME}:{no_login}\n"),
         ),
         ("etc/group", format!("root:x:0:\nadjutant:x:{USER}:\n")),
         (
@@ -204,20 +212,20 @@ fn users() -> [(&'static str, String); 3] {
     ]
 }
 
-/// Unpacks the archive, and tries the program in it as the image's user, with nothing around it.
-fn tried(release: &Release, archive: &Path) -> Result<Ended, Failure> {
-    if let Some(ended) = unless_root("another root folder") {
+/// Unpacks the archive, and tests the program in it as the image's unprivileged user.
+fn test(release: &Release, archive: &Path) -> Result<Outcome, Failure> {
+    if let Some(ended) = skip_without_root("chroot") {
         return Ok(ended);
     }
-    let image = debian::Root::unpack(archive, &release.work.join("rootfs-tried"))?;
-    // The home as it was packed: it has to belong to the user already.
+    let image = debian::Root::unpack(archive, &release.work.join("rootfs-test"))?;
+    // The home is used as it was packed, because its owner in the archive is part of the test.
     let installed = Installed {
         program: PROGRAM.into(),
         root: Some(image.folder.clone()),
         home: HOME.into(),
     };
-    installed.works(&release.version)?;
-    Ok(Ended::Ok)
+    installed.test(&release.version)?;
+    Ok(Outcome::Passed)
 }
 
 #[cfg(test)]

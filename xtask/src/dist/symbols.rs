@@ -1,12 +1,12 @@
-//! Requirements of the program on its system: shared libraries and versions of their symbols.
+//! Requirements of a binary on the system: shared libraries, and versions of their symbols.
 
 use std::path::Path;
 
 use super::system;
 use super::target::GLIBC;
-use crate::command::{Failure, output};
+use crate::command::{Failure, fail_with, output};
 
-/// Libraries that every Linux with glibc has, without the number behind `.so.`.
+/// Libraries that every Linux system with glibc has, without `.so` and version.
 const LIBRARIES: &[&str] = &[
     "libc",
     "libm",
@@ -17,98 +17,102 @@ const LIBRARIES: &[&str] = &[
     "ld-linux-aarch64",
 ];
 
-/// Passes if a program needs nothing but glibc, and no newer one than products are promised to run
-/// with.
+/// Checks that a binary needs only glibc, in at most version [`GLIBC`].
 ///
 /// # Errors
-/// If it needs more, all of it; or if `readelf` cannot read it.
+/// It needs more (the message lists everything), or `readelf` cannot read it.
 pub(super) fn check_dynamic(binary: &Path) -> Result<(), Failure> {
-    let needs = Needs::of(binary)?;
-    println!("    libraries: {}", needs.libraries.join(" "));
-    println!("    newest symbols: {}", needs.newest().unwrap_or("none"));
-    let found = needs.beyond(GLIBC);
-    if found.is_empty() {
-        Ok(())
-    } else {
-        Err(found.join("\n"))
-    }
+    let requirements = Requirements::of_file(binary)?;
+    println!("    libraries: {}", requirements.libraries.join(" "));
+    println!(
+        "    newest symbols: {}",
+        requirements.newest().unwrap_or("none")
+    );
+    let found = requirements.unmet_by(GLIBC);
+    fail_with(found)
 }
 
-/// Passes if a program loads nothing.
+/// Checks that a binary is statically linked.
 ///
 /// # Errors
-/// As [`check_dynamic`].
+/// It loads a library, or `readelf` cannot read it.
 pub(super) fn check_static(binary: &Path) -> Result<(), Failure> {
-    let needs = Needs::of(binary)?;
-    match needs.libraries.as_slice() {
+    let requirements = Requirements::of_file(binary)?;
+    match requirements.libraries.as_slice() {
         [] => Ok(()),
         libraries => Err(format!("not static: it loads {}", libraries.join(" "))),
     }
 }
 
-/// The requirements of an ELF file on the dynamic loader.
+/// The dynamic requirements of an ELF file.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Needs {
-    /// File names of the libraries it names itself.
+pub(super) struct Requirements {
+    /// File names of the shared libraries that it loads.
     pub(super) libraries: Vec<String>,
-    /// Versions of symbols, each with its library.
+    /// Versions of symbols, as pairs of library and version.
     versions: Vec<(String, String)>,
 }
 
-impl Needs {
-    /// Reads them from a file.
+impl Requirements {
+    /// Reads the requirements of a file with `readelf`.
     ///
     /// # Errors
-    /// If `readelf` is missing or cannot read it.
-    pub(super) fn of(file: &Path) -> Result<Self, Failure> {
+    /// `readelf` is missing or does not understand the file.
+    pub(super) fn of_file(file: &Path) -> Result<Self, Failure> {
         let mut readelf = system::command("readelf", "binutils")?;
-        let said = output(
+        let output_text = output(
             readelf
                 .args(["--wide", "--dynamic", "--version-info"])
                 .arg(file),
         )?;
-        Self::parse(&said)
-            .ok_or_else(|| format!("{} is no ELF file that readelf understands", file.display()))
+        Self::parse(&output_text).ok_or_else(|| {
+            format!(
+                "{} is not an ELF file that readelf understands",
+                file.display()
+            )
+        })
     }
 
-    /// Reads what `readelf --wide --dynamic --version-info` says.
-    fn parse(said: &str) -> Option<Self> {
-        let mut needs = Self::default();
+    /// Parses the output of `readelf --wide --dynamic --version-info`.
+    fn parse(output_text: &str) -> Option<Self> {
+        let mut requirements = Self::default();
         let mut library = String::new();
-        let mut in_needs = false;
+        let mut in_needed_versions = false;
         let mut is_elf = false;
-        for line in said.lines() {
+        for line in output_text.lines() {
             is_elf |= line.starts_with("Dynamic section") || line.contains("no dynamic section");
             if line.starts_with("Version ") {
-                in_needs = line.starts_with("Version needs section");
+                in_needed_versions = line.starts_with("Version needs section");
             }
             if let Some((_, name)) = line.split_once("Shared library: [") {
-                needs
+                requirements
                     .libraries
                     .push(name.trim_end().trim_end_matches(']').to_owned());
-            } else if in_needs && let Some(name) = word_after(line, "File: ") {
+            } else if in_needed_versions && let Some(name) = word_after(line, "File: ") {
                 name.clone_into(&mut library);
-            } else if in_needs && let Some(name) = word_after(line, "Name: ") {
-                needs.versions.push((library.clone(), name.to_owned()));
+            } else if in_needed_versions && let Some(name) = word_after(line, "Name: ") {
+                requirements
+                    .versions
+                    .push((library.clone(), name.to_owned()));
             }
         }
-        is_elf.then_some(needs)
+        is_elf.then_some(requirements)
     }
 
-    /// Returns what a system with this glibc, and nothing else, does not have.
-    fn beyond(&self, glibc: (u32, u32)) -> Vec<String> {
+    /// Returns the requirements that a system with this glibc, and no other library, does not meet.
+    fn unmet_by(&self, glibc: (u32, u32)) -> Vec<String> {
         let stem = |name: &str| name.split(".so").next().unwrap_or_default().to_owned();
-        let strange = self
+        let foreign = self
             .libraries
             .iter()
             .filter(|name| !LIBRARIES.contains(&stem(name).as_str()));
-        let mut found: Vec<String> = strange
+        let mut found: Vec<String> = foreign
             .map(|name| format!("needs {name}, which is not glibc's"))
             .collect();
         for (library, version) in &self.versions {
-            // A name without a number, such as GLIBC_PRIVATE or GLIBC_ABI_DT_RELR, is not promised
-            // by any old system.
-            if number(version).is_none_or(|number| number > glibc) {
+            // Versions without a number, such as `GLIBC_PRIVATE` or `GLIBC_ABI_DT_RELR`, are not
+            // guaranteed by any old glibc.
+            if parse_version(version).is_none_or(|version| version > glibc) {
                 let (major, minor) = glibc;
                 found.push(format!(
                     "needs {version} of {library}: newer than glibc {major}.{minor}"
@@ -118,12 +122,12 @@ impl Needs {
         found
     }
 
-    /// Returns the newest version of glibc's symbols it needs.
+    /// Returns the newest version among the required symbols of glibc.
     fn newest(&self) -> Option<&str> {
         let numbered = self
             .versions
             .iter()
-            .filter_map(|(_, name)| Some((number(name)?, name)));
+            .filter_map(|(_, name)| Some((parse_version(name)?, name)));
         numbered.max().map(|(_, name)| name.as_str())
     }
 }
@@ -132,8 +136,8 @@ fn word_after<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
     line.split_once(mark)?.1.split_whitespace().next()
 }
 
-/// Returns the number in `GLIBC_2.2.5`: its first two parts.
-fn number(version: &str) -> Option<(u32, u32)> {
+/// Parses the first two numbers of a version such as `GLIBC_2.2.5`.
+fn parse_version(version: &str) -> Option<(u32, u32)> {
     let mut parts = version
         .strip_prefix("GLIBC_")?
         .split('.')
@@ -145,8 +149,9 @@ fn number(version: &str) -> Option<(u32, u32)> {
 mod tests {
     use super::*;
 
-    /// Words of `readelf` 2.40, shortened, for a program that needs these.
-    fn said(libraries: &[&str], versions: &[&str]) -> String {
+    /// Returns output as `readelf` 2.40 prints it, shortened, for a program with these
+    /// requirements.
+    fn readelf_output(libraries: &[&str], versions: &[&str]) -> String {
         let mut text = "\nDynamic section at offset 0x1 contains 2 entries:\n  Tag        Type                         Name/Value\n".to_owned();
         for library in libraries {
             text +=
@@ -163,9 +168,10 @@ mod tests {
     }
 
     fn check(libraries: &[&str], versions: &[&str], expected: &[&str]) {
-        let needs = Needs::parse(&said(libraries, versions)).expect("an ELF file");
-        assert_eq!(needs.libraries, libraries);
-        assert_eq!(needs.beyond((2, 28)), expected);
+        let requirements =
+            Requirements::parse(&readelf_output(libraries, versions)).expect("an ELF file");
+        assert_eq!(requirements.libraries, libraries);
+        assert_eq!(requirements.unmet_by((2, 28)), expected);
     }
 
     #[test]
@@ -205,26 +211,32 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_is_found_by_number_not_by_letter() {
-        let needs = Needs::parse(&said(&[], &["GLIBC_2.9", "GLIBC_2.14", "GLIBC_2.2.5"]))
-            .expect("an ELF file");
-        assert_eq!(needs.newest(), Some("GLIBC_2.14"));
+    fn versions_are_compared_as_numbers() {
+        let requirements = Requirements::parse(&readelf_output(
+            &[],
+            &["GLIBC_2.9", "GLIBC_2.14", "GLIBC_2.2.5"],
+        ))
+        .expect("an ELF file");
+        assert_eq!(requirements.newest(), Some("GLIBC_2.14"));
     }
 
     #[test]
-    fn a_static_program_is_one_and_a_text_is_none() {
+    fn a_static_program_has_no_requirements_and_a_text_is_refused() {
         let silent = "\nThere is no dynamic section in this file.\n\nNo version information found in this file.\n";
-        assert_eq!(Needs::parse(silent), Some(Needs::default()));
-        assert_eq!(Needs::parse("readelf: Error: Not an ELF file"), None);
+        assert_eq!(Requirements::parse(silent), Some(Requirements::default()));
+        assert_eq!(Requirements::parse("readelf: Error: Not an ELF file"), None);
     }
 
     #[test]
-    fn this_very_program_is_read() {
+    fn the_test_program_itself_loads_libc() {
         let file = std::env::current_exe().expect("this program");
-        let needs = Needs::of(&file).expect("readelf");
+        let requirements = Requirements::of_file(&file).expect("readelf");
         assert!(
-            needs.libraries.iter().any(|name| name.starts_with("libc.")),
-            "{needs:?}"
+            requirements
+                .libraries
+                .iter()
+                .any(|name| name.starts_with("libc.")),
+            "{requirements:?}"
         );
         assert!(check_static(&file).is_err());
     }

@@ -1,17 +1,17 @@
-//! The system's own programs: a missing one is an error with its name.
+//! External programs of the system, with an error that names the Debian package if one is missing.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use crate::command::{Failure, output};
 
-/// Folders of the administrator's programs, which an ordinary `PATH` may not name.
+/// Folders of administration programs, which an ordinary user's `PATH` often lacks.
 const ALSO: &[&str] = &["/usr/sbin", "/sbin"];
 
-/// Returns the path of a program of the system.
+/// Finds a program on the `PATH`.
 ///
 /// # Errors
-/// If there is none, with its name and the Debian package that has it.
+/// The program is not installed; the message names the Debian package that has it.
 pub(super) fn program(name: &str, package: &str) -> Result<PathBuf, Failure> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -21,18 +21,18 @@ pub(super) fn program(name: &str, package: &str) -> Result<PathBuf, Failure> {
         .ok_or_else(|| format!("{name} is missing (Debian: apt-get install {package})"))
 }
 
-/// Returns a program of the system as a command that speaks English, whatever this machine's
-/// language.
+/// Returns a command for a program, with English messages regardless of the system's language,
+/// because its output is parsed.
 ///
 /// # Errors
-/// As [`program`].
+/// As for [`program`].
 pub(super) fn command(name: &str, package: &str) -> Result<Command, Failure> {
     let mut command = Command::new(program(name, package)?);
     command.env("LC_ALL", "C.UTF-8");
     Ok(command)
 }
 
-/// Returns true if whoever runs this may change to another root folder and another user.
+/// Returns true if the current user is root, who may call `chroot` and `chown`.
 pub(super) fn is_root() -> bool {
     output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
 }

@@ -1,4 +1,4 @@
-//! Archives with the same bytes every time: sorted, with the commit's time, and owned by numbers.
+//! Reproducible tar archives: sorted entries, the commit's time, numeric owners.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,23 +7,24 @@ use std::path::Path;
 use super::system;
 use crate::command::{Failure, run};
 
-/// A folder in an archive that another user owns than root.
-pub(super) struct Owned<'a> {
-    /// From the archive's root, beginning with `./`.
+/// A folder in an archive whose owner is not root.
+pub(super) struct OwnedFolder<'a> {
+    /// Path from the archive's root, beginning with `./`.
     pub(super) path: &'a str,
-    /// Number of the user and of the group.
+    /// Numeric id of both the user and the group.
     pub(super) id: u32,
 }
 
-/// Packs one entry of a folder (`.` for all of it) as `to`, which ends in `.tar.gz`.
+/// Packs one entry of a folder (`.` for everything) into the file `to`, whose name ends in
+/// `.tar.gz`.
 ///
 /// # Errors
-/// If `tar` or `gzip` is missing or fails.
+/// `tar` or `gzip` is missing or fails.
 pub(super) fn pack(
     folder: &Path,
     entry: &str,
     epoch: u64,
-    owned: Option<&Owned<'_>>,
+    owned: Option<&OwnedFolder<'_>>,
     to: &Path,
 ) -> Result<(), Failure> {
     let plain = to.with_extension("");
@@ -35,7 +36,7 @@ pub(super) fn pack(
     if let Some(owned) = owned {
         run(tar("--append", folder, epoch, owned.id, &plain)?.arg(owned.path))?;
     }
-    // Without a name and a time of its own.
+    // gzip would store the file's name and time, which makes two archives of the same files differ.
     run(system::command("gzip", "gzip")?
         .args(["--force", "--no-name", "-9"])
         .arg(&plain))
@@ -60,10 +61,10 @@ fn tar(
     Ok(tar)
 }
 
-/// Unpacks an archive, or the members of it that are named, into a folder that exists.
+/// Unpacks an archive, or only the named members, into an existing folder.
 ///
 /// # Errors
-/// If `tar` is missing or fails.
+/// `tar` is missing or fails.
 pub(super) fn unpack(archive: &Path, folder: &Path, members: &[&str]) -> Result<(), Failure> {
     let mut tar = system::command("tar", "tar")?;
     tar.arg("--extract")
@@ -75,18 +76,18 @@ pub(super) fn unpack(archive: &Path, folder: &Path, members: &[&str]) -> Result<
     run(tar.args(members))
 }
 
-/// Gives every folder and file below a folder the permissions that everybody may read, and nobody
-/// but the owner write, whatever the mask of whoever runs this.
+/// Makes everything below a folder readable by all users and writable by its owner only, regardless
+/// of the umask under which the files were created.
 ///
 /// # Errors
-/// If that cannot be done.
-pub(super) fn readable(folder: &Path) -> Result<(), Failure> {
+/// Permissions cannot be read or set.
+pub(super) fn make_readable(folder: &Path) -> Result<(), Failure> {
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     fs::set_permissions(folder, Permissions::from_mode(0o755)).map_err(failed)?;
     for path in super::files::entries(folder)? {
         let kind = fs::symlink_metadata(&path).map_err(failed)?;
         if kind.is_dir() {
-            readable(&path)?;
+            make_readable(&path)?;
         } else if kind.is_file() {
             let mode = if kind.permissions().mode() & 0o100 == 0 {
                 0o644
@@ -112,8 +113,8 @@ mod tests {
             super::super::files::write(&folder.join("x/b"), "b").expect("a file");
             super::super::files::write(&folder.join("x/a"), "a").expect("a file");
             super::super::files::write(&folder.join("x/home/file"), "mine").expect("a file");
-            readable(&folder).expect("permissions");
-            let owned = Owned {
+            make_readable(&folder).expect("permissions");
+            let owned = OwnedFolder {
                 path: "./x/home",
                 id: 65532,
             };

@@ -1,24 +1,24 @@
-//! Names of one machine, in the words of Rust, Debian and the dynamic loader.
+//! Target triples, and the architecture names of Debian and the dynamic loader.
 
 use std::process::Command;
 
 use crate::command::{Failure, output};
 
-/// The oldest glibc that products run with: Debian 10, Ubuntu 18.10, RHEL 8 and what came after.
+/// The oldest glibc that the packages support: that of Debian 10, Ubuntu 18.10 and RHEL 8.
 pub(super) const GLIBC: (u32, u32) = (2, 28);
 
-/// A kind of processor that products are made for.
+/// A processor architecture that packages are built for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Target {
-    /// In Rust's words.
+    /// Rust's name of the architecture, as in `std::env::consts::ARCH`.
     arch: &'static str,
-    /// In Debian's words.
+    /// Debian's name of the architecture.
     pub(super) debian: &'static str,
-    /// Path of the dynamic loader, which every program names.
+    /// Path of the dynamic loader, which is recorded in every dynamically linked program.
     pub(super) loader: &'static str,
 }
 
-/// Every processor that products are made for.
+/// All architectures that packages are built for.
 const TARGETS: &[Target] = &[
     Target {
         arch: "x86_64",
@@ -33,17 +33,17 @@ const TARGETS: &[Target] = &[
 ];
 
 impl Target {
-    /// Returns the target of the machine this runs on.
+    /// Returns the architecture of this machine.
     ///
     /// # Errors
-    /// If products are not made for its processor.
+    /// No packages are built for it.
     pub(super) fn of_this_machine() -> Result<Self, Failure> {
         let arch = std::env::consts::ARCH;
         let found = TARGETS.iter().copied().find(|target| target.arch == arch);
-        found.ok_or_else(|| format!("products are not made for {arch}"))
+        found.ok_or_else(|| format!("no packages are built for {arch}"))
     }
 
-    /// Returns the targets of all other machines.
+    /// Returns the other architectures.
     pub(super) fn others(self) -> impl Iterator<Item = Self> {
         TARGETS
             .iter()
@@ -51,26 +51,26 @@ impl Target {
             .filter(move |target| *target != self)
     }
 
-    /// Returns the triple whose programs load the system's glibc.
+    /// Returns the triple of programs that are linked to the system's glibc.
     pub(super) fn gnu(self) -> String {
         format!("{}-unknown-linux-gnu", self.arch)
     }
 
-    /// Returns the triple whose programs load nothing.
+    /// Returns the triple of statically linked programs.
     pub(super) fn musl(self) -> String {
         format!("{}-unknown-linux-musl", self.arch)
     }
 
-    /// Returns the folder's name that Debian gives this machine's libraries.
+    /// Returns Debian's multiarch name, the folder of shared libraries below `/usr/lib`.
     pub(super) fn libraries(self) -> String {
         format!("{}-linux-gnu", self.arch)
     }
 }
 
-/// Returns true if the standard library for this triple is installed.
+/// Returns true if Rust's standard library for this triple is installed.
 ///
 /// # Errors
-/// If `rustc` cannot be asked.
+/// `rustc` fails.
 pub(super) fn is_installed(triple: &str) -> Result<bool, Failure> {
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     let folder = output(rustc.args(["--print", "target-libdir", "--target", triple]))?;
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_machine_has_a_name_in_every_language() {
+    fn an_architecture_has_a_name_in_every_convention() {
         let [intel, arm] = TARGETS else {
             panic!("two targets: {TARGETS:?}")
         };
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_this_is_installed_and_an_unknown_machine_is_not() {
+    fn only_an_installed_target_is_reported_as_installed() {
         assert_eq!(
             is_installed(&format!("{}-unknown-linux-gnu", std::env::consts::ARCH)),
             Ok(cfg!(target_env = "gnu"))

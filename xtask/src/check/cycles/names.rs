@@ -1,39 +1,39 @@
-//! Finds the file of a crate that a name comes from, whoever hands it on.
+//! Resolves names to the files of a crate that define them, through any number of re-exports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::source::{self, Import, Module, Path};
 
-/// Uses between the files of a crate: who uses which names of whom.
+/// Dependencies between files: (importing file, defining file) and the names involved.
 pub(super) type Uses<'a> = BTreeMap<(&'a str, &'a str), BTreeSet<String>>;
 
-/// A module and the file it is in.
-struct Place<'a> {
+/// A module of the crate, with the file that contains it.
+struct ModuleInFile<'a> {
     file: &'a str,
     module: Module,
     children: BTreeSet<String>,
 }
 
-/// The modules of a crate, by their path from its root.
+/// The modules of a crate, by their path from the crate root.
 pub(super) struct Names<'a> {
-    places: BTreeMap<Path, Place<'a>>,
+    modules: BTreeMap<Path, ModuleInFile<'a>>,
 }
 
-/// The place that a path leads to.
+/// The module or item that a path resolves to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Meant<'a> {
+enum Resolved<'a> {
     Module(Path),
     Item { file: &'a str, name: String },
 }
 
 impl<'a> Names<'a> {
-    /// Reads a crate from its root on: `files` are all there are, by path.
+    /// Parses a crate from its root file on. `files` has the text of all its files, by path.
     ///
     /// # Errors
-    /// A module that has no file.
-    pub(super) fn read(root: &'a str, files: &BTreeMap<&'a str, &'a str>) -> Result<Self, String> {
+    /// A declared module has no file.
+    pub(super) fn load(root: &'a str, files: &BTreeMap<&'a str, &'a str>) -> Result<Self, String> {
         let mut names = Self {
-            places: BTreeMap::new(),
+            modules: BTreeMap::new(),
         };
         let text = files
             .get(root)
@@ -42,12 +42,12 @@ impl<'a> Names<'a> {
             .rsplit_once('/')
             .map_or("", |(folder, _)| folder)
             .to_owned();
-        names.place(Path::new(), root, &folder, source::read(text), files)?;
+        names.add_module(Path::new(), root, &folder, source::parse(text), files)?;
         Ok(names)
     }
 
-    /// Takes in a module, whose modules are in `folder`.
-    fn place(
+    /// Adds a module and, recursively, its child modules, whose files are in `folder`.
+    fn add_module(
         &mut self,
         path: Path,
         file: &'a str,
@@ -56,26 +56,26 @@ impl<'a> Names<'a> {
         files: &BTreeMap<&'a str, &'a str>,
     ) -> Result<(), String> {
         let mut children = BTreeSet::new();
-        for (name, inner) in std::mem::take(&mut module.inner) {
+        for (name, child) in std::mem::take(&mut module.inline) {
             let path = [path.as_slice(), std::slice::from_ref(&name)].concat();
-            self.place(path, file, &format!("{folder}/{name}"), inner, files)?;
+            self.add_module(path, file, &format!("{folder}/{name}"), child, files)?;
             children.insert(name);
         }
-        for name in std::mem::take(&mut module.files) {
+        for name in std::mem::take(&mut module.file_modules) {
             let inside = format!("{folder}/{name}");
-            let places = [format!("{inside}.rs"), format!("{inside}/mod.rs")];
-            let found = places
+            let candidates = [format!("{inside}.rs"), format!("{inside}/mod.rs")];
+            let found = candidates
                 .iter()
-                .find_map(|place| files.get_key_value(place.as_str()));
+                .find_map(|path| files.get_key_value(path.as_str()));
             let (file, text) =
-                found.ok_or_else(|| format!("{file}: no file of the module {name} is found"))?;
+                found.ok_or_else(|| format!("{file}: the module {name} has no file"))?;
             let path = [path.as_slice(), std::slice::from_ref(&name)].concat();
-            self.place(path, file, &inside, source::read(text), files)?;
+            self.add_module(path, file, &inside, source::parse(text), files)?;
             children.insert(name);
         }
-        self.places.insert(
+        self.modules.insert(
             path,
-            Place {
+            ModuleInFile {
                 file,
                 module,
                 children,
@@ -84,22 +84,23 @@ impl<'a> Names<'a> {
         Ok(())
     }
 
-    /// Returns who uses what of whom. Declaring a module, and handing a name on that is not used
-    /// there, are no uses.
+    /// Returns the dependencies between the files. A `mod` declaration, and a re-export that is not
+    /// used in its own file, are no dependency.
     pub(super) fn uses(&self) -> Uses<'a> {
         let mut uses = Uses::new();
-        for (at, place) in &self.places {
-            let mut takes = |meant: Option<Meant<'a>>| {
-                if let Some(Meant::Item { file, name }) = meant
+        for (at, place) in &self.modules {
+            let mut add = |resolved: Option<Resolved<'a>>| {
+                if let Some(Resolved::Item { file, name }) = resolved
                     && file != place.file
                 {
                     uses.entry((place.file, file)).or_default().insert(name);
                 }
             };
             for import in &place.module.imports {
-                if import.all {
-                    // Of all names that it makes known, those count that stand in the file.
-                    let Some(Meant::Module(from)) = self.resolve(at, &import.path) else {
+                if import.glob {
+                    // A glob import makes the file depend only on those names of the module that it
+                    // uses.
+                    let Some(Resolved::Module(from)) = self.resolve(at, &import.path) else {
                         continue;
                     };
                     let used = place
@@ -107,158 +108,160 @@ impl<'a> Names<'a> {
                         .names
                         .iter()
                         .chain(place.module.paths.iter().filter_map(|path| path.first()));
-                    used.for_each(|name| takes(self.item(&from, name, &mut BTreeSet::new())));
-                } else if !import.handed_on
+                    used.for_each(|name| add(self.item(&from, name, &mut BTreeSet::new())));
+                } else if !import.reexported
                     || import
                         .name
                         .as_ref()
                         .is_some_and(|name| place.module.uses(name))
                 {
-                    takes(self.resolve(at, &import.path));
+                    add(self.resolve(at, &import.path));
                 }
             }
             place
                 .module
                 .paths
                 .iter()
-                .for_each(|path| takes(self.resolve(at, path)));
+                .for_each(|path| add(self.resolve(at, path)));
         }
         uses
     }
 
-    /// Returns what a path written in the module `at` leads to. `None`: something of another crate,
-    /// or nothing known here.
-    fn resolve(&self, at: &[String], path: &[String]) -> Option<Meant<'a>> {
+    /// Resolves a path written in the module `at`. Returns `None` for names of other crates and for
+    /// unknown names.
+    fn resolve(&self, at: &[String], path: &[String]) -> Option<Resolved<'a>> {
         self.lookup(at, path, &mut BTreeSet::new())
     }
 
-    /// The same. `seen` holds the names that are being looked up, because imports may lead in a
-    /// circle. The first name is not looked for in modules that are imported with all their names:
-    /// [`Names::uses`] does that.
+    /// Resolves a path; `visiting` has the names whose resolution is under way, because re-exports
+    /// can form a cycle. The first segment is not looked up in glob imports, which [`Names::uses`]
+    /// handles.
     fn lookup(
         &self,
         at: &[String],
         path: &[String],
-        seen: &mut BTreeSet<(Path, String)>,
-    ) -> Option<Meant<'a>> {
+        visiting: &mut BTreeSet<(Path, String)>,
+    ) -> Option<Resolved<'a>> {
         let (first, rest) = path.split_first()?;
-        let begun = match first.as_str() {
+        let start = match first.as_str() {
             "crate" => Path::new(),
             "self" => at.to_vec(),
             "super" => at.split_last()?.1.to_vec(),
-            name => match (self.module(at, name, seen), rest.is_empty()) {
+            name => match (self.module(at, name, visiting), rest.is_empty()) {
                 (Some(module), false) => module,
-                _ => return self.named(at, name, seen),
+                _ => return self.explicit_item(at, name, visiting),
             },
         };
-        let mut module = begun;
+        let mut module = start;
         for (index, name) in rest.iter().enumerate() {
             if name == "super" {
                 module.pop()?;
                 continue;
             }
             let last = index + 1 == rest.len();
-            match (self.module(&module, name, seen), last) {
-                (Some(inner), false) => module = inner,
-                // What follows belongs to the item, such as a variant.
-                (inner, _) => {
-                    let item = self.item(&module, name, seen);
+            match (self.module(&module, name, visiting), last) {
+                (Some(child), false) => module = child,
+                // The rest of the path belongs to the item, such as an enum's variant or an
+                // associated function.
+                (child, _) => {
+                    let item = self.item(&module, name, visiting);
                     return item
-                        .or_else(|| inner.map(Meant::Module))
-                        .or_else(|| self.unseen(&module, name));
+                        .or_else(|| child.map(Resolved::Module))
+                        .or_else(|| self.undefined_item(&module, name));
                 }
             }
         }
-        Some(Meant::Module(module))
+        Some(Resolved::Module(module))
     }
 
-    /// Returns the module that a name is in a module.
+    /// Returns the module that a name refers to inside the module `at`.
     fn module(
         &self,
         at: &[String],
         name: &str,
-        seen: &mut BTreeSet<(Path, String)>,
+        visiting: &mut BTreeSet<(Path, String)>,
     ) -> Option<Path> {
-        let place = self.places.get(at)?;
+        let place = self.modules.get(at)?;
         if place.children.contains(name) {
             return Some([at, &[name.to_owned()]].concat());
         }
         let import = place.module.import(name)?;
-        if !seen.insert((at.to_vec(), format!("mod {name}"))) {
+        if !visiting.insert((at.to_vec(), format!("mod {name}"))) {
             return None;
         }
-        let found = self.lookup(at, &import.path, seen);
-        seen.remove(&(at.to_vec(), format!("mod {name}")));
-        if let Meant::Module(module) = found? {
+        let found = self.lookup(at, &import.path, visiting);
+        visiting.remove(&(at.to_vec(), format!("mod {name}")));
+        if let Resolved::Module(module) = found? {
             Some(module)
         } else {
             None
         }
     }
 
-    /// Returns the item or module that a name is in a module, if that is known.
+    /// Returns the item or module that a name refers to inside the module `at`, including glob
+    /// imports.
     fn item(
         &self,
         at: &[String],
         name: &str,
-        seen: &mut BTreeSet<(Path, String)>,
-    ) -> Option<Meant<'a>> {
-        let place = self.places.get(at)?;
+        visiting: &mut BTreeSet<(Path, String)>,
+    ) -> Option<Resolved<'a>> {
+        let place = self.modules.get(at)?;
         if place.module.defined.contains(name) || place.module.import(name).is_some() {
-            return self.named(at, name, seen);
+            return self.explicit_item(at, name, visiting);
         }
-        if !seen.insert((at.to_vec(), name.to_owned())) {
+        if !visiting.insert((at.to_vec(), name.to_owned())) {
             return None;
         }
         let found = place
             .module
             .imports
             .iter()
-            .filter(|import| import.all)
+            .filter(|import| import.glob)
             .find_map(|import| {
-                let Meant::Module(from) = self.lookup(at, &import.path, seen)? else {
+                let Resolved::Module(from) = self.lookup(at, &import.path, visiting)? else {
                     return None;
                 };
-                self.item(&from, name, seen)
+                self.item(&from, name, visiting)
             });
-        seen.remove(&(at.to_vec(), name.to_owned()));
+        visiting.remove(&(at.to_vec(), name.to_owned()));
         found
     }
 
-    /// The same, if it is defined there or imported by its name.
-    fn named(
+    /// Returns the item that a name refers to if the module `at` defines it or imports it by name.
+    fn explicit_item(
         &self,
         at: &[String],
         name: &str,
-        seen: &mut BTreeSet<(Path, String)>,
-    ) -> Option<Meant<'a>> {
-        let place = self.places.get(at)?;
+        visiting: &mut BTreeSet<(Path, String)>,
+    ) -> Option<Resolved<'a>> {
+        let place = self.modules.get(at)?;
         if place.module.defined.contains(name) {
-            return Some(Meant::Item {
+            return Some(Resolved::Item {
                 file: place.file,
                 name: name.to_owned(),
             });
         }
         let import = place.module.import(name)?;
-        if !seen.insert((at.to_vec(), name.to_owned())) {
+        if !visiting.insert((at.to_vec(), name.to_owned())) {
             return None;
         }
-        let found = self.lookup(at, &import.path, seen);
-        seen.remove(&(at.to_vec(), name.to_owned()));
+        let found = self.lookup(at, &import.path, visiting);
+        visiting.remove(&(at.to_vec(), name.to_owned()));
         found
     }
 
-    /// Returns an item that nothing defines in so many words, as it is with those that a macro
-    /// makes: it is the module's, unless that hands on the names of another crate.
-    fn unseen(&self, at: &[String], name: &str) -> Option<Meant<'a>> {
-        let place = self.places.get(at)?;
+    /// Returns an item that no parsed definition explains, such as one that a macro generates. It
+    /// is attributed to the module, unless the module re-exports names of other crates.
+    fn undefined_item(&self, at: &[String], name: &str) -> Option<Resolved<'a>> {
+        let place = self.modules.get(at)?;
         let from_elsewhere = place.module.import(name).is_some()
             || place
                 .module
                 .imports
                 .iter()
-                .any(|import| import.all && self.resolve(at, &import.path).is_none());
-        (!from_elsewhere).then(|| Meant::Item {
+                .any(|import| import.glob && self.resolve(at, &import.path).is_none());
+        (!from_elsewhere).then(|| Resolved::Item {
             file: place.file,
             name: name.to_owned(),
         })

@@ -1,53 +1,53 @@
-//! Reads one file of Rust for names: those it defines, those it imports, those it uses. What is for
-//! tests only is left out.
+//! Parses one Rust file for the names that it defines, imports and uses. Code for tests only
+//! (`#[cfg(test)]`) is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::token::{Token, tokens};
 
-/// A path as it is written, such as `crate`, `port`, `StoreError`.
+/// The segments of a path, such as `crate`, `port`, `StoreError`.
 pub(super) type Path = Vec<String>;
 
-/// One name that a `use` makes known.
+/// One leaf of a `use` tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Import {
     pub(super) path: Path,
-    /// Its name here; `None` for `*` and `as _`.
+    /// The name in this module; `None` for `*` and `as _`.
     pub(super) name: Option<String>,
-    /// All names of the path are meant.
-    pub(super) all: bool,
-    /// It hands the name on: it has a visibility.
-    pub(super) handed_on: bool,
+    /// True for a glob import (`path::*`).
+    pub(super) glob: bool,
+    /// True for a re-export: the `use` has a visibility.
+    pub(super) reexported: bool,
 }
 
-/// A module: a file, or a part of one in braces.
+/// A module: a file, or an inline module in braces.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Module {
     pub(super) defined: BTreeSet<String>,
     pub(super) imports: Vec<Import>,
-    /// Modules that are files of their own.
-    pub(super) files: Vec<String>,
-    /// Modules in braces.
-    pub(super) inner: BTreeMap<String, Module>,
-    /// Paths that are used, beside those of imports.
+    /// Child modules with their own file (`mod x;`).
+    pub(super) file_modules: Vec<String>,
+    /// Inline child modules (`mod x { ... }`).
+    pub(super) inline: BTreeMap<String, Module>,
+    /// Paths of two or more segments outside `use`.
     pub(super) paths: BTreeSet<Path>,
-    /// Names of types and constants that are used alone, and of functions that are called, beside
-    /// those of imports.
+    /// Single names outside `use` that may refer to an item: types, constants, macros, and
+    /// functions that are called.
     pub(super) names: BTreeSet<String>,
 }
 
-/// Reads a file.
-pub(super) fn read(source: &str) -> Module {
+/// Parses the text of a file.
+pub(super) fn parse(source: &str) -> Module {
     let tokens = tokens(source);
-    let mut reader = Reader {
+    let mut parser = Parser {
         tokens: &tokens,
         at: 0,
     };
     let mut module = Module::default();
-    while reader.at < tokens.len() {
-        reader.module(&mut module);
-        // A closing brace too many: what follows is read all the same.
-        reader.at += 1;
+    while parser.at < tokens.len() {
+        parser.module(&mut module);
+        // After an unmatched closing brace, parsing goes on with the rest of the file.
+        parser.at += 1;
     }
     module
 }
@@ -57,45 +57,45 @@ const ITEMS: [&str; 14] = [
     "extern", "unsafe", "async",
 ];
 
-struct Reader<'a> {
+struct Parser<'a> {
     tokens: &'a [Token<'a>],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> Parser<'a> {
     fn token(&self, ahead: usize) -> Option<Token<'a>> {
         self.tokens.get(self.at + ahead).copied()
     }
 
     fn is(&self, ahead: usize, sign: char) -> bool {
-        self.token(ahead) == Some(Token::Sign(sign))
+        self.token(ahead) == Some(Token::Punct(sign))
     }
 
     fn word(&self, ahead: usize) -> Option<&'a str> {
-        if let Some(Token::Word(word)) = self.token(ahead) {
+        if let Some(Token::Ident(word)) = self.token(ahead) {
             Some(word)
         } else {
             None
         }
     }
 
-    /// Reads until the brace that closes the module, which is left, or to the end.
+    /// Parses up to the closing brace of the module (not consumed), or to the end of the file.
     fn module(&mut self, module: &mut Module) {
         let mut depth = 0_usize;
         let mut visible = false;
         while let Some(token) = self.token(0) {
             let was_visible = std::mem::take(&mut visible);
             match token {
-                Token::Sign('}') if depth == 0 => return,
-                Token::Sign('{' | '(' | '[') => depth += 1,
-                Token::Sign('}' | ')' | ']') => depth = depth.saturating_sub(1),
-                Token::Sign('#') if self.is(1, '[') => {
-                    if self.is_for_tests() {
+                Token::Punct('}') if depth == 0 => return,
+                Token::Punct('{' | '(' | '[') => depth += 1,
+                Token::Punct('}' | ')' | ']') => depth = depth.saturating_sub(1),
+                Token::Punct('#') if self.is(1, '[') => {
+                    if self.is_test_only() {
                         self.skip_item();
                         continue;
                     }
                 }
-                Token::Word("pub") => {
+                Token::Ident("pub") => {
                     visible = true;
                     self.at += 1;
                     if self.is(0, '(')
@@ -105,43 +105,43 @@ impl<'a> Reader<'a> {
                     }
                     continue;
                 }
-                // `use<'a>` says what a type captures.
-                Token::Word("use") if !self.is(1, '<') => {
+                // `use<'a>` in a return type lists captured lifetimes and is no import.
+                Token::Ident("use") if !self.is(1, '<') => {
                     self.at += 1;
                     self.import(&Path::new(), was_visible, &mut module.imports);
                     continue;
                 }
-                Token::Word("mod") => {
+                Token::Ident("mod") => {
                     if let Some(name) = self.word(1) {
                         if self.is(2, '{') {
                             self.at += 3;
-                            self.module(module.inner.entry(name.to_owned()).or_default());
+                            self.module(module.inline.entry(name.to_owned()).or_default());
                         } else if self.is(2, ';') {
-                            module.files.push(name.to_owned());
+                            module.file_modules.push(name.to_owned());
                             self.at += 2;
                         }
                     }
                 }
-                Token::Word(word) => {
+                Token::Ident(word) => {
                     if depth == 0
-                        && let Some(name) = self.defines(word)
+                        && let Some(name) = self.defined_name(word)
                     {
                         module.defined.insert(name.to_owned());
                     }
                     self.path(module);
                     continue;
                 }
-                Token::Path | Token::Sign(_) | Token::Literal => {}
+                Token::PathSeparator | Token::Punct(_) | Token::Literal => {}
             }
             self.at += 1;
         }
     }
 
-    /// Returns the name that an item beginning with this keyword defines.
-    fn defines(&self, keyword: &str) -> Option<&'a str> {
+    /// Returns the name of the item that begins with this keyword.
+    fn defined_name(&self, keyword: &str) -> Option<&'a str> {
         match keyword {
             "fn" | "struct" | "enum" | "trait" | "type" | "union" => self.word(1),
-            // `const fn` is a function.
+            // `const fn` begins a function, whose name follows `fn`.
             "const" => self.word(1).filter(|name| !ITEMS.contains(name)),
             "static" if self.word(1) == Some("mut") => self.word(2),
             "static" => self.word(1),
@@ -150,28 +150,28 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a path, or a name alone.
+    /// Parses a path or a single name, and records it if it may refer to an item.
     fn path(&mut self, module: &mut Module) {
-        let follows = self.at.checked_sub(1).map(|before| self.tokens[before]);
+        let previous = self.at.checked_sub(1).map(|before| self.tokens[before]);
         let mut path = Path::new();
         while let Some(word) = self.word(0) {
             path.push(word.to_owned());
             self.at += 1;
-            if self.token(0) != Some(Token::Path) {
+            if self.token(0) != Some(Token::PathSeparator) {
                 break;
             }
             self.at += 1;
         }
-        match follows {
-            // A field, a method, or what is associated with a type.
-            Some(Token::Sign('.') | Token::Path) => {}
+        match previous {
+            // A field, a method, or an associated item: resolving it would need type inference.
+            Some(Token::Punct('.') | Token::PathSeparator) => {}
             _ if path.len() > 1 => drop(module.paths.insert(path)),
-            // Its own name, or a field's.
-            Some(Token::Word(
+            // The name of the definition itself, or of a field.
+            Some(Token::Ident(
                 "fn" | "struct" | "enum" | "trait" | "type" | "const" | "static" | "mod",
             )) => {}
             _ if self.is(0, ':') => {}
-            // A variable may be called like a function: only a call is surely none.
+            // A lower-case name may be a variable; followed by `(` or `!` it is surely not.
             _ if path.iter().any(|name| name.starts_with(char::is_uppercase))
                 || self.is(0, '(')
                 || self.is(0, '!') =>
@@ -182,50 +182,50 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads what follows `use`, to behind its `;`, or one branch of it.
-    fn import(&mut self, before: &Path, handed_on: bool, imports: &mut Vec<Import>) {
+    /// Parses a `use` declaration up to and including its `;`, or one branch of its tree.
+    fn import(&mut self, before: &Path, reexported: bool, imports: &mut Vec<Import>) {
         let mut path = before.clone();
-        // Whatever begins with `::` is another crate's.
-        let foreign = before.is_empty() && self.token(0) == Some(Token::Path);
+        // A path that begins with `::` is of another crate.
+        let foreign = before.is_empty() && self.token(0) == Some(Token::PathSeparator);
         loop {
             match self.token(0) {
-                Some(Token::Word("as")) => {
+                Some(Token::Ident("as")) => {
                     let name = self.word(1).filter(|name| *name != "_").map(str::to_owned);
                     self.at += 2;
                     if !foreign {
                         imports.push(Import {
-                            path: meant(path),
+                            path: without_self(path),
                             name,
-                            all: false,
-                            handed_on,
+                            glob: false,
+                            reexported,
                         });
                     }
                     break;
                 }
-                Some(Token::Word(word)) => {
+                Some(Token::Ident(word)) => {
                     path.push(word.to_owned());
                     self.at += 1;
                 }
-                Some(Token::Path) => self.at += 1,
-                Some(Token::Sign('*')) => {
+                Some(Token::PathSeparator) => self.at += 1,
+                Some(Token::Punct('*')) => {
                     self.at += 1;
                     if !foreign {
                         imports.push(Import {
                             path,
                             name: None,
-                            all: true,
-                            handed_on,
+                            glob: true,
+                            reexported,
                         });
                     }
                     break;
                 }
-                Some(Token::Sign('{')) => {
+                Some(Token::Punct('{')) => {
                     self.at += 1;
                     while !self.is(0, '}') && self.token(0).is_some() {
-                        let (mut found, begun) = (Vec::new(), self.at);
-                        self.import(&path, handed_on, &mut found);
-                        if self.at == begun && !self.is(0, ',') {
-                            // Nothing that a `use` can hold.
+                        let (mut found, start) = (Vec::new(), self.at);
+                        self.import(&path, reexported, &mut found);
+                        if self.at == start && !self.is(0, ',') {
+                            // A token that no `use` can contain; skip it, so that the loop ends.
                             self.at += 1;
                         }
                         if !foreign {
@@ -240,20 +240,20 @@ impl<'a> Reader<'a> {
                 }
                 _ => {
                     if !foreign && !path.is_empty() {
-                        let path = meant(path);
+                        let path = without_self(path);
                         let name = path.last().cloned();
                         imports.push(Import {
                             path,
                             name,
-                            all: false,
-                            handed_on,
+                            glob: false,
+                            reexported,
                         });
                     } else if self.token(0).is_some()
                         && !self.is(0, ',')
                         && !self.is(0, '}')
                         && !self.is(0, ';')
                     {
-                        // Nothing that a `use` can hold, such as a macro's variable.
+                        // A token that no `use` can contain, such as a macro variable (`$name`).
                         self.at += 1;
                         continue;
                     }
@@ -266,22 +266,22 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Says whether the attribute here lets an item be there for tests only.
-    fn is_for_tests(&self) -> bool {
-        let Some(Token::Word("cfg")) = self.token(2) else {
+    /// Returns true if the attribute at the current position compiles the item for tests only.
+    fn is_test_only(&self) -> bool {
+        let Some(Token::Ident("cfg")) = self.token(2) else {
             return false;
         };
         let alone = self.is(3, '(') && self.word(4) == Some("test") && self.is(5, ')');
         let with_more = self.is(3, '(') && self.word(4) == Some("all") && self.is(5, '(');
         let mut conditions = (6..)
             .map_while(|ahead| self.token(ahead))
-            .take_while(|token| *token != Token::Sign(']'));
-        // `not(test)` and `any(test, …)` inside it are no such condition.
-        alone || with_more && conditions.next() == Some(Token::Word("test"))
+            .take_while(|token| *token != Token::Punct(']'));
+        // `not(test)` and `any(test, ...)` inside `all(...)` do not restrict the item to tests.
+        alone || with_more && conditions.next() == Some(Token::Ident("test"))
     }
 
-    /// Skips the attributes here and what they are of: an item, a field, a variant, an arm or a
-    /// statement.
+    /// Skips the attributes at the current position and the item, field, variant, match arm or
+    /// statement that they apply to.
     fn skip_item(&mut self) {
         while self.is(0, '#') {
             self.at += 1;
@@ -295,7 +295,7 @@ impl<'a> Reader<'a> {
         }
         let first = self.word(0);
         let is_item = first.is_some_and(|word| ITEMS.contains(&word) || word == "macro_rules");
-        // Their braces are not their end.
+        // These may contain braces before their `;`, so a closing brace does not end them.
         let to_semicolon = match first {
             Some("use" | "static" | "let") => true,
             Some("const") => self.word(1) != Some("fn"),
@@ -303,18 +303,18 @@ impl<'a> Reader<'a> {
         };
         while let Some(token) = self.token(0) {
             match token {
-                Token::Sign('{' | '(' | '[') => {
+                Token::Punct('{' | '(' | '[') => {
                     self.skip_group();
-                    if token == Token::Sign('{') && !to_semicolon {
+                    if token == Token::Punct('{') && !to_semicolon {
                         return;
                     }
                 }
-                Token::Sign('}' | ')' | ']') => return,
-                Token::Sign(';') => {
+                Token::Punct('}' | ')' | ']') => return,
+                Token::Punct(';') => {
                     self.at += 1;
                     return;
                 }
-                Token::Sign(',') if !is_item => {
+                Token::Punct(',') if !is_item => {
                     self.at += 1;
                     return;
                 }
@@ -323,14 +323,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Skips a pair of brackets and what is in it.
+    /// Skips a pair of brackets and its content.
     fn skip_group(&mut self) {
         let mut depth = 0_usize;
         while let Some(token) = self.token(0) {
             self.at += 1;
             match token {
-                Token::Sign('{' | '(' | '[') => depth += 1,
-                Token::Sign('}' | ')' | ']') => depth = depth.saturating_sub(1),
+                Token::Punct('{' | '(' | '[') => depth += 1,
+                Token::Punct('}' | ')' | ']') => depth = depth.saturating_sub(1),
                 _ => {}
             }
             if depth == 0 {
@@ -340,8 +340,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns the path without the `self` at its end, which means the module before it.
-fn meant(mut path: Path) -> Path {
+/// Returns the path without a trailing `self`, which refers to the module before it.
+fn without_self(mut path: Path) -> Path {
     if path.len() > 1 && path.last().is_some_and(|last| last == "self") {
         path.pop();
     }
@@ -354,19 +354,19 @@ mod tests {
 
     fn imports(source: &str) -> Vec<String> {
         let shown = |import: Import| {
-            let name = if import.all {
+            let name = if import.glob {
                 "*".to_owned()
             } else {
                 import.name.unwrap_or("_".to_owned())
             };
-            let on = if import.handed_on { "pub " } else { "" };
+            let on = if import.reexported { "pub " } else { "" };
             format!("{on}{} = {name}", import.path.join("::"))
         };
-        read(source).imports.into_iter().map(shown).collect()
+        parse(source).imports.into_iter().map(shown).collect()
     }
 
     fn paths(source: &str) -> Vec<String> {
-        read(source)
+        parse(source)
             .paths
             .into_iter()
             .map(|path| path.join("::"))
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_tests_is_left_out() {
+    fn test_code_is_left_out() {
         let source = "
             #[cfg(test)] use crate::a::{B, C};
             #[cfg(test)] mod tests;
@@ -424,12 +424,12 @@ mod tests {
         ";
         assert_eq!(imports(source), ["crate::z::A = A", "crate::z::B = B"]);
         assert_eq!(paths(source), ["crate::x::Y"]);
-        assert!(read(source).files.is_empty() && read(source).inner.is_empty());
+        assert!(parse(source).file_modules.is_empty() && parse(source).inline.is_empty());
     }
 
     #[test]
     fn names_are_defined_by_items_of_the_module_itself() {
-        let module = read(
+        let module = parse(
             "pub const fn a() { fn inner() {} } static mut B: u8 = 0; const C: u8 = 1; struct D { type_: u8 }
              impl D { fn method() {} } macro_rules! e { () => {} } trait F { fn g(); } mod h; mod i { enum J {} }",
         );
@@ -441,13 +441,13 @@ mod tests {
                 .collect::<Vec<_>>(),
             ["B", "C", "D", "F", "a", "e"]
         );
-        assert_eq!(module.files, ["h"]);
-        assert!(module.inner["i"].defined.contains("J"));
+        assert_eq!(module.file_modules, ["h"]);
+        assert!(module.inline["i"].defined.contains("J"));
     }
 
     #[test]
-    fn fields_variables_and_methods_are_no_names_that_are_used() {
-        let module = read(
+    fn fields_variables_and_methods_are_not_names() {
+        let module = parse(
             "struct S { x: u8 } fn f(a: A) { a.x; a.g(); B::c(); let v = D; S { v, x: h(v) }; k!() }",
         );
         assert_eq!(

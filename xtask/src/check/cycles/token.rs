@@ -1,76 +1,79 @@
-//! Rust source as tokens: as much of them as is needed to find names. What stands in comments and
-//! literals is left out.
+//! A small tokenizer for Rust source, just enough to find names. Comments are skipped, and literals
+//! have no content.
 
-/// One token.
+/// A token of Rust source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::check) enum Token<'a> {
-    /// A name or a keyword, without the `r#` of a raw one.
-    Word(&'a str),
-    /// `::`.
-    Path,
-    /// Any other character, such as `{`.
-    Sign(char),
-    /// A literal.
+    /// An identifier or keyword, without the `r#` of a raw identifier.
+    Ident(&'a str),
+    /// The path separator `::`.
+    PathSeparator,
+    /// Any other single character, such as `{`.
+    Punct(char),
+    /// A string, character or number literal.
     Literal,
 }
 
-/// Reads a file's tokens.
+/// Splits a source file into tokens.
 pub(in crate::check) fn tokens(source: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut rest = source;
     while let Some(first) = rest.chars().next() {
-        let (token, length) = next(rest, first);
+        let (token, length) = next_token(rest, first);
         tokens.extend(token);
-        // Whatever was unterminated ends with the file.
+        // An unterminated literal or comment extends to the end of the file.
         rest = rest.get(length..).unwrap_or_default();
     }
     tokens
 }
 
-/// Returns the token that a source begins with, if that is one, and how long it is in bytes.
-fn next(source: &str, first: char) -> (Option<Token<'_>>, usize) {
+/// Returns the token at the start of the source (`None` for white space, comments and lifetimes)
+/// and its length in bytes.
+fn next_token(source: &str, first: char) -> (Option<Token<'_>>, usize) {
     if source.starts_with("//") {
         return (None, source.find('\n').unwrap_or(source.len()));
     }
     if source.starts_with("/*") {
-        return (None, block_comment(source));
+        return (None, block_comment_length(source));
     }
     if source.starts_with("::") {
-        return (Some(Token::Path), 2);
+        return (Some(Token::PathSeparator), 2);
     }
-    if let Some(length) = string(source) {
+    if let Some(length) = string_length(source) {
         return (Some(Token::Literal), length);
     }
     if first == '\'' {
-        return match character(source) {
+        return match character_length(source) {
             Some(length) => (Some(Token::Literal), length),
-            // The name of a lifetime is no name of an item.
-            None => (None, 1 + word(&source[1..])),
+            // A lifetime is not the name of an item.
+            None => (None, 1 + identifier_length(&source[1..])),
         };
     }
     if first.is_ascii_digit() {
-        return (Some(Token::Literal), word(source));
+        return (Some(Token::Literal), identifier_length(source));
     }
     if first == '_' || first.is_alphabetic() {
-        let raw = source.strip_prefix("r#").filter(|rest| word(rest) > 0);
+        let raw = source
+            .strip_prefix("r#")
+            .filter(|rest| identifier_length(rest) > 0);
         let (start, text) = raw.map_or((0, source), |rest| (2, rest));
-        let length = word(text);
-        return (Some(Token::Word(&text[..length])), start + length);
+        let length = identifier_length(text);
+        return (Some(Token::Ident(&text[..length])), start + length);
     }
     (
-        (!first.is_whitespace()).then_some(Token::Sign(first)),
+        (!first.is_whitespace()).then_some(Token::Punct(first)),
         first.len_utf8(),
     )
 }
 
-fn word(source: &str) -> usize {
+fn identifier_length(source: &str) -> usize {
     source
         .find(|c: char| c != '_' && !c.is_alphanumeric())
         .unwrap_or(source.len())
 }
 
-/// Returns the length of a block comment; they nest.
-fn block_comment(source: &str) -> usize {
+/// Returns the length of a block comment. Block comments nest in Rust.
+fn block_comment_length(source: &str) -> usize {
     let (mut depth, mut at) = (0_usize, 0);
     while at < source.len() {
         let rest = &source.as_bytes()[at..];
@@ -88,8 +91,9 @@ fn block_comment(source: &str) -> usize {
     at
 }
 
-/// Returns the length of the string literal that a source begins with, whatever its prefix.
-fn string(source: &str) -> Option<usize> {
+/// Returns the length of the string literal at the start of the source, with any prefix (`b`, `c`,
+/// `r#`).
+fn string_length(source: &str) -> Option<usize> {
     let prefix = ["br", "cr", "r", "b", "c", ""].into_iter().find(|prefix| {
         source.strip_prefix(prefix).is_some_and(|rest| {
             rest.starts_with('"')
@@ -105,23 +109,22 @@ fn string(source: &str) -> Option<usize> {
             prefix.len() + hashes + 1 + body.find(&end).map_or(body.len(), |at| at + end.len()),
         );
     }
-    Some(prefix.len() + 1 + until(&text[1..], '"'))
+    Some(prefix.len() + 1 + length_until(&text[1..], '"'))
 }
 
-/// Returns the length of the character or byte literal that a source begins with. `None`: it is a
+/// Returns the length of the character literal at the start of the source, or `None` if it is a
 /// lifetime.
-fn character(source: &str) -> Option<usize> {
+fn character_length(source: &str) -> Option<usize> {
     let text = source.strip_prefix('\'')?;
     if text.starts_with('\\') {
-        return Some(1 + until(text, '\''));
+        return Some(1 + length_until(text, '\''));
     }
     let length = text.chars().next()?.len_utf8();
     text[length..].starts_with('\'').then_some(length + 2)
 }
 
-/// Returns how long it is until after `end`, where a backslash takes the next character's meaning
-/// away.
-fn until(text: &str, end: char) -> usize {
+/// Returns the length of the text up to and including `end`, skipping characters after a backslash.
+fn length_until(text: &str, end: char) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices() {
         match c {
@@ -140,7 +143,7 @@ mod tests {
 
     fn words(source: &str) -> Vec<&str> {
         let word = |token| {
-            if let Token::Word(word) = token {
+            if let Token::Ident(word) = token {
                 Some(word)
             } else {
                 None
@@ -150,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comments_and_literals_say_is_no_name() {
+    fn comments_and_literals_contain_no_names() {
         assert_eq!(words("a // b\nc /* d /* e */ f */ g"), ["a", "c", "g"]);
         assert_eq!(
             words(r##"a "b \" c" d r"e" r#"f " g"# h b"i" br#"j"# k"##),
@@ -176,7 +179,7 @@ mod tests {
         assert_eq!(words("r#type größe"), ["type", "größe"]);
         assert_eq!(
             tokens("a::b"),
-            [Token::Word("a"), Token::Path, Token::Word("b")]
+            [Token::Ident("a"), Token::PathSeparator, Token::Ident("b")]
         );
     }
 }

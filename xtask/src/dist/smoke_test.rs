@@ -1,5 +1,5 @@
-//! Trying what was made, as a stranger uses it: the version, one request, and the service over
-//! HTTP.
+//! Smoke test of an installed program: its version, one message on the command line, and the
+//! service over HTTP.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -12,16 +12,16 @@ use serde_json::Value;
 use super::system;
 use crate::command::{Failure, output};
 
-/// Number of the user, not root, that programs run as in another root folder.
+/// The numeric id of the unprivileged user that runs programs in another root file system.
 pub(super) const USER: u32 = 65532;
 
-/// A program in its place.
+/// A program installed on this machine or in another root file system.
 pub(super) struct Installed {
-    /// Path of the program, as seen from the root folder.
+    /// Path of the program inside the root file system.
     pub(super) program: PathBuf,
-    /// The folder that is the root for it, if not this machine's own.
+    /// The root file system to `chroot` into; `None` for this machine's own.
     pub(super) root: Option<PathBuf>,
-    /// Home of whoever runs it, as seen from the root folder.
+    /// The user's home inside the root file system.
     pub(super) home: PathBuf,
 }
 
@@ -35,11 +35,11 @@ impl Installed {
         }
     }
 
-    /// Returns a program in another root folder, with a home there that belongs to [`USER`]. Needs
-    /// root.
+    /// Returns a program in another root file system, and creates a home there that belongs to
+    /// [`USER`]. Only root can do this.
     ///
     /// # Errors
-    /// If the home cannot be made.
+    /// The home cannot be created.
     pub(super) fn inside(root: &Path, program: &str, home: &str) -> Result<Self, Failure> {
         let outside = root.join(home.trim_start_matches('/'));
         let failed = |error: std::io::Error| format!("{}: {error}", outside.display());
@@ -52,7 +52,7 @@ impl Installed {
         })
     }
 
-    /// Starts with nothing in its environment but a home.
+    /// Returns a command with an empty environment except for `HOME`.
     fn command(&self, arguments: &[&str]) -> Result<Command, Failure> {
         let mut command = match &self.root {
             None => Command::new(&self.program),
@@ -73,34 +73,34 @@ impl Installed {
         Ok(command)
     }
 
-    /// Tries everything.
+    /// Runs all checks.
     ///
     /// # Errors
-    /// If one thing fails, with what it said.
-    pub(super) fn works(&self, version: &str) -> Result<(), Failure> {
-        self.says_its_version(version)?;
-        self.answers()?;
-        self.serves()
+    /// A check fails; the message has the program's output.
+    pub(super) fn test(&self, version: &str) -> Result<(), Failure> {
+        self.check_version(version)?;
+        self.check_task()?;
+        self.check_service()
     }
 
-    /// Asks for the version.
+    /// Checks the output of `--version`.
     ///
     /// # Errors
-    /// If it is another.
-    pub(super) fn says_its_version(&self, version: &str) -> Result<(), Failure> {
-        let said = output(&mut self.command(&["--version"])?)?;
-        println!("    {}", said.trim());
-        if said.trim() == format!("adjutant {version}") {
+    /// The program reports another version.
+    pub(super) fn check_version(&self, version: &str) -> Result<(), Failure> {
+        let answer = output(&mut self.command(&["--version"])?)?;
+        println!("    {}", answer.trim());
+        if answer.trim() == format!("adjutant {version}") {
             Ok(())
         } else {
-            Err(format!("not version {version}: {said:?}"))
+            Err(format!("not version {version}: {answer:?}"))
         }
     }
 
-    /// Adds a task with canned answers in the model's place, and finds it in the list.
-    fn answers(&self) -> Result<(), Failure> {
-        let said = output(&mut self.command(&["-m", "demo", "add buy milk"])?)?;
-        println!("    {}", said.trim());
+    /// Adds a task with the scripted model `demo`, and checks that it is listed.
+    fn check_task(&self) -> Result<(), Failure> {
+        let answer = output(&mut self.command(&["-m", "demo", "add buy milk"])?)?;
+        println!("    {}", answer.trim());
         let tasks = output(&mut self.command(&["tasks", "list", "--json"])?)?;
         if tasks.contains("buy milk") {
             Ok(())
@@ -109,66 +109,66 @@ impl Installed {
         }
     }
 
-    /// Starts the service on a loopback address, asks whether it lives, holds one turn, and stops
-    /// it.
-    fn serves(&self) -> Result<(), Failure> {
+    /// Starts the service on a loopback port, checks `/healthz` and one turn, and stops it with
+    /// SIGTERM.
+    fn check_service(&self) -> Result<(), Failure> {
         let mut command =
             self.command(&["serve", "--json", "-m", "demo", "--bind", "127.0.0.1:0"])?;
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut service = Running(
+        let mut service = Service(
             command
                 .spawn()
                 .map_err(|error| format!("the service: {error}"))?,
         );
-        let asked = service.ask();
-        let ended = service.stop();
-        asked.and(ended)
+        let checked = service.check_requests();
+        let stopped = service.stop();
+        checked.and(stopped)
     }
 }
 
-/// A service. It ends with this.
-struct Running(Child);
+/// A running service, killed on drop.
+struct Service(Child);
 
-impl Running {
-    fn ask(&mut self) -> Result<(), Failure> {
-        let said = self.0.stdout.take().ok_or("the service has no output")?;
+impl Service {
+    fn check_requests(&mut self) -> Result<(), Failure> {
+        let stdout = self.0.stdout.take().ok_or("the service has no output")?;
         let mut line = String::new();
-        BufReader::new(said)
+        BufReader::new(stdout)
             .read_line(&mut line)
             .map_err(|error| format!("the service: {error}"))?;
         let Ok(ready) = serde_json::from_str::<Value>(&line) else {
             return Err(format!(
                 "the service did not start: {line:?} {}",
-                self.complaint()
+                self.kill_and_read_stderr()
             ));
         };
         let text = |key: &str| ready[key].as_str().unwrap_or_default().to_owned();
         let address = text("url").trim_start_matches("http://").to_owned();
         let token = text("token");
-        let lives = request(&address, "GET", "/healthz", &token, "")?;
-        println!("    GET /healthz: {}", lives.trim());
-        let answered = request(
+        let health = request(&address, "GET", "/healthz", &token, "")?;
+        println!("    GET /healthz: {}", health.trim());
+        let answer = request(
             &address,
             "POST",
             "/v1/chat",
             &token,
             r#"{"message": "add buy bread"}"#,
         )?;
-        println!("    POST /v1/chat: {}", answered.trim());
-        if answered.contains("buy bread") {
+        println!("    POST /v1/chat: {}", answer.trim());
+        if answer.contains("buy bread") {
             Ok(())
         } else {
             Err("the turn did not add the task".to_owned())
         }
     }
 
-    /// Stops it as a service manager does, and waits for it.
+    /// Stops the service with SIGTERM, as a service manager does, and waits for its exit code.
     fn stop(mut self) -> Result<(), Failure> {
         let failed = |error: std::io::Error| format!("the service: {error}");
         if let Some(status) = self.0.try_wait().map_err(failed)? {
             return Err(format!(
                 "the service ended by itself: {status} {}",
-                self.complaint()
+                self.kill_and_read_stderr()
             ));
         }
         output(
@@ -176,40 +176,41 @@ impl Running {
                 .arg("-TERM")
                 .arg(self.0.id().to_string()),
         )?;
-        // Bounded by the service itself: what runs may end for half a minute.
+        // The service limits the wait itself: running turns get at most half a minute.
         let status = self.0.wait().map_err(failed)?;
         if status.success() {
             Ok(())
         } else {
-            Err(format!("told to stop, the service ended with {status}"))
+            Err(format!("after SIGTERM, the service ended with {status}"))
         }
     }
 
-    /// Returns what it wrote to standard error, after it was stopped.
-    fn complaint(&mut self) -> String {
-        // It may have ended by itself.
+    /// Kills the service and returns its standard error.
+    fn kill_and_read_stderr(&mut self) -> String {
+        // Killing fails only if the service has already ended.
         let _ = self.0.kill();
         let mut text = String::new();
         if let Some(mut error) = self.0.stderr.take() {
-            // What cannot be read is no complaint.
+            // This text only completes another error message, so a failed read is not worth
+            // reporting.
             let _ = error.read_to_string(&mut text);
         }
         text
     }
 }
 
-impl Drop for Running {
+impl Drop for Service {
     fn drop(&mut self) {
-        // It has ended by itself if it was stopped.
+        // Both fail only if [`Self::stop`] has already ended the service.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Sends one request over a connection of its own, and returns the body of the answer.
+/// Sends one HTTP request on a new connection, and returns the body of the answer.
 ///
 /// # Errors
-/// If the status is not 200.
+/// The connection fails, or the status is not 200.
 fn request(
     address: &str,
     method: &str,
