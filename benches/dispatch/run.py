@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Runs services on one PostgreSQL, with and without Restate, under load and faults, and prints what users noticed of it.
+"""Runs several services with one PostgreSQL, with and without Restate, under load and faults, and prints the effect on
+users.
 
     python3 benches/dispatch/run.py --adjutant target/release/adjutant [--restate PATH/restate-server] [--only NAME ...] [--seconds 8] [--check]
 
-Only Python's own library is needed, PostgreSQL's programs and, for the rows with Restate, `restate-server` (npm install
-@restatedev/restate-server). A turn is a model call with one tool call, a second model call, and two writes: each model call takes
---delay-ms. Each fault has a time before it (the same run without the fault), a time with it, and a time behind it. `share` is the
-throughput with the fault by that without, `slowest` the longest turn in milliseconds, `lost` counts messages that were accepted and have no
-answer at the end when they are sent again under the same key, `doubled` those whose task was added more than once. With --check it ends with 1, and says why, if one was lost or doubled, if a request
-failed, or if a row had no turns; times and shares are figures, and never checked.
+Needs only Python's standard library, PostgreSQL's programs and, for the rows with Restate, `restate-server` (npm
+install @restatedev/restate-server). A turn is a model call with one tool call, a second model call, and two writes;
+each model call takes --delay-ms. Each fault has a period before it (the same run without the fault), one with it, and
+one after it. `share` is the throughput with the fault divided by that without, `slowest` the longest turn in
+milliseconds, `lost` the number of accepted messages without an answer after they were sent again with the same key, and
+`doubled` the number of messages whose task was added twice. With --check the exit code is 1, with the reason, if a
+message was lost or doubled, if a request failed, or if a row had no turns. Times and shares are never checked.
 """
 
 import argparse
@@ -28,9 +30,9 @@ import tempfile
 import time
 
 TICKS = os.sysconf("SC_CLK_TCK")
-# Seconds until it is given up: a port may be taken all the same, or a program may not run here.
+# Seconds after which a start is given up: a port may be taken after all, or a program may not run on this machine.
 STARTS_WITHIN = 180
-# Below those that the system gives to connections, so that none takes a port before a server does.
+# Below the ephemeral ports, so that no outgoing connection takes a port before its server does.
 PORTS = itertools.cycle(range(20_000 + os.getpid() * 97 % 10_000, 32_000))
 
 
@@ -45,7 +47,7 @@ def free_port():
 
 
 async def read_request(reader):
-    """Reads one HTTP request: its target and its body."""
+    """Parses an HTTP request into its target and its body."""
     head = await reader.readuntil(b"\r\n\r\n")
     length = 0
     for line in head.split(b"\r\n")[1:]:
@@ -56,7 +58,9 @@ async def read_request(reader):
 
 
 class Model:
-    """A model that speaks OpenAI's Chat Completions: `add WORDS` becomes a call of `add_task`, `words N` N words."""
+    """A mock model for OpenAI's Chat Completions: `add TEXT` becomes a call of `add_task`, `words N` is answered with N
+    words.
+    """
 
     def __init__(self, delay):
         self.delay = delay
@@ -90,7 +94,7 @@ class Model:
 
 
 class Proxy:
-    """A TCP proxy that can stop passing anything on, or refuse connections."""
+    """A TCP proxy that can stop forwarding, or refuse connections."""
 
     def __init__(self, targets):
         self.targets, self.passes, self.next = targets, asyncio.Event(), 0
@@ -141,7 +145,7 @@ class Process:
         self.process.wait()
 
     def cpu(self):
-        """The processor time of the process and its children, in seconds."""
+        """Returns the CPU time of the process and its children, in seconds."""
         seconds, mine = 0, {self.process.pid}
         for entry in sorted((e for e in os.listdir("/proc") if e.isdigit()), key=int):
             try:
@@ -173,7 +177,7 @@ class Database(Process):
 
 
 class Bench:
-    # Nobody looks at the page of a service.
+    # The web page is not used here.
     without = ["--no-ui"]
 
     def __init__(self, options, folder, dispatched, services=2, nodes=1):
@@ -206,7 +210,9 @@ class Bench:
                 await self.until_called(ports["ingress"])
 
     async def until_called(self, ingress):
-        """Waits until a node of Restate's calls workers: several need some seconds for that. Nothing is to be done in what is asked for."""
+        """Waits until a Restate node calls workers, which takes several nodes some seconds. The request itself does
+        nothing.
+        """
         path = "/Conversation/2:00000000-0000-7000-8000-000000000000:adjutant:nobody/advance"
         while True:
             with contextlib.suppress(asyncio.TimeoutError):
@@ -219,7 +225,7 @@ class Bench:
             await asyncio.sleep(0.05)
 
     def start_node(self, number):
-        """Starts a node of Restate's. The first one makes the cluster, of which two nodes keep everything."""
+        """Starts a Restate node. The first one creates the cluster, in which two nodes replicate everything."""
         place = lambda name: f"127.0.0.1:{self.ports[number][name]}"
         config = self.folder / f"restate{number}.toml"
         nodes = ", ".join(f'"http://127.0.0.1:{ports["node"]}/"' for ports in self.ports)
@@ -240,7 +246,7 @@ class Bench:
         command += self.without
         command += ["-m", "openai-compatible/mock", "--database", self.database.url("team")]
         if self.dispatched:
-            # What nothing breaks needs no way around: a process of Python's between them is a cost of its own.
+            # Without a fault no proxy is needed, which as a Python process would cost CPU time.
             ingress = self.ports[0]["ingress"] if self.options.cost else self.ingress.port
             place = f"restate://127.0.0.1:{ingress}?admin=127.0.0.1:{self.ports[0]['admin']}"
             command += ["--dispatch", f"{place}&listen=127.0.0.1:{self.workers[number]}&advertise=http://127.0.0.1:{self.balancer.port}"]
@@ -248,7 +254,7 @@ class Bench:
         return Process(command, env=env, out=log, cwd=home)
 
     async def request(self, port, method, path, body=None, key=None):
-        """Asks once. Status 0: the connection broke."""
+        """Sends one request. Status 0 means that the connection broke."""
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             data = json.dumps(body).encode() if body is not None else b""
@@ -278,9 +284,11 @@ class Bench:
                 self.asked.pop(number)
 
     async def phases(self, ports, fault, mend):
-        """Loads the services before, with and after a fault; the second time a fault begins that lasts is told by `fault`."""
+        """Loads the services before, during and after a fault. Returns the times at which the load began, the fault was in
+        effect, and it was repaired.
+        """
         seconds = self.options.seconds
-        # The first turns of a process make connections.
+        # The first turns of a process open connections.
         warm = time.monotonic() + 2
         await asyncio.gather(*(self.client(self.ports_of, lambda: warm) for _ in range(4)))
         self.answers.clear()
@@ -297,7 +305,7 @@ class Bench:
         return begin, faulty, mended
 
     async def settle(self):
-        """Sends again what has no answer, and counts what is lost and doubled."""
+        """Sends messages without an answer again, and counts lost and doubled ones."""
         lost = 0
         for number, body in list(self.asked.items()):
             for attempt in range(40):
@@ -339,7 +347,7 @@ async def nothing():
 
 
 class Fault:
-    """What breaks: who is asked meanwhile (all services, or all but the last), how it breaks, and how it is mended."""
+    """A fault: the services that get requests meanwhile (all, or all but the last), how it begins, and how it is repaired."""
 
     def __init__(self, breaks=None, mends=None, spares_last=False, needs_restate=False, services=2, nodes=1):
         self.breaks, self.mends = breaks or nothing, mends or nothing
@@ -351,7 +359,7 @@ async def nothing(bench):
 
 
 def service(number):
-    """The last service is told something by a signal."""
+    """Sends a signal to the last service."""
 
     async def send(bench):
         bench.services[-1].send(number)
@@ -360,7 +368,7 @@ def service(number):
 
 
 def node(number):
-    """The last node of Restate's is told something by a signal."""
+    """Sends a signal to the last Restate node."""
 
     async def send(bench):
         bench.nodes[-1].send(number)
@@ -377,7 +385,7 @@ async def start_service(bench):
 
 
 async def restart_service(bench):
-    """As a new version comes: it is told to end, lets what runs end, and another takes its place."""
+    """A rolling upgrade: SIGTERM, running turns end, and a new process takes the place."""
     bench.services[-1].send(signal.SIGTERM)
     while bench.services[-1].process.poll() is None:
         await asyncio.sleep(0.05)
@@ -429,11 +437,11 @@ FAULTS = {
 
 
 async def cost(bench, clients):
-    """Prints what turns cost when nothing breaks."""
+    """Prints the cost of turns without a fault."""
     statements = lambda: int(bench.database.ask("select coalesce(sum(calls), 0) from pg_stat_statements where dbid = (select oid from pg_database where datname = 'team')"))
     cpu = lambda: [sum(service.cpu() for service in bench.services), bench.database.cpu(), sum(node.cpu() for node in bench.nodes)]
     for _ in range(2):
-        # The first time is for warming up.
+        # The first round warms up.
         bench.database.ask("select pg_stat_statements_reset()")
         bench.answers.clear()
         before = (time.monotonic(), statements(), cpu())
@@ -467,7 +475,7 @@ async def with_bench(options, dispatched, use, **sizes):
 
 
 async def suffer(options, dispatched, name):
-    """Prints the row of a fault, and returns what may not be in it."""
+    """Prints the row of a fault, and returns the reasons to fail."""
     fault = FAULTS[name]
 
     async def use(bench):

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Measures what bounds a deployment on PostgreSQL (docs/scale.md): statements, commits and log of a turn, connections and memory of a
-replica, and what replicas at rest ask of a database in which many conversations wait for a person.
+"""Measures the limits of a deployment on PostgreSQL (docs/scale.md): statements, commits and write-ahead log of a turn,
+connections and memory of a replica, and the load of idle replicas on a database in which many conversations wait for a
+confirmation.
 
     python3 benches/scale/run.py --adjutant target/release/adjutant [--waiting 100000] [--replicas 1 2 4 8] [--rest 60] [--running 500]
 
-Only Python's own library is needed, and PostgreSQL's programs. It starts a PostgreSQL of its own (`fsync` and `synchronous_commit` on), and
-services on it, whose model answers at once unless something else is said. Conversations that wait are copies of one that does, with
-its events, inputs and decision, made by SQL.
+Needs only Python's standard library and PostgreSQL's programs. It starts its own PostgreSQL (`fsync` and
+`synchronous_commit` on) and services, whose model has no latency by default. Waiting conversations are copies of one,
+with its events, inputs and decision, made in SQL.
 """
 
 import argparse
@@ -19,7 +20,7 @@ import sys
 import tempfile
 import time
 
-# The statements of the services.
+# Statements of the services only.
 OURS = "dbid = (select oid from pg_database where datname = 'team')"
 HERE = pathlib.Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
@@ -29,7 +30,9 @@ _spec.loader.exec_module(dispatch)
 
 
 class Model(dispatch.Model):
-    """The model of `benches/dispatch`; `drop WORDS` becomes a call of `delete_task`, which a person confirms."""
+    """The mock model of `benches/dispatch`, in which `drop TEXT` becomes a call of `delete_task`, which needs
+    confirmation.
+    """
 
     def __init__(self):
         super().__init__(0)
@@ -81,7 +84,7 @@ class Bench(dispatch.Bench):
                 await asyncio.sleep(0.05)
 
     def memory(self):
-        """Resident memory of each replica, in MiB."""
+        """Returns the resident memory of each replica, in MiB."""
         sizes = []
         for service in self.services:
             for line in pathlib.Path(f"/proc/{service.process.pid}/status").read_text().splitlines():
@@ -90,17 +93,19 @@ class Bench(dispatch.Bench):
         return sizes
 
     def connections(self):
-        """Connections of all replicas by their state."""
+        """Returns the number of connections of all replicas by state."""
         rows = self.ask("select state || ' ' || count(*) from pg_stat_activity where datname = 'team' and pid <> pg_backend_pid() group by state order by 1")
         return dict((row.rsplit(" ", 1)[0], int(row.rsplit(" ", 1)[1])) for row in rows.splitlines())
 
     def counts(self):
-        """Statements, and the place in the write-ahead log. Asked from another database, so that asking is not counted."""
+        """Returns the number of statements and the position in the write-ahead log, read from another database so that
+        this query is not counted.
+        """
         statements = self.database.ask(f"select coalesce(sum(calls), 0)::bigint from pg_stat_statements where {OURS}")
         return int(statements), self.database.ask("select pg_current_wal_flush_lsn()")
 
     def since(self, before):
-        """Statements, commits that wrote something, and KiB of the write-ahead log."""
+        """Returns the number of statements, of commits that wrote something, and KiB of the write-ahead log."""
         statements, place = self.counts()
         commits = self.database.ask(
             f"select count(*) from pg_get_wal_records_info('{before[1]}', '{place}') where resource_manager = 'Transaction' and record_type like 'COMMIT%'"
@@ -109,7 +114,7 @@ class Bench(dispatch.Bench):
         return statements - before[0], int(commits), int(log) / 1024
 
     async def rest(self, seconds):
-        """Returns what is asked while nobody does anything, per minute, and the statements that take most of the time."""
+        """Returns the statements per minute of idle services, and those that take most of the time."""
         self.database.ask("select pg_stat_statements_reset()")
         before, processor = self.counts(), sum(service.cpu() for service in self.services)
         await asyncio.sleep(seconds)
@@ -123,7 +128,7 @@ class Bench(dispatch.Bench):
         return {f"{name} a minute": count / minutes for name, count in each.items()}, rows.splitlines()
 
     async def turns(self, count, words, at_once=8):
-        """Runs turns, each in a conversation of its own, and gives what one of them cost."""
+        """Runs turns, each in a new conversation, and returns the cost of one."""
         self.database.ask("checkpoint")
         self.database.ask("select pg_stat_statements_reset()")
         size, limit = self.size(), asyncio.Semaphore(at_once)
@@ -145,7 +150,7 @@ class Bench(dispatch.Bench):
         return int(self.database.ask("select pg_database_size('team')"))
 
     def add_waiting(self, count):
-        """Copies the first conversation that waits, with what hangs on it."""
+        """Copies the first waiting conversation with its dependent rows."""
         original = self.ask("select min(key) from adjutant_conversation where parked_seq is not null")
         first = int(self.ask("select max(key) + 1 from adjutant_conversation"))
         copies = f"generate_series(0, {count - 1}) as n"
@@ -195,7 +200,7 @@ async def measure(options, folder):
         show(f"{options.waiting} conversations that wait", {"made in s": time.monotonic() - began, "stored KiB each": (bench.size() - size) / options.waiting / 1024})
         for count in options.replicas:
             await bench.replicas(count)
-            # Connections that nobody uses are given back.
+            # Unused connections are closed.
             await asyncio.sleep(options.settle)
             counts, rows = await bench.rest(options.rest)
             show(f"{count} replicas at rest", {**counts, "memory MiB": " ".join(f"{size:.0f}" for size in bench.memory()), **bench.connections()})

@@ -1,4 +1,4 @@
-//! A PostgreSQL server of the bench's own, as careful as a real one, and what it counts.
+//! A PostgreSQL server for the benchmark, with durable commits as in production, and its counters.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, TcpListener};
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::{Result, usage};
 
-/// A running server. Ends when it is dropped.
+/// A running server, stopped on drop.
 pub(crate) struct Server {
     process: Child,
     port: u16,
@@ -22,7 +22,7 @@ pub(crate) struct Server {
     _folder: TempDir,
 }
 
-/// A moment of the server's.
+/// The server's counters at one point in time.
 pub(crate) struct Moment {
     place: String,
     statements: i64,
@@ -30,23 +30,23 @@ pub(crate) struct Moment {
     cpu_us: i64,
 }
 
-/// What happened between two moments.
+/// The difference between two points in time.
 pub(crate) struct Spent {
-    /// Transactions that left something in the log.
+    /// Transactions with a commit record in the write-ahead log.
     pub(crate) commits: u64,
-    /// Statements, `BEGIN` and `COMMIT` among them.
+    /// Statements, including `BEGIN` and `COMMIT`.
     pub(crate) statements: u64,
-    /// Bytes that the databases grew by, without the log.
+    /// Growth of the databases in bytes, without the write-ahead log.
     pub(crate) bytes: u64,
-    /// Processor time of all its processes, in microseconds.
+    /// CPU time of all processes of the server, in microseconds.
     pub(crate) cpu_us: i64,
 }
 
 impl Server {
-    /// Makes a database cluster and starts a server on a free port of the loopback address.
+    /// Creates a database cluster and starts a server on a free loopback port.
     ///
     /// # Errors
-    /// If PostgreSQL's programs are not there, in words for whoever may install them.
+    /// PostgreSQL's programs are missing (the message names the Debian package) or fail.
     pub(crate) async fn start() -> Result<Self> {
         let folder = TempDir::new()?;
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o777))?;
@@ -85,7 +85,8 @@ impl Server {
             "max_connections=100",
             "shared_preload_libraries=pg_stat_statements",
             "pg_stat_statements.track_utility=on",
-            // The log of a whole measurement stays where its commits are counted.
+            // Commits are counted in the write-ahead log, so it must keep all records of a
+            // measurement.
             "max_wal_size=4GB",
             "wal_keep_size=4GB",
         ] {
@@ -97,10 +98,10 @@ impl Server {
             .by_ref()
             .map_while(|line| line.ok())
             .any(|line| line.contains("ready to accept connections"));
-        // Its words are read on, so that it never waits for a reader.
+        // The log is read to its end by a thread: a full pipe would block the server.
         std::thread::spawn(move || words.for_each(drop));
         if !ready {
-            // It may have ended by itself.
+            // Killing fails only if the server has ended by itself.
             let _ = process.kill();
             return Err("PostgreSQL ended before it was ready".into());
         }
@@ -129,7 +130,7 @@ impl Server {
         })
     }
 
-    /// Makes an empty database; returns its address.
+    /// Creates an empty database and returns its URL.
     pub(crate) async fn create(&mut self) -> Result<String> {
         self.number += 1;
         let name = format!("bench{}", self.number);
@@ -139,7 +140,7 @@ impl Server {
         Ok(address(self.port, &name))
     }
 
-    /// Notes where its counters are.
+    /// Returns the current counters.
     pub(crate) async fn moment(&mut self) -> Result<Moment> {
         let query = "SELECT pg_current_wal_flush_lsn()::text, coalesce(sum(calls), 0)::bigint,
              (SELECT sum(pg_database_size(oid)) FROM pg_database WHERE datname LIKE 'bench%')::bigint
@@ -153,8 +154,8 @@ impl Server {
         })
     }
 
-    /// Counts what happened since `then`: commits from the write-ahead log itself, which has a
-    /// record of each.
+    /// Returns the difference to earlier counters. Commits are counted in the write-ahead log,
+    /// which has a record of each.
     pub(crate) async fn since(&mut self, then: &Moment) -> Result<Spent> {
         let now = self.moment().await?;
         let query = "SELECT count(*) FROM pg_get_wal_records_info($1::pg_lsn, $2::pg_lsn)
@@ -179,9 +180,9 @@ impl Drop for Server {
     }
 }
 
-/// Has the server end at once: nobody wants its data any more.
+/// Stops the server immediately, without a checkpoint: the data is not needed any more.
 fn stop(process: &mut Child) {
-    // It may have ended by itself.
+    // The signal fails only if the server has ended by itself.
     let id = i32::try_from(process.id()).unwrap_or(i32::MAX);
     let _ = kill(Pid::from_raw(id), Signal::SIGQUIT);
     let _ = process.wait();
@@ -191,8 +192,8 @@ fn address(port: u16, database: &str) -> String {
     format!("postgres://postgres@127.0.0.1:{port}/{database}")
 }
 
-/// One of PostgreSQL's programs: on the path, or where Debian keeps them. It refuses to be run by
-/// root, so that then its own user runs it.
+/// Returns a command for one of PostgreSQL's programs, from Debian's folder or the `PATH`. They
+/// refuse to run as root, so root runs them as the user `postgres`.
 fn program(name: &str) -> Result<Command> {
     let debian = std::fs::read_dir("/usr/lib/postgresql")
         .into_iter()

@@ -1,4 +1,4 @@
-//! What a run measured: one JSON object a line, one for each run of a row.
+//! Results of a run, stored as one JSON object per line.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -9,127 +9,127 @@ use serde::{Deserialize, Serialize};
 use crate::Result;
 use crate::client::Measured;
 
-/// A line of the file.
+/// A line of the file of results.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "snake_case")]
 pub(crate) enum Line {
-    /// Where and when it was measured.
+    /// Date, commit and machine.
     About(About),
-    /// One run of one row.
+    /// The result of one run of one row.
     Figure(Box<Figure>),
-    /// What could not be measured here.
+    /// A row that this machine cannot measure.
     NotRun(NotRun),
-    /// What failed while it was measured.
+    /// A row whose measurement failed.
     Failed(NotRun),
 }
 
-/// Where and when.
+/// Date, commit and machine of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct About {
-    /// The day, in UTC.
+    /// Date in UTC.
     pub(crate) day: String,
-    /// The commit of the repository, if there is one.
+    /// Short hash of the repository's commit; empty outside a repository.
     pub(crate) commit: String,
-    /// Processors.
+    /// Number of CPU cores.
     pub(crate) cores: usize,
-    /// What the processor calls itself.
+    /// Model name of the CPU, from `/proc/cpuinfo`.
     pub(crate) processor: String,
-    /// The load before the run: what else was going on.
+    /// Load average of one minute before the run, caused by other programs.
     pub(crate) load: String,
-    /// Seconds of one run of one row.
+    /// Duration of one run of one row, in seconds.
     pub(crate) seconds: f64,
 }
 
-/// One run of one row.
+/// The result of one run of one row.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Figure {
-    /// Its place in the table.
+    /// The workload, which selects the table.
     pub(crate) case: Case,
-    /// Who was measured.
+    /// Name of the row: the client that was measured.
     pub(crate) row: String,
-    /// The number of the run: rows of the same number were measured beside each other.
+    /// Number of the run. Rows with the same number were measured one after the other.
     pub(crate) run: u32,
-    /// What the process measured of itself.
+    /// The client's own measurements.
     #[serde(flatten)]
     pub(crate) measured: Measured,
-    /// Processor time of the database's server, in microseconds.
+    /// CPU time of the database server, in microseconds.
     pub(crate) server_cpu_us: Option<i64>,
 }
 
-/// What is done.
+/// A workload.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "case", rename_all = "snake_case")]
 pub(crate) enum Case {
-    /// Turns of two model calls and one tool call.
+    /// Turns with two model calls and one tool call.
     Turn {
-        /// Milliseconds the model takes.
+        /// Latency of the model, in milliseconds.
         delay_ms: u64,
-        /// Answers come whole, and not as a stream.
+        /// True if answers are sent whole instead of streamed.
         whole: bool,
-        /// Conversations at once.
+        /// Number of concurrent conversations.
         at_once: usize,
     },
-    /// The rows of such turns.
+    /// Only the database rows of such turns.
     Rows {
-        /// Turns that wait at once.
+        /// Number of turns that wait for a commit at the same time.
         at_once: usize,
     },
-    /// Requests to the program, with one model call each.
+    /// Requests to `adjutant serve`, with one model call each.
     Service {
-        /// Milliseconds the model takes.
+        /// Latency of the model, in milliseconds.
         delay_ms: u64,
-        /// Conversations at once.
+        /// Number of concurrent conversations.
         at_once: usize,
     },
-    /// One conversation of so many turns.
+    /// A conversation with many turns.
     Long {
-        /// Turns.
+        /// Number of turns.
         turns: u32,
     },
-    /// One turn of so many calls.
+    /// A turn with many tool calls.
     Calls {
-        /// Tool calls.
+        /// Number of tool calls.
         calls: u32,
-        /// Of these in one answer of the model.
+        /// Number of tool calls in one answer of the model.
         at_once: u32,
-        /// Bytes of each result.
+        /// Size of each tool result, in bytes.
         result_bytes: usize,
     },
 }
 
-/// What could not be measured.
+/// A row without a result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct NotRun {
-    /// Which rows.
+    /// Name of the row or group of rows.
     pub(crate) row: String,
-    /// Why.
+    /// Reason for the missing result.
     pub(crate) reason: String,
 }
 
 impl Figure {
-    /// Turns a second.
+    /// Returns the number of turns per second.
     #[expect(clippy::cast_precision_loss, reason = "counts of a run")]
     pub(crate) fn per_second(&self) -> f64 {
         self.measured.turns as f64 / self.measured.seconds
     }
 
-    /// Something of the whole run as a share of one turn.
+    /// Divides a total of the run by its number of turns.
     #[expect(clippy::cast_precision_loss, reason = "counts of a run")]
     pub(crate) fn per_turn(&self, whole: f64) -> f64 {
         whole / self.measured.turns.max(1) as f64
     }
 }
 
-/// Takes lines as they come, and keeps them in a file if there is one.
+/// Collects lines, and writes each at once to a file if there is one.
 #[derive(Debug)]
 pub(crate) struct Lines {
     file: Option<File>,
-    /// All of them.
+    /// All lines so far.
     pub(crate) all: Vec<Line>,
 }
 
 impl Lines {
-    /// Begins without lines.
+    /// Creates an empty collection, and the file.
     pub(crate) fn begin(file: Option<&Path>) -> Result<Self> {
         Ok(Self {
             file: file.map(File::create).transpose()?,
@@ -137,7 +137,7 @@ impl Lines {
         })
     }
 
-    /// Adds one.
+    /// Adds a line, and writes it to the file.
     pub(crate) fn add(&mut self, line: Line) -> Result<()> {
         if let Some(file) = &mut self.file {
             writeln!(file, "{}", serde_json::to_string(&line)?)?;
@@ -147,7 +147,7 @@ impl Lines {
     }
 }
 
-/// Reads a file of lines.
+/// Reads the lines of a file of results.
 pub(crate) fn read(file: &Path) -> Result<Vec<Line>> {
     let lines = BufReader::new(File::open(file)?).lines();
     lines

@@ -1,20 +1,20 @@
-//! Measures what a turn costs: two calls of a model and one tool call, by Adjutant, by bare HTTP
-//! clients, by rig, and what a bare database takes for the same rows. Everything in one run and on
-//! one machine, because only ratios are worth comparing.
+//! Measures the cost of a turn with two model calls and one tool call: with Adjutant, with bare
+//! HTTP clients, with rig, and with a bare database that writes the same rows. All rows are
+//! measured in one run on one machine, because only their ratios can be compared.
 //!
-//! Every client is a process of its own, so that its processor time and its memory are its own; so
-//! is the model, a server that answers with canned bytes. This program starts itself for each of
+//! Every client is a process of its own, so that its CPU time and memory can be told apart. So is
+//! the model, a server that returns canned bytes. This program starts itself again for each of
 //! them.
 
-mod client; // one client: the process that is measured
-mod database; // a PostgreSQL server of the bench's own
-mod figures; // one measured row
-mod mock; // the model
-mod process; // children, their lines, their end
+mod client; // a measured client process
+mod database; // PostgreSQL server and its counters
+mod figures; // file of results
+mod mock; // mock model
+mod process; // child processes
 mod run; // the whole run
-mod service; // the program as it ships
-mod table; // figures as Markdown
-mod usage; // processor time and memory
+mod service; // `adjutant serve`
+mod table; // tables in Markdown
+mod usage; // CPU time and memory
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -22,10 +22,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// What goes wrong ends the run, in words.
+/// Any error ends the run with its message.
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// What a turn costs: Adjutant, bare HTTP clients, rig and a bare database, measured in one run.
+/// Cost of a turn: Adjutant, bare HTTP clients, rig and a bare database, measured in one run.
 #[derive(Debug, Parser)]
 #[command(
     name = "adjutant-bench",
@@ -43,7 +43,7 @@ struct Arguments {
 enum Command {
     /// Print the Markdown tables of a file written by --json
     Table {
-        /// The file
+        /// The file that --json wrote
         file: PathBuf,
         /// Write them into this Markdown file, between `<!-- bench:begin -->` and
         /// `<!-- bench:end -->`
@@ -56,20 +56,20 @@ enum Command {
     /// One client (started by the run)
     #[command(hide = true)]
     Client {
-        /// What it does, as JSON
+        /// The setup, as JSON
         setup: String,
     },
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    // An error means that there is a provider already.
+    // An error means that a default provider is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let done = match arguments.command {
         None => run::run(&arguments.run),
         Some(Command::Table { file, write }) => table::command(&file, write.as_deref()),
         Some(Command::Mock(setup)) => mock::serve(setup),
-        // Whoever started it wants to know why.
+        // The parent process reports the error, so it is printed as a line of the protocol.
         Some(Command::Client { setup }) => client::run(&setup)
             .or_else(|error| process::say(&format!("{}{error}", process::FAILED))),
     };

@@ -1,9 +1,8 @@
-//! The model: a server that speaks OpenAI's Chat Completions and answers with canned bytes, after a
-//! delay.
+//! The mock model: a server for OpenAI's Chat Completions that returns canned bytes after a delay.
 //!
-//! A request whose last message is the person's is answered with calls of a tool; one whose last
-//! message is a tool's result with the next calls, or with a short text once all were made. How
-//! many were made is read from the arguments of the last call, so that the server keeps nothing.
+//! If the last message is the user's, it answers with tool calls. If it is a tool result, it
+//! answers with the next calls, or with a short text after the last call. The number of calls so
+//! far is taken from the arguments in the request, so the server has no state.
 
 use std::convert::Infallible;
 use std::io::Write as _;
@@ -23,25 +22,25 @@ use tokio::net::TcpListener;
 
 use crate::{Result, process};
 
-/// What the model does.
+/// Behaviour of the mock model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, clap::Args)]
 pub(crate) struct Setup {
-    /// Milliseconds before an answer.
+    /// Milliseconds before each answer.
     #[arg(long, default_value_t = 0)]
     pub(crate) delay_ms: u64,
     /// Tool calls of a turn.
     #[arg(long, default_value_t = 1)]
     pub(crate) calls: u32,
-    /// Tool calls of one answer.
+    /// Tool calls in one answer.
     #[arg(long, default_value_t = 1)]
     pub(crate) calls_at_once: u32,
-    /// Append every request's body to this file, one a line.
+    /// Append the body of every request to this file, one per line.
     #[arg(long)]
     pub(crate) record: Option<std::path::PathBuf>,
 }
 
 impl Setup {
-    /// Returns the arguments that [`serve`] was started with.
+    /// Returns the command-line arguments that make [`serve`] behave like this.
     pub(crate) fn arguments(&self) -> Vec<String> {
         let mut words = vec!["mock".to_owned()];
         let numbers = [
@@ -61,15 +60,15 @@ impl Setup {
     }
 }
 
-/// The answers that most requests get, ready to be sent.
+/// The setup, with the most frequent answers encoded in advance.
 struct Model {
     setup: Setup,
-    /// The first calls and the last words, as a whole and as a stream.
+    /// The first tool calls and the final text, each whole (index 0) and streamed (index 1).
     first: [Bytes; 2],
     last: [Bytes; 2],
 }
 
-/// Serves until the process that started this one is gone. Prints the address first.
+/// Prints the address, and serves requests until the parent process ends.
 pub(crate) fn serve(setup: Setup) -> Result<()> {
     process::end_with_parent();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -90,7 +89,8 @@ pub(crate) fn serve(setup: Setup) -> Result<()> {
             let model = Arc::clone(&model);
             tokio::spawn(async move {
                 let service = service_fn(|request| answer(Arc::clone(&model), request));
-                // A client that goes away is no fault of anybody's.
+                // An error here means that the client has closed the connection, as clients do at
+                // their end.
                 let _ = hyper::server::conn::http1::Builder::new()
                     .serve_connection(TokioIo::new(connection), service)
                     .await;
@@ -148,7 +148,7 @@ fn refused(status: StatusCode) -> Response<Full<Bytes>> {
 
 impl Model {
     fn reply(&self, request: &str, streamed: bool) -> Bytes {
-        // Inside a string the quotes would be escaped.
+        // Only a real `role` field matches: quotes inside a string are escaped.
         let role = request
             .rsplit_once(r#""role":""#)
             .and_then(|(_, rest)| rest.split('"').next());
@@ -166,7 +166,7 @@ impl Model {
     }
 }
 
-/// Returns the number in the arguments of the last call of a transcript.
+/// Returns the number in the arguments of the last tool call in a request.
 fn last_number(request: &str) -> Option<u32> {
     let (_, rest) = request.rsplit_once(r#"\"number\":"#)?;
     let digits = rest.trim_start();
@@ -176,7 +176,7 @@ fn last_number(request: &str) -> Option<u32> {
     digits[..end].parse().ok()
 }
 
-/// Returns an answer that calls the tool with the numbers from `first` on.
+/// Returns an answer with the tool calls numbered from `first` on.
 fn calls(first: u32, setup: &Setup, streamed: bool) -> Bytes {
     let numbers = first..=(first + setup.calls_at_once - 1).min(setup.calls.max(1));
     let calls = numbers.enumerate().map(|(index, number)| {
@@ -198,7 +198,7 @@ fn calls(first: u32, setup: &Setup, streamed: bool) -> Bytes {
         call["index"] = json!(index);
         call["function"]["arguments"] = json!("");
         deltas.push(json!({ "tool_calls": [call] }));
-        // In pieces, as models write.
+        // Arguments arrive in several pieces, as from a real model.
         let (left, right) = arguments.split_at(arguments.len() / 2);
         for piece in [left, right] {
             let piece = json!({"index": index, "function": {"arguments": piece}});
@@ -208,7 +208,7 @@ fn calls(first: u32, setup: &Setup, streamed: bool) -> Bytes {
     events(&deltas, "tool_calls")
 }
 
-/// Returns an answer of some words.
+/// Returns the final text.
 fn text(streamed: bool) -> Bytes {
     const WORDS: [&str; 8] = [
         "It", " says", " that", " the", " answer", " is", " forty", "-two.",

@@ -1,4 +1,4 @@
-//! Children of the run: started, told, asked, and ended with it, whatever ends it.
+//! Child processes that exchange lines with this process, and end with it.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -10,11 +10,11 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::Result;
 
-/// What the last line of a child that failed begins with.
+/// Prefix of the line in which a child process reports its error.
 pub(crate) const FAILED: &str = "failed: ";
 
-/// A child that speaks in lines. It ends when this is dropped, and by itself when this process is
-/// gone.
+/// A child process that exchanges lines with this one. It is killed on drop, and ends by itself if
+/// this process is killed.
 #[derive(Debug)]
 pub(crate) struct Speaker {
     child: Child,
@@ -23,7 +23,7 @@ pub(crate) struct Speaker {
 }
 
 impl Speaker {
-    /// Starts this program once more.
+    /// Starts this program again, with other arguments.
     pub(crate) fn start(arguments: &[String]) -> Result<Self> {
         Self::start_as(Command::new(std::env::current_exe()?).args(arguments))
     }
@@ -45,7 +45,7 @@ impl Speaker {
         })
     }
 
-    /// Waits for its next line.
+    /// Waits for the next line of the child.
     pub(crate) async fn line(&mut self) -> Result<String> {
         match self.lines.next_line().await? {
             Some(line) => match line.strip_prefix(FAILED) {
@@ -56,18 +56,18 @@ impl Speaker {
         }
     }
 
-    /// Waits for its next line, which is JSON.
+    /// Waits for the next line and parses it as JSON.
     pub(crate) async fn value<T: DeserializeOwned>(&mut self) -> Result<T> {
         let line = self.line().await?;
         serde_json::from_str(&line).map_err(|error| format!("{error}: {line}").into())
     }
 
-    /// Tells it to go on.
+    /// Lets the child continue from [`wait_for_word`].
     pub(crate) async fn go_on(&mut self) -> Result<()> {
         Ok(self.input.write_all(b"\n").await?)
     }
 
-    /// Has it end in order, and waits for that.
+    /// Closes the child's standard input and waits until it has ended.
     pub(crate) async fn end(self) -> Result<()> {
         let Self {
             mut child, input, ..
@@ -82,14 +82,14 @@ impl Speaker {
     }
 }
 
-/// Prints a line for the process that started this one.
+/// Prints a line for the parent process, without buffering.
 pub(crate) fn say(line: &str) -> Result<()> {
     let mut output = std::io::stdout().lock();
     writeln!(output, "{line}")?;
     Ok(output.flush()?)
 }
 
-/// Waits until the process that started this one says so.
+/// Waits for [`Speaker::go_on`] of the parent process.
 pub(crate) fn wait_for_word() -> Result<()> {
     let mut line = String::new();
     match std::io::stdin().read_line(&mut line)? {
@@ -98,23 +98,22 @@ pub(crate) fn wait_for_word() -> Result<()> {
     }
 }
 
-/// Waits until the process that started this one closes its end, which it does when it has asked
-/// all it wants.
+/// Waits until the parent process closes its end of the pipe or ends itself.
 pub(crate) fn wait_for_end() -> Result<()> {
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
     Ok(())
 }
 
-/// Ends this process with the one that started it.
+/// Starts a thread that ends this process as soon as the parent process has ended.
 pub(crate) fn end_with_parent() {
     std::thread::spawn(|| {
-        // An error is an end too.
+        // An error while reading also means that the parent is gone.
         let _ = wait_for_end();
         std::process::exit(0);
     });
 }
 
-/// Returns what a short command prints.
+/// Runs a short command and returns its standard output.
 pub(crate) async fn output(program: &Path, arguments: &[&str]) -> Result<String> {
     let output = Command::new(program)
         .args(arguments)

@@ -1,4 +1,4 @@
-//! The whole run: who is measured, in which order, with what beside it.
+//! The whole run: order of the measurements, and the processes around them.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,33 +13,33 @@ use crate::process::{self, Speaker};
 use crate::service::{self, Service};
 use crate::{Result, mock, table};
 
-/// Bytes of a tool's result in a turn of many calls.
+/// Size of a tool result in a turn with many calls.
 const RESULT_BYTES: usize = 10_000;
-/// Tool calls of one answer in such a turn.
+/// Number of tool calls in one answer in such a turn.
 const CALLS_AT_ONCE: u32 = 10;
 
-/// What is measured.
+/// Options of a run.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Plan {
-    /// A small sample in under a minute: does it still work? Its figures say nothing
+    /// Small sample in less than a minute, to test the benchmark; its figures mean nothing
     #[arg(long)]
     quick: bool,
-    /// Only this row, or the rows whose names begin so; may be given more than once. Rows: hyper,
+    /// Measure only this row, or rows whose name begins with it; may be repeated. Rows: hyper,
     /// reqwest, rig, adjutant, adjutant-sqlite, adjutant-postgres, sqlite-rows, service-mock,
     /// service-sqlite, service-postgres, long-memory, long-sqlite, long-postgres, calls-memory,
-    /// calls-sqlite, calls-postgres. `reqwest` is what others are compared with
+    /// calls-sqlite, calls-postgres. Ratios need `reqwest`
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
     /// Seconds of one run of one row
     #[arg(long, default_value_t = 3.0)]
     seconds: f64,
-    /// Runs of every row, beside those of the others; the table has the medians
+    /// Number of runs of every row; the tables show medians
     #[arg(long, default_value_t = 3)]
     repeat: u32,
-    /// Conversations at once
+    /// Numbers of concurrent conversations
     #[arg(long, value_delimiter = ',', default_value = "1,64,512")]
     at_once: Vec<usize>,
-    /// Milliseconds the model takes
+    /// Latencies of the model, in milliseconds
     #[arg(long, value_delimiter = ',', default_value = "0,200")]
     delay_ms: Vec<u64>,
     /// Turns of the long conversation, 30 or more
@@ -48,15 +48,15 @@ pub(crate) struct Plan {
     /// Tool calls of the turn with many calls, ten in every answer of the model
     #[arg(long, default_value_t = 1000)]
     calls: u32,
-    /// The program whose service is measured. Default: cargo builds it
+    /// Program whose service is measured [default: built by cargo]
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
-    /// Keep the raw data: one JSON object a line
+    /// Write the raw results here, one JSON object per line
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
-/// Runs the plan, and ends every child with it: also when it fails, and when somebody stops it.
+/// Runs the plan. All child processes end with it, also after an error or a signal.
 pub(crate) fn run(plan: &Plan) -> Result<()> {
     let plan = plan.in_a_hurry();
     let is_row = |name: &String| table::ROWS.iter().any(|row| row.starts_with(name.as_str()));
@@ -106,7 +106,7 @@ impl Plan {
     }
 }
 
-/// A run, and what it holds.
+/// State of a run: results so far, and the processes it needs.
 struct Run {
     plan: Plan,
     lines: Lines,
@@ -156,7 +156,8 @@ impl Run {
         }
     }
 
-    /// Starts PostgreSQL if a row needs it. Where it is not there, those rows are not run.
+    /// Starts PostgreSQL if a selected row needs it. If it is not installed, these rows are
+    /// reported as not run.
     async fn start_server(&mut self) -> Result<()> {
         let rows = [
             "adjutant-postgres",
@@ -181,13 +182,13 @@ impl Run {
         }))
     }
 
-    /// Turns of two model calls and one tool call, by everybody.
+    /// Measures turns with two model calls and one tool call, for all clients.
     async fn turns(&mut self, run: u32, bodies: &[Vec<String>; 2]) -> Result<()> {
         let mut cases = Vec::new();
         for delay_ms in self.plan.delay_ms.clone() {
             for at_once in self.plan.at_once.clone() {
                 cases.push((delay_ms, true, at_once));
-                // What a stream costs more is seen best where nothing is waited for.
+                // The additional cost of a stream shows best without latency.
                 if delay_ms == 0 && at_once == 64 {
                     cases.push((delay_ms, false, at_once));
                 }
@@ -215,7 +216,7 @@ impl Run {
             ] {
                 let bare = matches!(kind, Kind::Hyper | Kind::Reqwest);
                 let adjutant = matches!(kind, Kind::Memory | Kind::Sqlite | Kind::Postgres);
-                // Adjutant has every answer streamed, so that silence can be told from work.
+                // Adjutant always streams: a pause between chunks shows that the model hangs.
                 if (kind == Kind::Rig && !cfg!(feature = "rig")) || (adjutant && !streamed) {
                     continue;
                 }
@@ -237,7 +238,7 @@ impl Run {
         Ok(())
     }
 
-    /// The rows of such turns in a bare database.
+    /// Measures the database rows of such turns in bare SQLite.
     async fn rows(&mut self, run: u32, template: &Path) -> Result<()> {
         for at_once in self.plan.at_once.clone() {
             let setup = Setup {
@@ -259,7 +260,7 @@ impl Run {
         Ok(())
     }
 
-    /// The program as it ships, and what whoever asks it gets from the model alone.
+    /// Measures `adjutant serve`, and the same requests sent to the model directly.
     async fn service(&mut self, bodies: &[String]) -> Result<()> {
         let rows = ["service-mock", "service-sqlite", "service-postgres"];
         if self.plan.quick && self.plan.binary.is_none()
@@ -308,7 +309,7 @@ impl Run {
         Ok(())
     }
 
-    /// One conversation of many turns.
+    /// Measures a conversation with many turns.
     async fn long(&mut self) -> Result<()> {
         let turns = self.plan.long_turns;
         let kinds = [
@@ -328,7 +329,7 @@ impl Run {
         Ok(())
     }
 
-    /// One turn of many calls.
+    /// Measures a turn with many tool calls.
     async fn calls(&mut self) -> Result<()> {
         let (calls, at_once) = (self.plan.calls, CALLS_AT_ONCE);
         let case = Case::Calls {
@@ -360,7 +361,7 @@ impl Run {
         Ok(())
     }
 
-    /// Records the bodies that Adjutant sends in one turn.
+    /// Records the request bodies that Adjutant sends in one turn.
     async fn record(&mut self) -> Result<Vec<String>> {
         let file = self.new_file("bodies");
         let model = mock::Setup {
@@ -385,7 +386,7 @@ impl Run {
         }
     }
 
-    /// Makes a database with the rows of one turn.
+    /// Creates a database with the rows of one turn.
     async fn template(&mut self) -> Result<PathBuf> {
         let file = self.new_file("template.db");
         let setup = Setup {
@@ -397,7 +398,7 @@ impl Run {
         Ok(file)
     }
 
-    /// Runs one turn and nothing more.
+    /// Runs a single turn in a client process.
     async fn one_turn(&mut self, setup: Setup, model: &mock::Setup) -> Result<()> {
         let address = self.model(model).await?;
         let setup = Setup {
@@ -410,7 +411,7 @@ impl Run {
         client.end().await
     }
 
-    /// Measures one run of a row whose client measures itself, if the row is wanted.
+    /// Measures one run of a row in a client process, if the row is selected.
     async fn figure(
         &mut self,
         case: &Case,
@@ -440,8 +441,8 @@ impl Run {
         self.add(case, row, run, measured)
     }
 
-    /// Adds a figure, or why there is none: one that failed does not keep the next from being
-    /// measured.
+    /// Adds a result, or the reason why there is none. After a failure the run goes on with the
+    /// next row.
     fn add(
         &mut self,
         case: &Case,
@@ -472,7 +473,7 @@ impl Run {
         }
     }
 
-    /// Returns the address of a model that does what `setup` says; the same for the whole run.
+    /// Returns the URL of a mock model with this setup, started at its first use.
     async fn model(&mut self, setup: &mock::Setup) -> Result<String> {
         if let Some((_, address)) = self.models.get(setup) {
             return Ok(address.clone());
@@ -507,7 +508,7 @@ impl Run {
     }
 }
 
-/// Returns a body that asks for the whole answer at once and is the same otherwise.
+/// Returns the same request body without streaming.
 fn not_streamed(body: &str) -> Result<String> {
     let mut body: serde_json::Map<String, serde_json::Value> = serde_json::from_str(body)?;
     body.shift_remove("stream");
@@ -515,7 +516,7 @@ fn not_streamed(body: &str) -> Result<String> {
     Ok(serde_json::to_string(&body)?)
 }
 
-/// The model of a turn with one tool call, which answers at once.
+/// Returns the setup of a model that makes one tool call and has no latency.
 fn one_call() -> mock::Setup {
     mock::Setup {
         delay_ms: 0,
@@ -525,14 +526,14 @@ fn one_call() -> mock::Setup {
     }
 }
 
-/// Starts a client, has it go on once it is warm, and returns what it measured, and itself: it
-/// stays until it is told to end, so that its connections are still there to be looked at.
+/// Starts a client, lets it continue once it is warm, and returns its results and the process. The
+/// process still runs, so that its connections are open while the counters of the server are read.
 async fn measure(
     setup: &Setup,
     warm: impl AsyncFnOnce() -> Result<()>,
 ) -> Result<(Measured, Speaker)> {
     let mut setup = setup.clone();
-    // Bare clients send to the very address; agents know the way from the base.
+    // Bare clients send to the given URL; agents append the path of the endpoint themselves.
     if matches!(setup.kind, Kind::Hyper | Kind::Reqwest) && setup.token.is_none() {
         setup.address += "/chat/completions";
     }
@@ -546,7 +547,7 @@ async fn measure(
     Ok((client.value().await?, client))
 }
 
-/// Measures a client that measures itself, on its own file or on a new database of the server.
+/// Measures a client on an SQLite file of its own, or on a new database of the server.
 async fn observe(setup: Setup, server: &mut Option<Server>) -> Result<(Measured, Option<i64>)> {
     let mut setup = setup;
     if let Some(server) = server {
@@ -565,8 +566,8 @@ async fn observe(setup: Setup, server: &mut Option<Server>) -> Result<(Measured,
     Ok((measured, server_cpu_us))
 }
 
-/// Measures a service while a client asks it: what is told is what the service took, not who asked
-/// it.
+/// Measures a service while a client sends requests to it. CPU time and memory are the service's,
+/// not the client's.
 async fn serve(
     program: &Path,
     model: &str,
@@ -601,7 +602,7 @@ async fn serve(
     Ok((measured, server_cpu_us))
 }
 
-/// Adds what the database's server counted; returns its processor time.
+/// Adds the counters of the database server to the results, and returns its CPU time.
 async fn spent(
     server: &mut Option<Server>,
     before: Option<&Moment>,
@@ -617,7 +618,7 @@ async fn spent(
     Ok(Some(spent.cpu_us))
 }
 
-/// Looks at where it is measured.
+/// Collects date, commit and machine.
 async fn about(seconds: f64) -> About {
     let first = |file: &str, name: &str| {
         let text = std::fs::read_to_string(file).unwrap_or_default();

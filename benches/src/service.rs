@@ -1,4 +1,4 @@
-//! The program as it ships, asked over HTTP: a request with one call of the model.
+//! The service `adjutant serve`, measured over HTTP: each request takes one model call.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -9,18 +9,18 @@ use tempfile::TempDir;
 
 use crate::{Result, process, usage};
 
-/// A running service. Ends when it is dropped.
+/// A running service, killed on drop.
 pub(crate) struct Service {
     process: Child,
-    /// Where requests go.
+    /// URL of the chat endpoint.
     pub(crate) address: String,
-    /// What lets them in.
+    /// Bearer token of its user.
     pub(crate) token: String,
     _home: TempDir,
 }
 
 impl Service {
-    /// Starts `adjutant serve` on its own SQLite file, or on the PostgreSQL database at an address.
+    /// Starts `adjutant serve` on an SQLite file of its own, or on a PostgreSQL database.
     pub(crate) fn start(adjutant: &Path, model: &str, database: Option<&str>) -> Result<Self> {
         let home = TempDir::new()?;
         let mut command = Command::new(adjutant);
@@ -35,7 +35,7 @@ impl Service {
         if let Some(database) = database {
             command.args(["--database", database]);
         }
-        // One user stands for all here, and what is measured is the machine's bound, not theirs.
+        // All requests come from one user, so the limits per user are raised out of the way.
         command
             .current_dir(home.path())
             .env_clear()
@@ -50,7 +50,7 @@ impl Service {
             .spawn()?;
         let announced = process.stdout.take().ok_or("no stdout").map(|output| {
             let mut line = String::new();
-            // What cannot be read is no announcement.
+            // A read that fails leaves an empty line, which is reported below as a failed start.
             let _ = BufReader::new(output).read_line(&mut line);
             serde_json::from_str::<Value>(&line).unwrap_or_default()
         });
@@ -70,12 +70,12 @@ impl Service {
         Ok(service)
     }
 
-    /// Returns its processor time so far, in microseconds. In steps of 10 ms.
+    /// Returns the CPU time used so far, in microseconds, with a resolution of 10 ms.
     pub(crate) fn cpu_us(&self) -> i64 {
         usage::tree_cpu_us(self.process.id())
     }
 
-    /// Returns the most memory it ever held, in KiB.
+    /// Returns the peak memory, in KiB.
     pub(crate) fn peak_kib(&self) -> Result<u64> {
         usage::peak_kib(&self.process.id().to_string())
     }
@@ -83,14 +83,14 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // Both fail only if the service has ended by itself.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// Returns the program: the one that was named, else the one that cargo builds from the workspace
-/// beside this one.
+/// Returns the path of the program: the given one, or else a release build of the workspace that
+/// contains this one.
 pub(crate) async fn program(named: Option<&PathBuf>) -> Result<PathBuf> {
     if let Some(named) = named {
         return Ok(std::path::absolute(named)?);

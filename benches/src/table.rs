@@ -1,4 +1,5 @@
-//! Figures as Markdown: medians of the runs, and what the floor of the same run takes.
+//! Tables of the results in Markdown: medians of the runs, and ratios to the floor, the bare client
+//! of the same run.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,7 +8,7 @@ use std::path::Path;
 use crate::Result;
 use crate::figures::{self, Case, Figure, Line};
 
-/// Between these two lines stand the tables in a Markdown file.
+/// Markers in a Markdown file; the tables are written between them.
 const BEGIN: &str = "<!-- bench:begin -->";
 const END: &str = "<!-- bench:end -->";
 
@@ -31,7 +32,7 @@ pub(crate) const ROWS: [&str; 16] = [
     "calls-postgres",
 ];
 
-/// Prints the tables of a file, or writes them into a Markdown file.
+/// Prints the tables for a file of results, or writes them into a Markdown file.
 pub(crate) fn command(file: &Path, write: Option<&Path>) -> Result<()> {
     let tables = markdown(&figures::read(file)?);
     let Some(page) = write else {
@@ -47,7 +48,7 @@ pub(crate) fn command(file: &Path, write: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Puts `tables` between the two marks.
+/// Replaces the text between the two markers by `tables`.
 fn between(page: &str, tables: &str) -> Option<String> {
     let (before, rest) = page.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;
@@ -57,7 +58,7 @@ fn between(page: &str, tables: &str) -> Option<String> {
     ))
 }
 
-/// Writes all tables.
+/// Returns all tables.
 pub(crate) fn markdown(lines: &[Line]) -> String {
     let figures: Vec<&Figure> = lines
         .iter()
@@ -68,7 +69,7 @@ pub(crate) fn markdown(lines: &[Line]) -> String {
         .collect();
     let mut text = String::new();
     for line in lines {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = match line {
             Line::About(about) => writeln!(
                 text,
@@ -128,7 +129,7 @@ const CALLS: &str = "\
 |---|---|---|---|---|---|---|---|
 ";
 
-/// Rows of one case, the floor's first.
+/// Returns the results of a case, grouped by row in the order of [`ROWS`].
 fn rows<'a>(figures: &[&'a Figure], case: &Case) -> Vec<(String, Vec<&'a Figure>)> {
     let here: Vec<&Figure> = figures
         .iter()
@@ -150,7 +151,7 @@ fn rows<'a>(figures: &[&'a Figure], case: &Case) -> Vec<(String, Vec<&'a Figure>
         .collect()
 }
 
-/// What others of the case are compared with, in the same run.
+/// Returns the bare client's result in the same case and run, the base of the ratios.
 fn floor<'a>(figures: &[&'a Figure], figure: &Figure) -> Option<&'a Figure> {
     let name = if matches!(figure.case, Case::Service { .. }) {
         "service-mock"
@@ -163,8 +164,8 @@ fn floor<'a>(figures: &[&'a Figure], figure: &Figure) -> Option<&'a Figure> {
         .find(|it| it.case == figure.case && it.run == figure.run && it.row == name)
 }
 
-/// Says in few words what is done: the time the model takes, and how many conversations there are
-/// at once.
+/// Returns a short description of a case, such as the model's latency and the number of
+/// conversations.
 pub(crate) fn named(case: &Case) -> String {
     match case {
         Case::Turn {
@@ -204,7 +205,8 @@ fn turns(figures: &[&Figure], case: &Case) -> String {
         });
         let cells = [
             number(cpu, 0),
-            // The client's own processor time is no part of a service's.
+            // A service's CPU time does not include its client, so it cannot be compared with the
+            // floor.
             if name.starts_with("service") {
                 String::new()
             } else {
@@ -332,20 +334,20 @@ fn mib(kib: u64) -> f64 {
     kib as f64 / 1024.0
 }
 
-/// The middle of what the runs have; of two, the lower.
+/// Returns the median, of an even number the lower of the two in the middle.
 fn median(runs: &[&Figure], value: impl Fn(&Figure) -> Option<f64>) -> Option<f64> {
     let mut values: Vec<f64> = runs.iter().filter_map(|figure| value(figure)).collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len().saturating_sub(1) / 2).copied()
 }
 
-/// A number, or nothing where there is none.
+/// Formats a number, or nothing if there is none.
 fn number(value: Option<f64>, digits: usize) -> String {
     let Some(value) = value else {
         return String::new();
     };
     let text = format!("{value:.digits$}");
-    // Groups of three, so that microseconds can be read.
+    // Groups of three digits make microseconds readable.
     let (whole, rest) = text
         .split_once('.')
         .map_or((text.as_str(), None), |(whole, rest)| (whole, Some(rest)));
@@ -390,7 +392,7 @@ mod tests {
         let lines = [
             figure("adjutant", 1, 100, 60_000),
             figure("reqwest", 1, 200, 40_000),
-            // The machine was slow, for both.
+            // A slow machine affects both rows, so the ratio stays the same.
             figure("adjutant", 2, 10, 60_000),
             figure("reqwest", 2, 20, 40_000),
         ];

@@ -1,10 +1,10 @@
-//! Processor time and memory, as Linux tells them.
+//! CPU time and memory of processes, as Linux reports them.
 
 use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::Result;
 
-/// Returns the processor time of this process so far, user and system, in microseconds.
+/// Returns the CPU time (user and system) that this process has used, in microseconds.
 pub(crate) fn own_cpu_us() -> Result<i64> {
     let usage = getrusage(UsageWho::RUSAGE_SELF)?;
     let us = |time: nix::sys::time::TimeVal| {
@@ -15,8 +15,8 @@ pub(crate) fn own_cpu_us() -> Result<i64> {
     Ok(us(usage.user_time()) + us(usage.system_time()))
 }
 
-/// Returns the most memory a process ever held, in KiB. Not `ru_maxrss`, which a child inherits
-/// from whoever started it.
+/// Returns the peak resident memory of a process in KiB. `ru_maxrss` would be wrong: a child
+/// inherits it from its parent.
 pub(crate) fn peak_kib(process: &str) -> Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -26,8 +26,8 @@ pub(crate) fn peak_kib(process: &str) -> Result<u64> {
     Ok(kib.trim().parse()?)
 }
 
-/// Returns the processor time of a process and of its children, those that ended too, in
-/// microseconds. In steps of 10 ms.
+/// Returns the CPU time of a process and its descendants, including children that have ended, in
+/// microseconds. The resolution is 10 ms.
 pub(crate) fn tree_cpu_us(root: u32) -> i64 {
     let mut us = 0;
     let mut left = vec![root];
@@ -44,11 +44,12 @@ pub(crate) fn tree_cpu_us(root: u32) -> i64 {
     us
 }
 
-/// Reads `/proc/PID/stat`: the process's own time and that of children it waited for. Source:
+/// Parses `/proc/PID/stat`: the time of the process and of the children it has waited for, see
 /// proc_pid_stat(5).
 fn stat_cpu_us(process: u32) -> i64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // The second field is a name in brackets, which may hold anything.
+    // The second field is the program's name in parentheses, which may itself contain spaces and
+    // parentheses.
     let Some((_, fields)) = stat.rsplit_once(')') else {
         return 0;
     };
@@ -57,6 +58,6 @@ fn stat_cpu_us(process: u32) -> i64 {
         .skip(11)
         .take(4)
         .filter_map(|ticks| ticks.parse::<i64>().ok());
-    // In what is told to programs a tick is 1/100 second on every architecture of Linux.
+    // `USER_HZ`, the unit of these fields, is 100 on every architecture.
     ticks.sum::<i64>() * 10_000
 }

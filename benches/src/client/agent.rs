@@ -1,4 +1,4 @@
-//! Adjutant: an agent with one tool, on one of its stores. Every turn is a conversation of its own.
+//! Adjutant's agent with one tool and one of its stores. Every turn is a new conversation.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use adjutant::{openai, postgres, sqlite, worker_id};
 use super::{INSTRUCTION, Kind, MESSAGE, Setup, Worker};
 use crate::Result;
 
-/// Connections to PostgreSQL: the store's own number, as `adjutant serve` has it.
+/// Number of PostgreSQL connections; 0 selects the store's default, which `adjutant serve` uses.
 const CONNECTIONS: u32 = 0;
 
-/// Tokens that fit in a request.
+/// Size of the context window, in tokens.
 const WINDOW: u32 = 16_000_000;
 
 static RESULT_BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -33,11 +33,13 @@ async fn look_up(number: u32) -> String {
     fact + &letters(number, more)
 }
 
-/// Returns so many letters that no database can compress much, the same for the same number.
+/// Returns pseudo-random letters, which a database cannot compress much; the same ones for the same
+/// number.
 fn letters(number: u32, count: usize) -> String {
     let mut state = u64::from(number) + 1;
     let letter = |_| {
-        // Knuth's generator (The Art of Computer Programming, 3.3.4): its high bits look random.
+        // A linear congruential generator (Knuth, The Art of Computer Programming, 3.3.4): only its
+        // high bits look random.
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
@@ -46,7 +48,8 @@ fn letters(number: u32, count: usize) -> String {
     (0..count).map(letter).collect()
 }
 
-/// Builds the agent that `setup` describes, and returns what its store needs to be closed.
+/// Builds the agent that `setup` describes. Also returns an SQLite store, which must be closed at
+/// the end.
 pub(super) async fn agent(setup: &Setup) -> Result<(Agent, Option<Arc<sqlite::Store>>)> {
     RESULT_BYTES.store(setup.result_bytes, Ordering::Relaxed);
     let connection = Connection {
@@ -87,8 +90,7 @@ pub(super) async fn agent(setup: &Setup) -> Result<(Agent, Option<Arc<sqlite::St
     }
 }
 
-/// A model whose window holds whatever is said to it, so that a turn of many calls does not end for
-/// want of room.
+/// A model with a context window of [`WINDOW`], so that a turn with many calls does not exceed it.
 struct Wide {
     model: HttpModel,
     capabilities: Capabilities,
@@ -118,10 +120,10 @@ impl LanguageModel for Wide {
     }
 }
 
-/// A conversation after the other.
+/// Runs one conversation after another.
 pub(super) struct Conversations(Agent);
 
-/// Makes one agent for all of them.
+/// Creates the workers, which share one agent.
 pub(super) async fn workers(setup: &Setup) -> Result<Vec<Conversations>> {
     let (agent, _) = agent(setup).await?;
     Ok((0..setup.at_once)
@@ -135,7 +137,7 @@ impl Worker for Conversations {
     }
 }
 
-/// Refuses an answer that is not what the model said.
+/// Returns an error unless the turn has called the tool and ended with the model's text.
 pub(super) fn done(response: &AgentResponse) -> Result<()> {
     let good = response.outcome == OutcomeCategory::TaskCompleted
         && response.content.ends_with("forty-two.");

@@ -1,5 +1,5 @@
-//! HTTP without an agent: the bytes that Adjutant sends for a turn, sent again, and the answers
-//! read to their end.
+//! HTTP clients without an agent: they send the request bodies that Adjutant sends for a turn, and
+//! read the answers to the end.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -13,7 +13,7 @@ use url::Url;
 use super::{Setup, Worker};
 use crate::Result;
 
-/// A conversation on a connection of hyper's.
+/// A worker with its own hyper connection.
 pub(super) struct OverHyper {
     connection: SendRequest<Full<Bytes>>,
     path: String,
@@ -21,7 +21,7 @@ pub(super) struct OverHyper {
     bodies: Vec<Bytes>,
 }
 
-/// Opens one connection for each conversation.
+/// Opens a connection for each worker.
 pub(super) async fn over_hyper(setup: &Setup) -> Result<Vec<OverHyper>> {
     let url: Url = setup.address.parse()?;
     let host = url.authority().to_owned();
@@ -63,19 +63,19 @@ impl Worker for OverHyper {
     }
 }
 
-/// A conversation over reqwest's client, which all of them share.
+/// A worker that shares one reqwest client with the others.
 pub(super) struct OverReqwest {
     client: reqwest::Client,
     url: Url,
     token: Option<String>,
     bodies: Vec<Bytes>,
-    /// Stands in the place of `THREAD` in a body.
+    /// Replaces `THREAD` in a body.
     thread: String,
 }
 
-/// Makes one client for all conversations.
+/// Creates the workers with a common client.
 pub(super) fn over_reqwest(setup: &Setup) -> Result<Vec<OverReqwest>> {
-    // Plain HTTP on this machine: no proxy of the environment has a part in it.
+    // A proxy from the environment must not take part in requests to this machine.
     let client = reqwest::Client::builder().no_proxy().build()?;
     let url: Url = setup.address.parse()?;
     let worker = |_| {

@@ -1,5 +1,5 @@
-//! Counts what SQLite is asked in this process, whoever opened the connection: `sqlx` or
-//! `rusqlite`, which share one library.
+//! Counts statements and commits of SQLite in this process, both for `sqlx` and for `rusqlite`,
+//! which link the same library.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,16 +9,16 @@ use rusqlite::ffi;
 static STATEMENTS: AtomicU64 = AtomicU64::new(0);
 static COMMITS: AtomicU64 = AtomicU64::new(0);
 
-/// What was counted.
+/// The counters at one point in time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Counted {
-    /// Statements begun, `BEGIN` and `COMMIT` among them.
+    /// Statements started, including `BEGIN` and `COMMIT`.
     pub(crate) statements: u64,
-    /// Transactions committed that wrote something.
+    /// Commits of transactions that wrote something.
     pub(crate) commits: u64,
 }
 
-/// Counts from now on, on every connection that is opened later.
+/// Starts counting on every connection that is opened from now on.
 #[expect(
     unsafe_code,
     reason = "SQLite's hooks are C functions; these two touch nothing but an atomic number"
@@ -29,7 +29,7 @@ pub(crate) fn begin() {
     unsafe { ffi::sqlite3_auto_extension(Some(count_on)) };
 }
 
-/// Returns what was counted since the start.
+/// Returns the current counters.
 pub(crate) fn so_far() -> Counted {
     Counted {
         statements: STATEMENTS.load(Ordering::Relaxed),
@@ -47,7 +47,7 @@ unsafe extern "C" fn count_on(
     _: *const ffi::sqlite3_api_routines,
 ) -> c_int {
     let nothing = std::ptr::null_mut();
-    // SAFETY: the connection is open, and neither hook reads what it is given.
+    // SAFETY: the connection is open, and the hooks do not use their arguments.
     unsafe {
         ffi::sqlite3_trace_v2(
             connection,

@@ -1,5 +1,5 @@
-//! One conversation of many turns, or of one turn with many calls: what a turn takes near the
-//! beginning and near the end, the most memory, and the bytes that are stored.
+//! One conversation with many turns, or one turn with many calls: CPU time of an early and a late
+//! turn, peak memory, and stored bytes.
 
 use std::path::Path;
 use std::time::Instant;
@@ -10,14 +10,13 @@ use super::agent::{agent, done};
 use super::{MESSAGE, Measured, Setup, count, report};
 use crate::{Result, process, usage};
 
-/// Turns that are taken together, because the clock is coarse and turns differ.
+/// Number of turns measured together, because the clock is coarse and turns vary.
 const WINDOW: u32 = 10;
 
-/// Runs the turns of one conversation, whose history is in the journal and not in the caller's
-/// hands.
+/// Runs all turns of one conversation. The agent reads its history from the journal each time.
 pub(super) async fn converse(setup: &Setup) -> Result<()> {
     let (agent, store) = agent(setup).await?;
-    // Connections and caches; in a conversation that is not measured.
+    // A turn of another conversation opens connections and fills caches, and is not measured.
     if setup.turns > 1 {
         agent.run(MESSAGE).await?;
     }
@@ -30,7 +29,7 @@ pub(super) async fn converse(setup: &Setup) -> Result<()> {
     let (mut early, mut late) = (None, None);
     let mut window = cpu;
     for turn in 1..=setup.turns {
-        // The windows: turns 6 to 15, and the last ten.
+        // The measured windows are turns 6 to 15 and the last ten.
         if turn == 6 || turn + WINDOW == setup.turns + 1 {
             window = usage::own_cpu_us()?;
         }
@@ -68,7 +67,8 @@ pub(super) async fn converse(setup: &Setup) -> Result<()> {
     };
     if let Some(store) = store {
         drop(agent);
-        // What is in the log beside it goes into the file.
+        // Closing the store moves the write-ahead log into the database file, whose size is
+        // compared.
         store.close().await;
         measured.bytes = Some(stored(&setup.database).saturating_sub(bytes));
         measured.commits = Some(now.commits - asked.commits);
@@ -77,7 +77,7 @@ pub(super) async fn converse(setup: &Setup) -> Result<()> {
     report(&measured).await
 }
 
-/// Returns the bytes of a database's file.
+/// Returns the size of a database file, in bytes.
 fn stored(file: &str) -> u64 {
     std::fs::metadata(Path::new(file)).map_or(0, |about| about.len())
 }

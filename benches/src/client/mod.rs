@@ -1,15 +1,16 @@
-//! One client: a process of its own, so that its processor time and memory are its own.
+//! A client that is measured, in a process of its own so that its CPU time and memory can be told
+//! apart.
 //!
-//! It gets ready, warms up and says so; told to go on, it runs turns until its time is over, and
-//! says what they took.
+//! It warms up and prints `warm`; after the parent's reply it runs turns for the given time, and
+//! prints the results.
 
-mod agent; // Adjutant
-mod bare; // HTTP without an agent
-mod count; // what SQLite is asked
-mod long; // one conversation of many turns
+mod agent; // Adjutant's agent
+mod bare; // HTTP clients without an agent
+mod count; // SQLite statements and commits
+mod long; // long conversations
 #[cfg(feature = "rig")]
-mod rig_agent; // the same turn by rig
-mod rows; // the same rows without a journal
+mod rig_agent; // rig's agent
+mod rows; // rows without a journal
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,101 +22,101 @@ use tokio::sync::{Barrier, Notify};
 
 use crate::{Result, process, usage};
 
-/// The tool that the model calls.
+/// Name of the tool that the model calls.
 pub(crate) const TOOL: &str = "look_up";
-/// How the agent is told to behave.
+/// System instruction of the agent.
 const INSTRUCTION: &str =
     "You answer questions. Look up what you do not know, then answer in one sentence.";
-/// What the person says.
+/// The user's message in every turn.
 const MESSAGE: &str = "What is the answer to question number one?";
 
-/// What a client does.
+/// Settings of a client.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Setup {
-    /// Who it is.
+    /// The kind of client.
     pub(crate) kind: Kind,
-    /// Where the model is, or the service.
+    /// Base URL of the model or URL of the service.
     pub(crate) address: String,
-    /// Answers come as a stream.
+    /// True if answers are streamed.
     pub(crate) streamed: bool,
-    /// Conversations at once.
+    /// Number of concurrent conversations.
     pub(crate) at_once: usize,
-    /// Turns of every conversation before the measured ones.
+    /// Number of turns of every conversation before the measurement.
     pub(crate) warm: u32,
-    /// How long it goes on, in seconds.
+    /// Duration of the measurement, in seconds.
     pub(crate) seconds: f64,
-    /// Turns of a long conversation, or of a recording.
+    /// Number of turns of a long conversation.
     pub(crate) turns: u32,
-    /// Model answers with calls of a tool, in one turn.
+    /// Limit of rounds (model answers with tool calls) in one turn.
     pub(crate) rounds_max: u32,
-    /// Bytes of a tool's result.
+    /// Size of a tool result, in bytes.
     pub(crate) result_bytes: usize,
-    /// Bodies that bare clients send, one after the other.
+    /// Request bodies that bare clients send, in this order.
     pub(crate) bodies: Vec<String>,
-    /// A token that goes with them.
+    /// Bearer token of the requests.
     pub(crate) token: Option<String>,
-    /// The database's file or address.
+    /// File or URL of the database.
     pub(crate) database: String,
-    /// A database with the rows of one turn.
+    /// Database file with the rows of one turn.
     pub(crate) template: Option<PathBuf>,
 }
 
-/// Who a client is.
+/// A kind of client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Kind {
-    /// hyper's connection, with nothing around it.
+    /// A bare hyper connection.
     Hyper,
-    /// reqwest's client.
+    /// The client of reqwest.
     Reqwest,
-    /// rig's agent.
+    /// The agent of rig.
     Rig,
-    /// Adjutant's agent in memory.
+    /// Adjutant's agent with its store in memory.
     Memory,
-    /// Adjutant's agent on SQLite.
+    /// Adjutant's agent with its store in SQLite.
     Sqlite,
-    /// Adjutant's agent on PostgreSQL.
+    /// Adjutant's agent with its store in PostgreSQL.
     Postgres,
-    /// The rows of a turn in SQLite, many turns in one commit.
+    /// Only the rows of a turn, written to SQLite with many turns in a commit.
     Rows,
-    /// One conversation of Adjutant's, in memory.
+    /// A long conversation of Adjutant's agent in memory.
     LongMemory,
-    /// One conversation of Adjutant's, on SQLite.
+    /// A long conversation of Adjutant's agent on SQLite.
     LongSqlite,
-    /// One conversation of Adjutant's, on PostgreSQL.
+    /// A long conversation of Adjutant's agent on PostgreSQL.
     LongPostgres,
 }
 
-/// What a client measured.
+/// Results of a client.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Measured {
-    /// Turns.
+    /// Number of turns.
     pub(crate) turns: u64,
-    /// How long they took.
+    /// Time of all turns, in seconds.
     pub(crate) seconds: f64,
-    /// Processor time of all of them, in microseconds.
+    /// CPU time of all turns, in microseconds.
     pub(crate) cpu_us: i64,
-    /// The most memory the process ever held, in KiB.
+    /// Peak memory of the process, in KiB.
     pub(crate) peak_kib: u64,
-    /// Commits that wrote, in SQLite.
+    /// SQLite transactions that wrote something.
     pub(crate) commits: Option<u64>,
     /// Statements that SQLite ran.
     pub(crate) statements: Option<u64>,
-    /// Processor time of one turn near the beginning of a long conversation, in microseconds.
+    /// CPU time of an early turn of a long conversation, in microseconds.
     pub(crate) early_us: Option<f64>,
-    /// The same near its end.
+    /// CPU time of one of its last turns, in microseconds.
     pub(crate) late_us: Option<f64>,
-    /// Bytes the database took for what was measured.
+    /// Growth of the database, in bytes.
     pub(crate) bytes: Option<u64>,
 }
 
-/// One conversation: whatever runs turn after turn.
+/// A conversation that runs one turn after another.
 pub(crate) trait Worker: Send + 'static {
-    /// Runs one turn.
+    /// Runs one turn to its end.
     fn turn(&mut self) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// Runs the client that `setup` describes.
+/// Runs the client with a [`Setup`] given as JSON.
 pub(crate) fn run(setup: &str) -> Result<()> {
     let setup: Setup = serde_json::from_str(setup)?;
     count::begin();
@@ -142,7 +143,7 @@ pub(crate) fn run(setup: &str) -> Result<()> {
     })
 }
 
-/// Warms the workers up, waits for the word to go on, and runs turns until the time is over.
+/// Warms the workers up, waits for the parent process, and runs turns until the time is over.
 async fn drive<W: Worker>(setup: &Setup, workers: Vec<W>) -> Result<()> {
     let ready = Arc::new(Barrier::new(workers.len() + 1));
     let go = Arc::new(Notify::new());
@@ -170,7 +171,7 @@ async fn drive<W: Worker>(setup: &Setup, workers: Vec<W>) -> Result<()> {
     }
     tokio::select! {
         _ = ready.wait() => {}
-        // Only a failure ends before the word was given.
+        // Before the start, a worker can end only with an error.
         Some(ended) = running.join_next() => { ended??; }
     }
     process::say("warm")?;
@@ -196,7 +197,8 @@ async fn drive<W: Worker>(setup: &Setup, workers: Vec<W>) -> Result<()> {
     .await
 }
 
-/// Says what was measured, and stays until the run has looked at everything it wants to.
+/// Prints the results, and keeps this process with its connections alive until the parent has read
+/// the counters of the server.
 async fn report(measured: &Measured) -> Result<()> {
     process::say(&serde_json::to_string(measured)?)?;
     tokio::task::spawn_blocking(process::wait_for_end).await?

@@ -1,5 +1,5 @@
-//! The same turn by rig: its agent, with the same instruction, message and tool, over its OpenAI
-//! Chat Completions.
+//! The same turn with rig: its agent with the same instruction, message and tool, over its OpenAI
+//! Chat Completions client.
 
 use futures_util::StreamExt as _;
 use rig::http_client::ReqwestClient;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{INSTRUCTION, MESSAGE, Setup, TOOL, Worker};
 use crate::Result;
 
-/// Looks up a fact.
+/// The tool of the model, which looks up a fact.
 struct LookUp;
 
 #[derive(Deserialize)]
@@ -44,13 +44,13 @@ impl PortableTool for LookUp {
     }
 }
 
-/// A conversation after the other.
+/// Runs one conversation after another.
 pub(super) struct Conversations {
     agent: Agent,
     streamed: bool,
 }
 
-/// Makes one agent for all of them.
+/// Creates the workers, which share one agent.
 pub(super) fn workers(setup: &Setup) -> Result<Vec<Conversations>> {
     let http = ReqwestClient::from(reqwest::Client::builder().no_proxy().build()?);
     let openai = OpenAIConfig::new("none")

@@ -1,9 +1,9 @@
-//! The rows of a turn in SQLite, without a journal: what a database takes for them at least. One
-//! thread writes, with prepared statements; all turns that wait go into one commit, as durable as
-//! the store's (WAL, `synchronous=FULL`).
+//! The rows of a turn in SQLite, written without a journal: a lower bound for the cost of the
+//! database. One thread writes with prepared statements, and commits all waiting turns together, as
+//! durably as the store does (WAL, `synchronous=FULL`).
 //!
-//! The rows are read from a database in which Adjutant ran one turn, and written again under other
-//! names: they are the same in number, form and length, whatever the schema is.
+//! The rows come from a database in which Adjutant has run one turn. They are written again with
+//! other ids, so their number, form and length follow any change of the schema.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,12 +21,12 @@ use crate::Result;
 /// Length of a UUID as text.
 const UUID_CHARS: usize = 36;
 
-/// The rows of one turn, in the order in which they can be inserted.
+/// The rows of one turn, in an order that satisfies foreign keys.
 #[derive(Debug, Default)]
 struct Template {
     schema: Vec<String>,
     rows: Vec<Row>,
-    /// How many UUIDs differ from turn to turn.
+    /// Number of different UUIDs, which change from turn to turn.
     names: usize,
 }
 
@@ -36,16 +36,16 @@ struct Row {
     fields: Vec<Field>,
 }
 
-/// A column of a row.
+/// The value of a column.
 #[derive(Debug)]
 enum Field {
-    /// The number of the conversation's row.
+    /// The id of the conversation's row.
     Conversation,
-    /// Chosen by SQLite.
+    /// An id that SQLite assigns.
     Chosen,
-    /// The same in every turn.
+    /// A constant value.
     Same(Value),
-    /// Text with names in it: where each stands, and which one it is.
+    /// Text with UUIDs in it: the offset of each, and its index.
     Text(String, Vec<(usize, usize)>),
 }
 
@@ -78,7 +78,7 @@ impl Template {
             .find(is_root)
             .ok_or("the template has no conversations")?
             .clone();
-        // The conversation first: others refer to it.
+        // Other tables have foreign keys to the conversation, so it is inserted first.
         tables.sort_by_key(|table| *table != root);
         let mut names = BTreeMap::new();
         for table in tables {
@@ -105,12 +105,13 @@ impl Template {
             ))?
             .query_map([], |row| row.get(0))?
             .collect::<rusqlite::Result<_>>()?;
-        // What refers to no conversation is not of a turn: migrations, who is at work.
+        // A table without a foreign key to the conversation has no rows of a turn, such as that of
+        // the migrations.
         if table != root && refers.is_empty() {
             return Ok(());
         }
-        // Without generated columns. (name, is an INTEGER PRIMARY KEY that stands for the row's
-        // number)
+        // Columns that are not generated: name, and true for an `INTEGER PRIMARY KEY`, which is an
+        // alias of the row id.
         let rowid = !database.query_row(
             "SELECT sql LIKE '%WITHOUT ROWID%' FROM sqlite_master WHERE name = ?1",
             [table],
@@ -154,7 +155,7 @@ impl Template {
         Ok(())
     }
 
-    /// Returns the rows of one more turn, in the number of a conversation that has none yet.
+    /// Returns the rows of another turn, for a new conversation with this id.
     fn rows(&self, conversation: i64) -> Vec<Vec<Value>> {
         let names: Vec<String> = (0..self.names)
             .map(|_| Uuid::now_v7().to_string())
@@ -201,10 +202,10 @@ fn named(text: String, names: &mut BTreeMap<String, usize>) -> Field {
     }
 }
 
-/// A turn that waits to be written.
+/// A turn that waits for its commit, notified through this channel.
 type Job = oneshot::Sender<rusqlite::Result<()>>;
 
-/// Turns that are written by one thread.
+/// A worker that sends its turns to the writing thread.
 pub(super) struct Writer(Sender<Job>);
 
 impl Worker for Writer {
@@ -215,7 +216,7 @@ impl Worker for Writer {
     }
 }
 
-/// Makes the database, and the thread that writes to it.
+/// Creates the database and the thread that writes to it.
 pub(super) fn workers(setup: &Setup) -> Result<Vec<Writer>> {
     let template = Template::read(setup.template.as_deref().ok_or("no template")?)?;
     let database = Connection::open(&setup.database)?;
@@ -231,7 +232,7 @@ pub(super) fn workers(setup: &Setup) -> Result<Vec<Writer>> {
     Ok((0..setup.at_once).map(|_| Writer(jobs.clone())).collect())
 }
 
-/// Writes until nobody sends any more.
+/// Writes and commits waiting turns until all senders are gone.
 fn write(database: &Connection, template: &Template, waiting: &Receiver<Job>) {
     let mut conversation = 0;
     database.set_prepared_statement_cache_capacity(64);
@@ -240,7 +241,7 @@ fn write(database: &Connection, template: &Template, waiting: &Receiver<Job>) {
         jobs.extend(waiting.try_iter());
         let written = commit(database, template, jobs.len(), &mut conversation);
         match written {
-            // Whoever asked may be gone.
+            // A worker that has been stopped does not receive its result.
             Ok(()) => jobs.into_iter().for_each(|job| drop(job.send(Ok(())))),
             Err(error) => {
                 let _ = database.execute_batch("ROLLBACK");
