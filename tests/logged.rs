@@ -1,4 +1,4 @@
-//! The log lines of one test's thread.
+//! Captures the log lines of one test, which runs in one thread.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use tracing::Level;
 use tracing::subscriber::DefaultGuard;
 
-/// The lines that our own crates log from its beginning on.
+/// Captures what Adjutant's crates log in this thread, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Logged {
     written: Arc<Mutex<Vec<u8>>>,
@@ -14,7 +14,7 @@ pub(crate) struct Logged {
 }
 
 impl Logged {
-    /// Collects everything up to that level.
+    /// Starts to capture events up to this level (`Level::DEBUG` includes `INFO`).
     pub(crate) fn begin(most: Level) -> Self {
         let written = Arc::<Mutex<Vec<u8>>>::default();
         let writes = written.clone();
@@ -30,7 +30,7 @@ impl Logged {
         }
     }
 
-    /// Returns the lines, each from its level on.
+    /// Returns the captured lines, each beginning with its level.
     pub(crate) fn lines(&self) -> Vec<String> {
         let written = String::from_utf8(self.written.lock().unwrap().clone()).unwrap();
         let lines = written.lines().map(|line| line.trim_start().to_owned());

@@ -1,19 +1,19 @@
-//! For tests that cannot run here. Nothing is left out in silence: it is said, and noted for
-//! `cargo xtask test`, whose end lists it.
+//! Reports tests that cannot run on this machine. No test is skipped silently: `cargo xtask test`
+//! lists these at its end.
 
 use std::io::Write as _;
 
-/// Notes that the current test of a package is not run, in the file that `ADJUTANT_NOT_RUN` names,
-/// if it names one. The test returns after it.
+/// Reports that the current test cannot run: prints the reason, and appends it to the file that
+/// `ADJUTANT_NOT_RUN` names, if it is set. The caller then returns from the test.
 #[expect(
     clippy::disallowed_methods,
-    reason = "whoever runs all tests says by a variable where to note it"
+    reason = "`cargo xtask test` passes the file of notes in a variable"
 )]
 pub(crate) fn not_run(package: &str, reason: &str) {
     let thread = std::thread::current();
     let name = format!(
         "{package} {}",
-        thread.name().unwrap_or("a test without a name")
+        thread.name().unwrap_or("an unnamed test")
     );
     eprintln!("NOT RUN: {name}: {reason}");
     if let Some(file) = std::env::var_os("ADJUTANT_NOT_RUN") {
@@ -22,7 +22,7 @@ pub(crate) fn not_run(package: &str, reason: &str) {
             .create(true)
             .open(file)
             .unwrap();
-        // One write, because other tests append to the same file.
+        // A single write, because tests in other threads and processes append to the same file.
         notes
             .write_all(format!("{name}\t{reason}\n").as_bytes())
             .unwrap();

@@ -1,22 +1,23 @@
-//! For tests with many cases: a run takes a sample of them unless it is asked for all
+//! Size of tests with many cases: a sample by default, all cases in a long run
 //! (`cargo xtask test long`).
-#![allow(dead_code, reason = "the tests of each crate use a part of it")]
+#![allow(dead_code, reason = "not every test crate that includes this file uses all of it")]
 
-/// Says whether `ADJUTANT_TEST_SIZE` is `long`: all cases, not a sample.
+/// Returns true in a long run, where tests take all cases (`ADJUTANT_TEST_SIZE` is `long`).
 #[expect(
     clippy::disallowed_methods,
-    reason = "whoever runs the tests says by a variable how much they do"
+    reason = "`cargo xtask test` passes the size of the run in a variable"
 )]
 pub(crate) fn is_long() -> bool {
     std::env::var("ADJUTANT_TEST_SIZE").is_ok_and(|size| size == "long")
 }
 
-/// Gives the number of cases: all of them in a long run, else those of a sample.
+/// Returns `all` in a long run, else `sample`: the number of cases, or a range of them.
 pub(crate) fn cases<N>(all: N, sample: N) -> N {
     if is_long() { all } else { sample }
 }
 
-/// Says whether the case of this number is tried: each in a long run, else one of so many.
+/// Returns true if the case with this number belongs to the run: every case in a long run, else
+/// every `one_of`-th.
 pub(crate) fn takes(number: u32, one_of: u32) -> bool {
     is_long() || number.is_multiple_of(one_of)
 }

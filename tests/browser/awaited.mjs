@@ -1,4 +1,5 @@
-// A call that waits for the result of the program that asked: looked at in the page, where nobody is asked for anything.
+// A client-side tool call, which waits for the result of the program that requested it: the page shows it and asks
+// nobody.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

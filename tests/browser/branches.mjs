@@ -1,4 +1,5 @@
-// Other words and other answers: both are kept, and one can go between them, by mouse, by keys, and on a narrow screen.
+// Edited messages and regenerated answers: all versions are kept, and one can switch between them by mouse, by keyboard
+// and on a narrow screen.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

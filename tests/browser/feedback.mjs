@@ -1,4 +1,4 @@
-// What a person thinks of an answer: said by a click, kept by the service, taken back, and with a reason.
+// Ratings of answers: given by a click, stored by the service, withdrawn, and given with a reason.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ const SCRIPT = lines(
   { text: "It is on Tuesday.", repeat: true },
 );
 
-/** What the service has of the last answer. */
+/** Returns the rating that the service has stored for the last answer. */
 const kept = (page) =>
   page.evaluate(async () => {
     const id = location.hash.split("/").at(-1);
@@ -42,7 +42,7 @@ async function tour(browser, service, name, options) {
   const what = word("What was wrong?", "Was war falsch?");
   const field = () => last(page).getByRole("textbox", { name: what });
   const pressed = async () => [await good().getAttribute("aria-pressed"), await bad().getAttribute("aria-pressed")];
-  /** Clicks, and waits until the service has it. */
+  /** Clicks, and waits until the service has stored the rating. */
   const rate = async (work, method = "PUT") => {
     const answered = page.waitForResponse((response) => response.url().endsWith("/feedback") && response.request().method() === method);
     await work();

@@ -1,4 +1,4 @@
-"""Repeats the first turn of conversations: `fill.py DATABASE '{"title": turns}'`. The service may run meanwhile."""
+"""Repeats the first turn of conversations: `fill.py DATABASE '{"title": turns}'`. The service may be running meanwhile."""
 
 import json
 import sqlite3

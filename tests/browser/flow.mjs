@@ -1,4 +1,5 @@
-// A person at work: add, list, delete and keep, delete, reload, stop, and a look at the trace.
+// The main workflow: add, list and delete tasks, refuse and confirm a deletion, reload, stop a turn, and open its
+// trace.
 
 import assert from "node:assert/strict";
 import { check, last, lines, open, say, serve, settled, wire } from "./harness.mjs";
@@ -19,7 +20,7 @@ const SCRIPT = lines(
   { text: "I heard you.", repeat: true },
 );
 
-/** Words in the conversation; what is said to those who listen holds them too. */
+/** Text of the conversation only. The live region for screen readers repeats it. */
 const shown = (page, text) => page.locator("main").getByText(text);
 const tasks = (page) => page.locator(".task-words").allTextContents();
 
@@ -100,7 +101,7 @@ export async function flow(browser) {
     });
 
     await here("loaded again: the same turns in the same words, and what was kept is no failure", async () => {
-      // The times are those of the minute.
+      // Times are shown to the minute, so they are the same after a reload.
       const words = async () => (await page.locator(".answered").allInnerTexts()).map((text) => text.trim());
       const before = await words();
       await page.reload();
@@ -191,7 +192,7 @@ export async function flow(browser) {
       await page.locator(".confirm").waitFor();
       await page.getByRole("button", { name: "Edit", exact: true }).click();
       await page.getByLabel("task id").fill("two");
-      // There is no yes before what the other arguments mean was shown, and a change takes it away.
+      // Approval is disabled until the meaning of the edited arguments is shown, and again after a change.
       const yes = page.getByRole("button", { name: "Delete with these" });
       const look = page.getByRole("button", { name: "Show the effect" });
       assert.equal(await yes.count(), 0);

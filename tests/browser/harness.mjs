@@ -1,4 +1,4 @@
-// A service of its own for each group of checks, a browser, and the list of what was found.
+// Starts one service per group of checks and a browser, and collects the findings.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -17,13 +17,13 @@ const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", 
 
 export const lines = (...objects) => objects.map((object) => JSON.stringify(object)).join("\n") + "\n";
 
-/** Starts `adjutant serve ...args` in an empty home with a model that follows `script`, and the settings `toml`. */
+/** Starts `adjutant serve ...args` in an empty home, with a model that follows `script` and the settings `toml`. */
 export async function serve({ script, toml = "", args = [] }) {
   const home = mkdtempSync(join(tmpdir(), "adjutant-browser-"));
   const folder = (name) => join(home, name);
   mkdirSync(join(folder("config"), "adjutant"), { recursive: true });
   writeFileSync(folder("script.jsonl"), script);
-  // The checks are faster than any person.
+  // The checks send requests faster than the rate limit of a user allows.
   const table = toml.includes("[serve]") ? toml : `[serve]\nrequests_per_minute = 100000\n${toml}`;
   writeFileSync(join(folder("config"), "adjutant", "config.toml"), table);
   const env = { PATH: process.env.PATH, HOME: home, XDG_CONFIG_HOME: folder("config"), XDG_DATA_HOME: folder("data"), XDG_STATE_HOME: folder("state"), XDG_CACHE_HOME: folder("cache") };
@@ -44,7 +44,7 @@ export async function serve({ script, toml = "", args = [] }) {
     await ended;
     rmSync(home, { recursive: true, force: true });
   };
-  /** Waits for a line of the log: a thread of its own writes it, so that it may come after the answer. */
+  /** Waits for a line of the log. The service writes it in another thread, so it may come after the response. */
   const says = async (line) => {
     const signal = AbortSignal.timeout(60_000);
     while (!line.test(errors)) await once(child.stderr, "data", { signal }).catch(() => assert.match(errors, line));
@@ -52,7 +52,7 @@ export async function serve({ script, toml = "", args = [] }) {
   return { ...announced, home, stop, says };
 }
 
-/** A connection that can be cut: passes on what comes to the service at `url`. */
+/** A TCP proxy in front of the service at `url` whose connections can be cut. */
 export async function wire(url) {
   const { port } = new URL(url);
   const open = new Set();
@@ -83,14 +83,14 @@ export function launch() {
   return chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
 }
 
-/** Lets whatever is done to a page end when it has drawn what follows, so that no check reads what was there before. */
+/** Makes actions on a page resolve only after the next frame has been drawn, so that no check reads the state before it. */
 function followDrawing(page) {
   const follow = (owner, names, pageOf) => {
     for (const name of names) {
       const act = owner[name];
       owner[name] = async function (...given) {
         const done = await act.apply(this, given);
-        // A page that is closed or loaded anew has nothing to draw.
+        // A page that was closed or reloaded has nothing to draw.
         await drawn(pageOf(this)).catch(() => {});
         return done;
       };
@@ -104,7 +104,10 @@ function followDrawing(page) {
   follow(locators, ["click", "fill", "press", "selectOption"], (locator) => locator.page());
 }
 
-/** In the page: draws and asks so much later. Whoever reads before the page has drawn then reads wrong each time (`SLOW_MS=100`). */
+/**
+ * Runs in the page: delays frames and requests by `ms`. With `SLOW_MS=100`, a check that reads before the page has
+ * drawn fails every time.
+ */
 function slow(ms) {
   window.requestAnimationFrame = (work) => setTimeout(() => work(performance.now()), ms);
   window.cancelAnimationFrame = (id) => clearTimeout(id);
@@ -115,20 +118,20 @@ function slow(ms) {
   };
 }
 
-/** A page that is signed in, in a browser context of its own, and everything it asked for. */
+/** Opens a signed-in page in a browser context of its own, and records its requests. */
 export async function open(browser, service, { base = service.url, theme = "light", size = { width: 1280, height: 800 }, link = true, ...options } = {}) {
   const context = await browser.newContext({ viewport: size, colorScheme: theme, locale: "en-GB", timezoneId: "UTC", ...options });
   if (process.env.SLOW_MS) await context.addInitScript(slow, Number(process.env.SLOW_MS));
   const page = await context.newPage();
   followDrawing(page);
-  // Only what hangs takes so long, on a busy machine too; who writes a check may have less patience.
+  // Long enough that only a hang exceeds it, even on a busy machine. Set `PATIENCE_MS` while writing a check.
   page.setDefaultTimeout(Number(process.env.PATIENCE_MS ?? 180_000));
   const asked = [];
   const broken = [];
   page.on("request", (request) => asked.push(request.url()));
   page.on("pageerror", (error) => broken.push(error.stack));
   page.on("console", (message) => {
-    // What a status beyond 299 prints is no fault of the page.
+    // The browser itself logs every response with an error status; that is not a fault of the page.
     if (["error", "warning"].includes(message.type()) && !message.text().startsWith("Failed to load resource")) broken.push(message.text());
   });
   page.on("dialog", (dialog) => (broken.push(`dialog: ${dialog.message()}`), dialog.dismiss()));
@@ -137,20 +140,20 @@ export async function open(browser, service, { base = service.url, theme = "ligh
   return Object.assign(page, { asked, broken, close: () => context.close(), cookies: context });
 }
 
-/** Writes a message and sends it. */
+/** Types a message and sends it. */
 export async function say(page, text) {
   await page.fill("#composer", text);
-  // Where a finger types, Enter makes a new line.
+  // On touch screens, Enter inserts a line break instead.
   if (await page.evaluate(() => matchMedia("(pointer: fine)").matches)) await page.press("#composer", "Enter");
   else await page.locator(".composer [type=submit]").click();
 }
 
-/** Until what was pressed a moment ago is on the screen: the page draws once per frame. */
+/** Waits until the last key press or click is visible: the page draws once per frame. */
 export async function drawn(page) {
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done)))));
 }
 
-/** Until nothing runs, and the last turn shows how it ended. */
+/** Waits until no turn is running and the last one shows its outcome. */
 export async function settled(page, turns) {
   await drawn(page);
   await page.waitForFunction(
@@ -165,9 +168,9 @@ export async function settled(page, turns) {
 
 export const last = (page) => page.locator(".turn").last();
 
-/** What axe-core has against the page as it is. */
+/** Returns the violations that axe-core finds in the current state of the page. */
 export async function violations(page) {
-  // Colours on their way are no colours.
+  // During a transition axe-core would measure the contrast of intermediate colours.
   await page.evaluate(() => Promise.all(document.getAnimations().filter((animation) => animation.effect.getTiming().iterations !== Infinity).map((animation) => animation.finished.catch(() => {}))));
   const { violations } = await new AxeBuilder({ page }).analyze();
   return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => `${node.target} ${node.failureSummary}`).join("; ")}`);
@@ -175,7 +178,7 @@ export async function violations(page) {
 
 let failed = 0;
 
-/** Runs one check and prints one line. */
+/** Runs one check and prints a line with its result. */
 export async function check(name, work, page) {
   try {
     await work();

@@ -1,4 +1,4 @@
-// Words that would like to be more than words.
+// Texts that try to break out of their place in the page.
 
 export const HOSTILE = [
   "<img src=x onerror=\"window.owned=1\"> <script>window.owned=2</script>",
@@ -12,10 +12,10 @@ export const HOSTILE = [
   "`<b>code</b>` **<i>bold</i>** | <u>cell</u> | ${alert(1)} {{constructor.constructor('window.owned=8')()}}",
 ].join("\n\n");
 
-/** What a parser may trip over. */
+/** Texts that are difficult for a Markdown parser. */
 export const NESTED = "> ".repeat(60) + "deep\n\n" + "- ".repeat(60) + "deeper\n\n" + "**_".repeat(40) + "deepest";
 
-/** Texts, by name, that may take a parser, or what draws its tree, too long or too deep. */
+/** Texts, by name, that could make a parser or the drawing of its tree too slow or too deeply nested. */
 export const PATTERNS = {
   "a line of a million letters": "a".repeat(1_000_000),
   "a line of a million characters": "word ".repeat(200_000),

@@ -1,4 +1,4 @@
-// Words that would like to be more than words: from the model, from a tool, in a task, in a title.
+// Texts that try to break out of their place in the page: from the model, from a tool, in a task and in a title.
 
 import assert from "node:assert/strict";
 import { check, last, lines, open, say, serve, settled } from "./harness.mjs";
@@ -83,7 +83,7 @@ export async function hostile(browser) {
     });
 
     await here("hostile: no request but to the service", () => {
-      // What the check before this one tried is refused before it is sent; Chromium names it all the same.
+      // The request of the check before is blocked before it is sent, but Chromium reports it anyway.
       const tried = new Set(["https://evil.example/pixel.png", "https://evil.example/"]);
       assert.deepEqual(page.asked.filter((url) => !url.startsWith(service.url) && !tried.has(url)), []);
     });

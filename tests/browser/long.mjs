@@ -1,4 +1,5 @@
-// A conversation of thousands of turns: it opens like a short one, and what is typed or answered draws nothing else of it.
+// A conversation with thousands of turns opens as fast as a short one, and typing or a new answer redraws no other
+// turn.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -13,7 +14,7 @@ const SCRIPT = lines(
   { text: "I heard you, and this is said so that the answer takes a line or two of the page.", repeat: true },
 );
 
-/** Repeats the first turn of each conversation until it has so many (`{ title: turns }`). */
+/** Repeats the first turn of each conversation until it has the given number (`{ title: turns }`). */
 function fill(home, turnsOf) {
   const database = join(home, "data", "adjutant", "adjutant.db");
   const program = fileURLToPath(new URL("fill.py", import.meta.url));
@@ -24,7 +25,7 @@ function fill(home, turnsOf) {
 const nodes = (page) => page.evaluate(() => document.querySelectorAll(".chat *").length);
 const said = (page) => page.locator(".bubble").allTextContents();
 
-/** Begins to note what is drawn: which turns change, and how often the conversation is drawn. */
+/** Starts to record which turns are redrawn, and how often the conversation is. */
 const watch = (page) =>
   page.evaluate(() => {
     const pane = document.querySelector(".scroll");
@@ -35,7 +36,7 @@ const watch = (page) =>
       return turn ? (turns.includes(turn) ? turns.indexOf(turn) - turns.length : "new") : "list";
     };
     new MutationObserver((changes) => changes.forEach(({ target }) => seen.turns.add(placeOf(target)))).observe(pane, { subtree: true, childList: true, characterData: true, attributes: true });
-    // Where the end is in sight, each drawing of the conversation goes to its end.
+    // While the end is visible, every redraw of the conversation scrolls to its end.
     const { set, get } = Object.getOwnPropertyDescriptor(Element.prototype, "scrollTop");
     Object.defineProperty(pane, "scrollTop", { get, set(top) { seen.draws += 1; set.call(this, top); }, configurable: true });
     window.seen = seen;
@@ -87,7 +88,7 @@ export async function long(browser) {
         await loaded;
         await page.waitForFunction((count) => document.querySelectorAll(".turn").length === count, count);
         await drawn(page);
-        // A scroll position is a whole number of the screen's pixels.
+        // Scroll positions are rounded to whole pixels of the screen.
         assert.ok(Math.abs((await place(first)) - before) <= 1, `${before} and then ${await place(first)}`);
         assert.deepEqual(await said(page), Array.from({ length: count }, (_, at) => `long talk ${2501 - count + at}`));
         assert.equal(await page.locator(".badge").count(), count, "each of them opens its trace");

@@ -1,5 +1,5 @@
-// How it looks: what axe-core has against it in both themes and on a phone, and the pictures for the documentation. But in a
-// long run each theme and each size is looked at once, not each with each.
+// Appearance: violations found by axe-core in both themes and on a phone, and the screenshots of the documentation. A
+// sampled run takes each theme and each size once; a long run takes all combinations.
 
 import assert from "node:assert/strict";
 import { mkdirSync, statSync } from "node:fs";
@@ -51,7 +51,7 @@ export async function looks(browser) {
   }
 }
 
-/** Every main state, looked at by axe-core. */
+/** Brings the page into every main state and runs axe-core on it. */
 async function tour(browser, service, name, options) {
   const isPhone = options.size.width < 760;
   const found = [];
@@ -157,7 +157,7 @@ async function tour(browser, service, name, options) {
   await page?.close();
 }
 
-/** The pictures, the same each time but for the clock. */
+/** Takes the screenshots, which are the same every time except for the clock. */
 async function pictures(browser, service, { wide, phone }) {
   const isUpdate = Boolean(process.env.UPDATE_SCREENSHOTS);
   if (isUpdate) mkdirSync(PICTURES, { recursive: true });

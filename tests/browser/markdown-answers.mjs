@@ -1,8 +1,8 @@
-// Answers such as models write, made at random from a seed. Each word of theirs is there once, so that a lost one is seen.
+// Random answers like those of models, made from a seed. Every word occurs once, so that a lost one is noticed.
 
 const ADDRESSES = ["https://example.com/", "https://example.com/a_(b)_c?d=e&f=1", "https://docs.example.org/guide/#part-2", "http://localhost:8080/v1/threads"];
 
-/** A source of numbers that is the same each time. */
+/** A pseudo-random number generator with a seed. */
 function random(seed) {
   let state = seed >>> 0;
   return (below) => {
@@ -11,7 +11,7 @@ function random(seed) {
   };
 }
 
-/** An answer, and the addresses that links in it may lead to. */
+/** Returns an answer, and the addresses that its links may have. */
 export function answer(seed) {
   const below = random(seed * 7_919 + 13);
   const one = (list) => list[below(list.length)];
@@ -65,7 +65,7 @@ export function answer(seed) {
 
 const MARKS = ["\n", "\n", "\n\n", " ", "  ", "    ", "\t", ">", "> ", "- ", "-", "*", "* ", "_", "`", "```", "~~~", "[a]", "[b]: /x", "[a]: <y> 't'", "(", "]", "[", "#", "# ", "|", "|-|-", "| a | b |", ":-:", "$", "$$", "\\[", "\\]", "\\", "<a>", "<div>", "</div>", "<!--", "-->", "a", "b1", "1.", "2) ", "1. ", "=", "===", "---", "~~", "!", "&amp;", "\r\n", "\r", "\0", "https://x.y/z", " www.a.b "];
 
-/** Marks in no order at all, among which every rule of a line that is not complete yet is met. */
+/** Returns Markdown markers in random order, which reach every rule for incomplete lines. */
 export function jumble(seed) {
   const below = random(seed * 104_729 + 1);
   return Array.from({ length: 3 + below(25) }, () => MARKS[below(MARKS.length)]).join("");

@@ -1,6 +1,6 @@
-// Markdown that the specification of CommonMark knows nothing of, and what it has to become.
+// Markdown extensions that CommonMark does not specify, with the expected results.
 
-/** GitHub's, each judged by its own program: tables, strikethrough. */
+/** GitHub's tables and strikethrough; the expected HTML comes from GitHub's own parser. */
 export const GITHUB = [
   "| a | b |\n|---|---|\n| 1 | 2 |\n",
   "| l | c | r | n |\n|:--|:-:|--:|---|\n| 1 | 2 | 3 | 4 |\n",
@@ -19,7 +19,7 @@ export const GITHUB = [
   "file_name and ~~other_name~~, 5*3 and 4*2",
 ];
 
-/** Tasks: the text, and for each item whether it is a task that is done. */
+/** Task lists: the text, and for each item whether it is a task that is done. */
 export const TASKS = [
   ["- [ ] open\n- [x] done\n- [X] done too\n", [false, true, true]],
   ["1. [ ] one\n2. two\n", [false, null]],
@@ -28,7 +28,7 @@ export const TASKS = [
   ["- [ ]\n- [x]no\n- \\[ ] no\n- [y] no\n- text [ ] no\n", [null, null, null, null, null]],
 ];
 
-/** Bare addresses: the text, and where its links lead. */
+/** Bare addresses: the text, and the targets of its links. */
 export const ADDRESSES = [
   ["see https://example.com/x now", ["https://example.com/x"]],
   ["https://example.com/a_(b)_c, and (https://example.com/d).", ["https://example.com/a_(b)_c", "https://example.com/d"]],
@@ -45,7 +45,7 @@ export const ADDRESSES = [
   ["obsidian://open?vault=Notes <obsidian://open?vault=Notes> [a](obsidian://advanced-uri?commandid=x)", []],
 ];
 
-/** Equations: the text, and the source of each. */
+/** Equations: the text, and the source of each equation. */
 export const EQUATIONS = [
   ["$x$ and $e^{i\\pi}$", ["x", "e^{i\\pi}"]],
   ["\\(a + b\\) and \\[c = d\\] and \\(x\\)", ["a + b", "c = d", "x"]],
@@ -70,7 +70,7 @@ export const EQUATIONS = [
   ["\\(never closed", []],
 ];
 
-/** Texts, each with a part of the HTML that the page draws for it. */
+/** Texts, each with a part of the HTML that the page must draw. */
 export const NODES = [
   ["plain words", "<p dir=\"auto\">plain words</p>"],
   ["### Third\n", "<h3 class=\"md-h3\" dir=\"auto\">Third</h3>"],
@@ -86,7 +86,7 @@ export const NODES = [
   ["2 * 3 * 4 < 5 & 6 &amp; 7", "2 * 3 * 4 &lt; 5 &amp; 6 &amp; 7"],
 ];
 
-/** One answer with all of it, and with what would like to be wider than a phone. */
+/** An answer with all elements, including some that are wider than a phone. */
 export const EVERYTHING = [
   "# First\n\n## Second\n\n### Third\n\n#### Fourth\n\nText with `created_at`, **strong**, *soft*, ~~gone~~, [a link](https://example.com/ \"T\"), [a file](src/main.rs), https://example.com/bare and ![a cat](https://example.com/cat.png).",
   `A ${"long".repeat(80)} word, https://example.com/${"path/".repeat(60)} and \`${"code".repeat(60)}\`.`,

@@ -1,6 +1,6 @@
-// Trees that can be compared: what the page makes of an answer, and what HTML says that it should have made.
+// Comparable trees of what the page draws for an answer and of the HTML that the specification expects.
 
-/** Puts `trees` into the page: `trees.shown(texts)` and `trees.expected(html)`. Runs in the browser. */
+/** Defines `trees.shown(texts)` and `trees.expected(html)` in the page. Runs in the browser. */
 export async function install() {
   const { h, render } = await import("/web/vendor/htm-preact-standalone.module.js");
   const { Markdown } = await import("/web/parts/markdown.js");
@@ -16,7 +16,7 @@ export async function install() {
     }
   };
 
-  /** White space between blocks, and at their ends, means nothing; texts that touch are one. */
+  /** Normalises a list of nodes: drops white space between and at the ends of blocks, and joins adjacent texts. */
   const tidy = (nodes) => {
     const joined = [];
     for (const node of nodes) {
@@ -37,14 +37,14 @@ export async function install() {
   };
   const inTidy = (nodes, isInBlock) => {
     const tidied = tidy(nodes);
-    // Inside of a mark of a line, white space at the ends stays.
+    // Inside inline elements, white space at the ends is significant.
     return isInBlock ? tidied : nodes.length === 1 && typeof nodes[0] === "string" ? [nodes[0].replace(/\s+/g, " ")] : tidied;
   };
   const node = (tag, attributes, children) => ({ tag, ...Object.fromEntries(Object.entries(attributes).filter(([, value]) => value)), children: inTidy(children, BLOCKS.has(tag)) });
 
   const children = (element, convert) => [...element.childNodes].flatMap(convert);
 
-  /** The page's own nodes, in the words of the specification. */
+  /** Converts the page's own nodes to the terms of the specification. */
   const ours = (found) => {
     if (found.nodeType === Node.TEXT_NODE) return [found.data];
     const tag = found.localName;
@@ -69,7 +69,10 @@ export async function install() {
     return [node(tag, {}, inner())];
   };
 
-  /** Converts a node of HTML, but for the three substitutions: raw HTML as text, images as links, schemes. */
+  /**
+   * Converts an HTML node, with the page's three deviations: raw HTML becomes text, images become links, and unsafe
+   * schemes are dropped.
+   */
   const theirs = (found) => {
     if (found.nodeType === Node.TEXT_NODE) return [found.data];
     const tag = found.localName;
@@ -96,10 +99,10 @@ export async function install() {
     return [node(tag, {}, inner())];
   };
 
-  /** Words that are there once: those with a number. */
+  /** Returns the words that occur once, which have a number. */
   const letters = (text) => text.match(/\p{L}{4,}\d+/gu) ?? [];
 
-  /** The text of nodes, where those of two blocks are two words. */
+  /** Returns the text of nodes, with white space between blocks. */
   const textOf = (root) => {
     const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
     const texts = [];
@@ -107,7 +110,7 @@ export async function install() {
     return texts.join(" ");
   };
 
-  /** Without the links to bare addresses, which the specification does not know. */
+  /** Removes links to bare addresses, which the specification does not have. */
   const unlinked = (nodes) =>
     tidy(nodes.flatMap((node) => {
       if (typeof node === "string" || !node.children) return [node];
@@ -118,7 +121,7 @@ export async function install() {
   globalThis.trees = {
     unlinked,
     expected: (html) => tidy(children(new DOMParser().parseFromString(`<body>${html}`, "text/html").body, theirs)),
-    /** The tree of the text, given whole (`cuts` is empty) or in pieces that end there. `isMath` is the person's setting. */
+    /** Returns the tree of a text that arrives in pieces ending at `cuts` (empty: whole). `isMath` is the user's setting. */
     shown(text, cuts = [], isMath = false) {
       localStorage.setItem("adjutant.math", JSON.stringify(isMath));
       const root = document.createElement("div");
@@ -129,13 +132,16 @@ export async function install() {
       localStorage.removeItem("adjutant.math");
       return tree;
     },
-    /** Returns the faults of all beginnings of the text: words that the end has and they lack, links to none of `addresses`. */
+    /**
+     * Checks all prefixes of a text. Returns words of the whole that a prefix has lost, and links to addresses not in
+     * `addresses`.
+     */
     prefixes(text, addresses) {
       const root = document.createElement("div");
       const whole = document.createElement("div");
       render(h(Markdown, { text, done: true }), whole);
       const shownAtEnd = new Set(letters(textOf(whole)));
-      // A label is there twice, where it is used and where it is defined.
+      // A link label occurs twice: where it is used and where it is defined.
       const written = letters(text);
       const kept = new Set(written.filter((word) => shownAtEnd.has(word) && written.indexOf(word) === written.lastIndexOf(word)));
       const wrong = [];
@@ -147,7 +153,7 @@ export async function install() {
         const has = new Set(letters(shown));
         const arrived = letters(beginning);
         const rest = /^[\p{L}\p{N}]*/u.exec(text.slice(end))[0];
-        // The last one may be but the beginning of a word.
+        // The last word of a prefix may be incomplete.
         const cut = /[\p{L}\p{N}]+$/u.exec(beginning)?.[0] ?? "";
         if (cut !== "" && arrived.at(-1) === cut) arrived.pop();
         for (const word of arrived) if (kept.has(word) && !has.has(word)) wrong.push(`${end}: without ${word}`);

@@ -1,4 +1,5 @@
-// An answer's Markdown: the specification's examples, GitHub's additions, equations, what comes in pieces, and what is hostile.
+// Markdown of answers: the examples of the specification, GitHub's extensions, equations, streamed pieces, and hostile
+// texts.
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
@@ -18,10 +19,10 @@ const isLong = process.env.ADJUTANT_TEST_SIZE === "long";
 const ANSWERS = isLong ? 200 : 20;
 const JUMBLES = isLong ? 10_000 : 1_000;
 
-/** Tabs are arrows in the specification. */
+/** The specification writes tabs as arrows. */
 const spec = EXAMPLES.map(({ number, markdown, html }) => ({ number, markdown: markdown.replaceAll("→", "\t"), html: html.replaceAll("→", "\t") }));
 
-/** HTML by the specification's own program; what is raw in it is marked as such. */
+/** Returns the HTML of the reference implementation, with raw HTML marked as such. */
 function reference(markdown, isMarked) {
   const renderer = new commonmark.HtmlRenderer();
   if (isMarked) {
@@ -34,10 +35,10 @@ function reference(markdown, isMarked) {
   return renderer.render(new commonmark.Parser().parse(markdown));
 }
 
-/** Examples that show that a bare address is no link; GitHub's addition makes it one. All else in them is compared. */
+/** Examples in which a bare address is no link, as opposed to GitHub's extension. Everything else in them is compared. */
 const BARE = [602, 608, 611, 612];
 
-/** Returns the ends of pieces of `size` characters; of any size up to 12 where it is 0, the same each time. */
+/** Returns the ends of pieces of `size` characters. If `size` is 0, their sizes are pseudo-random, up to 12. */
 function cuts(text, size) {
   const ends = [];
   for (let at = size || 5, next = 17; at < text.length; at += size || (next % 12) + 1) {
@@ -66,7 +67,7 @@ export async function markdown(browser) {
   }
 }
 
-/** An answer with everything in it, as a person sees it. */
+/** Checks an answer with all elements, as a user sees it. */
 async function looks(browser, service) {
   for (const [theme, size] of [["light", { width: 1280, height: 800 }], ["dark", { width: 1280, height: 800 }], ["light", { width: 320, height: 700 }], ["dark", { width: 320, height: 700 }]]) {
     const page = await open(browser, service, { theme, size });
@@ -104,7 +105,7 @@ async function looks(browser, service) {
     await code.getByRole("button", { name: "Copied" }).waitFor();
     await page.locator("#said", { hasText: "Copied" }).waitFor({ state: "attached" });
     await key.waitFor();
-    // No page may read the clipboard here; a person may paste it.
+    // Pages have no permission to read the clipboard here, so the check pastes it.
     await page.locator("#composer").focus();
     await page.keyboard.press("ControlOrMeta+v");
     assert.equal(await page.inputValue("#composer"), "no language");
@@ -116,13 +117,13 @@ async function specification(page) {
   await check("markdown: the parser gives the HTML of 652 of 652 examples of CommonMark 0.31.2", () => {
     assert.equal(spec.length, 652);
     const parser = new MarkdownIt("commonmark");
-    // An empty quotation has no line of its own in this library.
+    // The reference library gives an empty quotation no line of its own.
     const tidy = (html) => html.replaceAll("<blockquote></blockquote>", "<blockquote>\n</blockquote>");
     assert.deepEqual(spec.filter(({ markdown, html }) => tidy(parser.render(markdown)) !== html).map(({ number }) => number), []);
   });
 
   await check("markdown: the page makes the tree of 652 of 652, whole and in pieces, with equations and without", async () => {
-    // The one that judges is right itself.
+    // Checks that the reference implementation itself produces the expected HTML.
     assert.deepEqual(spec.filter(({ markdown, html }) => reference(markdown, false) !== html).map(({ number }) => number), []);
     const cases = spec.map(({ number, markdown }) => ({ number, markdown, html: reference(markdown, true), ways: [[], ...SIZES.map((size) => cuts(markdown, size))], hasBare: BARE.includes(number) }));
     const wrong = await page.evaluate(
@@ -212,7 +213,7 @@ async function additions(page) {
   });
 }
 
-/** Draws a text, and returns its HTML, text and depth once `selector` is in it. */
+/** Draws a text, and returns its HTML, text and depth once `selector` matches. */
 const drawn = (page, text, selector = null, isDone = true) =>
   page.evaluate(
     async ([text, selector, isDone]) => {
@@ -288,7 +289,8 @@ async function streams(page) {
       };
       return Object.entries(texts).map(([name, make]) => [name, measured(make(8_000)), measured(make(16_000)), make(16_000).length]);
     });
-    // Beyond what is read again freely, growth by an eighth means 9 times the length; below, 400 pieces of at most 32 KiB.
+    // Above the size that is always parsed again, parsing after each growth by an eighth reads 9 times the length in
+    // total; below it, there are 400 pieces of at most 32 KiB.
     for (const [name, , twice, length] of read) assert.ok(twice < 10 * length + 400 * 32_768 || name === "code", `${name}: ${twice} of ${length}`);
     for (const [name, once, twice] of read.filter(([name]) => name !== "code")) assert.ok(twice < 3 * once, `${name}: ${once}, then ${twice}`);
   });
@@ -328,7 +330,7 @@ async function harmless(page, service) {
       for (const isDone of [false, true]) {
         const { depth, text: shown } = await drawn(page, text, null, isDone);
         assert.ok(depth < 300, `${name}: ${depth} levels of nodes`);
-        // Letters are none of Markdown's marks.
+        // Letters are not Markdown markers.
         const letters = (text) => text.replace(/[^a-zé]/gi, "").length;
         if (!name.includes("defin")) assert.ok(letters(shown) >= letters(text.replace(/&\w+;/g, "")), `${name}: ${letters(text)} letters, ${letters(shown)} shown`);
       }

@@ -1,4 +1,4 @@
-// What is remembered, beside the conversation: seen and changed by hand, in the vault's own file or in the database.
+// The memory view beside the conversation: facts seen and edited by the user, in a vault file or in the database.
 
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -114,7 +114,7 @@ async function inVault(browser) {
       await told.getByRole("button", { name: "Forget Ana takes the train to work" }).click();
       await told.getByRole("button", { name: "Undo" }).click();
       await told.locator(".task-words", { hasText: "takes the train" }).waitFor();
-      // Opened again, it is what the model read, and says that it reads otherwise by now.
+      // After a reload the list still shows the text that the model read, with a note that it has changed.
       await page.reload();
       await told.getByRole("button", { name: /from memory/ }).click();
       await told.getByText("changed or forgotten since").waitFor();

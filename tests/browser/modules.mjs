@@ -1,4 +1,4 @@
-// The page's modules by themselves, in the browser: data in, data out.
+// Unit tests of the page's modules, run in the browser: data in, data out.
 
 import assert from "node:assert/strict";
 import { check } from "./harness.mjs";
@@ -37,7 +37,7 @@ export async function modules(page) {
       const { cost, count, duration, remaining, tokens } = await import("/web/format.js");
       return [cost(null), cost(undefined), cost(0), cost(0.0003), cost(1.5), count(812), count(12_400), duration(340), duration(1340), remaining(61_000), remaining(7 * 86_400_000), tokens({}), tokens({ input_tokens: 1 })];
     });
-    // Browsers write the thousand as they like.
+    // Browsers format thousands differently.
     assert.deepEqual(told.map((text) => text.replace("K", "k")), ["$?", "$?", "$0", "$0.0003", "$1.50", "812", "12.4k", "340 ms", "1.3 s", "in 1:01", "in 7 days", "", "1/? tok"]);
   });
 

@@ -1,4 +1,4 @@
-// How the service is, for whoever runs it: seen by them alone, without what anybody said.
+// The operator's view of the service: visible to operators only, and without any text of a conversation.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -13,7 +13,7 @@ const SCRIPT = lines(
 const TOML = "[budget]\neveryone_per_day_tokens = 100000\n";
 const SECRET = "zanzibar";
 
-/** A token of somebody else, made at the machine. */
+/** Creates a token for another user, with the command line. */
 function tokenOf(service, user) {
   const folder = (name) => join(service.home, name);
   const env = { PATH: process.env.PATH, HOME: service.home, XDG_CONFIG_HOME: folder("config"), XDG_DATA_HOME: folder("data"), XDG_STATE_HOME: folder("state"), XDG_CACHE_HOME: folder("cache") };

@@ -1,4 +1,5 @@
-// What a person at work meets beside the answers: drafts, words that wait, a line that breaks, a budget, and an agent with other tools.
+// Situations beside the answers: drafts, queued messages, a lost connection, an exhausted budget, and an agent with
+// other tools.
 
 import assert from "node:assert/strict";
 import { check, drawn, last, lines, open, say, serve, settled, violations, wire } from "./harness.mjs";
@@ -81,7 +82,7 @@ export async function people(browser) {
     await here("Enter while it answers: it waits, can be taken back and changed, and is sent when the answer has ended", async () => {
       await page.getByRole("button", { name: "New conversation" }).click();
       await page.locator(".examples").waitFor();
-      // It takes as long as this does.
+      // The run takes until `release` is called.
       let release;
       const held = new Promise((resolve) => (release = resolve));
       await page.route("**/v1/runs", async (route) => (await held, route.continue()), { times: 1 });

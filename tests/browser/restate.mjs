@@ -1,4 +1,5 @@
-// The page of a service that has another one work, through Restate: `RESTATE_SERVER=.../restate-server node run.mjs restate`.
+// The page of a service that dispatches its turns to another one through Restate: `RESTATE_SERVER=.../restate-server
+// node run.mjs restate`.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -6,7 +7,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { check, last, open, say, settled } from "./harness.mjs";
 
-/** Starts two services: the first accepts, the second does the work. */
+/** Starts two services: the first accepts messages, the second runs the turns. */
 async function start() {
   const program = fileURLToPath(new URL("two-services.py", import.meta.url));
   const args = [program, "--adjutant", process.env.ADJUTANT_BIN, "--restate", process.env.RESTATE_SERVER];
@@ -21,7 +22,7 @@ async function start() {
 
 const answer = (page) => last(page).locator(".markdown");
 const until = (page, number) => answer(page).getByText(`word-${number} `).waitFor();
-/** The numbers of the words that are there, in their order. */
+/** Returns the numbers of the words that have arrived, in order. */
 const words = async (page) => [...(await answer(page).innerText()).matchAll(/word-(\d+)/g)].map(([, number]) => Number(number));
 const upTo = (count) => Array.from({ length: count }, (_, at) => at + 1);
 

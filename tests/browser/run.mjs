@@ -1,5 +1,5 @@
-// The web page in a real browser, against the real binary: `ADJUTANT_BIN=... node run.mjs [GROUP...]`. One line per check.
-// Without `UPDATE_SCREENSHOTS=1` the pictures in `docs/screenshots` stay as they are.
+// Tests the web page in a real browser against the real binary: `ADJUTANT_BIN=... node run.mjs [GROUP...]`. Prints one
+// line per check. Screenshots in `docs/screenshots` are replaced only with `UPDATE_SCREENSHOTS=1`.
 
 import { failures, launch, lines, open, serve } from "./harness.mjs";
 import { awaited } from "./awaited.mjs";
@@ -51,7 +51,7 @@ const groups = {
   looks,
   restate,
 };
-/** What needs more than the binary runs only if it is named. */
+/** Groups that need more than the binary run only if they are named. */
 const only = ["restate"];
 
 const chosen = process.argv.slice(2);

@@ -1,4 +1,5 @@
-// What stands around the conversation: settings, the list's menu, what is told to a person who looks elsewhere, and the pages beside it.
+// The frame of the page: settings, the menu of conversations, notifications while the page is in the background, and
+// the other pages.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -12,7 +13,7 @@ const SCRIPT = lines(
   { text: "I heard you.", repeat: true },
 );
 
-/** A browser whose notifications can be read: what would be shown is kept, and clicking it can be tried. */
+/** Replaces the browser's notifications by a recording, so that they can be read and clicked. */
 const NOTIFIER = `
   window.told = [];
   window.Notification = class {
@@ -22,7 +23,7 @@ const NOTIFIER = `
     close() {}
   };
 `;
-/** A page that nobody looks at. */
+/** Makes the page believe that it is in the background. */
 const looks = (page, isSeen) => page.evaluate((isSeen) => {
   Object.defineProperty(document, "hidden", { configurable: true, get: () => !isSeen });
   document.hasFocus = () => isSeen;
@@ -48,7 +49,7 @@ export async function shell(browser) {
       assert.deepEqual(await violations(page), []);
       await page.keyboard.press("Escape");
       await page.waitForFunction(() => !document.querySelector("dialog"));
-      // Without the page's modules: what is shown while they are on their way.
+      // Without the modules, the page stays in the state that it shows while they load.
       await page.route("**/web/app.js", (route) => route.abort());
       await page.reload();
       assert.equal(await paper(page), dark);
@@ -109,7 +110,7 @@ export async function shell(browser) {
       await settled(page, 1);
       await say(page, "what about the weather?");
       await settled(page, 2);
-      // A greeting is no title.
+      // A greeting does not become the conversation's title.
       await page.locator(".thread.is-open", { hasText: "what about the weather?" }).waitFor();
       await page.getByRole("button", { name: "Menu of add one" }).click();
       await page.getByRole("button", { name: "Pin", exact: true }).click();

@@ -1,4 +1,4 @@
-// Everything that can be the matter.
+// Every error and empty state of the page.
 
 import assert from "node:assert/strict";
 import { check, last, lines, open, say, serve, settled } from "./harness.mjs";
@@ -105,7 +105,7 @@ export async function states(browser) {
       const began = Date.now();
       await page.getByRole("button", { name: "Stop" }).click();
       await last(page).getByText("Stopped. Completed actions are not undone.").waitFor();
-      // Half a second, on a machine that is not busy with other things.
+      // Half a second on a machine that is not busy.
       console.log(`      it took ${Date.now() - began} ms`);
       await settled(page, 6);
       assert.equal(await page.locator(".tool-at").count(), 0);

@@ -1,4 +1,4 @@
-// An MCP server over stdio whose tools behave badly on purpose: slow, hostile, gone in the middle.
+// An MCP server over stdio whose tools misbehave on purpose: slow, hostile, or ending in the middle of a call.
 
 import { createInterface } from "node:readline";
 import { HOSTILE } from "./hostile-text.mjs";

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Starts PostgreSQL, Restate and two services before it, of which Restate calls the second alone, with `benches/dispatch`. Prints their
-addresses as one line of JSON, kills the second at the line `kill` of standard input, and ends with it.
+"""Starts PostgreSQL, Restate and two services, of which Restate calls only the second, with the help of
+`benches/dispatch`. Prints their addresses as one line of JSON, kills the second service when it reads the line `kill`
+on standard input, and ends at the end of the input.
 
     python3 two-services.py --adjutant BINARY --restate PATH/restate-server
 """
@@ -23,7 +24,7 @@ WORD_SECONDS = 0.1
 
 
 class Model(dispatch.Model):
-    """`words N` becomes N words, one after the other; `add WORDS` and `delete WORDS` become calls of tools."""
+    """Mock model: `words N` is answered with N words, one after another; `add TEXT` and `delete TEXT` become tool calls."""
 
     async def serve(self, reader, writer):
         try:
@@ -62,7 +63,7 @@ class Model(dispatch.Model):
 
 
 class LastOnly(dispatch.Proxy):
-    """Leads to the last of what it is given: Restate calls the second service."""
+    """Sends Restate's calls to the second service only, the last one in the list."""
 
     def __init__(self, targets):
         super().__init__(targets[-1:])

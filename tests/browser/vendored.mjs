@@ -1,4 +1,4 @@
-// What the page vendors is what was published: the bytes of the packages that the lock pins.
+// The page's vendored files are identical to those in the packages that the lock file pins.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// The words of the page: each language has all of them, each of them is used, and the sources hold none themselves.
+// Texts of the page: every language has all of them, each one is used, and the sources contain no others.
 
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
@@ -15,23 +15,23 @@ const sources = readdirSync(WEB, { recursive: true })
   .filter((file) => file.endsWith(".js") && !/^(vendor|words)[/\\]/.test(file))
   .map((file) => ({ file, tree: parse(readFileSync(join(WEB, file), "utf8"), { ecmaVersion: "latest", sourceType: "module" }) }));
 
-/** The words of a language. The file holds nothing else, so it runs anywhere. */
+/** Loads the texts of a language. Its file contains nothing else, so it can be evaluated anywhere. */
 async function wordsOf(name) {
   const text = readFileSync(join(WEB, "words", `${name}.js`), "utf8");
   return (await import(`data:text/javascript,${encodeURIComponent(text)}`)).WORDS;
 }
 
-/** The names of the values that words ask for, in each of their forms. */
+/** Returns the names of the placeholders in a text, including its plural forms. */
 function valuesOf(words) {
   const forms = typeof words === "string" ? [words] : Object.values(words);
   const names = forms.map((form) => [...form.matchAll(/\{(\w+)\}/g)].map(([, name]) => name));
   return [...new Set(names.flat())].sort();
 }
 
-/** Returns the text of a string literal, or the pieces of a template between its values. */
+/** Returns the text of a string literal, or the static parts of a template. */
 const pieces = (node) => (node.type === "Literal" ? [String(node.value)] : node.quasis.map((quasi) => quasi.value.cooked));
 
-/** The strings that name words: literals, and beginnings of templates (`problem.title.${code}`). */
+/** Returns strings that may be keys of texts: literals, and the static beginnings of templates (`problem.title.${code}`). */
 function keysUsed() {
   const whole = new Set();
   const beginnings = new Set();
@@ -44,16 +44,16 @@ function keysUsed() {
   return { whole, beginnings };
 }
 
-// Attributes that people see or hear.
+// Attributes whose text users see or hear.
 const SEEN = new Set(["aria-label", "title", "placeholder", "alt", "name", "aria-description", "aria-valuetext", "label"]);
 const LETTERS = /\p{L}{2,}/u;
-/** The name of the program is the same in every language. */
+/** The product's name is the same in every language. */
 const isWord = (text) => LETTERS.test(text.replaceAll("Adjutant", ""));
 
-/** The words that stand in an `html` template, as text or in an attribute that is seen. */
+/** Returns the texts in an `html` template that users see, as text or in an attribute. */
 function literalsOf(template) {
   const found = [];
-  // A value may stand anywhere, in a tag too; none of it is a word of the template.
+  // A placeholder can be anywhere, even inside a tag; its value is not part of the template's text.
   const text = pieces(template).join("\u0000");
   for (const [piece, tag] of text.matchAll(/(<[^<>]*>)|[^<>]+/g)) {
     if (tag === undefined) {
@@ -68,15 +68,15 @@ function literalsOf(template) {
   return found;
 }
 
-/** Calls whose strings are for programs: selectors, media, errors that nobody is shown. */
+/** Calls whose strings are for programs: selectors, media queries, and errors that users never see. */
 const FOR_PROGRAMS = /^(querySelector|querySelectorAll|closest|matches|matchMedia|classes|Error|RegExp|getElementById|execCommand)$/;
 
-/** Returns whether a string outside of templates reads like words for people: several of them, or one with a capital. */
+/** Returns true if a string outside of templates looks like text for users: several words, or a capital letter. */
 function isForPeople(text) {
   return /\p{L}{2,}[,:;]? \p{L}{2,}/u.test(text) || /^\p{Lu}\p{Ll}+[.!?…:]?$/u.test(text);
 }
 
-/** Names of keys, of the languages themselves, and of the program. */
+/** Names of keys, of the languages themselves, and of the product. */
 const NAMES_OF_THINGS = new Set(["Enter", "Escape", "Deutsch", "English", "Adjutant"]);
 
 function literalWords({ file, tree }) {
@@ -100,10 +100,10 @@ function literalWords({ file, tree }) {
     }
     if (parent?.type === "AssignmentExpression" && ["className", "rel"].includes(parent.left.property?.name)) return;
     if (ancestors.some((ancestor) => ancestor.type === "Property" && ["class", "rel"].includes(ancestor.key.name))) return;
-    // A list of names: `"a b".split(" ")`.
+    // A list of names, written as `"a b".split(" ")`.
     if (parent?.type === "MemberExpression" && parent.property.name === "split") return;
     for (const piece of pieces(node)) {
-      // A command is the same in every language.
+      // Commands are the same in every language.
       if (piece.startsWith("adjutant ")) continue;
       if (isForPeople(piece) && !NAMES_OF_THINGS.has(piece)) found.push(`${file}: ${piece}`);
     }

@@ -1,4 +1,5 @@
-// The official AG-UI client against a running service: what it reads, keeps and refuses is what we are measured by.
+// The official AG-UI client against a running service. The client defines the protocol: what it reads, keeps and
+// refuses.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,7 +13,7 @@ import { EventSchema } from "@ag-ui/core/schemas";
 
 const url = process.env.ADJUTANT_URL;
 const authorization = `Bearer ${process.env.ADJUTANT_TOKEN}`;
-// The client warns about every member it does not know, and prints failures of runs that are failures on purpose.
+// The client warns about every unknown member, and logs failures that these checks cause on purpose.
 const warnings = [];
 console.warn = (...words) => warnings.push(words.join(" "));
 console.error = () => {};
@@ -27,7 +28,7 @@ function newAgent() {
   });
 }
 
-// Runs, and gives the events as they came, each checked against the protocol's own schema.
+// Runs the agent, and returns its events as they arrived, each validated by the protocol's own schema.
 async function run(agent, words, options = {}) {
   if (words !== undefined) {
     agent.messages.push({ id: crypto.randomUUID(), role: "user", content: words });
@@ -79,7 +80,7 @@ const checks = {
     assert.match(said[1], /^\(One step did not work/, "the model's words do not come again");
     const back = new HttpAgent({ url: agent.url, headers: agent.headers, threadId: agent.threadId });
     await run(back, "hello");
-    // A client keeps thoughts where they came; its person's words have names of its own.
+    // The client keeps reasoning messages where they arrived, and gives user messages ids of its own.
     const words = ({ messages }) => messages.filter(({ role }) => role !== "reasoning").map(({ id, role, content }) => role === "user" ? content : [id, content]);
     const before = words(agent);
     assert.deepEqual(words(back).slice(0, before.length), before);
@@ -93,7 +94,7 @@ const checks = {
     assert.equal(interrupt.reason, "confirmation");
     assert.ok(interrupt.message.includes("green tea"));
     assert.ok(new Date(interrupt.expiresAt) > new Date());
-    // The client itself refuses to go on without an answer.
+    // The client itself refuses to continue without an answer.
     await assert.rejects(run(agent, "hello"), /pending interrupt/);
     agent.messages.pop();
     const resume = buildResumeArray(agent.pendingInterrupts, {
@@ -141,11 +142,11 @@ const checks = {
       buildResumeArray(agent.pendingInterrupts, {
         [agent.pendingInterrupts[0].id]: { status: "resolved", payload: { approved: true, editedArgs } },
       });
-    // They do not fit: nothing is done, and it is asked again.
+    // Invalid arguments: nothing is executed, and confirmation is requested again.
     await run(agent, undefined, { resume: answer({ task_id: "no such task" }) });
     assert.equal(agent.pendingInterrupts.length, 1);
     assert.equal(agent.state.tasks.length, 2);
-    // They fit, and nobody has seen what they mean: it is asked about.
+    // Valid arguments whose meaning nobody has confirmed yet: confirmation is requested again.
     await run(agent, undefined, { resume: answer({ task_id: black.id }) });
     assert.equal(agent.pendingInterrupts.length, 1);
     assert.match(agent.pendingInterrupts[0].message, /black tea/);
@@ -184,7 +185,7 @@ const checks = {
     assert.deepEqual(agent.state.tasks, []);
     const again = await run(agent, undefined, { runId, resume });
     assert.equal(last(first.events).outcome.type, "success");
-    // It has that run already: it is told how it ended, and nothing of it twice.
+    // The service already has this run: it sends the outcome, but repeats no other event.
     assert.deepEqual(again.events.map(({ type }) => type), ["RUN_STARTED", "MESSAGES_SNAPSHOT", "CUSTOM", "RUN_FINISHED"]);
     assert.deepEqual([text(agent.messages.at(-1)), agent.state.tasks], ["Gone.", []]);
     const anew = await run(agent, undefined, { resume });
@@ -199,7 +200,7 @@ const checks = {
     assert.equal(last(events).code, "quota");
     const broken = await run(agent, "now break off");
     assert.equal(last(broken.events).code, "truncated");
-    // What was said before is closed in order, and the conversation goes on.
+    // The open message is ended in order, and the conversation can continue.
     const next = await run(agent, "hello");
     assert.equal(last(next.events).type, "RUN_FINISHED");
   },
@@ -256,7 +257,7 @@ const checks = {
     assert.equal(last(frames).event.type, "RUN_FINISHED");
     const said = frames.filter(({ event }) => event.type === "TEXT_MESSAGE_CONTENT").map(({ event }) => event.delta);
     assert.equal(said.join(""), "one two three four five six seven eight nine ten");
-    // From the middle, and by the decision's id.
+    // From the middle of the stream, and by the id of the decision.
     const decision = frames.find(({ event }) => event.name === "decision").event.value.decision_id;
     assert.deepEqual(await replay(decision, frames[3].id), frames.slice(4));
     assert.equal((await fetchEvents(runId, last(frames).id)).status, 204);
@@ -329,7 +330,7 @@ const checks = {
         headers: { ...first.headers, "Content-Type": "application/json", Accept: "text/event-stream" },
         body,
       });
-      // Once anything is told, the run has been accepted; its model takes longer.
+      // The first event means that the run was accepted; the model takes longer than that.
       const reader = response.body.getReader();
       await reader.read();
       first.process.kill("SIGKILL");
@@ -348,7 +349,7 @@ const checks = {
   },
 };
 
-// A service of our own, over what is in a folder.
+// Starts another service with the data in a given folder.
 async function serve(home) {
   const model = `scripted:${fileURLToPath(new URL("script.jsonl", import.meta.url))}`;
   const child = spawn(process.env.ADJUTANT_BIN, ["serve", "--json", "--bind", "127.0.0.1:0", "-m", model], {
@@ -368,7 +369,7 @@ function fetchEvents(runId, lastEventId, service = { url, headers: { Authorizati
   return fetch(`${service.url}/v1/runs/${runId}/events${service.query ?? ""}`, { headers });
 }
 
-// Every event of a run from a place on, with its id.
+// Returns every event of a run from a position on, with its id.
 async function replay(runId, lastEventId, service) {
   const response = await fetchEvents(runId, lastEventId, service);
   assert.equal(response.status, 200);

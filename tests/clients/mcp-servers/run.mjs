@@ -1,7 +1,7 @@
-// The reference servers of the Model Context Protocol, started and called by adjutant: one line a check.
+// The reference servers of the Model Context Protocol, started and called by adjutant. Prints one line per check.
 //
-// It runs ADJUTANT_BIN itself, with a configuration of its own in a folder that is removed again. The running service is
-// not used.
+// It runs ADJUTANT_BIN with its own configuration in a temporary folder. The service that `cargo xtask clients` has
+// started is not used.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -19,7 +19,7 @@ const shared = join(home, "shared");
 mkdirSync(shared);
 
 const program = (name) => join(here, "node_modules", "@modelcontextprotocol", `server-${name}`, "dist", "index.js");
-const text = JSON.stringify; // As TOML has texts.
+const text = JSON.stringify; // JSON strings are valid TOML strings.
 
 const servers = {
   everything: { command: [process.execPath, program("everything"), "stdio"] },
@@ -166,7 +166,7 @@ try {
   });
 
   await check("a call that takes too long ends in time, and says so", async () => {
-    // The server has half of it to start, also on a busy machine.
+    // The server may take half of this time to start, even on a busy machine.
     configure({ everything: { ...servers.everything, timeout: "10s" } });
     const { json } = await ask("everything__trigger_long_running_operation", { duration: 600, steps: 2 });
     assert.match(json.tools_used[0].result.error, /did not finish within 10 s/);

@@ -1,5 +1,5 @@
-// The conformance suite imports `globSync` from `fs`, which Node has since 22, for a command that is not used here. On an
-// older Node this gives it one that says so.
+// The conformance suite imports `globSync` from `fs`, which Node.js has since version 22, for a command that is not
+// used here. On older versions this provides one that throws an error.
 
 import { register } from 'node:module';
 import * as fs from 'node:fs';

@@ -1,5 +1,5 @@
-// The MCP project's conformance suite, all its server scenarios, against the fixture tools that
-// `crates/service/examples/mcp_conformance.rs` gives through our own service.
+// All server scenarios of the MCP project's conformance suite, against the fixture tools of
+// `crates/service/examples/mcp_conformance.rs`.
 
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
@@ -10,7 +10,7 @@ import { check, home, started } from './harness.mjs';
 
 const exec = promisify(execFile);
 
-/** Scenarios that have to pass. */
+/** Scenarios that must pass. */
 const PASS = [
   'server-initialize',
   'logging-set-level',
@@ -26,11 +26,11 @@ const PASS = [
   'dns-rebinding-protection',
   'prompts-list',
   'resources-list',
-  // An empty answer, which it accepts.
+  // The result is empty, which the scenario accepts.
   'completion-complete',
 ];
 
-/** Scenarios that have to fail, and why: they want what a server of an agent's tools does not have. */
+/** Scenarios that must fail, each with the reason: they need features that a server for an agent's tools does not have. */
 const FAIL = {
   'tools-call-image': 'a tool gives JSON, not pictures',
   'tools-call-audio': 'a tool gives JSON, not sound',
@@ -57,7 +57,7 @@ const PROGRAM = [
   'node_modules/@modelcontextprotocol/conformance/dist/index.js',
 ];
 
-/** Whether a scenario passes, and what did not. */
+/** Runs a scenario, and returns true if it passes, and the failed checks. */
 async function scenario(url, name, folder) {
   const output = mkdtempSync(join(folder, 'results-'));
   const args = [...PROGRAM, 'server', '--url', url, '--scenario', name, '--output-dir', output];
@@ -75,7 +75,7 @@ async function scenario(url, name, folder) {
 export async function conformance() {
   const root = resolve('../../..');
   const cargo = ['run', '--quiet', '--locked', '-p', 'adjutant-service', '--example', 'mcp_conformance'];
-  // Where the examples were built already, that one.
+  // `cargo xtask test` passes the folder of examples that are already built.
   const built = process.env.ADJUTANT_EXAMPLES;
   const [program, args] = built ? [join(built, 'mcp_conformance'), []] : ['cargo', cargo];
   const { url } = await started(spawn(program, args, { cwd: root, stdio: ['pipe', 'pipe', 'inherit'] }));

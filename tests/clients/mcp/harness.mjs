@@ -1,4 +1,4 @@
-// Processes of the binary in empty homes, clients of them, and checks that print a line each.
+// Starts processes of the binary in empty homes and clients for them, and prints one line per check.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -15,7 +15,7 @@ export const BIN = process.env.ADJUTANT_BIN;
 const cleanups = [];
 let failed = 0;
 
-/** Runs a check and prints how it went; the rest goes on. */
+/** Runs a check and prints the result. A failure does not stop the following checks. */
 export async function check(name, body) {
   try {
     await body();
@@ -26,26 +26,26 @@ export async function check(name, body) {
   }
 }
 
-/** Ends what was started. Gives the exit code. */
+/** Ends all processes, and returns the exit code. */
 export async function end() {
   for (const cleanup of cleanups.reverse()) await cleanup();
   console.log(failed ? `${failed} failed` : 'all passed');
   return failed ? 1 : 0;
 }
 
-/** An empty home, and the environment of a process in it. */
+/** Creates an empty home, and returns the environment of a process in it. */
 export function home() {
   const folder = mkdtempSync(join(tmpdir(), 'adjutant-mcp-'));
   cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
   return { HOME: folder, PATH: process.env.PATH };
 }
 
-/** Runs the binary to its end. */
+/** Runs the binary until it ends. */
 export function run(args, env, input = '') {
   return spawnSync(BIN, args, { env, input, encoding: 'utf8', timeout: 300_000 });
 }
 
-/** A service in a home, with a token for each user; without users, for everybody on this machine. */
+/** Starts a service, with a token for each user. Without users, it serves everyone on this machine. */
 export async function serve(users) {
   const env = home();
   const tokens = {};
@@ -61,7 +61,7 @@ export async function serve(users) {
   return { url: new URL('/mcp', url), tokens, process };
 }
 
-/** Waits for the first line of a process, which is JSON. It ends with the checks. */
+/** Waits for the first line of a process, which is JSON. The process ends with the checks. */
 export async function started(process) {
   process.ended = new Promise((resolve) => process.once('exit', (code, signal) => resolve(signal ?? code)));
   cleanups.push(async () => {
@@ -74,31 +74,31 @@ export async function started(process) {
   throw new Error(`it ended: ${process.said}`);
 }
 
-/** A client of a process of its own. */
+/** Connects a client to a new process over standard input and output. */
 export function stdio(env, args = [], person = undefined) {
   const transport = new StdioClientTransport({ command: BIN, args: ['mcp', ...args], env, stderr: 'pipe' });
   return connect(transport, person);
 }
 
-/** A client of a service. */
+/** Connects a client to a service over HTTP. */
 export function http(url, token, person = undefined) {
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
   return connect(new StreamableHTTPClientTransport(url, { requestInit: { headers } }), person);
 }
 
-/** `person`: how it answers a question; without, it cannot be asked. */
+/** `person` answers elicitations. Without it, the client does not support them. */
 async function connect(transport, person) {
   const capabilities = person ? { elicitation: {} } : {};
   const client = new Client({ name: 'checks', version: '1' }, { capabilities });
   if (person) client.setRequestHandler(ElicitRequestSchema, ({ params }) => person(params));
   await client.connect(transport);
-  // Remembers the output schemas: from now on the client checks every structured content.
+  // Loads the output schemas, so that the client validates every structured content from now on.
   client.known = (await client.listTools()).tools;
   cleanups.push(() => client.close().catch(() => {}));
   return client;
 }
 
-/** Calls a tool: its structured content, and whether it is an error. */
+/** Calls a tool, and returns its structured content and whether it is an error. */
 export async function call(client, name, args = {}) {
   const { structuredContent, content, isError } = await client.callTool({ name, arguments: args });
   if (JSON.stringify(JSON.parse(content[0].text)) !== JSON.stringify(structuredContent)) {
@@ -107,7 +107,7 @@ export async function call(client, name, args = {}) {
   return { ...structuredContent, isError: isError ?? false };
 }
 
-/** The words of all tasks. */
+/** Returns the descriptions of all tasks. */
 export async function tasks(client) {
   return (await call(client, 'list_tasks')).data.tasks.map((task) => task.description);
 }

@@ -1,4 +1,4 @@
-// The inspector's command line.
+// The command line of the MCP Inspector.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -7,7 +7,7 @@ import { BIN, check, home, serve } from './harness.mjs';
 
 const exec = promisify(execFile);
 
-/** Runs it against a server; gives what it prints as JSON. */
+/** Runs it against a server, and returns the JSON that it prints. */
 async function inspect(server, env, ...args) {
   const program = 'node_modules/@modelcontextprotocol/inspector/cli/build/cli.js';
   const { stdout } = await exec('node', [program, '--cli', ...server, ...args], { env: { ...process.env, ...env } });
@@ -20,7 +20,7 @@ export async function inspector() {
   const { url } = await serve([]);
   const over = {
     stdio: [[BIN, 'mcp'], 5],
-    // With the three of the memory.
+    // Includes the three memory tools.
     http: [[url.href, '--transport', 'http'], 8],
   };
   for (const [name, [server, count]] of Object.entries(over)) {

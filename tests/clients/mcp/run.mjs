@@ -1,4 +1,4 @@
-// MCP clients of others against the binary as it ships: on standard input and output, and over HTTP.
+// Third-party MCP clients against the binary, over standard input and output and over HTTP.
 
 import { conformance } from './conformance.mjs';
 import { end } from './harness.mjs';

@@ -1,13 +1,15 @@
-// The official client, over both transports.
+// The official MCP client, over both transports.
 
 import assert from 'node:assert/strict';
 import { call, check, home, http, run, serve, stdio, tasks } from './harness.mjs';
 
-/** The tool of that name. */
+/** Returns the tool of this name. */
 const tool = (client, name) => client.known.find((known) => known.name === name);
 
-/** What holds over any transport. `connect(person)` gives a client of one and the same user, and `approve` is that user
- * saying yes where they see what waits. */
+/**
+ * Checks for any transport. `connect(person)` returns a client, always of the same user; `approve` confirms a pending
+ * call as that user, outside of MCP.
+ */
 async function conversation(name, connect, approve, more = []) {
   const client = await connect();
   await check(`${name}: who it is, and a ping`, async () => {
@@ -118,7 +120,10 @@ async function conversation(name, connect, approve, more = []) {
   });
 }
 
-/** The agent itself as a tool. `connect(person)` gives a client of a user without tasks, and `approve` is that user saying yes. */
+/**
+ * Checks of the agent as a tool. `connect(person)` returns a client of a user without tasks, and `approve` confirms as
+ * that user.
+ */
 async function asking(name, connect, approve) {
   const client = await connect();
   const ask = (client, message, more) => call(client, 'ask', { message, ...more });
@@ -201,7 +206,7 @@ export async function sdk() {
     const { interrupt_id } = pending.find((waiting) => waiting.thread_id === thread_id);
     await ask('POST', '/v1/chat', { thread_id, resume: [{ interrupt_id, approved: true }] });
   };
-  // A service remembers facts about its users.
+  // A service also offers the memory tools.
   const memory = ['remember', 'recall', 'forget'];
   await conversation('http', (person) => http(url, tokens.ana, person), overHttp('ana'), memory);
   await asking('http', (person) => http(url, tokens.dora, person), overHttp('dora'));
@@ -233,7 +238,7 @@ export async function sdk() {
     }
     assert.ok((await tasks(ana)).length > 0, 'the session still lives');
   });
-  // From here on another user: each may ask sixty times a minute.
+  // Another user from here on, because each may send sixty requests per minute.
   await check('http: who ends a session has ended it', async () => {
     const client = await http(url, tokens.carl);
     const session = client.transport.sessionId;
@@ -295,7 +300,7 @@ export async function sdk() {
   });
 }
 
-/** `tools/call` in the version of the protocol that has no sessions. */
+/** Sends `tools/call` in the protocol version without sessions. */
 async function sessionless(url, token, params, capabilities) {
   const version = '2026-07-28';
   const _meta = {

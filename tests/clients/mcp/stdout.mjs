@@ -1,4 +1,4 @@
-// Standard output belongs to the protocol, at every level of logging and on every way to an error.
+// Standard output carries nothing but the protocol, at every log level and after every error.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -14,7 +14,7 @@ const INITIALIZE = {
   params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'checks', version: '1' } },
 };
 
-/** The messages of standard output; anything else in it is an error. */
+/** Returns the messages on standard output. Anything else there is an error. */
 function messages(stdout) {
   const lines = stdout.split('\n');
   assert.equal(lines.pop(), '', 'the last line ends');

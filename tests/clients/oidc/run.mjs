@@ -1,4 +1,4 @@
-// People sign in at a real OpenID provider, with the service as its client: there and back, restarts, sign-out, and what is forged.
+// Sign-in with a real OpenID provider: the redirects, restarts, sign-out, and forged responses.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import Provider from "oidc-provider";
 
-/** A port that nobody listens at. */
+/** Returns a port on which nothing listens. */
 async function freePort() {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -22,10 +22,10 @@ async function freePort() {
 const [idPort, port] = [await freePort(), await freePort()];
 const issuer = `http://127.0.0.1:${idPort}`;
 const url = `http://127.0.0.1:${port}`;
-// Whatever RFC 6749 lets a secret hold, such as what means something in a form and in a header.
+// Characters that RFC 6749 allows in a secret, including some with a meaning in forms and headers.
 const secret = "a secret: + and & and %41 = ~/\"";
 
-// What the provider would warn about here is that these are its keys for trying out.
+// The provider would warn that it uses development keys.
 console.warn = () => {};
 console.info = () => {};
 const provider = new Provider(issuer, {
@@ -38,7 +38,7 @@ const provider = new Provider(issuer, {
   }),
 });
 const answer = provider.callback();
-/** Changes what the provider does, for what no honest one does. */
+/** Changes the provider's behaviour, to do what an honest one never does. */
 let interfere = null;
 function startProvider() {
   const server = createServer((request, response) => (interfere?.(request, response) ? undefined : answer(request, response)));
@@ -67,13 +67,13 @@ async function stop() {
   service.kill("SIGINT");
   await closed;
 }
-/** Waits for a line of the service's log: a thread of its own writes it, so that it may come after the answer. */
+/** Waits for a line of the service's log. Another thread writes it, so it may come after the response. */
 async function says(line) {
   const signal = AbortSignal.timeout(60_000);
   while (!line.test(service.words)) await once(service.stderr, "data", { signal }).catch(() => assert.match(service.words, line));
 }
 
-/** A browser of few words: cookies by host and port, and where it is led. */
+/** A minimal browser: cookies by host and port, and redirects. */
 class Browser {
   jar = new Map();
 
@@ -99,7 +99,7 @@ class Browser {
     return { status: response.status, text: await response.text(), location: location && new URL(location, at).href };
   }
 
-  /** Goes where it is led, until a page is shown or `until` says so. */
+  /** Follows redirects until a page is shown or `until` returns true. */
   async follow(address, until = () => false) {
     let at = new URL(address, url).href;
     for (let steps = 0; steps < 20; steps += 1) {
@@ -111,7 +111,7 @@ class Browser {
     throw new Error(`led in circles: ${at}`);
   }
 
-  /** Signs in at the provider, up to the address at which the service would be told. */
+  /** Signs in at the provider, and returns the callback address without opening it. */
   async upToCallback(user) {
     let page = await this.follow("/signin", isCallback);
     for (let steps = 0; steps < 5 && !isCallback(page.at); steps += 1) {
@@ -146,7 +146,7 @@ try {
   const ways = await new Browser().ask("/v1/session");
   assert.deepEqual(JSON.parse(ways.text), { auth: "oidc", provider: "127.0.0.1", sign_in: "/signin" });
 
-  // There and back; the second person is another user, and what the provider says makes an operator.
+  // Two users sign in. The second is another user, whom a claim of the provider makes an operator.
   const ana = new Browser();
   assert.equal(await ana.me(), 401);
   const back = await ana.signIn("ana");
@@ -162,18 +162,18 @@ try {
   assert.equal((await olga.ask("/metrics")).status, 200);
   assert.equal((await ana.ask("/metrics")).status, 403);
 
-  // What changes something comes from the page only.
+  // Requests that change something are accepted from the page's origin only.
   const chat = { method: "POST", json: { message: "add buy milk" } };
   assert.equal((await ana.ask("/v1/chat", chat)).status, 403);
   assert.equal((await ana.ask("/v1/chat", { ...chat, origin: url })).status, 200);
   assert.ok((await ana.ask("/v1/tasks")).text.includes("milk") && !(await olga.ask("/v1/tasks")).text.includes("milk"));
 
-  // A program has a token of ours.
+  // A program uses a token of Adjutant.
   const made = JSON.parse((await ana.ask("/v1/tokens", { method: "POST", origin: url, json: { name: "a program", days: 1 } })).text);
   const program = async () => (await fetch(`${url}/v1/me`, { headers: { authorization: `Bearer ${made.token}` } })).status;
   assert.equal(await program(), 200);
 
-  // After a restart people are still signed in, also while the provider is away; nobody else can sign in then.
+  // After a restart users are still signed in, even while the provider is unreachable. New users cannot sign in then.
   await stop();
   await start();
   assert.equal((await ana.me()).user, "ana");
@@ -190,7 +190,7 @@ try {
   const plain = await fetch(`${url}/signin`, { headers: { accept: "application/json" }, redirect: "manual" });
   assert.deepEqual([plain.status, plain.headers.get("content-type"), (await plain.json()).code], [503, "application/problem+json", "unavailable"]);
   running = await startProvider();
-  // That it is back is seen though nobody tries to sign in.
+  // The service notices that the provider is back without any attempt to sign in.
   const isAway = async () => (await ana.ask("/readyz")).text.includes("users cannot sign in");
   for (let left = 100; left > 0 && (await isAway()); left -= 1) await new Promise((done) => setTimeout(done, 200));
   assert.equal(await isAway(), false);
@@ -198,7 +198,7 @@ try {
   await later.signIn("ana");
   assert.equal((await later.me()).user, "ana");
 
-  // What is forged, stale or another's signs nobody in.
+  // Forged, stale or stolen responses do not sign anyone in.
   const refused = async (browser, address, why) => {
     const answer = await browser.ask(address);
     assert.deepEqual([answer.status, answer.location], [303, `${url}/?signin=${why}`], address);
@@ -213,41 +213,41 @@ try {
   [eve, address] = await fresh();
   await refused(eve, changed(address, (query) => query.delete("state")), "stale");
   [eve, address] = await fresh();
-  await refused(new Browser(), address, "stale"); // begun in another browser
+  await refused(new Browser(), address, "stale"); // started in another browser
   [eve, address] = await fresh();
   await refused(eve, changed(address, (query) => query.set("code", "forged")), "stale");
   [eve, address] = await fresh();
   await refused(eve, changed(address, (query) => query.set("iss", "https://evil.example")), "provider");
   [eve, address] = await fresh();
-  await refused(eve, changed(address, (query) => query.delete("iss")), "provider"); // this one promises to name itself
+  await refused(eve, changed(address, (query) => query.delete("iss")), "provider"); // this provider promises to send `iss`
   [eve, address] = await fresh();
   await refused(eve, changed(address, (query) => { query.delete("code"); query.set("error", "access_denied"); query.set("error_description", "<b>no</b>"); }), "denied");
-  // A code is good once.
+  // An authorization code can be used once.
   [eve, address] = await fresh();
   const cookies = new Map(eve.jar);
   assert.equal((await eve.ask(address)).location, `${url}/`);
   eve.jar = new Map([...cookies].filter(([name]) => !name.endsWith(` adjutant-${port}`)));
   assert.equal((await eve.ask(address)).location, `${url}/?signin=stale`);
-  // The nonce of another sign-in: the browser's own memory of it is exchanged for another.
+  // The nonce of another sign-in: the browser's state cookie is replaced by that one's.
   [eve, address] = await fresh();
   const kept = [...eve.jar.values()].find((cookie) => cookie.path === "/signin");
   const parts = kept.value.split(".");
   kept.value = [parts[0], "A".repeat(43), parts[2]].join(".");
   await refused(eve, address, "refused");
-  // The verifier of another sign-in: the provider itself says no.
+  // The verifier of another sign-in: the provider itself refuses it.
   [eve, address] = await fresh();
   const again = [...eve.jar.values()].find((cookie) => cookie.path === "/signin");
   again.value = [...again.value.split(".").slice(0, 2), "B".repeat(43)].join(".");
   await refused(eve, address, "stale");
-  // A name that is the machine's own.
+  // A user name that is reserved for the machine.
   const [local, asLocal] = await fresh("local");
   await refused(local, asLocal, "refused");
-  // Nowhere else is anybody led, whatever is asked for.
+  // The service never redirects to another site, whatever address is requested.
   for (const more of ["?next=https://evil.example", "?redirect_uri=https://evil.example", "//evil.example"]) {
     const led = (await new Browser().ask(`${url}/signin${more}`)).location;
     assert.ok(led === null || (led.startsWith(issuer) && new URL(led).searchParams.get("redirect_uri") === `${url}/signin/callback`), `${more} ${led}`);
   }
-  // An answer that is too long, or no answer, is the provider's failure.
+  // A response that is too long, or none, is reported as the provider's failure.
   for (const body of ["x".repeat(2 * 1024 * 1024), "{}", "<html>"]) {
     [eve, address] = await fresh();
     interfere = (request, response) => request.url === "/token" && (response.end(body), true);
@@ -255,18 +255,18 @@ try {
     interfere = null;
   }
 
-  // Signing out ends the session here, and leads to where it ends at the provider; the token of the program stays.
+  // Signing out ends the session here and redirects to the provider's logout; tokens of programs stay valid.
   const copied = Object.assign(new Browser(), { jar: new Map(ana.jar) });
   const out = await ana.ask("/v1/session", { method: "DELETE", origin: url });
   const there = new URL(JSON.parse(out.text).provider_sign_out);
   assert.ok(there.href.startsWith(`${issuer}/session/end`) && there.searchParams.get("post_logout_redirect_uri") === `${url}/`, there.href);
   assert.deepEqual([await ana.me(), await copied.me(), await program()], [401, 401, 200]);
   assert.equal((await ana.ask(there)).status, 200);
-  // An operator shuts somebody out altogether.
+  // An operator locks a user out.
   assert.equal((await olga.ask("/v1/admin/access/ana", { method: "DELETE", origin: url })).status, 200);
   assert.deepEqual([await later.me(), await program()], [401, 401]);
 
-  // By e-mail address, if it was verified; and the vault's owner by that name.
+  // Users by verified e-mail address, and the vault's owner by that name.
   await stop();
   await start({ ADJUTANT_SERVE_OIDC_USER_CLAIM: "email" });
   const named = new Browser();

@@ -1,9 +1,8 @@
-"""A person with a local model: the binary as it ships, in an empty home, against a stand-in for an Ollama server.
+"""The workflow of a user with a local model: the binary in an empty home, against a stand-in for an Ollama server.
 
-Takes ADJUTANT_BIN. With ADJUTANT_FIXTURES, the folder of recorded provider traffic, every request is checked against the
-schema that the vendor publishes, and what real servers sent is replayed; without it both are not run, which is said and noted
-in the file that ADJUTANT_NOT_RUN names.
-Names of checks as arguments run those only.
+Needs ADJUTANT_BIN. ADJUTANT_FIXTURES names the folder of recorded provider traffic: with it, every request is validated
+by the vendor's published schema, and recordings of real servers are replayed. Without it both are reported as not run,
+in the file that ADJUTANT_NOT_RUN names. Arguments are names of checks to run; the default is all.
 """
 
 import contextlib
@@ -29,7 +28,7 @@ QWEN = ["-m", "ollama/qwen3:8b"]
 
 
 def not_run(name, reason):
-    """Says that something is not run here, and notes it for whoever runs all suites."""
+    """Prints that a check is not run, and notes it in the file that `cargo xtask test` reads."""
     print(f"  NOT RUN: {name}: {reason}", flush=True)
     if notes := os.environ.get("ADJUTANT_NOT_RUN"):
         with open(notes, "a", encoding="utf-8") as file:
@@ -38,7 +37,7 @@ def not_run(name, reason):
 
 @functools.cache
 def validator():
-    """The published schema of a request, if it is there."""
+    """Returns the published schema of a request, if the recordings are available."""
     if not FIXTURES:
         return None
     import jsonschema
@@ -49,14 +48,14 @@ def validator():
 
 @contextlib.contextmanager
 def ollama(*models, **rest):
-    """A server, whose requests all have to fit the schema."""
+    """Starts a stand-in server, all of whose requests must match the schema."""
     with Ollama(models, validator=validator(), **rest) as server:
         yield server
         assert not server.faults, server.faults
 
 
 class Home:
-    """An empty home, and what is run in it."""
+    """An empty home, and the commands that run in it."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -67,7 +66,9 @@ class Home:
         file.write_text(text)
 
     def run(self, *arguments, host=None, stdin="", code=0, under=(), **environment):
-        """Runs a command to its end, which has to be `code`; `under` another program, if it is named."""
+        """Runs a command until it ends, expecting the exit code `code`; `under` is a program to run it with, such as
+        strace.
+        """
         env = {"HOME": str(self.folder), "PATH": os.environ["PATH"], **environment}
         if host:
             env["OLLAMA_HOST"] = host
@@ -87,7 +88,7 @@ class Home:
 
 
     def at_a_terminal(self, *arguments, host, **environment):
-        """What a person sees who runs a command, and its exit code."""
+        """Returns what a command prints on a terminal, and its exit code."""
         env = {"HOME": str(self.folder), "PATH": os.environ["PATH"], "TERM": "xterm", "OLLAMA_HOST": host, **environment}
         ours, theirs = pty.openpty()
         process = subprocess.Popen(
@@ -111,7 +112,7 @@ def is_(found, expected, words=""):
     assert found == expected, f"{words} {found!r}, not {expected!r}"
 
 
-# What a person does first.
+# First steps.
 
 
 def one_question_one_answer(home):
@@ -140,7 +141,7 @@ def a_conversation_through_a_pipe(home):
         first, second = server.bodies()
         said = [(message["role"], message["content"]) for message in second["messages"] if message["role"] != "system"]
         is_(said, [("user", "I am Sam."), ("assistant", "Hello, Sam."), ("user", "Who am I?")])
-        # The same beginning, byte for byte, so that the server's cache holds.
+        # The prompt begins with the same bytes, so that the server can use its cache.
         is_(second["messages"][: len(first["messages"])], first["messages"])
         is_(second.get("tools"), first.get("tools"))
 
@@ -152,7 +153,7 @@ def a_conversation_is_taken_up_again(home):
         assert "I am Sam." in [message["content"] for message in server.bodies()[1]["messages"]]
 
 
-# Where the server is.
+# The server's address.
 
 
 def every_way_to_write_the_host(home):
@@ -191,7 +192,7 @@ def a_proxy_is_not_asked_for_this_machine(home):
 
 
 def nobody_else_is_connected_to(home):
-    """Neither through a proxy, where one is set, nor directly, as the system calls show it."""
+    """No request leaves the machine, neither through a configured proxy nor directly: checks the system calls."""
     commands = [
         (["hello"], ""), (["chat"], "hello\n"), (["models", "list"], ""), (["tasks", "list"], ""), (["config", "show"], "")
     ]
@@ -224,7 +225,7 @@ def the_configuration_file(home):
             home.run("hello")
             body = server.bodies()[-1]
             is_((body["model"], body["options"]["num_ctx"], body["keep_alive"]), ("mine:1b", 16_384, "10m"))
-        # The command line over the file, the environment over the file.
+        # The command line and the environment each take precedence over the file.
         home.run("-m", "ollama/other:1b", "hello", code=3)
         is_(server.bodies()[-1]["model"], "other:1b")
     with ollama(Model("mine:1b")) as other:
@@ -240,7 +241,7 @@ def keep_alive_is_sent_as_it_is_meant(home):
             is_(server.bodies()[-1].get("keep_alive"), sent)
 
 
-# What is not there.
+# Missing servers and models.
 
 
 def nobody_listens(home):
@@ -256,7 +257,7 @@ def the_model_is_missing(home):
         ended = home.run("-m", "ollama/llama9:70b", "hello", host=server.address, code=3)
         says(ended, "ollama pull llama9:70b")
         assert len(server.bodies()) <= 1, "asked again for what is not there"
-        # Nothing of the kind: words instead of a name.
+        # The error is a sentence where a model's name was expected.
         ended = home.run("-m", "ollama/qwen3:8b; rm -rf /", "hello", host=server.address, code=3)
 
 
@@ -293,7 +294,7 @@ def another_kind_of_server(home):
             assert "ollama pull" not in ended.err, f"the model is not what is missing: {ended.shown}"
 
 
-# What breaks.
+# Failures in the middle of an answer.
 
 
 def three_more_attempts_and_then_words(home):
@@ -352,10 +353,10 @@ def gone_in_the_middle(home):
             assert "One two" in seen and "Error" in seen, f"{breaks}: {seen}"
             assert "\ufffd" not in seen, seen
             is_(len(server.bodies()), 1, f"{breaks}: sent again after something was shown:")
-            # The conversation goes on.
+            # The conversation can continue.
             server.answers = [Answer("Where were we.")]
             is_(home.run(*QWEN, "-c", "go on", host=server.address).out, "Where were we.\n")
-            # Into a pipe: never half an answer as if it were a whole one.
+            # Piped output: half an answer is never printed as if it were complete.
             server.answers = [Answer(text, breaks=breaks)]
             ended = home.run(*QWEN, "count", host=server.address, code=5)
             says(ended, "Error")
@@ -388,7 +389,7 @@ def an_empty_answer_is_no_answer(home):
         assert ended.out.strip() or ended.err.strip(), ended.shown
 
 
-# Tools, natively and as models write them.
+# Tools, with native calls and with calls in the text.
 
 ADD = {"name": "add_task", "arguments": {"description": "buy milk"}}
 
@@ -436,7 +437,7 @@ def a_deletion_waits(home):
         assert "buy milk" in home.run("tasks", "list", "--json").out
 
 
-# Thinking.
+# Reasoning.
 
 
 def thinking_is_no_answer(home):
@@ -463,19 +464,21 @@ def thinking_on_and_off(home):
         says(home.run(*QWEN, "hello", host=server.address, code=5), "does not support thinking", "think")
 
 
-# The window.
+# The context window.
 
 PROSE = "The keeper wrote down wind, cloud and the ships that passed before the lamp was lit. "
 
 
 def windows(*models):
-    """A server of today, which can be told not to cut, and one of last year, which cannot."""
+    """A current server, which can be told not to truncate, and one of last year, which cannot."""
     for knows, version in [(True, "0.33.3"), (False, "0.11.4")]:
         yield ollama(*models, knows_truncate=knows, version=version)
 
 
 def _told(home, server, text):
-    """A text that does not fit: it is shortened with a word, or refused with a reason; the server never does it silently."""
+    """A text that exceeds the window is shortened with a notice, or refused with a reason; the server never truncates it
+    silently.
+    """
     env = {"HOME": str(home.folder), "PATH": os.environ["PATH"], "OLLAMA_HOST": server.address}
     ended = subprocess.run([BINARY, *QWEN, "-"], input=text, capture_output=True, env=env, text=True, timeout=300, check=False)
     shown = f"exit {ended.returncode}\n{ended.stdout}\n{ended.stderr}"
@@ -496,7 +499,9 @@ def what_does_not_fit_is_told(home):
 
 
 def text_with_more_tokens_than_it_looks(home):
-    """Far more tokens than its length says: only the server knows that it does not fit, and one of today says so."""
+    """More tokens than the length suggests: only the server knows that the text does not fit, and a current one reports
+    it.
+    """
     home.config("[ollama]\ncontext_size = 3000\n")
     dense = " ".join(f"{n}:{n * 7919 % 1000}" for n in range(460))
     with ollama() as server:
@@ -504,14 +509,14 @@ def text_with_more_tokens_than_it_looks(home):
 
 
 def a_smaller_window_than_asked_for(home):
-    """The model was made for 4,096 tokens, whatever num_ctx is."""
+    """The model's own limit is 4,096 tokens, whatever num_ctx is."""
     for server in windows(Model("qwen3:8b", context_length=4096)):
         with server as server:
             _told(home, server, f"Summarise: {PROSE * 400}")
 
 
 def one_call_that_is_over_the_window(home):
-    """Without an agent around it nothing is shortened, so nothing may be lost."""
+    """A bare model call shortens nothing, so nothing may be lost."""
     home.config("[ollama]\ncontext_size = 4096\n")
     request = {"messages": [{"role": "user", "text": PROSE * 400}]}
     for server in windows():
@@ -524,7 +529,7 @@ def one_call_that_is_over_the_window(home):
 
 
 def a_long_conversation_in_a_small_window(home):
-    """By the setting, or because the model was made so."""
+    """Because of the setting, or because of the model's own limit."""
     turns = "".join(f"Part {number}: {PROSE * 12}\n" for number in range(1, 13))
     for config, model in [
         ("[ollama]\ncontext_size = 4096\n", Model("qwen3:8b")),
@@ -549,7 +554,7 @@ def every_request_has_a_window(home):
         is_([body["options"]["num_ctx"] for body in server.bodies()], [32_768] * 3)
 
 
-# What real servers sent.
+# Recordings of real servers.
 
 
 def recorded_answers(home):
@@ -576,7 +581,7 @@ def recorded_answers(home):
 
 
 def recordings():
-    """Every exchange with `/api/chat`: the recording's name, its number, the answer's body, what the vendor's client understood."""
+    """Yields every exchange with `/api/chat`: recording, number, response body, and what the vendor's client made of it."""
     import yaml
 
     folder = pathlib.Path(FIXTURES)
@@ -598,7 +603,7 @@ def recordings():
 
 
 def httprr(text):
-    """The body of the first answer of such a trace, out of its chunks."""
+    """Returns the body of the first response in a recorded trace, joined from its chunks."""
     _, sizes, rest = text.split(b"\n", 2)
     asked, answered = map(int, sizes.split())
     _, body = rest[asked : asked + answered].split(b"\r\n\r\n", 1)

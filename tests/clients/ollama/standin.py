@@ -1,8 +1,9 @@
-"""A stand-in for an Ollama server: what it takes, refuses and forgets.
+"""A stand-in for an Ollama server: the requests it accepts and refuses, and the context it drops.
 
-Written from the vendor's documents and server, not from our adapter: the request schema it publishes, the types its Go
-server reads a request into, how it drops the front of a prompt that is over the window (`chatPrompt` in server/prompt.go,
-the runner's cut behind it: 9,200 tokens in a window of 4,096 are counted as 2,051), and the words of its errors.
+Written from the vendor's documentation and server, not from our adapter: the published request schema, the types into
+which its Go server decodes a request, how it drops the beginning of a prompt that exceeds the window (`chatPrompt` in
+server/prompt.go, and the runner's truncation after it: 9,200 tokens in a window of 4,096 are counted as 2,051), and its
+error messages.
 """
 
 import contextlib
@@ -18,7 +19,7 @@ NS = 1_000_000
 
 
 class Model:
-    """A model of the server."""
+    """A model that the server has."""
 
     def __init__(self, name, capabilities=("completion", "tools"), context_length=40_960, family="qwen3"):
         self.name, self.capabilities, self.family = name, list(capabilities), family
@@ -57,12 +58,12 @@ class Refused(Exception):
 
 
 def tokens(text):
-    """As many as a real tokenizer makes of it, about: pieces of words, every sign, every ideograph."""
+    """Returns about as many tokens as a real tokenizer: parts of words, punctuation characters, and ideographs."""
     return len(re.findall(r"[^\W\d_]{1,5}|\d|[^\w\s]|_|\n", text))
 
 
-# What the server's Go types make of a request. Go ignores a key it does not know and takes null for nothing; a value of
-# another type refuses the request.
+# The types into which the Go server decodes a request. Go ignores unknown keys and treats null as absent; a value of
+# another type is an error.
 
 
 def _is(value, kind, path):
@@ -112,7 +113,7 @@ def go_types(body):
 
 
 def rendered(messages, tools):
-    """The prompt as a template makes it: the tools stand with the instruction."""
+    """Returns the prompt that a template makes: tool definitions are part of the system message."""
     shown = [f"<|im_start|>{message['role']}\n" for message in messages]
     for number, message in enumerate(messages):
         calls = "".join(json.dumps(call.get("function")) for call in message.get("tool_calls") or [])
@@ -121,15 +122,16 @@ def rendered(messages, tools):
 
 
 class Answer:
-    """What the model says to one request, and how the server breaks meanwhile."""
+    """The model's answer to one request, and how the server fails during it."""
 
     def __init__(self, content="", thinking="", calls=(), **rest):
         self.content, self.thinking, self.calls = content, thinking, list(calls)
         self.reason = rest.pop("reason", "stop")
-        # What is sent instead: an error's status and body, or bytes as they were recorded.
+        # Sent instead of the answer: status and body of an error, or recorded bytes.
         self.status, self.body = rest.pop("status", None), rest.pop("body", None)
         self.headers = rest.pop("headers", {})
-        # What happens in the middle: `cut`, `reset`, `half` (of a character), `stall`, `error`. `before`: not a byte.
+        # A failure in the middle: `cut`, `reset`, `half` (of a character), `stall`, `error`; `before` fails before the
+        # first byte.
         self.breaks = rest.pop("breaks", None)
         assert not rest, rest
 
@@ -139,13 +141,15 @@ class Answer:
 
 
 class Ollama:
-    """A running server. `answers` are taken one a request; without any left it says how many messages it read."""
+    """A running server. Each request takes one of `answers`; without any left, the server answers with the number of
+    messages it read.
+    """
 
     def __init__(self, models=(), version="0.33.3", host="127.0.0.1", validator=None, knows_truncate=True):
         self.models = {model.name: model for model in models or [Model("qwen3:8b")]}
         self.version, self.validator, self.knows_truncate = version, validator, knows_truncate
         self.answers, self.asked, self.faults, self.cuts = [], [], [], 0
-        # Ends every stall; set when the server ends.
+        # Ends every stall; set when the server stops.
         self.released = threading.Event()
         self.lock = threading.Lock()
         owner = self
@@ -158,7 +162,7 @@ class Ollama:
             daemon_threads = True
 
             def handle_error(self, request, client_address):
-                pass  # Who is asked hangs up, and so does who asks.
+                pass  # Either side may close the connection.
 
         self.http = Server((host, 0), Handler)
         self.port = self.http.server_address[1]
@@ -174,11 +178,11 @@ class Ollama:
         self.http.server_close()
 
     def bodies(self, path="/api/chat"):
-        """What was asked at a path."""
+        """Returns the requests to a path."""
         return [body for method, asked, _, body in self.asked if asked == path]
 
     def check(self, body):
-        """What is wrong with a request by the vendor's published schema."""
+        """Returns the errors of a request under the vendor's published schema."""
         if self.validator:
             self.faults += [f"{list(error.absolute_path)}: {error.message[:200]}" for error in self.validator.iter_errors(body)]
 
@@ -189,7 +193,7 @@ class Ollama:
         return found
 
     def read(self, model, body):
-        """How many tokens of the prompt the model reads. What is over the window is dropped, and nothing says so."""
+        """Returns the number of prompt tokens that the model reads. The rest, beyond the window, is dropped silently."""
         window = min((body.get("options") or {}).get("num_ctx") or 4096, model.context_length)
         messages, tools = body["messages"], body.get("tools")
         size = lambda messages: tokens(rendered(messages, tools))
@@ -312,11 +316,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 cut = json.dumps(json.loads(pieces[0]) | {"message": {"role": "assistant", "content": "naïve"}}, ensure_ascii=False)
                 self.chunk(cut.encode().split("ï".encode())[0] + "ï".encode()[:1])
             if breaks == "reset":
-                # A reset throws away what the other side has not read yet.
+                # A reset discards what the other side has not read yet.
                 time.sleep(0.5)
                 return self.reset()
             if breaks in (None, "error", "cut"):
-                # A stream that ends in good order and has no end: what a proxy makes of a server that died.
+                # The stream ends cleanly but without its last chunk, as behind a proxy whose server has died.
                 self.wfile.write(b"0\r\n\r\n")
             else:
                 self.close_connection = True

@@ -1,4 +1,4 @@
-// The Responses API, by the official openai client for JavaScript.
+// The Responses API, with the official openai client for JavaScript.
 import assert from "node:assert/strict";
 import OpenAI from "openai";
 

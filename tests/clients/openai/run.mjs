@@ -1,4 +1,5 @@
-// The official openai client for JavaScript and Vercel's AI SDK against a running service, and what Open WebUI sends.
+// The official openai client for JavaScript and Vercel's AI SDK against a running service, and the requests that Open
+// WebUI sends.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -20,7 +21,7 @@ const assistant = (content) => ({ role: "assistant", content });
 const ask = (messages, rest = {}) => client.chat.completions.create({ model, messages, ...rest });
 const said = (completion) => completion.choices[0].message.content;
 
-// All pieces of a stream, put together.
+// Joins all chunks of a stream.
 async function streamed(messages, rest = {}) {
   const out = { content: "", reasoning: "", usage: undefined, finish: [] };
   for await (const chunk of await ask(messages, { stream: true, ...rest })) {
@@ -40,7 +41,7 @@ async function tasks() {
   return (await answer.json()).tasks.map((task) => task.description);
 }
 
-// A service of our own with two users, killed at the end.
+// Starts another service with two users, killed at the end.
 async function withService(home, use) {
   const environment = { cwd: home, env: { PATH: process.env.PATH, HOME: home } };
   const adjutant = process.env.ADJUTANT_BIN;
@@ -144,7 +145,7 @@ const checks = {
     const answer = await ask(messages, { tools });
     assert.equal(answer.choices[0].finish_reason, "tool_calls");
     assert.equal(answer.choices[0].message.tool_calls[0].function.arguments, '{"city":"Oslo"}');
-    // The client's own loop: it streams, puts the calls together, runs the function and asks again.
+    // The client's own tool loop: it streams, joins the calls, runs the function and sends the result.
     const runner = client.chat.completions.runTools({
       model, messages, stream: true,
       tools: [{ type: "function", function: { ...tools[0].function, parse: JSON.parse, function: ({ city }) => `${city}: sunny` } }],

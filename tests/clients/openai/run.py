@@ -35,7 +35,7 @@ def said(completion):
 
 
 def streamed(messages, **rest):
-    """All pieces of a stream, put together: content, what came before it, and the tokens."""
+    """Joins all chunks of a stream: content, reasoning before it, and token counts."""
     content, reasoning, usage = "", "", None
     for chunk in ask(messages, stream=True, **rest):
         usage = chunk.usage or usage

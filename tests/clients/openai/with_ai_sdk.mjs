@@ -1,4 +1,5 @@
-// Vercel's AI SDK against a running service: its default, the Responses API, and chat completions by the provider for APIs like OpenAI's.
+// Vercel's AI SDK against a running service: with the Responses API, its default, and with chat completions through its
+// provider for OpenAI-compatible APIs.
 import assert from "node:assert/strict";
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
@@ -43,7 +44,7 @@ export function aiSdk({ url, token, model, tasks }) {
       assert.equal(whole.steps.length, 2);
       const stream = streamText(loop);
       assert.equal(await stream.text, "It is sunny there.");
-      // The conversation goes on with all of it, by reference or as it was said.
+      // The conversation continues with all messages, by reference or repeated in full.
       const messages = [
         { role: "user", content: "the weather in Oslo" },
         ...(await stream.response).messages,

@@ -1,4 +1,4 @@
-"""LangChain against a running service: tools that it executes, and answers of a form by way of a tool."""
+"""LangChain against a running service: tools that it executes, and structured output through a tool."""
 
 import os
 
@@ -13,7 +13,7 @@ settings = {
     "api_key": os.environ["ADJUTANT_TOKEN"],
     "max_retries": 0,
 }
-# Chat completions, and the Responses API with the whole conversation each time, or from the last answer on.
+# Chat completions, and the Responses API with the whole conversation each time or continued from the last answer.
 models = [
     ChatOpenAI(**settings),
     ChatOpenAI(**settings, use_responses_api=True),
@@ -56,7 +56,7 @@ def langchain_answers_have_a_form():
 
 
 def sum_of(chunks):
-    """All pieces of a stream, put together."""
+    """Joins all chunks of a stream."""
     whole = None
     for chunk in chunks:
         whole = chunk if whole is None else whole + chunk

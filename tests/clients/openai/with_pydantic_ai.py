@@ -1,4 +1,4 @@
-"""pydantic-ai against a running service: its own tools, and typed output by way of a tool."""
+"""pydantic-ai against a running service: its own tools, and typed output through a tool."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ def pydantic_ai_runs_its_own_tools():
 
         result = agent.run_sync("look the place up first")
         assert (asked, result.output) == (["Oslo"], Place(city="Oslo", country="Norway")), (asked, result.output)
-        # The conversation goes on with all of it.
+        # The conversation continues with all messages.
         more = agent.run_sync("find the place again", message_history=result.all_messages())
         assert more.output.city == "Oslo", more.output
 

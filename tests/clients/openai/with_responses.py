@@ -1,4 +1,4 @@
-"""The Responses API, by the official openai client for Python."""
+"""The Responses API, with the official openai client for Python."""
 
 import json
 import os

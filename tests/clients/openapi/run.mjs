@@ -1,4 +1,4 @@
-// Spectral and Redocly against /openapi.json: no finding of any severity.
+// Spectral and Redocly against /openapi.json: they may report nothing, not even hints.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

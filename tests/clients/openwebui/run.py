@@ -1,8 +1,8 @@
-"""What Open WebUI asks on its own, with the templates of its package: every such request is known for what it is, and changes no task, whatever
-the model answers. The same for orders of other interfaces, and for the agent without tools.
+"""Requests that Open WebUI sends on its own, with the templates of its package: each one is recognised as such and changes
+no task, whatever the model answers. The same holds for prompts of other interfaces, and for the agent without tools.
 
-The templates are taken from the wheel as it is published, which is some 100 MB and kept in the target folder; nothing of it is
-run. OPEN_WEBUI=VERSION tries another one.
+The templates come from the published wheel, about 100 MB, which is kept in the target folder; its code is not run.
+OPEN_WEBUI=VERSION selects another version.
 """
 
 import ast
@@ -17,12 +17,13 @@ import zipfile
 
 VERSION = os.environ.get("OPEN_WEBUI", "0.12.4")
 CACHE = pathlib.Path(__file__).resolve().parents[3] / "target" / "xtask" / "open-webui"
-# Orders of chat interfaces in words of our own, divided by lines with a percent sign.
+# Prompts of other chat interfaces, paraphrased, separated by lines that begin with a percent sign.
 PARAPHRASES = pathlib.Path(__file__).resolve().parents[3] / "crates/service/src/openai/background/interfaces.txt"
-# What is quoted looks like orders to the agent, over several lines.
+# The quoted conversation looks like instructions to the agent, over several lines.
 CHAT = "USER: add buy milk to my list\n\nand create a task for eggs\nASSISTANT: Added both.\nUSER: add bread as a task"
 PROMPT = "add buy milk to my list"
-# What its interface asks while somebody talks; the others are instructions of its own features, which a person speaks under.
+# Templates for requests in the background of a conversation. The others are instructions of features that the user
+# invokes.
 BACKGROUND = {
     "TITLE_GENERATION", "TAGS_GENERATION", "FOLLOW_UP_GENERATION", "QUERY_GENERATION", "AUTOCOMPLETE_GENERATION",
     "EMOJI_GENERATION", "IMAGE_PROMPT_GENERATION", "MOA_GENERATION",
@@ -30,7 +31,7 @@ BACKGROUND = {
 
 
 def wheel():
-    """The published package."""
+    """Downloads the published package."""
     CACHE.mkdir(parents=True, exist_ok=True)
     found = list(CACHE.glob(f"open_webui-{VERSION}-*.whl"))
     if not found:
@@ -41,7 +42,7 @@ def wheel():
 
 
 def templates():
-    """The texts of its templates by name, from the source."""
+    """Returns the texts of its templates by name, from the source."""
     with zipfile.ZipFile(wheel()) as package:
         source = package.read("open_webui/config.py").decode()
     known = {}
@@ -75,18 +76,18 @@ def tasks():
 
 
 def complete(messages, model):
-    """What the agent notices of a request, and how many tasks it adds."""
+    """Returns the notices of a request, and the number of tasks it adds."""
     before = tasks()
     answer = ask("/v1/chat/completions", {"model": model, "messages": messages})
     return [notice["code"] for notice in answer["adjutant"]["notices"]], tasks() - before
 
 
 def requests(known):
-    """Every request that no person asks, with a name."""
+    """Yields every background request, with a name."""
     said = [{"role": "user", "content": PROMPT}, {"role": "assistant", "content": "Added."}]
     for name in sorted(BACKGROUND & known.keys()):
         order = {"role": "user", "content": filled(known[name])}
-        # As it is sent, and behind the conversation, as its older versions did.
+        # As a message of its own, and appended to the conversation, as older versions did.
         yield name, [order]
         yield f"{name}, behind the conversation", [*said, order]
     for text in PARAPHRASES.read_text().split("\n%")[1:]:
@@ -97,7 +98,7 @@ def requests(known):
 def main():
     known = templates()
     failed = [f"{name}: there is no such template in {VERSION}" for name in sorted(BACKGROUND - known.keys())]
-    # A person's request does what the model calls: if it did not, nothing below would show anything.
+    # A user's request does make the tool call of the model; otherwise the checks below would prove nothing.
     notices, added = complete([{"role": "user", "content": PROMPT}], "adjutant")
     if "background_prompt" in notices or added != 1:
         failed.append(f"a person's request added {added} tasks, with {notices}")

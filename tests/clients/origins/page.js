@@ -1,4 +1,4 @@
-// What the pages of the test hold: the official client, and what it came to in the window's `outcome`.
+// The script of the test's pages: runs the official client, and stores the result in `window.outcome`.
 import { HttpAgent, buildResumeArray } from "@ag-ui/client";
 
 const kinds = [];
@@ -8,7 +8,7 @@ const agent = (url, token) => {
   return agent;
 };
 
-/** Adds a task, asks for its deletion, and answers the question with yes. */
+/** Adds a task, asks for its deletion, and confirms it. */
 window.talk = async (url, token) => {
   const tasks = [];
   const running = agent(url, token);
@@ -26,7 +26,7 @@ window.talk = async (url, token) => {
   return { kinds, question: question.message, tasks, answer: running.messages.at(-1).content };
 };
 
-/** Asks once, and tells status, body and those headers that the browser lets a page read. */
+/** Sends a request, and reports status, body and the headers that the browser lets a page read. */
 window.ask = async (url, { token, ...options } = {}) => {
   const headers = { ...(token ? { Authorization: `Bearer ${token}` } : {}), ...options.headers };
   try {

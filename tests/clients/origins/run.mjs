@@ -1,5 +1,5 @@
-// Pages of other origins in a real browser: the official AG-UI client works from one that is allowed, and the browser itself
-// refuses one that is not. No page gets further with a cookie.
+// Pages of other origins in a real browser: the official AG-UI client works from an allowed origin, and the browser
+// blocks any other one. No page can use the cookie.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -14,7 +14,7 @@ import { chromium } from "playwright-core";
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 
-// A front end of somebody's, which passes on what comes to /api, as servers for developers do.
+// A front end of another product, which forwards /api as development servers do.
 async function frontEnd(script) {
   const server = http.createServer((request, response) => {
     if (request.url === "/page.js") {
@@ -52,7 +52,7 @@ const script = outputFiles[0].text;
 const [known, other] = [await frontEnd(script), await frontEnd(script)];
 const home = await mkdtemp(join(tmpdir(), "adjutant-origins-"));
 const service = await serve(home, known.origin);
-// The page that people open is at another port of the same name, so that browsers take their cookies along.
+// The page has the same host name with another port, so browsers send its cookies.
 const url = service.url.replace("127.0.0.1", "localhost");
 known.server.behind = other.server.behind = service.url;
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--headless", "--no-sandbox", "--disable-gpu"] });
@@ -61,7 +61,7 @@ async function on(frontEnd, run) {
   const context = await browser.newContext();
   try {
     const page = await context.newPage();
-    // Whoever is signed in to the service's own page has its cookie.
+    // A user who is signed in to the service's own page has its cookie.
     await page.goto(`${url}/?token=${service.token}`);
     assert.equal((await context.cookies()).length, 1);
     await page.goto(frontEnd.origin);
@@ -112,7 +112,7 @@ const checks = {
           const sent = await ask(page, "/v1/chat", { ...json, credentials, body: JSON.stringify({ message: "please add stolen tea" }) });
           assert.notEqual(sent.status, 200, JSON.stringify(sent));
         }
-        // What a form could send asks no browser first.
+        // A request that a form could send needs no preflight.
         await ask(page, "/v1/chat", { method: "POST", mode: "no-cors", credentials: "include", body: JSON.stringify({ message: "please add stolen tea" }) });
         await ask(page, "/v1/session", { ...json, credentials: "include", body: JSON.stringify({ token: service.token }) });
       });

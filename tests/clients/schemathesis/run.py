@@ -1,10 +1,10 @@
-"""Schemathesis against `/openapi.json`: whatever a client sends, no answer is a 5xx that is not described, no answer is
-undescribed, and every answer has the form that the description gives it.
+"""Schemathesis against `/openapi.json`: for any request, no response is an undocumented 5xx, no response is undocumented,
+and every response matches its schema.
 
-Takes ADJUTANT_BIN and starts a service of its own: thousands of requests a minute are not what one user may ask for.
-With ADJUTANT_URL and ADJUTANT_TOKEN and without ADJUTANT_BIN it asks that one, whose serve.requests_per_minute has to be
-raised. The seed and the number of cases are fixed, so that the same is asked again on any machine; SCHEMATHESIS_SEED and
-SCHEMATHESIS_CASES change that.
+With ADJUTANT_BIN it starts a service of its own, because it sends more requests per minute than one user may. With
+ADJUTANT_URL and ADJUTANT_TOKEN but without ADJUTANT_BIN it uses that service, whose serve.requests_per_minute must be
+raised. Seed and number of cases are fixed, so that every machine sends the same requests; SCHEMATHESIS_SEED and
+SCHEMATHESIS_CASES change them.
 """
 
 import contextlib
@@ -17,14 +17,14 @@ import tempfile
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Generated cases for each operation: a sample, and more in a long run.
+# Generated cases per operation: a sample, or more in a long run.
 CASES = int(os.environ.get("SCHEMATHESIS_CASES", "400" if os.environ.get("ADJUTANT_TEST_SIZE") == "long" else "20"))
 SEED = os.environ.get("SCHEMATHESIS_SEED", "20261122")
 
 
 @contextlib.contextmanager
 def service():
-    """Address and token of a service, for as long as it is needed."""
+    """Yields address and token of a service, for as long as it is needed."""
     binary = os.environ.get("ADJUTANT_BIN")
     if not binary:
         yield os.environ["ADJUTANT_URL"], os.environ["ADJUTANT_TOKEN"]
@@ -57,10 +57,10 @@ def request(url, token, path, body):
 
 
 def passes(url, token):
-    """What is run one after the other, each with its own configuration and options."""
+    """Yields the runs, one after another, each with its own configuration and options."""
     config = (HERE / "schemathesis.toml").read_text()
     yield "every address", config, []
-    # Names that are made up lead nowhere; these lead to something, so that what is behind them is asked too.
+    # Generated ids do not exist. These do, so that the code behind the lookup is tested as well.
     said = request(url, token, "/v1/chat", {"message": "1", "thread_id": "known"})
     request(url, token, "/v1/tools/add_task/invoke", {"args": {"description": "buy milk"}})
     known = f"""

@@ -1,5 +1,5 @@
-// What a program of somebody's does with the service, in types that come from its description. What must not fit is marked, so that
-// the compiler says if it does.
+// A program that uses the service through types generated from its description. Lines that must not compile are marked,
+// so that the compiler reports them if they do.
 import assert from "node:assert/strict";
 import createClient from "openapi-fetch";
 import type { components, paths } from "adjutant-api";
@@ -14,12 +14,12 @@ function present<T>(value: T | undefined): T {
   return value as T;
 }
 
-// Who asks, and with which tools.
+// The current user, and the available tools.
 const me = present((await client.GET("/v1/me")).data);
 const names: string[] = me.tools.map((tool) => tool.name);
 assert.ok(names.includes("add_task"));
 
-// A conversation, by a name of the client's own.
+// A conversation, with an id that the client has chosen.
 for (const thread_id of ["one", "two", "three"]) {
   const { data, error } = await client.POST("/v1/chat", {
     body: { message: `please add ${thread_id} tea`, thread_id },
@@ -30,7 +30,7 @@ for (const thread_id of ["one", "two", "three"]) {
   assert.equal(outcome, "SUCCESS:TASK_COMPLETED");
 }
 
-// Tasks, typed.
+// Tasks with their types.
 const { data: list } = await client.GET("/v1/tasks", { params: { query: { status: "pending", limit: 2 } } });
 const described: string[] = present(list).tasks.map((task) => task.description);
 assert.deepEqual(described, ["two tea", "three tea"]);
@@ -57,7 +57,7 @@ const messages = present(
 const roles: ("user" | "assistant" | "tool")[] = messages.messages.map((message) => message.role);
 assert.deepEqual(roles, ["user", "assistant", "tool", "assistant"]);
 
-// What has to be confirmed waits, and is confirmed.
+// A call that needs confirmation waits, and is confirmed.
 const asked = present((await client.POST("/v1/chat", { body: { message: "drop the two tea", thread_id: "two" } })).data);
 const pending: components["schemas"]["Pending"] = present(asked.pending[0]);
 assert.equal(pending.kind, "confirmation");
@@ -68,7 +68,7 @@ const done = await client.POST("/v1/chat", {
 });
 assert.equal(present(done.data).content, "Gone.");
 
-// The same by a tool, without a model: the problem has what is to be confirmed.
+// The same with a tool and without a model: the problem document has the pending call.
 const refused = await client.POST("/v1/tools/{name}/invoke", {
   params: { path: { name: "delete_task" } },
   body: { args: { task_id: "one tea" } },
@@ -79,44 +79,44 @@ assert.equal(problem.code, "pending_confirmation");
 const status: number = problem.status;
 assert.equal(status, 409);
 
-// A problem that a program reads.
+// A problem document, read by a program.
 const unknown = await client.GET("/v1/threads/{thread_id}", { params: { path: { thread_id: "no such" } } });
 const code: string = present(unknown.error).code;
 assert.deepEqual([unknown.response.status, code], [404, "unknown"]);
 
-// What may still be asked for.
+// The remaining rate limit.
 const usage = present((await client.GET("/v1/usage")).data);
 assert.ok(usage.requests.remaining < usage.requests.limit);
 assert.equal(usage.budget ?? null, null);
 assert.equal(unknown.response.headers.get("ratelimit-limit"), String(usage.requests.limit));
 
-// In the words of OpenAI.
+// The OpenAI API.
 const completion = await client.POST("/v1/chat/completions", {
   body: { model: "adjutant", messages: [{ role: "user", content: "hello" }] },
 });
-// With `stream` it would be events.
+// With `stream` the response would be a stream of events.
 const answer = present(completion.data);
 assert.ok("choices" in answer);
 assert.equal(answer.choices[0]?.message.content, "Hello there.");
 
-// The journal of decisions, one line for each.
+// The log of decisions, one JSON object per line.
 const lines = await client.GET("/v1/decisions/export", { parseAs: "text" });
 const decisions = String(present(lines.data)).trim().split("\n").map((line) => JSON.parse(line) as components["schemas"]["DecisionWithCalls"]);
 assert.ok(decisions.length >= 5);
 assert.ok(decisions.every((decision) => typeof decision.outcome === "string"));
 
-// What does not fit is not compiled.
+// Invalid uses must not compile.
 export async function misuse() {
-  // @ts-expect-error no such query
+  // @ts-expect-error unknown query parameter
   await client.GET("/v1/tasks", { params: { query: { colour: "red" } } });
-  // @ts-expect-error no such status
+  // @ts-expect-error unknown status
   await client.GET("/v1/tasks", { params: { query: { status: "open" } } });
-  // @ts-expect-error no such address
+  // @ts-expect-error unknown path
   await client.GET("/v1/nothing");
-  // @ts-expect-error nothing is said
+  // @ts-expect-error missing message
   await client.POST("/v1/chat", { body: {} });
-  // @ts-expect-error a title is text
+  // @ts-expect-error a title is a string
   await client.PATCH("/v1/threads/{thread_id}", { params: { path: { thread_id: "one" } }, body: { title: 1 } });
-  // @ts-expect-error no such member
+  // @ts-expect-error unknown member
   present((await client.GET("/v1/tasks")).data).items;
 }

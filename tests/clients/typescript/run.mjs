@@ -1,9 +1,9 @@
-// A TypeScript client made from /openapi.json: generated, compiled strictly, and run.
+// A TypeScript client for /openapi.json: generated, compiled in strict mode, and run.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-// Beside the packages, so that what is compiled finds them.
+// Inside the folder of the packages, so that the compiler finds them.
 const generated = join("node_modules", ".generated");
 rmSync(generated, { recursive: true, force: true });
 mkdirSync(generated);
