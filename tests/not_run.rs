@@ -11,10 +11,7 @@ use std::io::Write as _;
 )]
 pub(crate) fn not_run(package: &str, reason: &str) {
     let thread = std::thread::current();
-    let name = format!(
-        "{package} {}",
-        thread.name().unwrap_or("an unnamed test")
-    );
+    let name = format!("{package} {}", thread.name().unwrap_or("an unnamed test"));
     eprintln!("NOT RUN: {name}: {reason}");
     if let Some(file) = std::env::var_os("ADJUTANT_NOT_RUN") {
         let mut notes = std::fs::OpenOptions::new()

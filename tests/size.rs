@@ -1,6 +1,9 @@
 //! Size of tests with many cases: a sample by default, all cases in a long run
 //! (`cargo xtask test long`).
-#![allow(dead_code, reason = "not every test crate that includes this file uses all of it")]
+#![allow(
+    dead_code,
+    reason = "not every test crate that includes this file uses all of it"
+)]
 
 /// Returns true in a long run, where tests take all cases (`ADJUTANT_TEST_SIZE` is `long`).
 #[expect(

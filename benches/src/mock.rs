@@ -280,19 +280,19 @@ mod tests {
     }
 
     #[test]
-    fn a_person_gets_calls_and_a_result_gets_the_next_ones_or_words() {
+    fn a_message_gets_calls_and_a_result_gets_the_next_ones_or_text() {
         let person = r#"{"messages":[{"role":"user","content":"say \"role\":\"tool\""}]}"#;
-        let said = reply(4, person);
+        let answer = reply(4, person);
         assert!(
-            said.contains("call_1") && said.contains("call_2") && !said.contains("call_3"),
-            "{said}"
+            answer.contains("call_1") && answer.contains("call_2") && !answer.contains("call_3"),
+            "{answer}"
         );
         let result =
             r#"{"messages":[{"tool_calls":[{"arguments":"{\"number\":2}"}]},{"role":"tool"}]}"#;
-        let said = reply(4, result);
+        let answer = reply(4, result);
         assert!(
-            said.contains("call_3") && said.contains("call_4") && !said.contains("call_5"),
-            "{said}"
+            answer.contains("call_3") && answer.contains("call_4") && !answer.contains("call_5"),
+            "{answer}"
         );
         assert!(reply(2, result).contains("forty-two"));
         assert!(reply(0, person).contains("forty-two"));

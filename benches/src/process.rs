@@ -52,7 +52,11 @@ impl Speaker {
                 Some(words) => Err(words.into()),
                 None => Ok(line),
             },
-            None => Err(format!("a child ended too soon: {}", self.child.wait().await?).into()),
+            None => Err(format!(
+                "a child process ended too early: {}",
+                self.child.wait().await?
+            )
+            .into()),
         }
     }
 
@@ -77,7 +81,7 @@ impl Speaker {
         if status.success() {
             Ok(())
         } else {
-            Err(format!("a child failed: {status}").into())
+            Err(format!("a child process failed: {status}").into())
         }
     }
 }
@@ -93,7 +97,7 @@ pub(crate) fn say(line: &str) -> Result<()> {
 pub(crate) fn wait_for_word() -> Result<()> {
     let mut line = String::new();
     match std::io::stdin().read_line(&mut line)? {
-        0 => Err("nobody waits any more".into()),
+        0 => Err("the parent process is gone".into()),
         _ => Ok(()),
     }
 }

@@ -152,7 +152,7 @@ impl Run {
         if self.failed == 0 {
             Ok(())
         } else {
-            Err(format!("{} figures could not be had", self.failed).into())
+            Err(format!("{} measurements failed", self.failed).into())
         }
     }
 
@@ -168,7 +168,7 @@ impl Run {
         if rows.iter().any(|row| self.plan.wants(row)) {
             match Server::start().await {
                 Ok(server) => self.server = Some(server),
-                Err(error) => self.not_run("what needs PostgreSQL", &error.to_string())?,
+                Err(error) => self.not_run("rows with PostgreSQL", &error.to_string())?,
             }
         }
         Ok(())
@@ -284,11 +284,11 @@ impl Run {
             ..self.setup()
         };
         for run in 1..=self.plan.repeat {
-            let said = Setup {
+            let direct = Setup {
                 bodies: bodies[1..].to_vec(),
                 ..asking.clone()
             };
-            self.figure(&case, "service-mock", run, said, &model)
+            self.figure(&case, "service-mock", run, direct, &model)
                 .await?;
             for row in ["service-sqlite", "service-postgres"] {
                 if !self.plan.wants(row) || (row == "service-postgres" && self.server.is_none()) {
@@ -540,7 +540,7 @@ async fn measure(
     let mut client = Speaker::start(&["client".to_owned(), serde_json::to_string(&setup)?])?;
     match client.line().await?.as_str() {
         "warm" => {}
-        other => return Err(format!("a client said {other:?}").into()),
+        other => return Err(format!("unexpected line of a client: {other:?}").into()),
     }
     warm().await?;
     client.go_on().await?;
@@ -629,14 +629,14 @@ async fn about(seconds: f64) -> About {
         line.unwrap_or_default()
     };
     let folder = env!("CARGO_MANIFEST_DIR");
-    let said = async |program: &str, arguments: &[&str]| {
+    let run_program = async |program: &str, arguments: &[&str]| {
         process::output(Path::new(program), arguments)
             .await
             .unwrap_or_default()
     };
     About {
-        day: said("date", &["-u", "+%Y-%m-%d"]).await,
-        commit: said("git", &["-C", folder, "rev-parse", "--short", "HEAD"]).await,
+        day: run_program("date", &["-u", "+%Y-%m-%d"]).await,
+        commit: run_program("git", &["-C", folder, "rev-parse", "--short", "HEAD"]).await,
         cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         processor: first("/proc/cpuinfo", "model name")
             .rsplit(": ")

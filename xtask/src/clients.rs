@@ -7,7 +7,6 @@
 //! its checks passed.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -15,6 +14,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use crate::command::{Failure, cargo, kill, output, pip_install, root, run as run_command, target};
+use crate::file_system::{create_empty, entries};
 use crate::steps::{Outcome, Steps};
 
 /// Programs that a folder may contain, each with its interpreter.
@@ -127,12 +127,7 @@ pub(crate) fn is_browser(folder: &Path) -> bool {
 /// Returns every folder that has programs: the clients in alphabetical order, then the browser.
 fn folders() -> Result<Vec<PathBuf>, Failure> {
     let tests = root().join("tests");
-    let failed = |error: std::io::Error| format!("tests/clients cannot be read: {error}");
-    let mut folders = Vec::new();
-    for entry in fs::read_dir(tests.join("clients")).map_err(failed)? {
-        folders.push(entry.map_err(failed)?.path());
-    }
-    folders.sort();
+    let mut folders = entries(&tests.join("clients"))?;
     folders.push(tests.join("browser"));
     folders.retain(|folder| {
         PROGRAMS
@@ -176,10 +171,7 @@ fn install(folder: &Path, name: &str) -> Result<Outcome, Failure> {
         let python = python_packages(name);
         // pip does not remove the old version of a package in a `--target` folder, so the two would
         // mix.
-        if python.is_dir() {
-            fs::remove_dir_all(&python)
-                .map_err(|error| format!("{}: {error}", python.display()))?;
-        }
+        create_empty(&python)?;
         if output(Command::new("python3").args(["-m", "pip", "--version"])).is_err() {
             return Ok(Outcome::NotRun("it needs Python with pip".to_owned()));
         }
@@ -196,10 +188,7 @@ fn run_with_service(
     command: &mut Command,
 ) -> Result<(), Failure> {
     let home = target().join("xtask").join("homes").join(name);
-    if home.is_dir() {
-        fs::remove_dir_all(&home).map_err(|error| format!("{}: {error}", home.display()))?;
-    }
-    fs::create_dir_all(&home).map_err(|error| format!("{}: {error}", home.display()))?;
+    create_empty(&home)?;
     let script = folder.join("script.jsonl");
     let model = match script.is_file() {
         true => format!("scripted:{}", script.display()),

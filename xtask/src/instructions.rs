@@ -7,6 +7,7 @@ use std::process::Command;
 
 use crate::check::budget;
 use crate::command::{Failure, cargo, fail_with, run as run_command, target};
+use crate::file_system::{create, read};
 use crate::steps::Outcome;
 
 /// Builds the program that runs turns together with the binary that ships, so that their common
@@ -146,7 +147,7 @@ fn count_last_turns(program: &Path, store: &str, turns: u32) -> Result<u64, Fail
 /// Runs the program under valgrind and returns the number of instructions.
 fn count(program: &Path, options: &[&str], arguments: &[&str]) -> Result<u64, Failure> {
     let folder = target().join("xtask");
-    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    create(&folder)?;
     let log = folder.join(format!("instructions-{}.txt", std::process::id()));
     let mut valgrind = Command::new("valgrind");
     valgrind
@@ -156,7 +157,7 @@ fn count(program: &Path, options: &[&str], arguments: &[&str]) -> Result<u64, Fa
         .arg(format!("--log-file={}", log.display()))
         .arg(program);
     run_command(valgrind.args(arguments))?;
-    let text = fs::read_to_string(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+    let text = read(&log)?;
     // The name contains the process id, so no other run needs the file.
     let _ = fs::remove_file(&log);
     parse_collected(&text)

@@ -2,53 +2,54 @@
 //! `memory-eval` and `simulate`. Developers and CI run the same ones.
 #![expect(
     clippy::disallowed_methods,
-    reason = "a program: it may read its environment"
+    reason = "a developer's program may read its environment"
 )]
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a program for a terminal, without pipes behind it"
+    reason = "its output is for a terminal, so a closed pipe may end it"
 )]
 
 mod check; // lints and repository rules
-mod clients; // official clients and a browser against the running binary
+mod clients; // clients of other languages and a browser
+mod command; // child processes
 #[cfg(unix)]
-mod command; // commands that steps start
-mod dist; // packages
+mod dist; // release packages
 mod faults; // fault injection under load
+mod file_system; // files and folders, with errors that name the path
 mod instructions; // instructions of a turn, counted by valgrind
-mod measure; // weight of library and binary
-mod memory_eval; // quality of memory retrieval
+mod measure; // size of library and binary
+mod memory_eval; // recall of memory retrieval
 mod metadata; // `cargo metadata`
-mod model; // the suite that needs a language model
-mod not_run; // tests that could not run here
+mod model; // tests and evaluations with a language model
+mod not_run; // tests that could not run
 mod server; // adapters against llama.cpp's server
 mod simulate; // deterministic simulation
 mod steps; // named and timed steps
-mod test; // the tests, in sizes
+mod test; // the tests, in four sizes
 
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask check     format, lints, docs, features, dependencies, licences, spelling, import cycles, references
+cargo xtask check     formatting, lints, docs, features, dependencies, licences, spelling, import cycles, references
 cargo xtask test [SIZE]
-    quick [-p PACKAGE]  units, core, runtime, tools, memory, service; or one package. No other process is started
-    (no size)           everything that needs no download but crates: workspace, PostgreSQL, crash tests, doc tests, examples
-    all                 also Restate, clients of other languages, a browser, and the suites that need a model
-    long                the same with all cases of what `all` samples
+    quick [-p PACKAGE]  fast tests of all crates, or the tests of one package; starts no other process
+    (no size)           everything that downloads nothing but crates: workspace, PostgreSQL, crash tests, doc tests, examples
+    all                 also Restate, fault injection, clients of other languages, a browser, and the model suite
+    long                the same with all cases of which `all` takes a sample
 cargo xtask clients [NAME]   official clients and a browser against the running binary (tests/clients/, tests/browser)
-cargo xtask dist [archive|rootfs|deb] [--binary FILE]   packages in target/packages, built and tried
-cargo xtask measure   weight of the library with one provider: crates in its tree, CPU seconds of a clean check
-cargo xtask measure binary   weight of the binary, each profile: CPU minutes of a clean build, bytes
-cargo xtask measure turn     instructions of a turn, in memory and on SQLite, counted by valgrind; those at turn 10 and 10,000
-cargo xtask memory-eval FOLDER [--json]   recall of memory retrieval over questions with known evidence; each folder in FOLDER is a set
+cargo xtask dist [archive|rootfs|deb] [--binary FILE]   builds and tests the release packages in target/packages
+cargo xtask measure          size of the library with one provider: crates in its tree, CPU seconds of a clean check
+cargo xtask measure binary   size of the binary in each profile: CPU minutes of a clean build, bytes
+cargo xtask measure turn     instructions of a turn, in memory and on SQLite, counted by valgrind; also at turns 10 and 10,000
+cargo xtask memory-eval FOLDER [--json]   recall of memory retrieval over questions with known evidence; each folder in FOLDER is a data set
 cargo xtask simulate [--seeds N] [--seed S] [--workers N] [--plant epoch]
-    the agents of several processes in one thread, over a simulated store, clock and network: N seeds (200), or one with its trace
+    agents of several processes in one thread, over a simulated store, clock and network: N seeds (200), or one with its trace
 ";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let done = match arguments
+    let result = match arguments
         .iter()
         .map(String::as_str)
         .collect::<Vec<_>>()
@@ -78,7 +79,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match done {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");

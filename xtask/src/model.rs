@@ -1,13 +1,13 @@
 //! The model suite: tests and evaluations with the weights of a real language model. Without the
 //! weights, which are downloaded on demand, the suite is reported as not run.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
 
 use crate::command::{Failure, output, root, run, target};
+use crate::file_system::{read, write};
 use crate::server;
 use crate::steps::{Outcome, Steps};
 
@@ -130,13 +130,11 @@ fn sample_file(file: &str, every: usize) -> Result<PathBuf, Failure> {
     if every == 1 {
         return Ok(all);
     }
-    let failed = |error: std::io::Error| format!("cannot sample {file}: {error}");
-    let cases = fs::read_to_string(&all).map_err(failed)?;
+    let cases = read(&all)?;
     let sample = target()
         .join("xtask")
         .join(all.file_name().unwrap_or_default());
-    fs::create_dir_all(target().join("xtask")).map_err(failed)?;
-    fs::write(&sample, every_nth_line(&cases, every)).map_err(failed)?;
+    write(&sample, &every_nth_line(&cases, every))?;
     println!("    sample: 1 of {every} cases of {file}");
     Ok(sample)
 }
@@ -199,10 +197,7 @@ mod tests {
             sample,
         } in EVALUATIONS
         {
-            let cases = fs::read_to_string(root().join(file))
-                .expect(file)
-                .lines()
-                .count();
+            let cases = read(&root().join(file)).expect(file).lines().count();
             assert!(
                 *min_pass <= cases && *min_pass > cases * 9 / 10,
                 "{file}: {min_pass} of {cases}"

@@ -6,9 +6,10 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::command::{Failure, not_run_file, root};
+use crate::file_system::{entries, read, write};
 
 /// Tests that CI may skip: the beginning of the test's name or of its reason, and why skipping it
 /// loses no coverage.
@@ -59,12 +60,7 @@ pub(crate) struct NotRun {
 /// # Errors
 /// The file cannot be written.
 pub(crate) fn clear() -> Result<(), Failure> {
-    let failed = |error: std::io::Error| format!("{}: {error}", not_run_file().display());
-    not_run_file()
-        .parent()
-        .map_or(Ok(()), fs::create_dir_all)
-        .map_err(failed)?;
-    fs::write(not_run_file(), "").map_err(failed)
+    write(not_run_file(), "")
 }
 
 /// Adds notes to the file, in the format that tests use.
@@ -159,8 +155,7 @@ fn ignored_below(folder: &Path, prefix: &str, found: &mut Vec<NotRun>) -> Result
             };
             ignored_below(&entry, &inside, found)?;
         } else if entry.extension().is_some_and(|extension| extension == "rs") {
-            let text = fs::read_to_string(&entry)
-                .map_err(|error| format!("{}: {error}", entry.display()))?;
+            let text = read(&entry)?;
             let module = match name.as_str() {
                 "mod" | "lib" | "main" => prefix.to_owned(),
                 _ => format!("{prefix}{name}::"),
@@ -196,16 +191,6 @@ fn parse_ignored(text: &str) -> Result<Vec<(String, String)>, Failure> {
         }
     }
     Ok(found)
-}
-
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
-    let entries = fs::read_dir(folder).map_err(failed)?;
-    let mut entries = entries
-        .map(|entry| Ok(entry.map_err(failed)?.path()))
-        .collect::<Result<Vec<_>, Failure>>()?;
-    entries.sort();
-    Ok(entries)
 }
 
 /// Returns true in CI (`CI` is set and not `0` or `false`), where a test may be skipped only with

@@ -144,6 +144,6 @@ pub(super) fn done(response: &AgentResponse) -> Result<()> {
     if good && !response.tools_used.is_empty() {
         return Ok(());
     }
-    let said: String = response.content.chars().take(200).collect();
-    Err(format!("{}: {said} ({:?})", response.outcome, response.error).into())
+    let content: String = response.content.chars().take(200).collect();
+    Err(format!("{}: {content} ({:?})", response.outcome, response.error).into())
 }

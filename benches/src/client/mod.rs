@@ -156,11 +156,11 @@ async fn drive<W: Worker>(setup: &Setup, workers: Vec<W>) -> Result<()> {
             for _ in 0..warm {
                 worker.turn().await?;
             }
-            let told = go.notified();
-            tokio::pin!(told);
-            told.as_mut().enable();
+            let started = go.notified();
+            tokio::pin!(started);
+            started.as_mut().enable();
             ready.wait().await;
-            told.await;
+            started.await;
             let until = Instant::now() + lasts;
             while Instant::now() < until {
                 worker.turn().await?;

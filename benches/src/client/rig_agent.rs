@@ -70,21 +70,21 @@ pub(super) fn workers(setup: &Setup) -> Result<Vec<Conversations>> {
 impl Worker for Conversations {
     async fn turn(&mut self) -> Result<()> {
         let run = self.agent.prompt(MESSAGE).max_turns(3);
-        let mut said = String::new();
+        let mut answer = String::new();
         if self.streamed {
             let mut items = run.stream();
             while let Some(item) = items.next().await {
                 if let MultiTurnStreamItem::FinalResponse(response) = item? {
-                    said = response.output().to_string();
+                    answer = response.output().to_string();
                 }
             }
         } else {
-            said = run.await?.output().to_string();
+            answer = run.await?.output().to_string();
         }
-        if said.ends_with("forty-two.") {
+        if answer.ends_with("forty-two.") {
             Ok(())
         } else {
-            Err(format!("rig said {said:?}").into())
+            Err(format!("rig answered {answer:?}").into())
         }
     }
 }

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::files::{copy, empty, entries, files_below, size};
 use super::release::{Release, remove_old_products, skip_without_root};
 use super::smoke_test::Installed;
 use super::target::{GLIBC, is_installed};
 use super::{binary, debian, pages, symbols, tar};
 use crate::command::{Failure, root};
+use crate::file_system::{copy, create_empty, entries, files_below, size};
 use crate::steps::{Outcome, Steps};
 
 /// Builds and tests the archives. Those for other targets need a build of their own, so they are
@@ -78,7 +78,7 @@ fn name(version: &str, triple: &str) -> String {
 
 fn make(release: &Release, triple: &str, program: &Path) -> Result<PathBuf, Failure> {
     let name = name(&release.version, triple);
-    let scratch = empty(&release.work.join("archive"))?;
+    let scratch = create_empty(&release.work.join("archive"))?;
     let folder = scratch.join(&name);
     copy(program, &folder.join("adjutant"))?;
     for file in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
@@ -105,14 +105,18 @@ fn make(release: &Release, triple: &str, program: &Path) -> Result<PathBuf, Fail
 }
 
 fn test_here(release: &Release, triple: &str, archive: &Path) -> Result<(), Failure> {
-    let scratch = empty(&release.work.join("archive-test"))?;
+    let scratch = create_empty(&release.work.join("archive-test"))?;
     tar::unpack(archive, &scratch, &[])?;
     let folder = scratch.join(name(&release.version, triple));
     let found = missing_files(&files_below(&folder)?);
     if !found.is_empty() {
         return Err(format!("not in the archive: {}", found.join(", ")));
     }
-    Installed::here(&folder.join("adjutant"), &empty(&scratch.join("home"))?).test(&release.version)
+    Installed::here(
+        &folder.join("adjutant"),
+        &create_empty(&scratch.join("home"))?,
+    )
+    .test(&release.version)
 }
 
 fn test_on_old_debian(release: &Release, triple: &str, archive: &Path) -> Result<Outcome, Failure> {

@@ -6,12 +6,12 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::files::{copy, empty, entries, files_below, read, size, write};
 use super::release::{Release, remove_old_products, skip_without_root};
 use super::smoke_test::Installed;
 use super::target::GLIBC;
 use super::{debian, system, tar};
 use crate::command::{Failure, output, root, run};
+use crate::file_system::{copy, create_empty, entries, files_below, read, size, write};
 use crate::steps::{Outcome, Steps};
 
 /// Runs after the files were installed.
@@ -19,7 +19,7 @@ const POSTINST: &str = "#!/bin/sh
 set -e
 if [ \"$1\" = configure ] && [ -d /run/systemd/system ]; then
     systemctl --system daemon-reload || true
-    # After an upgrade, and only if it runs.
+    # Restarts a running service after an upgrade.
     systemctl try-restart adjutant.service || true
 fi
 ";
@@ -69,7 +69,7 @@ pub(super) fn steps(steps: &Steps, release: &Release) {
 }
 
 fn make(release: &Release) -> Result<PathBuf, Failure> {
-    let scratch = empty(&release.work.join("deb"))?;
+    let scratch = create_empty(&release.work.join("deb"))?;
     copy(&release.binary, &scratch.join("usr/bin/adjutant"))?;
     for (from, to) in [
         (
@@ -183,10 +183,10 @@ Section: utils
 Priority: optional
 Description: assistant for tasks and notes, in the terminal and as a service
  Keeps your tasks with the help of a language model, which may run inside the
- process: no key, no server and no configuration are needed. What it changes is
- checked, asked for where it destroys something, and written down before it
- happens. The service for a team has a web page, an HTTP API, and the Model
- Context Protocol; it is installed, and neither enabled nor started.
+ process: no key, no server and no configuration are needed. Every change is
+ checked, needs a confirmation if it deletes something, and is recorded before
+ it happens. The service for a team has a web page, an HTTP API, and the Model
+ Context Protocol; installing the package neither enables nor starts it.
 "
     )
 }
@@ -200,8 +200,8 @@ fn copyright(mit: &str) -> String {
 {mit}
 2. The Apache License, version 2.0: /usr/share/common-licenses/Apache-2.0 on Debian.
 
-What is of others, and inside the program, with its licences: THIRD-PARTY.txt.gz (crates), THIRD-PARTY-RUST.html.gz (Rust's
-standard library) and THIRD-PARTY-ZIG.txt.gz (what the linker adds), beside this file.
+Third-party parts of the program, with their licences: THIRD-PARTY.txt.gz (crates), THIRD-PARTY-RUST.html.gz (Rust's
+standard library) and THIRD-PARTY-ZIG.txt.gz (the linker's runtime library), in this folder.
 "
     )
 }

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::files::empty;
 use super::{system, tar};
 use crate::command::{Failure, run, target as target_folder};
+use crate::file_system::create_empty;
 
 /// The oldest release that Debian's main mirrors still carry (glibc 2.31).
 pub(super) const OLDEST: &str = "bullseye";
@@ -58,7 +58,7 @@ impl Root {
     /// The archive cannot be unpacked.
     pub(super) fn unpack(archive: &Path, folder: &Path) -> Result<Self, Failure> {
         let root = Self {
-            folder: empty(folder)?,
+            folder: create_empty(folder)?,
         };
         tar::unpack(archive, &root.folder, &[])?;
         Ok(root)

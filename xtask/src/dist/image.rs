@@ -5,10 +5,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::files::empty;
 use super::release::{PROGRAM, Release, skip_without_root};
 use super::system;
 use crate::command::{Failure, output, root, run};
+use crate::file_system::create_empty;
 use crate::steps::Outcome;
 
 /// Builds the image with buildah and sends one message to the program in it.
@@ -23,7 +23,7 @@ pub(super) fn test(release: &Release, archive: &Path) -> Result<Outcome, Failure
         Ok(program) => program,
         Err(reason) => return Ok(Outcome::NotRun(reason)),
     };
-    let scratch = empty(&release.work.join("image"))?;
+    let scratch = create_empty(&release.work.join("image"))?;
     // Private storage with the `vfs` driver: the images of this machine stay untouched, and nothing
     // has to be mounted.
     let buildah = |arguments: &[&str]| {

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::binary::FEATURES;
 use crate::command::{Failure, cargo, output, root};
+use crate::file_system::{entries, read};
 
 /// Beginnings, in lower case, of the names of files that must accompany a crate.
 const NAMES: &[&str] = &["licen", "copying", "copyright", "notice", "unlicense"];
@@ -30,7 +31,7 @@ struct Crate {
 /// # Errors
 /// Cargo fails, or a crate has neither a text nor a licence with a standard text.
 pub(super) fn notice(triple: &str) -> Result<String, Failure> {
-    let inside = inside(&output(&mut cargo([
+    let built = parse_tree(&output(&mut cargo([
         "tree",
         "--locked",
         "--package",
@@ -46,7 +47,7 @@ pub(super) fn notice(triple: &str) -> Result<String, Failure> {
         "--format",
         "{p}",
     ]))?);
-    let said = output(&mut cargo([
+    let text = output(&mut cargo([
         "metadata",
         "--format-version",
         "1",
@@ -54,15 +55,12 @@ pub(super) fn notice(triple: &str) -> Result<String, Failure> {
         "--filter-platform",
         triple,
     ]))?;
-    let metadata: Value = serde_json::from_str(&said)
+    let metadata: Value = serde_json::from_str(&text)
         .map_err(|error| format!("cargo metadata is not JSON: {error}"))?;
-    let mut crates = crates(&metadata, &inside)?;
+    let mut crates = crates(&metadata, &built)?;
     crates.push(moment()?);
     crates.sort();
-    let own = |name: &str| {
-        let path = root().join(name);
-        fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
-    };
+    let own = |name: &str| read(&root().join(name));
     render(
         &crates,
         &Standard {
@@ -84,7 +82,7 @@ fn moment() -> Result<Crate, Failure> {
 }
 
 /// Parses the lines `name v1.2.3 (...)` of `cargo tree` into names and versions.
-fn inside(tree: &str) -> BTreeSet<(String, String)> {
+fn parse_tree(tree: &str) -> BTreeSet<(String, String)> {
     let pair = |line: &str| {
         let mut words = line.split_whitespace();
         Some((
@@ -96,7 +94,7 @@ fn inside(tree: &str) -> BTreeSet<(String, String)> {
 }
 
 /// Returns those crates of cargo's metadata that are not of this workspace, with their texts.
-fn crates(metadata: &Value, inside: &BTreeSet<(String, String)>) -> Result<Vec<Crate>, Failure> {
+fn crates(metadata: &Value, built: &BTreeSet<(String, String)>) -> Result<Vec<Crate>, Failure> {
     let packages = metadata["packages"]
         .as_array()
         .map(Vec::as_slice)
@@ -108,7 +106,7 @@ fn crates(metadata: &Value, inside: &BTreeSet<(String, String)>) -> Result<Vec<C
         .filter(|package| !package["source"].is_null())
     {
         let (name, version) = (text(&package["name"]), text(&package["version"]));
-        if inside.contains(&(name.clone(), version.clone())) {
+        if built.contains(&(name.clone(), version.clone())) {
             let folder = PathBuf::from(text(&package["manifest_path"]));
             let texts = texts(folder.parent().unwrap_or(Path::new("")))?;
             let licence = package["license"]
@@ -135,7 +133,7 @@ fn crates(metadata: &Value, inside: &BTreeSet<(String, String)>) -> Result<Vec<C
 /// Reads every licence or notice file in a crate's folder, and in subfolders with such a name.
 fn texts(folder: &Path) -> Result<Vec<String>, Failure> {
     let mut texts = Vec::new();
-    for path in super::files::entries(folder)? {
+    for path in entries(folder)? {
         let name = path
             .file_name()
             .unwrap_or_default()
@@ -145,7 +143,7 @@ fn texts(folder: &Path) -> Result<Vec<String>, Failure> {
             continue;
         }
         let files = if path.is_dir() {
-            super::files::entries(&path)?
+            entries(&path)?
         } else {
             vec![path]
         };
@@ -170,14 +168,18 @@ struct Standard<'a> {
 }
 
 impl Standard<'_> {
-    fn text_for(&self, one: &Crate) -> Result<String, Failure> {
-        if one.licence.split_whitespace().any(|word| word == "MIT") {
+    fn text_for(&self, dependency: &Crate) -> Result<String, Failure> {
+        if dependency
+            .licence
+            .split_whitespace()
+            .any(|word| word == "MIT")
+        {
             return Ok(format!(
                 "Copyright (c) the authors of {}\n\n{}",
-                one.name, self.mit
+                dependency.name, self.mit
             ));
         }
-        if one
+        if dependency
             .licence
             .split_whitespace()
             .any(|word| word == "Apache-2.0")
@@ -186,7 +188,7 @@ impl Standard<'_> {
         }
         Err(format!(
             "{} {} ({}) has no text of its licence",
-            one.name, one.version, one.licence
+            dependency.name, dependency.version, dependency.licence
         ))
     }
 }
@@ -205,28 +207,32 @@ fn render(crates: &[Crate], standard: &Standard<'_>) -> Result<String, Failure> 
         crates.len()
     );
     // The key is the text without line breaks, because many copies differ only in these.
-    let mut users: BTreeMap<String, (String, Vec<String>)> = BTreeMap::new();
-    for one in crates {
-        let repository = if one.repository.is_empty() { "" } else { "  " };
+    let mut licences: BTreeMap<String, (String, Vec<String>)> = BTreeMap::new();
+    for dependency in crates {
+        let repository = if dependency.repository.is_empty() {
+            ""
+        } else {
+            "  "
+        };
         text += &format!(
             "{} {}  {}{repository}{}\n",
-            one.name, one.version, one.licence, one.repository
+            dependency.name, dependency.version, dependency.licence, dependency.repository
         );
-        let mut texts = one.texts.clone();
+        let mut texts = dependency.texts.clone();
         if texts.is_empty() {
-            texts.push(standard.text_for(one)?);
+            texts.push(standard.text_for(dependency)?);
         }
         for licence in texts {
             let key = licence.split_whitespace().collect::<Vec<_>>().join(" ");
-            let name = format!("{} {}", one.name, one.version);
-            users
+            let name = format!("{} {}", dependency.name, dependency.version);
+            licences
                 .entry(key)
                 .or_insert_with(|| (licence, Vec::new()))
                 .1
                 .push(name);
         }
     }
-    for (licence, names) in users.into_values() {
+    for (licence, names) in licences.into_values() {
         text += &format!("\n{}\n{}\n\n{licence}\n", "=".repeat(100), names.join(", "));
     }
     Ok(text)
@@ -254,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn data_that_is_not_ours_has_its_text() {
+    fn data_from_moment_js_has_its_licence() {
         let moment = moment().unwrap();
         assert!(
             moment.texts.len() == 1 && moment.texts[0].contains("JS Foundation"),
@@ -266,7 +272,7 @@ mod tests {
     #[test]
     fn a_tree_is_read_line_by_line() {
         let tree = "adjutant-cli v0.1.0 (crates/cli)\nserde v1.0.229\nserde v1.0.229 (*)\n\n";
-        let names: Vec<String> = inside(tree)
+        let names: Vec<String> = parse_tree(tree)
             .into_iter()
             .map(|(name, version)| name + " " + &version)
             .collect();
@@ -306,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_name_is_not_put_on_what_others_wrote() {
+    fn our_copyright_line_is_not_put_on_other_crates() {
         assert_eq!(
             without_holder("MIT\n\nCopyright (c) 2026 Us\n\nPermission"),
             "MIT\n\n\nPermission"
@@ -314,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_inside_is_read_with_its_texts() {
+    fn only_crates_of_the_binary_are_read_with_their_texts() {
         let package = |name: &str, source: Value| {
             json!({
                 "name": name, "version": "1.0.0", "license": "MIT OR Apache-2.0", "repository": null,

@@ -5,7 +5,6 @@ mod archive; // adjutant-{version}-{target}.tar.gz
 mod binary; // the program, linked for old glibc versions
 mod deb; // Debian's package
 mod debian; // file systems of Debian releases
-mod files; // file system helpers
 mod image; // the container's image
 mod licences; // texts of the third-party crates inside
 mod pages; // completions, manual pages and notices
@@ -23,9 +22,9 @@ use std::process::Command;
 
 use crate::check::budget;
 use crate::command::{Failure, output, root, run as run_command, target as target_folder};
+use crate::file_system::{create, create_empty, entries, size, write};
 use crate::metadata;
 use crate::steps::Steps;
-use files::{empty, entries, size, write};
 use release::Release;
 use target::Target;
 
@@ -126,8 +125,8 @@ fn prepare(binary: Option<&Path>) -> Result<Release, Failure> {
     let work = target_folder().join("xtask/dist");
     // `target/dist` is already cargo's output folder for the profile of that name.
     let folder = target_folder().join("packages");
-    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let pages = pages::generate(&binary, target, &empty(&work.join("pages"))?)?;
+    create(&folder)?;
+    let pages = pages::generate(&binary, target, &create_empty(&work.join("pages"))?)?;
     let version = metadata::version("adjutant-cli")?;
     Ok(Release {
         version,

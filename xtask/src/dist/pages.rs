@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::files::{copy, write};
 use super::target::Target;
 use super::{binary, licences};
 use crate::command::{Failure, output};
+use crate::file_system::{copy, write};
 
 /// Shells, each with the conventional name of its completion file.
 pub(super) const SHELLS: &[(&str, &str)] = &[

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::files::entries;
 use super::pages::Pages;
 use super::system;
 use super::target::Target;
 use crate::command::Failure;
+use crate::file_system::entries;
 use crate::steps::Outcome;
 
 /// Path of the program in the container image.

@@ -7,12 +7,12 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use super::files::{copy, empty, entries, read, size, write};
 use super::release::{PROGRAM, Release, remove_old_products, skip_without_root};
 use super::smoke_test::{Installed, USER};
 use super::symbols::Requirements;
 use super::{debian, image, tar};
 use crate::command::{Failure, root};
+use crate::file_system::{copy, create_empty, entries, read, size, write};
 use crate::steps::{Outcome, Steps};
 
 /// The program's data folder, and the volume of the image.
@@ -38,7 +38,7 @@ pub(super) fn steps(steps: &Steps, release: &Release) {
 
 fn make(release: &Release) -> Result<PathBuf, Failure> {
     let base = unpack_base(release)?;
-    let scratch = empty(&release.work.join("rootfs"))?;
+    let scratch = create_empty(&release.work.join("rootfs"))?;
     copy(&release.binary, &scratch.join("usr/bin/adjutant"))?;
     copy_libraries(release, &base, &scratch)?;
     for file in [
@@ -105,7 +105,7 @@ fn make(release: &Release) -> Result<PathBuf, Failure> {
 /// Unpacks the needed parts of a Debian release.
 fn unpack_base(release: &Release) -> Result<PathBuf, Failure> {
     let debian = debian::archive(debian::STABLE)?;
-    let folder = empty(&release.work.join("rootfs-base"))?;
+    let folder = create_empty(&release.work.join("rootfs-base"))?;
     let libraries = format!("./usr/lib/{}", release.target.libraries());
     let mut members = vec![
         libraries,

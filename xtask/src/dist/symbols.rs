@@ -185,8 +185,8 @@ mod tests {
 
     #[test]
     fn a_newer_symbol_is_refused() {
-        let words = "needs GLIBC_2.34 of libc.so.6: newer than glibc 2.28";
-        check(&["libc.so.6"], &["GLIBC_2.2.5", "GLIBC_2.34"], &[words]);
+        let message = "needs GLIBC_2.34 of libc.so.6: newer than glibc 2.28";
+        check(&["libc.so.6"], &["GLIBC_2.2.5", "GLIBC_2.34"], &[message]);
         check(
             &["libc.so.6"],
             &["GLIBC_3.0"],

@@ -44,8 +44,8 @@ mod tests {
     #[test]
     fn a_missing_program_is_named_with_its_package() {
         let missing = program("no-such-program-anywhere", "some-package");
-        let words = "no-such-program-anywhere is missing (Debian: apt-get install some-package)";
-        assert_eq!(missing, Err(words.to_owned()));
+        let message = "no-such-program-anywhere is missing (Debian: apt-get install some-package)";
+        assert_eq!(missing, Err(message.to_owned()));
         assert!(program("sh", "dash").is_ok());
     }
 }

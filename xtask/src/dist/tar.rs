@@ -84,7 +84,7 @@ pub(super) fn unpack(archive: &Path, folder: &Path, members: &[&str]) -> Result<
 pub(super) fn make_readable(folder: &Path) -> Result<(), Failure> {
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     fs::set_permissions(folder, Permissions::from_mode(0o755)).map_err(failed)?;
-    for path in super::files::entries(folder)? {
+    for path in crate::file_system::entries(folder)? {
         let kind = fs::symlink_metadata(&path).map_err(failed)?;
         if kind.is_dir() {
             make_readable(&path)?;
@@ -106,19 +106,19 @@ mod tests {
 
     #[test]
     fn the_same_files_make_the_same_bytes() {
-        let place = crate::command::target().join("xtask/dist/test-tar");
+        let scratch = crate::command::target().join("xtask/dist/test-tar");
         let mut made = Vec::new();
         for name in ["first", "second"] {
-            let folder = super::super::files::empty(&place.join(name)).expect("a folder");
-            super::super::files::write(&folder.join("x/b"), "b").expect("a file");
-            super::super::files::write(&folder.join("x/a"), "a").expect("a file");
-            super::super::files::write(&folder.join("x/home/file"), "mine").expect("a file");
+            let folder = crate::file_system::create_empty(&scratch.join(name)).expect("a folder");
+            crate::file_system::write(&folder.join("x/b"), "b").expect("a file");
+            crate::file_system::write(&folder.join("x/a"), "a").expect("a file");
+            crate::file_system::write(&folder.join("x/home/file"), "mine").expect("a file");
             make_readable(&folder).expect("permissions");
             let owned = OwnedFolder {
                 path: "./x/home",
                 id: 65532,
             };
-            let archive = place.join(format!("{name}.tar.gz"));
+            let archive = scratch.join(format!("{name}.tar.gz"));
             pack(&folder, ".", 1_700_000_000, Some(&owned), &archive).expect("an archive");
             made.push(fs::read(&archive).expect("an archive"));
             let mut list = system::command("tar", "tar").expect("tar");
@@ -136,6 +136,6 @@ mod tests {
             );
         }
         assert_eq!(made[0], made[1]);
-        fs::remove_dir_all(&place).expect("clean");
+        fs::remove_dir_all(&scratch).expect("clean");
     }
 }

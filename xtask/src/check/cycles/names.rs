@@ -8,7 +8,7 @@ use super::source::{self, Import, Module, Path};
 pub(super) type Uses<'a> = BTreeMap<(&'a str, &'a str), BTreeSet<String>>;
 
 /// A module of the crate, with the file that contains it.
-struct ModuleInFile<'a> {
+struct ModuleEntry<'a> {
     file: &'a str,
     module: Module,
     children: BTreeSet<String>,
@@ -16,7 +16,7 @@ struct ModuleInFile<'a> {
 
 /// The modules of a crate, by their path from the crate root.
 pub(super) struct Names<'a> {
-    modules: BTreeMap<Path, ModuleInFile<'a>>,
+    modules: BTreeMap<Path, ModuleEntry<'a>>,
 }
 
 /// The module or item that a path resolves to.
@@ -75,7 +75,7 @@ impl<'a> Names<'a> {
         }
         self.modules.insert(
             path,
-            ModuleInFile {
+            ModuleEntry {
                 file,
                 module,
                 children,
@@ -88,37 +88,37 @@ impl<'a> Names<'a> {
     /// used in its own file, are no dependency.
     pub(super) fn uses(&self) -> Uses<'a> {
         let mut uses = Uses::new();
-        for (at, place) in &self.modules {
+        for (at, entry) in &self.modules {
             let mut add = |resolved: Option<Resolved<'a>>| {
                 if let Some(Resolved::Item { file, name }) = resolved
-                    && file != place.file
+                    && file != entry.file
                 {
-                    uses.entry((place.file, file)).or_default().insert(name);
+                    uses.entry((entry.file, file)).or_default().insert(name);
                 }
             };
-            for import in &place.module.imports {
+            for import in &entry.module.imports {
                 if import.glob {
                     // A glob import makes the file depend only on those names of the module that it
                     // uses.
                     let Some(Resolved::Module(from)) = self.resolve(at, &import.path) else {
                         continue;
                     };
-                    let used = place
+                    let used = entry
                         .module
                         .names
                         .iter()
-                        .chain(place.module.paths.iter().filter_map(|path| path.first()));
+                        .chain(entry.module.paths.iter().filter_map(|path| path.first()));
                     used.for_each(|name| add(self.item(&from, name, &mut BTreeSet::new())));
                 } else if !import.reexported
                     || import
                         .name
                         .as_ref()
-                        .is_some_and(|name| place.module.uses(name))
+                        .is_some_and(|name| entry.module.uses(name))
                 {
                     add(self.resolve(at, &import.path));
                 }
             }
-            place
+            entry
                 .module
                 .paths
                 .iter()
@@ -181,11 +181,11 @@ impl<'a> Names<'a> {
         name: &str,
         visiting: &mut BTreeSet<(Path, String)>,
     ) -> Option<Path> {
-        let place = self.modules.get(at)?;
-        if place.children.contains(name) {
+        let entry = self.modules.get(at)?;
+        if entry.children.contains(name) {
             return Some([at, &[name.to_owned()]].concat());
         }
-        let import = place.module.import(name)?;
+        let import = entry.module.import(name)?;
         if !visiting.insert((at.to_vec(), format!("mod {name}"))) {
             return None;
         }
@@ -206,14 +206,14 @@ impl<'a> Names<'a> {
         name: &str,
         visiting: &mut BTreeSet<(Path, String)>,
     ) -> Option<Resolved<'a>> {
-        let place = self.modules.get(at)?;
-        if place.module.defined.contains(name) || place.module.import(name).is_some() {
+        let entry = self.modules.get(at)?;
+        if entry.module.defined.contains(name) || entry.module.import(name).is_some() {
             return self.explicit_item(at, name, visiting);
         }
         if !visiting.insert((at.to_vec(), name.to_owned())) {
             return None;
         }
-        let found = place
+        let found = entry
             .module
             .imports
             .iter()
@@ -235,14 +235,14 @@ impl<'a> Names<'a> {
         name: &str,
         visiting: &mut BTreeSet<(Path, String)>,
     ) -> Option<Resolved<'a>> {
-        let place = self.modules.get(at)?;
-        if place.module.defined.contains(name) {
+        let entry = self.modules.get(at)?;
+        if entry.module.defined.contains(name) {
             return Some(Resolved::Item {
-                file: place.file,
+                file: entry.file,
                 name: name.to_owned(),
             });
         }
-        let import = place.module.import(name)?;
+        let import = entry.module.import(name)?;
         if !visiting.insert((at.to_vec(), name.to_owned())) {
             return None;
         }
@@ -254,15 +254,15 @@ impl<'a> Names<'a> {
     /// Returns an item that no parsed definition explains, such as one that a macro generates. It
     /// is attributed to the module, unless the module re-exports names of other crates.
     fn undefined_item(&self, at: &[String], name: &str) -> Option<Resolved<'a>> {
-        let place = self.modules.get(at)?;
-        let from_elsewhere = place.module.import(name).is_some()
-            || place
+        let entry = self.modules.get(at)?;
+        let from_elsewhere = entry.module.import(name).is_some()
+            || entry
                 .module
                 .imports
                 .iter()
                 .any(|import| import.glob && self.resolve(at, &import.path).is_none());
         (!from_elsewhere).then(|| Resolved::Item {
-            file: place.file,
+            file: entry.file,
             name: name.to_owned(),
         })
     }

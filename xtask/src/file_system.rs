@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::command::Failure;
 
-pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+/// Returns the paths of a folder's entries, sorted.
+pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     let paths = fs::read_dir(folder)
         .map_err(failed)?
@@ -17,7 +18,7 @@ pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Returns the relative path of every file and symbolic link below a folder.
-pub(super) fn files_below(folder: &Path) -> Result<BTreeSet<String>, Failure> {
+pub(crate) fn files_below(folder: &Path) -> Result<BTreeSet<String>, Failure> {
     let mut found = BTreeSet::new();
     for path in entries(folder)? {
         let name = path
@@ -38,39 +39,39 @@ pub(super) fn files_below(folder: &Path) -> Result<BTreeSet<String>, Failure> {
     Ok(found)
 }
 
-pub(super) fn read(path: &Path) -> Result<String, Failure> {
+pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
+/// Creates a folder and its parents, unless it exists.
+pub(crate) fn create(folder: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
+}
+
 /// Creates a folder, or deletes the content of an existing one.
-pub(super) fn empty(folder: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn create_empty(folder: &Path) -> Result<PathBuf, Failure> {
     if folder.exists() {
         fs::remove_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     }
-    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    create(folder)?;
     Ok(folder.to_owned())
 }
 
 /// Writes a file, and creates its parent folders.
-pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(failed)?;
-    }
-    fs::write(path, text).map_err(failed)
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    path.parent().map_or(Ok(()), create)?;
+    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Copies a file, and creates the parent folders of the destination.
-pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
-    if let Some(folder) = to.parent() {
-        fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    }
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+    to.parent().map_or(Ok(()), create)?;
     fs::copy(from, to)
         .map(drop)
         .map_err(|error| format!("{}: {error}", from.display()))
 }
 
-pub(super) fn size(path: &Path) -> Result<u64, Failure> {
+pub(crate) fn size(path: &Path) -> Result<u64, Failure> {
     fs::metadata(path)
         .map(|file| file.len())
         .map_err(|error| format!("{}: {error}", path.display()))
