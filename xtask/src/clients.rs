@@ -101,6 +101,8 @@ pub(crate) fn run_programs(
                     command.env("ADJUTANT_EXAMPLES", examples);
                 }
                 if *interpreter == "python3" {
+                    // Without the second variable Python writes `__pycache__` folders into the
+                    // repository.
                     command
                         .env("PYTHONPATH", python_packages(&name))
                         .env("PYTHONDONTWRITEBYTECODE", "1");
@@ -154,6 +156,7 @@ fn install(folder: &Path, name: &str) -> Result<Outcome, Failure> {
         }
         let arguments = [
             "ci",
+            // No third-party install script runs on this machine; the clients do not need theirs.
             "--ignore-scripts",
             "--no-audit",
             "--no-fund",
@@ -219,6 +222,7 @@ impl Service {
             .args(["serve", "--json", "--bind", "127.0.0.1:0", "-m", model])
             .current_dir(home)
             .env_clear();
+        // Only `PATH` is passed on: settings and keys of the developer must not reach the service.
         for (name, value) in std::env::vars_os().filter(|(name, _)| name == "PATH") {
             command.env(name, value);
         }

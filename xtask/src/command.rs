@@ -25,6 +25,7 @@ pub(crate) fn not_run_file() -> &'static Path {
 
 /// Returns the root folder of the workspace.
 pub(crate) fn root() -> PathBuf {
+    // Known at compile time, so it does not depend on the current directory.
     let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     manifest
         .parent()
@@ -33,6 +34,7 @@ pub(crate) fn root() -> PathBuf {
 
 /// Returns cargo's target folder.
 pub(crate) fn target() -> PathBuf {
+    // An absolute path replaces the root, a relative one is relative to it, as for cargo.
     root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
@@ -101,6 +103,7 @@ pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
 fn wait(child: &mut Child) -> std::io::Result<ExitStatus> {
     // The kernel keeps the times of a finished process (a zombie) only until its exit status is
     // collected, so they are read before `Child::wait`.
+    // Without `/proc` the loop ends at once, and `Child::wait` does all the waiting.
     while let Some(times) = Times::of_process(child.id()) {
         if times.ended {
             times.add_to_step();
@@ -113,6 +116,7 @@ fn wait(child: &mut Child) -> std::io::Result<ExitStatus> {
 
 /// Kills a process, and adds the CPU time it has used to the current step.
 pub(crate) fn kill(child: &mut Child) {
+    // Before the end of the process, because its times go with it.
     if let Some(times) = Times::of_process(child.id()) {
         times.add_to_step();
     }

@@ -141,6 +141,7 @@ fn build() -> Result<PathBuf, Failure> {
 /// Returns the mean instructions of the last turns of a conversation with `turns` turns.
 fn count_last_turns(program: &Path, store: &str, turns: u32) -> Result<u64, Failure> {
     let arguments = [store, &turns.to_string(), &TURNS_PER_POSITION.to_string()];
+    // The program itself starts the counting, with `callgrind_control`, before its last turns.
     Ok(count(program, &["--instr-atstart=no"], &arguments)? / u64::from(TURNS_PER_POSITION))
 }
 
@@ -151,6 +152,7 @@ fn count(program: &Path, options: &[&str], arguments: &[&str]) -> Result<u64, Fa
     let log = folder.join(format!("instructions-{}.txt", std::process::id()));
     let mut valgrind = Command::new("valgrind");
     valgrind
+        // Only the total is needed, which is in the log; the profile itself is discarded.
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .args(options);
     valgrind

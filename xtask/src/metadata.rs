@@ -165,6 +165,7 @@ fn parse_package(package: &Value, workspace: &BTreeSet<String>) -> Package {
 
 fn parse_dependency(value: &Value) -> Dependency {
     Dependency {
+        // The source uses the new name of a renamed dependency.
         name: value["rename"]
             .as_str()
             .map_or_else(|| string(&value["name"]), str::to_owned),

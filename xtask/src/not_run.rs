@@ -119,6 +119,7 @@ pub(crate) fn ignored_tests() -> Result<Vec<NotRun>, Failure> {
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
+        // The folder `core` is the package `adjutant-core`; only the facade has no prefix.
         let package_name = if name == "adjutant" {
             name
         } else {
@@ -175,6 +176,7 @@ fn ignored_below(folder: &Path, prefix: &str, found: &mut Vec<NotRun>) -> Result
 fn parse_ignored(text: &str) -> Result<Vec<(String, String)>, Failure> {
     let mut found = Vec::new();
     let mut reason = None;
+    // Line by line is enough, because rustfmt puts attributes and `fn` on lines of their own.
     for line in text.lines().map(str::trim) {
         if let Some(rest) = line.strip_prefix("#[ignore") {
             let given = rest.split('"').nth(1).filter(|reason| !reason.is_empty());
@@ -204,6 +206,7 @@ pub(crate) fn is_ci() -> bool {
 /// # Errors
 /// In CI, if one of them is not excused.
 pub(crate) fn report(mut not_run: Vec<NotRun>, is_ci: bool) -> Result<(), Failure> {
+    // A test that belongs to several runs has noted itself in each of them.
     not_run.sort();
     not_run.dedup();
     if !not_run.is_empty() {

@@ -180,6 +180,7 @@ fn cases() -> Vec<Case> {
         json!({ "role": "assistant", "text": "", "tool_calls": [call] }),
         json!({ "role": "tool", "id": "call_1", "name": TOOL, "content": { "sky": "sunny" } }),
     ];
+    // Temperature 0 selects the most likely token, so that runs repeat.
     let request = |messages: &[Value], max_tokens: u32| json!({ "messages": messages, "max_tokens": max_tokens, "temperature": 0 });
     let with_tool = |mut request: Value| {
         request["tools"] = json!([tool]);

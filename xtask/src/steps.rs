@@ -65,6 +65,7 @@ impl Steps {
         }
         self.finished
             .lock()
+            // A panic in another step must not discard the results so far.
             .unwrap_or_else(PoisonError::into_inner)
             .push(FinishedStep {
                 name: name.to_owned(),
@@ -111,6 +112,7 @@ impl Steps {
             }),
             Ok(Outcome::Passed) | Err(_) => None,
         });
+        // The notes are read only now, because the tests of every step append to the same file.
         let not_run = not_run::report(
             skipped.chain(not_run::take_notes()?).collect(),
             not_run::is_ci(),

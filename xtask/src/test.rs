@@ -231,6 +231,7 @@ fn standard(steps: &Steps, runner: &Runner, workspace: &[Package]) {
     });
     steps.step("tests", || runner.run(&STANDARD));
     steps.step("documentation tests", || {
+        // Nextest cannot run documentation tests.
         run_command(cargo(["test", "--doc", "--locked"]).args(SELECTION))
     });
     steps.step("examples", || examples(workspace));
@@ -248,6 +249,8 @@ fn everything(steps: &Steps, runner: &Runner, workspace: &[Package]) {
                 server::prepare(steps),
             )
         });
+        // Each cargo profile has a folder and a lock of its own, so this build does not wait for
+        // the debug builds of the tests.
         let shipped = scope.spawn(|| release(steps));
         standard(steps, runner, workspace);
         steps.step("tests with Restate", || runner.run(&RESTATE));
@@ -463,6 +466,7 @@ fn examples(workspace: &[Package]) -> Result<(), Failure> {
 
 fn example(folder: &Path, name: &str) -> Result<(), Failure> {
     let mut example = Command::new(folder.join(program(name)));
+    // Without standard input, so that no example can wait for a person.
     example.current_dir(root()).stdin(Stdio::null());
     // An example that reads its model from the environment gets the script beside it.
     let script = format!("crates/{LIBRARY}/examples/{name}.jsonl");

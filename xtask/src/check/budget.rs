@@ -105,6 +105,7 @@ fn check_crates(name: &str, crates: usize, limit: usize) -> Result<(), Failure> 
 /// # Errors
 /// Cargo fails.
 pub(crate) fn crates_of(selection: &[&str]) -> Result<BTreeSet<String>, Failure> {
+    // Dependencies of tests (`dev`) do not reach the users of the library.
     let tree = [
         "tree", "--locked", "--target", PLATFORM, "--edges", "no-dev", "--prefix", "none",
         "--format", "{p}",
@@ -116,8 +117,10 @@ pub(crate) fn crates_of(selection: &[&str]) -> Result<BTreeSet<String>, Failure>
 /// Returns the packages in the output of `cargo tree`, without those of this workspace.
 fn third_party(tree: &str, root: &str) -> BTreeSet<String> {
     tree.lines()
+        // Cargo prints the path of packages of the workspace only.
         .filter(|line| !line.contains(root))
         .filter_map(|line| {
+            // A third word is a mark, such as `(*)` for a package that was printed before.
             let mut words = line.split_whitespace();
             Some(format!("{} {}", words.next()?, words.next()?))
         })

@@ -1,13 +1,13 @@
-//! Import cycles between the modules of a crate, which the compiler allows: data below, behaviour
-//! above.
+//! Import cycles between the modules of a crate. The compiler allows them; in this repository
+//! modules form layers.
 //!
-//! The unit is a file. A file uses another one if it imports or names, by a path that begins with
-//! `crate`, `self`, `super` or a known module, something that the other defines, through any number
-//! of re-exports. A parent uses its child, and a child its parent, if it takes a name from it; `mod`
-//! and `pub use` alone do not count.
+//! The unit is a file. A file depends on another one if it imports or names something that the
+//! other defines, through any number of re-exports, by a path that begins with `crate`, `self`,
+//! `super` or a known module. The same holds between a parent module and its child; `mod` and `pub
+//! use` alone are no dependency.
 
-mod names; // where a name comes from
-mod source; // what a file says of names
+mod names; // name resolution
+mod source; // definitions, imports and uses of a file
 pub(super) mod token; // source as tokens
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,23 +15,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::files::File;
 use names::{Names, Uses};
 
-/// Crates that still have circles, and how many of their files are in one. This list only gets
-/// shorter.
-const KNOWN: &[(&str, usize)] = &[];
-
-/// Returns the circles among the files of each crate, if they are not those that are known.
+/// Returns the import cycles inside each crate: the files of a cycle, and what ties them together.
 pub(crate) fn inside_crates(files: &[File]) -> Vec<String> {
-    broken(files, KNOWN)
-}
-
-fn broken(files: &[File], known: &[(&str, usize)]) -> Vec<String> {
     let mut found = Vec::new();
     let mut crates: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
     for file in files.iter().filter(|file| file.path.ends_with(".rs")) {
         let Some((name, _)) = file.path.split_once("/src/") else {
             continue;
         };
-        // A workspace of its own, and the crates of fixtures, are none of this house.
+        // Benchmarks (a workspace of their own) and crates inside fixtures are not checked.
         if name == "xtask"
             || name
                 .strip_prefix("crates/")
@@ -44,33 +36,22 @@ fn broken(files: &[File], known: &[(&str, usize)]) -> Vec<String> {
         }
     }
     for (name, files) in &crates {
-        let mut circles = Vec::new();
+        let mut cycles = Vec::new();
+        // A package may have several crate roots: the library, `main.rs`, and each file in `bin/`.
         for root in files.keys().filter(|path| is_root(name, path)) {
-            match Names::read(root, files) {
-                Ok(names) => circles.extend(circles_of(&names.uses())),
+            match Names::load(root, files) {
+                Ok(names) => cycles.extend(find_cycles(&names.uses())),
                 Err(failure) => found.push(failure),
             }
         }
-        let count: usize = circles.iter().map(|circle| circle.files.len()).sum();
-        let allowed = known
-            .iter()
-            .find(|(known, _)| known == name)
-            .map_or(0, |(_, count)| *count);
-        if count > allowed {
+        let count: usize = cycles.iter().map(|cycle| cycle.files.len()).sum();
+        if count > 0 {
             found.push(format!(
-                "{name}: {count} files use each other in a circle, and {allowed} may:"
+                "{name}: {count} files import each other in a cycle:"
             ));
-            found.extend(circles.into_iter().flat_map(|circle| circle.ties));
-        } else if count < allowed {
-            found.push(format!("{name}: {count} files use each other in a circle: lower its number in xtask/src/check/cycles.rs"));
+            found.extend(cycles.into_iter().flat_map(|cycle| cycle.imports));
         }
     }
-    let unknown = known
-        .iter()
-        .filter(|(known, _)| !crates.contains_key(known));
-    found.extend(unknown.map(|(known, _)| {
-        format!("{known}: in the list of xtask/src/check/cycles.rs, and no crate")
-    }));
     found
 }
 
@@ -85,26 +66,27 @@ fn is_root(name: &str, path: &str) -> bool {
             .is_some_and(|file| !file.contains('/'))
 }
 
-/// Files that use each other in a circle.
-struct Circle<'a> {
+/// A set of files that all depend on each other, directly or not (a strongly connected component).
+struct Cycle<'a> {
     files: BTreeSet<&'a str>,
-    /// Returns which file takes which names of which other, a line each.
-    ties: Vec<String>,
+    /// One line per dependency inside the set: the importing file, the other file, and the names.
+    imports: Vec<String>,
 }
 
-/// Returns the circles, the largest sets of files each of which uses, directly or not, every other.
-fn circles_of<'a>(uses: &Uses<'a>) -> Vec<Circle<'a>> {
-    let mut below: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+/// Returns the strongly connected components of the dependency graph that have more than one file.
+fn find_cycles<'a>(uses: &Uses<'a>) -> Vec<Cycle<'a>> {
+    let mut dependencies: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (from, to) in uses.keys() {
-        below.entry(from).or_default().insert(to);
+        dependencies.entry(from).or_default().insert(to);
     }
-    let reached: BTreeMap<&str, BTreeSet<&str>> = below
+    let reached: BTreeMap<&str, BTreeSet<&str>> = dependencies
         .keys()
-        .map(|file| (*file, reach(file, &below)))
+        .map(|file| (*file, reach(file, &dependencies)))
         .collect();
-    let mut circles: Vec<Circle<'_>> = Vec::new();
+    let mut cycles: Vec<Cycle<'_>> = Vec::new();
     for (file, all) in &reached {
-        if !all.contains(file) || circles.iter().any(|circle| circle.files.contains(file)) {
+        // A file that does not reach itself is in no cycle.
+        if !all.contains(file) || cycles.iter().any(|cycle| cycle.files.contains(file)) {
             continue;
         }
         let back = |other: &&&str| {
@@ -116,25 +98,30 @@ fn circles_of<'a>(uses: &Uses<'a>) -> Vec<Circle<'a>> {
         let inside = uses
             .iter()
             .filter(|((from, to), _)| files.contains(from) && files.contains(to));
-        let ties = inside.map(|((from, to), names)| {
+        let imports = inside.map(|((from, to), names)| {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             format!("    {from} -> {to}: {}", names.join(", "))
         });
-        circles.push(Circle {
-            ties: ties.collect(),
+        cycles.push(Cycle {
+            imports: imports.collect(),
             files,
         });
     }
-    circles
+    cycles
 }
 
-/// Returns every file that one uses, directly or not.
-fn reach<'a>(file: &str, below: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> BTreeSet<&'a str> {
+/// Returns every file that a file depends on, directly or not.
+fn reach<'a>(file: &str, dependencies: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> BTreeSet<&'a str> {
     let mut reached = BTreeSet::new();
-    let mut next: Vec<&str> = below.get(file).into_iter().flatten().copied().collect();
+    let mut next: Vec<&str> = dependencies
+        .get(file)
+        .into_iter()
+        .flatten()
+        .copied()
+        .collect();
     while let Some(file) = next.pop() {
         if reached.insert(file) {
-            next.extend(below.get(file).into_iter().flatten().copied());
+            next.extend(dependencies.get(file).into_iter().flatten().copied());
         }
     }
     reached
@@ -144,19 +131,19 @@ fn reach<'a>(file: &str, below: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> BTreeS
 mod tests {
     use super::*;
 
-    /// Files of the crate `crates/a`, by their path in `src`.
+    /// Checks the files of a crate `crates/a`, given by their path in `src`.
     fn found(files: &[(&str, &str)]) -> Vec<String> {
         let file = |(path, text): &(&str, &str)| File {
             path: format!("crates/a/src/{path}"),
             text: (*text).to_owned(),
         };
-        broken(&files.iter().map(file).collect::<Vec<_>>(), &[])
+        inside_crates(&files.iter().map(file).collect::<Vec<_>>())
     }
 
     const LIB: (&str, &str) = ("lib.rs", "mod below; mod above;");
 
     #[test]
-    fn one_way_is_fine() {
+    fn imports_in_one_direction_pass() {
         let above = (
             "above.rs",
             "use crate::below::B; fn f() { crate::below::g(); }",
@@ -165,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn two_that_use_each_other_are_named_with_what_ties_them() {
+    fn a_cycle_of_two_is_reported_with_the_imported_names() {
         let files = [
             LIB,
             ("above.rs", "use crate::below::{B, g}; pub const A: u8 = 0;"),
@@ -177,7 +164,7 @@ mod tests {
         assert_eq!(
             found(&files),
             [
-                "crates/a: 2 files use each other in a circle, and 0 may:",
+                "crates/a: 2 files import each other in a cycle:",
                 "    crates/a/src/above.rs -> crates/a/src/below.rs: B, g",
                 "    crates/a/src/below.rs -> crates/a/src/above.rs: A",
             ]
@@ -185,8 +172,8 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_its_definers_whoever_hands_it_on() {
-        // `a/mod.rs` hands on what `b` needs of `c`, and what everybody needs of `b`: no circle.
+    fn a_reexported_name_belongs_to_the_file_that_defines_it() {
+        // `a/mod.rs` re-exports `C` for `b` and `B` for the whole crate, which makes no cycle.
         let files = [
             ("lib.rs", "mod a; pub use a::{B, C as Other};"),
             (
@@ -197,7 +184,7 @@ mod tests {
             ("a/c.rs", "pub struct C;"),
         ];
         assert!(found(&files).is_empty());
-        // But where `c` takes `b` by that way, the two are one.
+        // But if `c` imports `B` through the re-export, `b` and `c` form a cycle.
         let back = ("a/c.rs", "pub struct C; fn f(b: crate::B) {}");
         assert_eq!(
             found(&[files[0], files[1], files[2], back])[1..],
@@ -209,10 +196,10 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_that_uses_its_child_must_not_be_used_by_it() {
+    fn a_parent_and_a_child_that_use_each_other_are_a_cycle() {
         let child = ("a/b.rs", "use super::LIMIT; pub fn f() -> u8 { LIMIT }");
-        let only_told = ("a/mod.rs", "mod b; pub use b::f; pub const LIMIT: u8 = 0;");
-        assert!(found(&[("lib.rs", "mod a;"), only_told, child]).is_empty());
+        let only_reexports = ("a/mod.rs", "mod b; pub use b::f; pub const LIMIT: u8 = 0;");
+        assert!(found(&[("lib.rs", "mod a;"), only_reexports, child]).is_empty());
         for uses in ["b::f()", "f()"] {
             let text =
                 format!("mod b; pub use b::f; pub const LIMIT: u8 = 0; fn g() {{ {uses}; }}");
@@ -228,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn an_imported_module_ties_by_what_is_used_of_it() {
+    fn an_imported_module_counts_only_where_its_names_are_used() {
         let below = ("below.rs", "use crate::above; pub fn g() { above::f() }");
         let above = |uses: &'static str| ("above.rs", uses);
         assert!(found(&[LIB, above("use crate::below; pub fn f() {}"), below]).is_empty());
@@ -241,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_of_a_module_may_be_imported() {
+    fn a_glob_import_counts_only_for_the_names_used() {
         let below = ("below.rs", "pub fn g() { crate::above::f() } pub struct B;");
         let all = |uses: &'static str| ("above.rs", uses);
         assert!(found(&[LIB, all("use crate::below::*; pub fn f() {}"), below]).is_empty());
@@ -253,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_macro_defines_is_its_modules() {
+    fn a_name_defined_by_a_macro_belongs_to_the_module() {
         let files = [
             LIB,
             ("above.rs", "use crate::below::Id;"),
@@ -263,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn other_crates_and_tests_tie_nothing() {
+    fn other_crates_and_test_code_do_not_count() {
         let files = [
             LIB,
             ("above.rs", "use crate::below::B; pub use other::*; #[cfg(test)] mod tests;"),
@@ -279,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn three_in_a_row_are_one_circle_and_who_only_uses_them_is_not_in_it() {
+    fn a_file_that_only_imports_from_a_cycle_is_not_in_it() {
         let files = [
             (
                 "main.rs",
@@ -292,38 +279,16 @@ mod tests {
         ];
         assert_eq!(
             found(&files)[0],
-            "crates/a: 3 files use each other in a circle, and 0 may:"
+            "crates/a: 3 files import each other in a cycle:"
         );
         assert_eq!(found(&files).len(), 4);
     }
 
     #[test]
-    fn the_list_of_what_is_known_only_gets_shorter() {
-        let file = |path: &str, text: &str| File {
-            path: path.to_owned(),
-            text: text.to_owned(),
-        };
-        let files = [
-            file("crates/a/src/lib.rs", "mod b; mod c;"),
-            file("crates/a/src/b.rs", "pub fn f() { crate::c::f() }"),
-            file("crates/a/src/c.rs", "pub fn f() { super::b::f() }"),
-        ];
-        assert!(broken(&files, &[("crates/a", 2)]).is_empty());
-        assert_eq!(broken(&files, &[("crates/a", 1)]).len(), 3);
-        assert_eq!(
-            broken(&files, &[("crates/a", 3), ("crates/gone", 2)]),
-            [
-                "crates/a: 2 files use each other in a circle: lower its number in xtask/src/check/cycles.rs",
-                "crates/gone: in the list of xtask/src/check/cycles.rs, and no crate",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_module_without_a_file_is_told() {
+    fn a_module_without_a_file_is_reported() {
         assert_eq!(
             found(&[("lib.rs", "mod a;")]),
-            ["crates/a/src/lib.rs: no file of the module a is found"]
+            ["crates/a/src/lib.rs: the module a has no file"]
         );
     }
 }

@@ -20,6 +20,7 @@ pub(crate) fn tracked() -> Result<Vec<String>, Failure> {
     let mut git = std::process::Command::new("git");
     git.args([
         "ls-files",
+        // Without `-z`, git quotes names with special characters.
         "-z",
         "--cached",
         "--others",

@@ -184,6 +184,8 @@ fn changes_code(files: &[File], package: &str, feature: &str) -> bool {
         .filter(|file| file.path.starts_with(&source) && !file.path.contains("tests"))
         .any(|file| {
             file.text
+                // The unit tests are the last module of a file, so everything before them is
+                // product code.
                 .split("#[cfg(test)]\nmod ")
                 .next()
                 .is_some_and(|code| code.contains(&named))
@@ -209,6 +211,7 @@ fn deny() -> Result<(), Failure> {
                 .to_owned(),
         );
     }
+    // Without `advisories`, which clones a database and so needs the internet.
     run_command(&mut cargo([
         "deny",
         "--all-features",

@@ -45,6 +45,7 @@ pub(super) fn build_for(triple: &str, linked: &str) -> Result<PathBuf, Failure> 
     zigbuild.args(["--features", FEATURES]);
     zigbuild.args(["--target", linked]).current_dir(root());
     zigbuild.env("CARGO_ZIGBUILD_ZIG_PATH", zig_folder(&tools).join("zig"));
+    // By default both tools keep their caches in the home folder.
     let caches = target_folder().join("xtask/zig-cache");
     zigbuild
         .env("ZIG_GLOBAL_CACHE_DIR", &caches)

@@ -112,6 +112,7 @@ fn make(release: &Release) -> Result<PathBuf, Failure> {
         &scratch.join("DEBIAN/control"),
         &control(&release.version, release.target.debian, kilobytes),
     )?;
+    // `dpkg --verify` compares the installed files with these sums.
     let mut md5sum = system::command("md5sum", "coreutils")?;
     write(
         &scratch.join("DEBIAN/md5sums"),
@@ -121,6 +122,7 @@ fn make(release: &Release) -> Result<PathBuf, Failure> {
     for (name, text) in [("postinst", POSTINST), ("prerm", PRERM), ("postrm", POSTRM)] {
         let script = scratch.join("DEBIAN").join(name);
         write(&script, text)?;
+        // `dpkg-deb` refuses maintainer scripts that are not executable.
         fs::set_permissions(&script, Permissions::from_mode(0o755))
             .map_err(|error| format!("{name}: {error}"))?;
     }
@@ -130,10 +132,12 @@ fn make(release: &Release) -> Result<PathBuf, Failure> {
         release.version, release.target.debian
     ));
     let mut dpkg = system::command("dpkg-deb", "dpkg")?;
-    // Debian before 12 cannot read Zstandard, dpkg-deb's default in newer releases.
+    // Not Zstandard, the default on Ubuntu, which Debian before 12 cannot read.
+    // `--root-owner-group`: all files belong to root, no matter who builds the package.
     dpkg.args(["--root-owner-group", "-Zxz", "--build"])
         .arg(&scratch)
         .arg(&package);
+    // The variable sets the time of all entries, so that the package is reproducible.
     run(dpkg.env("SOURCE_DATE_EPOCH", release.epoch.to_string()))?;
     println!("    {} ({} bytes)", package.display(), size(&package)?);
     Ok(package)
@@ -254,6 +258,7 @@ fn test(release: &Release, package: &Path, version: &str) -> Result<Outcome, Fai
             "adjutant.service",
         ])?)?;
     }
+    // `is-enabled` ends with an error code for a disabled unit, so its output is checked instead.
     let enabled = debian
         .command(&["systemctl", "is-enabled", "adjutant.service"])?
         .output();

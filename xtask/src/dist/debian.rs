@@ -31,6 +31,8 @@ pub(super) fn archive(release: &str) -> Result<PathBuf, Failure> {
         .ok()
         .and_then(|time| time.elapsed().ok());
     if age.is_none_or(|age| age > MAX_AGE) {
+        // An interrupted download must not look like a complete archive, so the file is renamed
+        // last.
         let partial = archive.with_extension("partial.tar");
         let mut mmdebstrap = system::command("mmdebstrap", "mmdebstrap")?;
         mmdebstrap.args([

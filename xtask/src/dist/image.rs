@@ -38,6 +38,7 @@ pub(super) fn test(release: &Release, archive: &Path) -> Result<Outcome, Failure
         buildah
     };
     let name = archive.file_name().unwrap_or_default().to_string_lossy();
+    // The isolation `chroot` needs no container runtime, so it also works inside a container.
     let mut build = buildah(&[
         "bud",
         "--isolation",

@@ -39,6 +39,7 @@ pub(super) fn notice(triple: &str) -> Result<String, Failure> {
         "--features",
         FEATURES,
         "--edges",
+        // Procedural macros run in the compiler and are not part of the program.
         "normal,no-proc-macro",
         "--target",
         triple,
@@ -139,6 +140,7 @@ fn texts(folder: &Path) -> Result<Vec<String>, Failure> {
             .unwrap_or_default()
             .to_string_lossy()
             .to_lowercase();
+        // A module such as `license.rs` has the right name but no licence text.
         if !NAMES.iter().any(|start| name.starts_with(start)) || name.ends_with(".rs") {
             continue;
         }

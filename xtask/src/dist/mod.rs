@@ -164,6 +164,7 @@ fn checksums(release: &Release) -> Result<(), Failure> {
         .filter(|name| name != NAME)
         .collect();
     names.sort();
+    // Relative names, so that users can verify the files in any folder.
     let program = system::program("sha256sum", "coreutils")?;
     let text = output(
         Command::new(&program)

@@ -57,6 +57,7 @@ fn make(release: &Release) -> Result<PathBuf, Failure> {
     for package in PACKAGES {
         let copyright = format!("usr/share/doc/{package}/copyright");
         copy(&base.join(&copyright), &scratch.join(&copyright))?;
+        // Vulnerability scanners look for packages in `status.d` if there is no package manager.
         let paragraph = paragraph(&installed, package)
             .ok_or_else(|| format!("Debian has no package {package}"))?;
         write(
@@ -85,6 +86,7 @@ fn make(release: &Release) -> Result<PathBuf, Failure> {
         fs::create_dir_all(scratch.join(folder)).map_err(|error| format!("{folder}: {error}"))?;
     }
     tar::make_readable(&scratch)?;
+    // Sticky, as usual for `/tmp`: users cannot delete the files of others.
     let world_writable = fs::Permissions::from_mode(0o1777);
     fs::set_permissions(scratch.join("tmp"), world_writable)
         .map_err(|error| format!("tmp: {error}"))?;

@@ -120,6 +120,7 @@ impl Installed {
                 .spawn()
                 .map_err(|error| format!("the service: {error}"))?,
         );
+        // The service is stopped even if a request has failed, so that both results are known.
         let checked = service.check_requests();
         let stopped = service.stop();
         checked.and(stopped)
@@ -221,9 +222,11 @@ fn request(
     let failed = |error: std::io::Error| format!("{method} {path}: {error}");
     let mut stream = TcpStream::connect(address).map_err(failed)?;
     stream
+        // A service that hangs must fail the step instead of blocking it.
         .set_read_timeout(Some(Duration::from_secs(60)))
         .map_err(failed)?;
     let length = body.len();
+    // `Connection: close` makes the service end the connection, which ends the read below.
     let head = format!(
         "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
          Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"

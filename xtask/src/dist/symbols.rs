@@ -59,6 +59,7 @@ impl Requirements {
     /// # Errors
     /// `readelf` is missing or does not understand the file.
     pub(super) fn of_file(file: &Path) -> Result<Self, Failure> {
+        // `--wide` keeps long names on one line, which the parser relies on.
         let mut readelf = system::command("readelf", "binutils")?;
         let output_text = output(
             readelf
@@ -81,6 +82,7 @@ impl Requirements {
         let mut is_elf = false;
         for line in output_text.lines() {
             is_elf |= line.starts_with("Dynamic section") || line.contains("no dynamic section");
+            // Only `Version needs section` lists requirements; other sections have the same layout.
             if line.starts_with("Version ") {
                 in_needed_versions = line.starts_with("Version needs section");
             }

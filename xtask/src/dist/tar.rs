@@ -28,6 +28,8 @@ pub(super) fn pack(
     to: &Path,
 ) -> Result<(), Failure> {
     let plain = to.with_extension("");
+    // `--owner` applies to all entries of a call, so a folder with another owner is appended by a
+    // second call.
     let mut create = tar("--create", folder, epoch, 0, &plain)?;
     if let Some(owned) = owned {
         create.arg(format!("--exclude={}", owned.path));
@@ -50,6 +52,7 @@ fn tar(
     archive: &Path,
 ) -> Result<std::process::Command, Failure> {
     let mut tar = system::command("tar", "tar")?;
+    // The order in which a file system lists a folder differs between machines.
     tar.args([action, "--sort=name", "--format=gnu", "--numeric-owner"]);
     tar.arg(format!("--mtime=@{epoch}"))
         .arg(format!("--owner={owner}"))
@@ -67,6 +70,7 @@ fn tar(
 /// `tar` is missing or fails.
 pub(super) fn unpack(archive: &Path, folder: &Path, members: &[&str]) -> Result<(), Failure> {
     let mut tar = system::command("tar", "tar")?;
+    // By number, because this machine may have other ids for the names in the archive.
     tar.arg("--extract")
         .arg("--numeric-owner")
         .arg("--file")
@@ -85,6 +89,7 @@ pub(super) fn make_readable(folder: &Path) -> Result<(), Failure> {
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     fs::set_permissions(folder, Permissions::from_mode(0o755)).map_err(failed)?;
     for path in crate::file_system::entries(folder)? {
+        // Symbolic links have no permissions, and following them could leave the folder.
         let kind = fs::symlink_metadata(&path).map_err(failed)?;
         if kind.is_dir() {
             make_readable(&path)?;

@@ -190,6 +190,7 @@ impl<'a> Names<'a> {
             return None;
         }
         let found = self.lookup(at, &import.path, visiting);
+        // Another path may reach the same name without a cycle.
         visiting.remove(&(at.to_vec(), format!("mod {name}")));
         if let Resolved::Module(module) = found? {
             Some(module)
