@@ -13,7 +13,7 @@ const SCRIPT = lines(
   { text: "Coffee." },
 );
 
-const said = (page) => page.locator(".turn").evaluateAll((turns) => turns.map((turn) => [turn.querySelector(".bubble").textContent, turn.querySelector(".markdown")?.textContent.trim()].join(" → ")));
+const turnTexts = (page) => page.locator(".turn").evaluateAll((turns) => turns.map((turn) => [turn.querySelector(".bubble").textContent, turn.querySelector(".markdown")?.textContent.trim()].join(" → ")));
 const versions = (page) => page.locator(".alternatives").evaluateAll((groups) => groups.map((group) => group.getAttribute("aria-label")));
 
 export async function branches(browser) {
@@ -23,7 +23,7 @@ export async function branches(browser) {
   const shows = async (...expected) => {
     await page.waitForFunction((label) => document.querySelector(".alternatives")?.getAttribute("aria-label") === label, expected.pop());
     await settled(page);
-    assert.deepEqual(await said(page), expected);
+    assert.deepEqual(await turnTexts(page), expected);
   };
   try {
     await here("regenerate: another answer beside the first", async () => {

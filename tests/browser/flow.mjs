@@ -339,8 +339,8 @@ export async function flow(browser) {
       await page.getByLabel("Search titles and messages").fill("coffee");
       await page.waitForFunction(() => document.querySelectorAll(".thread").length === 1);
       await page.getByLabel("Search titles and messages").fill("was noted");
-      const said = page.locator(".thread-said");
-      await said.getByText("Coffee is noted.").first().waitFor();
+      const snippet = page.locator(".thread-said");
+      await snippet.getByText("Coffee is noted.").first().waitFor();
       assert.equal(await page.getByRole("heading", { name: "Found in messages" }).count(), 1);
       await page.getByLabel("Search titles and messages").fill("");
       await page.waitForFunction(() => document.querySelectorAll(".thread").length === 3);

@@ -65,8 +65,8 @@ export async function hostile(browser) {
 
     await here("the rules for the browser stand behind that: they refuse what would be put in", async () => {
       const refused = await page.evaluate(async () => {
-        const told = [];
-        document.addEventListener("securitypolicyviolation", (event) => told.push(event.effectiveDirective));
+        const received = [];
+        document.addEventListener("securitypolicyviolation", (event) => received.push(event.effectiveDirective));
         const image = new Image();
         image.src = "https://evil.example/pixel.png";
         const script = document.createElement("script");
@@ -74,12 +74,12 @@ export async function hostile(browser) {
         document.body.append(image, script);
         await fetch("https://evil.example/").catch(() => {});
         await new Promise((resolve) => setTimeout(resolve, 0));
-        while (told.length < 3) await new Promise((resolve) => setTimeout(resolve, 10));
+        while (received.length < 3) await new Promise((resolve) => setTimeout(resolve, 10));
         image.remove();
         script.remove();
-        return { told: told.sort(), owned: window.owned };
+        return { received: received.sort(), owned: window.owned };
       });
-      assert.deepEqual(refused, { told: ["connect-src", "img-src", "script-src-elem"], owned: undefined });
+      assert.deepEqual(refused, { received: ["connect-src", "img-src", "script-src-elem"], owned: undefined });
     });
 
     await here("hostile: no request but to the service", () => {

@@ -23,7 +23,7 @@ function fill(home, turnsOf) {
 }
 
 const nodes = (page) => page.evaluate(() => document.querySelectorAll(".chat *").length);
-const said = (page) => page.locator(".bubble").allTextContents();
+const messageTexts = (page) => page.locator(".bubble").allTextContents();
 
 /** Starts to record which turns are redrawn, and how often the conversation is. */
 const watch = (page) =>
@@ -66,7 +66,7 @@ export async function long(browser) {
       const counted = [];
       for (const [title, turns] of [["short talk", 50], ["long talk", 2500]]) {
         await openThread(title);
-        assert.deepEqual(await said(page), Array.from({ length: 25 }, (_, at) => `${title} ${turns - 24 + at}`));
+        assert.deepEqual(await messageTexts(page), Array.from({ length: 25 }, (_, at) => `${title} ${turns - 24 + at}`));
         assert.equal(await page.locator(".badge").count(), 25, "each of them opens its trace");
         counted.push(await nodes(page));
       }
@@ -78,7 +78,7 @@ export async function long(browser) {
       const place = (words) => page.evaluate((words) => [...document.querySelectorAll(".bubble")].find((bubble) => bubble.textContent === words)?.getBoundingClientRect().top, words);
       const older = () => page.waitForResponse((response) => response.url().includes("before="));
       for (const count of [50, 75]) {
-        const first = (await said(page))[0];
+        const first = (await messageTexts(page))[0];
         const loaded = older();
         const before = await page.evaluate(() => {
           const pane = document.querySelector(".scroll");
@@ -90,7 +90,7 @@ export async function long(browser) {
         await drawn(page);
         // Scroll positions are rounded to whole pixels of the screen.
         assert.ok(Math.abs((await place(first)) - before) <= 1, `${before} and then ${await place(first)}`);
-        assert.deepEqual(await said(page), Array.from({ length: count }, (_, at) => `long talk ${2501 - count + at}`));
+        assert.deepEqual(await messageTexts(page), Array.from({ length: count }, (_, at) => `long talk ${2501 - count + at}`));
         assert.equal(await page.locator(".badge").count(), count, "each of them opens its trace");
       }
     });
@@ -100,7 +100,7 @@ export async function long(browser) {
       await page.getByRole("button", { name: "Show earlier messages" }).focus();
       await page.keyboard.press("Enter");
       await page.waitForFunction(() => document.querySelectorAll(".turn").length === 50);
-      assert.equal((await said(page))[0], "short talk");
+      assert.equal((await messageTexts(page))[0], "short talk");
       assert.equal(await page.locator(".older").count(), 0);
     });
 

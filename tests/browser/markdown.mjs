@@ -195,7 +195,7 @@ async function additions(page) {
   });
 
   await check("markdown: finished blocks are said, each once", async () => {
-    const said = await page.evaluate(async () => {
+    const streamed = await page.evaluate(async () => {
       const { h, render } = await import("/web/vendor/htm-preact-standalone.module.js");
       const { Markdown } = await import("/web/parts/markdown.js");
       const root = document.createElement("div");
@@ -209,7 +209,7 @@ async function additions(page) {
       }
       return [...log.children].map((line) => line.textContent);
     });
-    assert.deepEqual(said, ["one", "two strong", "a\nb", "end"]);
+    assert.deepEqual(streamed, ["one", "two strong", "a\nb", "end"]);
   });
 }
 

@@ -33,16 +33,16 @@ export async function modules(page) {
   });
 
   await check("numbers are as people read them, and an unknown price is never zero", async () => {
-    const told = await page.evaluate(async () => {
+    const actual = await page.evaluate(async () => {
       const { cost, count, duration, remaining, tokens } = await import("/web/format.js");
       return [cost(null), cost(undefined), cost(0), cost(0.0003), cost(1.5), count(812), count(12_400), duration(340), duration(1340), remaining(61_000), remaining(7 * 86_400_000), tokens({}), tokens({ input_tokens: 1 })];
     });
     // Browsers format thousands differently.
-    assert.deepEqual(told.map((text) => text.replace("K", "k")), ["$?", "$?", "$0", "$0.0003", "$1.50", "812", "12.4k", "340 ms", "1.3 s", "in 1:01", "in 7 days", "", "1/? tok"]);
+    assert.deepEqual(actual.map((text) => text.replace("K", "k")), ["$?", "$?", "$0", "$0.0003", "$1.50", "812", "12.4k", "340 ms", "1.3 s", "in 1:01", "in 7 days", "", "1/? tok"]);
   });
 
   await check("events: the steps of a turn, the time it works, and what did not run", async () => {
-    const told = await page.evaluate(async () => {
+    const actual = await page.evaluate(async () => {
       const { afterEvent, newTurn, resumed, turnsOf, worked } = await import("/web/conversation.js");
       const custom = (name, value) => ({ type: "CUSTOM", name, value });
       const call = (id, toolCallName) => [{ type: "TOOL_CALL_START", toolCallId: id, toolCallName }, { type: "TOOL_CALL_ARGS", toolCallId: id, delta: "{}" }, { type: "TOOL_CALL_END", toolCallId: id }];
@@ -81,32 +81,32 @@ export async function modules(page) {
       const [again] = turnsOf(stored, [], new Map([["r", { id: "r", outcome: "REFUSAL:CONFIRMATION_DENIED" }]]));
       return { steps, statuses, times, texts, status: turn.status, again: again.parts.map(({ status, summary }) => [status, summary ?? null]) };
     });
-    assert.deepEqual(told.steps, [
+    assert.deepEqual(actual.steps, [
       { kind: "model", number: 1 }, { kind: "reading", share: 0.75 }, { kind: "retrying", attempt: 1, until: 6000 },
       { kind: "tool", name: "one", count: 2 }, { kind: "tool", name: "two", count: 1 }, { kind: "model", number: 2 },
     ]);
-    assert.deepEqual(told.statuses, ["ok", "failed", "refused"]);
-    assert.deepEqual(told.times, [5000, 8000], "what a person took to answer is no work");
-    assert.deepEqual([told.texts, told.status], [0, "stopped"]);
-    assert.deepEqual(told.again, [["refused", "Delete “milk”"], ["failed", null], ["open", "Launch"], ["settled", "Launch"]]);
+    assert.deepEqual(actual.statuses, ["ok", "failed", "refused"]);
+    assert.deepEqual(actual.times, [5000, 8000], "what a person took to answer is no work");
+    assert.deepEqual([actual.texts, actual.status], [0, "stopped"]);
+    assert.deepEqual(actual.again, [["refused", "Delete “milk”"], ["failed", null], ["open", "Launch"], ["settled", "Launch"]]);
   });
 
   await check("calls in words: ours, those of servers, those that fail, and names that are traps", async () => {
     const words = await page.evaluate(async () => {
       const { callWords, toolTitle } = await import("/web/calls.js");
       const tools = [{ name: "maths__add", title: "Get a sum" }];
-      const told = (name, args, result, more) => callWords({ kind: "tool", name, args, result, status: result?.success ? "ok" : "failed", ...more }, tools).text;
+      const actual = (name, args, result, more) => callWords({ kind: "tool", name, args, result, status: result?.success ? "ok" : "failed", ...more }, tools).text;
       return [
-        told("add_task", {}, { success: true, data: { description: "buy\n  milk" } }),
-        told("add_task", {}, { success: true, data: { description: { odd: 1 } } }),
-        told("delete_task", {}, { success: true, data: { note: "changed", arguments: {}, result: { description: "two" } } }),
-        told("list_tasks", {}, { success: true, data: { tasks: [] } }),
-        told("list_tasks", {}, { success: true, data: { tasks: [1] } }),
-        told("maths__add", { a: 2, b: 3 }, { success: true, data: [{ type: "text", text: "5" }] }),
-        told("git__git_log", { path: "." }, { success: true, data: "many\nlines" }),
-        told("notes", {}, { success: true, data: { id: 1, more: 2 } }, { summary: "Wrote the note." }),
-        told("constructor", {}, { success: true, data: {} }),
-        told("__proto__", {}, { success: false, error: "no" }),
+        actual("add_task", {}, { success: true, data: { description: "buy\n  milk" } }),
+        actual("add_task", {}, { success: true, data: { description: { odd: 1 } } }),
+        actual("delete_task", {}, { success: true, data: { note: "changed", arguments: {}, result: { description: "two" } } }),
+        actual("list_tasks", {}, { success: true, data: { tasks: [] } }),
+        actual("list_tasks", {}, { success: true, data: { tasks: [1] } }),
+        actual("maths__add", { a: 2, b: 3 }, { success: true, data: [{ type: "text", text: "5" }] }),
+        actual("git__git_log", { path: "." }, { success: true, data: "many\nlines" }),
+        actual("notes", {}, { success: true, data: { id: 1, more: 2 } }, { summary: "Wrote the note." }),
+        actual("constructor", {}, { success: true, data: {} }),
+        actual("__proto__", {}, { success: false, error: "no" }),
         toolTitle("a.b__a.b_c"),
       ];
     });
@@ -147,7 +147,7 @@ export async function modules(page) {
   });
 
   await check("a call says how far it is while it runs, and not when it has ended", async () => {
-    const told = await page.evaluate(async () => {
+    const actual = await page.evaluate(async () => {
       const { afterEvent, newTurn } = await import("/web/conversation.js");
       const { callWords } = await import("/web/calls.js");
       const progress = (id, text) => ({ type: "CUSTOM", name: "progress", value: { tool_call_id: id, done: 3, total: 10, text } });
@@ -165,16 +165,16 @@ export async function modules(page) {
       }
       return said;
     });
-    assert.deepEqual(told, [null, "3 of 10: reading a.txt", "3 of 10: reading a.txt", null, null]);
+    assert.deepEqual(actual, [null, "3 of 10: reading a.txt", "3 of 10: reading a.txt", null, null]);
   });
 
   await check("starters: out of the tools there are, and no others", async () => {
-    const told = await page.evaluate(async () => {
+    const actual = await page.evaluate(async () => {
       const { starters } = await import("/web/starters.js");
       const of = (...names) => starters({ tools: names.map((name) => ({ name })) }).map(({ text }) => text);
       return [of(), of("add_task", "list_tasks"), of("remember", "search_notes"), of("git__log", "files__read", "files__write"), of("add_task", "list_tasks", "remember", "search_notes", "write_daily_note", "git__log").length];
     });
-    assert.deepEqual(told, [
+    assert.deepEqual(actual, [
       ["What can you do?"],
       ["Add buy milk", "What is on my list?", "What can you do?"],
       ["Search my notes for ", "Remember that ", "What can you do?"],

@@ -17,7 +17,7 @@ const SCRIPT = lines(
 );
 
 const draft = (page) => page.locator("#composer").inputValue();
-const said = (page) => page.locator(".bubble").allInnerTexts();
+const messageTexts = (page) => page.locator(".bubble").allInnerTexts();
 
 export async function people(browser) {
   const service = await serve({ script: SCRIPT });
@@ -92,7 +92,7 @@ export async function people(browser) {
       await say(page, "and two");
       await page.waitForFunction(() => document.querySelectorAll(".queued-words").length === 2);
       assert.deepEqual(await page.locator(".queued-words").allInnerTexts(), ["and one", "and two"]);
-      assert.deepEqual(await said(page), ["slow please"]);
+      assert.deepEqual(await messageTexts(page), ["slow please"]);
       await page.getByRole("button", { name: "Take back and edit" }).first().click();
       await page.waitForFunction(() => document.getElementById("composer").value === "and one");
       assert.equal(await page.evaluate(() => document.activeElement.id), "composer");
@@ -100,7 +100,7 @@ export async function people(browser) {
       await page.press("#composer", "Enter");
       release();
       await settled(page, 3);
-      assert.deepEqual(await said(page), ["slow please", "and two", "and one, changed"]);
+      assert.deepEqual(await messageTexts(page), ["slow please", "and two", "and one, changed"]);
       assert.equal(await page.locator(".queued").count(), 0);
     });
 
@@ -194,7 +194,7 @@ export async function people(browser) {
       cable.mend();
       await settled(far, 1);
       assert.equal(await draft(far), "");
-      assert.deepEqual(await said(far), ["into the void"]);
+      assert.deepEqual(await messageTexts(far), ["into the void"]);
       assert.deepEqual(far.broken, []);
     }, far);
     await far.close();

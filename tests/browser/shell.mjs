@@ -15,11 +15,11 @@ const SCRIPT = lines(
 
 /** Replaces the browser's notifications by a recording, so that they can be read and clicked. */
 const NOTIFIER = `
-  window.told = [];
+  window.notified = [];
   window.Notification = class {
     static permission = "default";
-    static async requestPermission() { window.told.push("asked"); return (this.permission = "granted"); }
-    constructor(title, options) { window.told.push({ title, ...options }); window.lastNote = this; }
+    static async requestPermission() { window.notified.push("asked"); return (this.permission = "granted"); }
+    constructor(title, options) { window.notified.push({ title, ...options }); window.lastNote = this; }
     close() {}
   };
 `;
@@ -174,22 +174,22 @@ export async function shell(browser) {
       await other.addInitScript(NOTIFIER);
       await other.goto(`${service.url}/?token=${service.token}`);
       await other.waitForSelector("#composer");
-      const told = () => other.evaluate(() => window.told);
+      const notified = () => other.evaluate(() => window.notified);
       await say(other, "add four");
       await settled(other, 1);
-      assert.deepEqual(await told(), [], "nobody is asked without a click");
+      assert.deepEqual(await notified(), [], "nobody is asked without a click");
       await settings(other);
       await other.getByLabel("Notify me").click();
       await other.getByText("Only while you are not looking at this page.", { exact: true }).waitFor();
-      assert.deepEqual(await told(), ["asked"]);
+      assert.deepEqual(await notified(), ["asked"]);
       await other.keyboard.press("Escape");
       await say(other, "add five");
       await settled(other, 2);
-      assert.deepEqual(await told(), ["asked"], "who looks needs no notification");
+      assert.deepEqual(await notified(), ["asked"], "who looks needs no notification");
       await looks(other, false);
       await say(other, "delete five");
-      await other.waitForFunction(() => window.told.length === 2);
-      const [, question] = await told();
+      await other.waitForFunction(() => window.notified.length === 2);
+      const [, question] = await notified();
       assert.deepEqual([question.title, question.body], ["A question for you", "Delete “five”"]);
       assert.match(await other.title(), /^● Question – add four/);
       const asked = other.url();

@@ -31,8 +31,8 @@ class Model(dispatch.Model):
             while True:
                 _, body = await dispatch.read_request(reader)
                 last = json.loads(body)["messages"][-1]
-                said = last["content"] if isinstance(last["content"], str) else "".join(part.get("text", "") for part in last["content"])
-                command, _, rest = said.partition(" ")
+                content = last["content"] if isinstance(last["content"], str) else "".join(part.get("text", "") for part in last["content"])
+                command, _, rest = content.partition(" ")
                 tools = {"add": ("add_task", "description"), "delete": ("delete_task", "task_id")}
                 writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
                 if last["role"] == "user" and command == "words":

@@ -192,12 +192,12 @@ export async function words(browser) {
 
     await check("words: numbers, dates and plurals are those of the language", async () => {
       const page = await open(browser, service, { locale: "de-DE" });
-      const told = await page.evaluate(async () => {
+      const actual = await page.evaluate(async () => {
         const { cost, count, duration, remaining, when } = await import("/web/format.js");
         const { t } = await import("/web/words.js");
         return [duration(1340), count(12_400), cost(0.5), remaining(7 * 86_400_000), when("2026-11-03T10:00:00Z", new Date("2026-11-26T10:00:00Z")), t("composer.cut", { count: 1, max: 4000 }), t("trace.turns", { count: 1 }), t("trace.turns", { count: 2 })];
       });
-      assert.deepEqual(told.map((text) => text.replaceAll("\u00a0", " ")), ["1,3 s", "12.400", "0,50 $", "in 7 Tagen", "3. Nov.", "1 Zeichen: nur die ersten 4.000 werden gelesen", "Runde", "Runden"]);
+      assert.deepEqual(actual.map((text) => text.replaceAll("\u00a0", " ")), ["1,3 s", "12.400", "0,50 $", "in 7 Tagen", "3. Nov.", "1 Zeichen: nur die ersten 4.000 werden gelesen", "Runde", "Runden"]);
       await page.close();
     });
   } finally {

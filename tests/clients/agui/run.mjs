@@ -74,10 +74,10 @@ const checks = {
   async "what a turn ends with is said once, now and to who comes back"() {
     const agent = newAgent();
     await run(agent, "note the blue tea");
-    const said = agent.messages.filter(({ role, content }) => role === "assistant" && content).map(text);
-    assert.equal(said.length, 2);
-    assert.equal(said[0], "It is noted.");
-    assert.match(said[1], /^\(One step did not work/, "the model's words do not come again");
+    const answers = agent.messages.filter(({ role, content }) => role === "assistant" && content).map(text);
+    assert.equal(answers.length, 2);
+    assert.equal(answers[0], "It is noted.");
+    assert.match(answers[1], /^\(One step did not work/, "the model's words do not come again");
     const back = new HttpAgent({ url: agent.url, headers: agent.headers, threadId: agent.threadId });
     await run(back, "hello");
     // The client keeps reasoning messages where they arrived, and gives user messages ids of its own.
@@ -237,8 +237,8 @@ const checks = {
     const other = new HttpAgent({ url: `${url}/v1/runs`, headers: { Authorization: authorization }, threadId: agent.threadId });
     await run(other, "hello");
     const known = ({ role, content, toolCalls, toolCallId }) => ({ role, content, toolCalls, toolCallId });
-    const said = (messages) => messages.filter(({ role }) => role !== "reasoning").map(known);
-    assert.deepEqual(said(other.messages).slice(0, -2), said(agent.messages));
+    const visible = (messages) => messages.filter(({ role }) => role !== "reasoning").map(known);
+    assert.deepEqual(visible(other.messages).slice(0, -2), visible(agent.messages));
   },
 
   async "a client that goes away finds the whole run when it comes back"() {
@@ -255,8 +255,8 @@ const checks = {
     const frames = await replay(runId);
     assert.equal(frames[0].event.type, "RUN_STARTED");
     assert.equal(last(frames).event.type, "RUN_FINISHED");
-    const said = frames.filter(({ event }) => event.type === "TEXT_MESSAGE_CONTENT").map(({ event }) => event.delta);
-    assert.equal(said.join(""), "one two three four five six seven eight nine ten");
+    const deltas = frames.filter(({ event }) => event.type === "TEXT_MESSAGE_CONTENT").map(({ event }) => event.delta);
+    assert.equal(deltas.join(""), "one two three four five six seven eight nine ten");
     // From the middle of the stream, and by the id of the decision.
     const decision = frames.find(({ event }) => event.name === "decision").event.value.decision_id;
     assert.deepEqual(await replay(decision, frames[3].id), frames.slice(4));

@@ -179,12 +179,12 @@ try {
       env: { PATH: process.env.PATH, PORT: String(port) },
     });
     await new Promise((resolve, reject) => {
-      let said = "";
+      let output = "";
       remote.stderr.on("data", (words) => {
-        said += words;
-        if (said.includes("listening on port")) resolve();
+        output += words;
+        if (output.includes("listening on port")) resolve();
       });
-      remote.on("close", () => reject(new Error(`it does not listen: ${said}`)));
+      remote.on("close", () => reject(new Error(`it does not listen: ${output}`)));
     });
     configure({ remote: { url: `http://127.0.0.1:${port}/mcp` } });
     assert.equal(await data("remote__echo", { message: "over HTTP" }), "Echo: over HTTP");

@@ -68,10 +68,10 @@ export async function started(process) {
     process.kill('SIGTERM');
     await process.ended;
   });
-  process.said = '';
-  process.stderr?.on('data', (data) => (process.said += data));
+  process.stderrText = '';
+  process.stderr?.on('data', (data) => (process.stderrText += data));
   for await (const line of createInterface({ input: process.stdout })) return JSON.parse(line);
-  throw new Error(`it ended: ${process.said}`);
+  throw new Error(`it ended: ${process.stderrText}`);
 }
 
 /** Connects a client to a new process over standard input and output. */

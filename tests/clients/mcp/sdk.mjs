@@ -173,8 +173,8 @@ export async function sdk() {
   const env = home();
   const inTerminal = () => {
     const [waits] = JSON.parse(run(['pending', 'list', '--json'], env).stdout);
-    const said = run(['pending', 'approve', waits.id], env);
-    assert.equal(said.status, 0, said.stdout + said.stderr);
+    const approval = run(['pending', 'approve', waits.id], env);
+    assert.equal(approval.status, 0, approval.stdout + approval.stderr);
   };
   await conversation('stdio', (person) => stdio(env, [], person), inTerminal);
   await check('stdio: the agent is no tool unless it is wanted', async () => {
@@ -184,8 +184,8 @@ export async function sdk() {
   const other = home();
   const approved = () => {
     const [waits] = JSON.parse(run(['pending', 'list', '--json'], other).stdout);
-    const said = run(['pending', 'approve', waits.id, '-m', 'demo'], other);
-    assert.equal(said.status, 0, said.stdout + said.stderr);
+    const approval = run(['pending', 'approve', waits.id, '-m', 'demo'], other);
+    assert.equal(approval.status, 0, approval.stdout + approval.stderr);
   };
   await asking('stdio', (person) => stdio(other, ['--agent', '-m', 'demo'], person), approved);
   await check('stdio: --user has tasks of its own, and the terminal shares those of local', async () => {
@@ -296,7 +296,7 @@ export async function sdk() {
     assert.ok(client.transport.sessionId);
     process.kill('SIGTERM');
     assert.equal(await process.ended, 0);
-    assert.doesNotMatch(process.said, /not all that ran had ended/, 'it waited for the client to go');
+    assert.doesNotMatch(process.stderrText, /not all that ran had ended/, 'it waited for the client to go');
   });
 }
 

@@ -139,8 +139,8 @@ def a_conversation_through_a_pipe(home):
         ended = home.run("chat", *QWEN, stdin="I am Sam.\nWho am I?\n", host=server.address)
         is_(ended.out.split("\n"), ["Hello, Sam.", "Sam, as you said.", ""])
         first, second = server.bodies()
-        said = [(message["role"], message["content"]) for message in second["messages"] if message["role"] != "system"]
-        is_(said, [("user", "I am Sam."), ("assistant", "Hello, Sam."), ("user", "Who am I?")])
+        history = [(message["role"], message["content"]) for message in second["messages"] if message["role"] != "system"]
+        is_(history, [("user", "I am Sam."), ("assistant", "Hello, Sam."), ("user", "Who am I?")])
         # The prompt begins with the same bytes, so that the server can use its cache.
         is_(second["messages"][: len(first["messages"])], first["messages"])
         is_(second.get("tools"), first.get("tools"))

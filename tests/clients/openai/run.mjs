@@ -19,7 +19,7 @@ const user = (content) => ({ role: "user", content });
 const assistant = (content) => ({ role: "assistant", content });
 
 const ask = (messages, rest = {}) => client.chat.completions.create({ model, messages, ...rest });
-const said = (completion) => completion.choices[0].message.content;
+const contentOf = (completion) => completion.choices[0].message.content;
 
 // Joins all chunks of a stream.
 async function streamed(messages, rest = {}) {
@@ -87,7 +87,7 @@ const checks = {
 
   async "a question is answered, with its tokens"() {
     const answer = await ask([user("hello")], { user: "somebody-else", temperature: 0.5, seed: 1 });
-    assert.equal(said(answer), "Hello, what can I do for you?");
+    assert.equal(contentOf(answer), "Hello, what can I do for you?");
     assert.equal(answer.choices[0].message.reasoning_content, "A greeting.");
     assert.equal(answer.choices[0].finish_reason, "stop");
     assert.deepEqual([answer.usage.prompt_tokens, answer.usage.completion_tokens, answer.usage.total_tokens], [12, 8, 20]);
@@ -117,25 +117,25 @@ const checks = {
 
   async "a deletion waits for a yes in the next message"() {
     const messages = [user("delete milk")];
-    const question = said(await ask(messages));
+    const question = contentOf(await ask(messages));
     assert.match(question, /buy milk.*yes or no/);
     const unclear = [...messages, assistant(question), user("why?")];
-    assert.equal(said(await ask(unclear)), question);
+    assert.equal(contentOf(await ask(unclear)), question);
     assert.deepEqual(await tasks(), ["buy milk"]);
     const yes = [...unclear, assistant(question), user("yes")];
     const stream = await streamed(yes);
     assert.equal(stream.content, "Done.");
     assert.match(stream.reasoning, /⚙ delete_task/);
     assert.deepEqual(await tasks(), []);
-    assert.match(said(await ask(yes)), /answered before/);
-    assert.equal(said(await ask([user("something else"), assistant("Hm?"), user("yes")])), "Yes to what?");
+    assert.match(contentOf(await ask(yes)), /answered before/);
+    assert.equal(contentOf(await ask([user("something else"), assistant("Hm?"), user("yes")])), "Yes to what?");
   },
 
   async "an answer has the form that was asked for"() {
     const schema = { type: "object", properties: { city: { type: "string" } }, required: ["city"], additionalProperties: false };
     const response_format = { type: "json_schema", json_schema: { name: "place", strict: true, schema } };
     const parsed = await client.chat.completions.parse({ model, messages: [user("where?")], response_format });
-    assert.deepEqual(JSON.parse(said(parsed)), { city: "Oslo" });
+    assert.deepEqual(JSON.parse(contentOf(parsed)), { city: "Oslo" });
   },
 
   async "tools of the client are called, whole and in pieces"() {
@@ -194,14 +194,14 @@ const checks = {
         const [ana, eve] = tokens.map((apiKey) => new OpenAI({ baseURL: `${url}/v1`, apiKey, maxRetries: 0 }));
         const create = (client, messages) => client.chat.completions.create({ model, messages });
         for (const client of [ana, eve]) await create(client, [user("add buy milk")]);
-        question = said(await create(ana, messages));
+        question = contentOf(await create(ana, messages));
         const yes = [...messages, assistant(question), user("yes")];
-        assert.equal(said(await create(eve, yes)), "Yes to what?");
+        assert.equal(contentOf(await create(eve, yes)), "Yes to what?");
       });
       await withService(home, async (url, [token]) => {
         const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: token, maxRetries: 0 });
         const yes = [...messages, assistant(question), user("yes")];
-        assert.equal(said(await client.chat.completions.create({ model, messages: yes })), "Done.");
+        assert.equal(contentOf(await client.chat.completions.create({ model, messages: yes })), "Done.");
       });
     } finally {
       rmSync(home, { recursive: true, force: true });
@@ -238,7 +238,7 @@ const checks = {
     const title =
       "### Task:\nGenerate a concise, 3-5 word title with an emoji summarizing the chat history.\n### Guidelines:\n- Prioritize accuracy.\n### Chat History:\n<chat_history>\nUSER: add buy milk\nASSISTANT: Done.\n</chat_history>";
     const answer = await (await post({ stream: false, max_completion_tokens: 1000, messages: [user(title)] })).json();
-    assert.equal(said(answer), '{"title": "Milk"}');
+    assert.equal(contentOf(answer), '{"title": "Milk"}');
     assert.deepEqual(await tasks(), before, "a quotation adds nothing");
     const threads = await (await fetch(`${url}/v1/threads`, { headers })).json();
     assert.deepEqual(threads.threads, []);

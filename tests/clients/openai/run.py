@@ -30,7 +30,7 @@ def ask(messages, **rest):
     return client.chat.completions.create(**{"model": "adjutant", "messages": messages, **rest})
 
 
-def said(completion):
+def content_of(completion):
     return completion.choices[0].message.content
 
 
@@ -68,7 +68,7 @@ def models_are_listed():
 
 def a_question_is_answered():
     answer = ask([user("hello")], temperature=0.2, max_completion_tokens=500)
-    assert said(answer) == "Hello, what can I do for you?"
+    assert content_of(answer) == "Hello, what can I do for you?"
     assert answer.usage.total_tokens == 20
     assert answer.choices[0].finish_reason == "stop"
 
@@ -78,7 +78,7 @@ def a_stream_says_the_same():
     assert (content, reasoning) == ("Hello, what can I do for you?", "A greeting.")
     assert usage.prompt_tokens == 12 and usage.completion_tokens == 8
     with client.chat.completions.stream(model="adjutant", messages=[user("hello")]) as stream:
-        assert said(stream.get_final_completion()) == "Hello, what can I do for you?"
+        assert content_of(stream.get_final_completion()) == "Hello, what can I do for you?"
 
 
 def tools_run_on_the_server():
@@ -90,19 +90,19 @@ def tools_run_on_the_server():
 
 def a_deletion_waits_for_a_yes():
     asked = [user("delete milk")]
-    question = said(ask(asked))
+    question = content_of(ask(asked))
     assert "yes or no" in question
-    assert said(ask([*asked, assistant(question), user("no")])) == "It stays."
+    assert content_of(ask([*asked, assistant(question), user("no")])) == "It stays."
     assert tasks() == ["buy milk"]
-    question = said(ask(asked))
-    assert said(ask([*asked, assistant(question), user("yes")])) == "Done."
+    question = content_of(ask(asked))
+    assert content_of(ask([*asked, assistant(question), user("yes")])) == "Done."
     assert tasks() == []
 
 
 def an_answer_has_a_form():
     schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
     form = {"type": "json_schema", "json_schema": {"name": "place", "schema": schema}}
-    assert json.loads(said(ask([user("where?")], response_format=form))) == {"city": "Oslo"}
+    assert json.loads(content_of(ask([user("where?")], response_format=form))) == {"city": "Oslo"}
 
 
 WEATHER = {
@@ -122,7 +122,7 @@ def tools_of_the_client_are_called():
     (call,) = answer.choices[0].message.tool_calls
     assert (call.function.name, json.loads(call.function.arguments)) == ("get_weather", {"city": "Oslo"})
     brought = {"role": "tool", "tool_call_id": call.id, "content": "Oslo: sunny"}
-    assert said(ask([*asked, answer.choices[0].message, brought], tools=[WEATHER])) == "It is sunny there."
+    assert content_of(ask([*asked, answer.choices[0].message, brought], tools=[WEATHER])) == "It is sunny there."
     unknown = {"type": "function", "function": {"name": "other"}}
     fails_with(openai.BadRequestError, lambda: ask(asked, tools=[WEATHER], tool_choice=unknown), param="tool_choice")
 

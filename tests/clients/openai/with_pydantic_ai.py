@@ -44,12 +44,12 @@ def pydantic_ai_runs_its_own_tools():
 
 
 def pydantic_ai_streams():
-    async def said(model):
+    async def output_of(model):
         async with Agent(model).run_stream("hello") as result:
             return "".join([piece async for piece in result.stream_text(delta=True)])
 
     for model in models:
-        assert asyncio.run(said(model)) == "Hello, what can I do for you?"
+        assert asyncio.run(output_of(model)) == "Hello, what can I do for you?"
 
 
 CHECKS = [pydantic_ai_has_typed_output, pydantic_ai_runs_its_own_tools, pydantic_ai_streams]

@@ -84,12 +84,12 @@ def complete(messages, model):
 
 def requests(known):
     """Yields every background request, with a name."""
-    said = [{"role": "user", "content": PROMPT}, {"role": "assistant", "content": "Added."}]
+    exchange = [{"role": "user", "content": PROMPT}, {"role": "assistant", "content": "Added."}]
     for name in sorted(BACKGROUND & known.keys()):
         order = {"role": "user", "content": filled(known[name])}
         # As a message of its own, and appended to the conversation, as older versions did.
         yield name, [order]
-        yield f"{name}, behind the conversation", [*said, order]
+        yield f"{name}, behind the conversation", [*exchange, order]
     for text in PARAPHRASES.read_text().split("\n%")[1:]:
         name, order = text.split("\n", 1)
         yield name.strip(), [{"role": "user", "content": order.strip()}]

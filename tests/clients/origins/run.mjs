@@ -76,12 +76,12 @@ const json = { method: "POST", headers: { "Content-Type": "application/json" } }
 
 const checks = {
   async "the official client runs, streams and answers a question"() {
-    const said = await on(known, (page) => page.evaluate(([url, token]) => window.talk(url, token), [url, service.token]));
-    assert.deepEqual(said.tasks, [["green tea"], ["green tea"], []]);
-    assert.ok(said.question.includes("green tea"), said.question);
-    assert.equal(said.answer, "Gone.");
-    assert.equal(said.kinds.filter((kind) => kind === "RUN_STARTED").length, 3);
-    assert.ok(said.kinds.filter((kind) => kind === "TEXT_MESSAGE_CONTENT").length >= 2, said.kinds.join());
+    const result = await on(known, (page) => page.evaluate(([url, token]) => window.talk(url, token), [url, service.token]));
+    assert.deepEqual(result.tasks, [["green tea"], ["green tea"], []]);
+    assert.ok(result.question.includes("green tea"), result.question);
+    assert.equal(result.answer, "Gone.");
+    assert.equal(result.kinds.filter((kind) => kind === "RUN_STARTED").length, 3);
+    assert.ok(result.kinds.filter((kind) => kind === "TEXT_MESSAGE_CONTENT").length >= 2, result.kinds.join());
   },
 
   async "the page can read answers, refusals and what they are called"() {

@@ -39,8 +39,8 @@ def service():
         }
         process = subprocess.Popen(command, cwd=home, env=environment, stdout=subprocess.PIPE, text=True)
         try:
-            said = json.loads(process.stdout.readline())
-            yield said["url"], said["token"]
+            announced = json.loads(process.stdout.readline())
+            yield announced["url"], announced["token"]
             if process.poll() is not None:
                 sys.exit(f"the service ended by itself, with {process.returncode}")
         finally:
@@ -61,13 +61,13 @@ def passes(url, token):
     config = (HERE / "schemathesis.toml").read_text()
     yield "every address", config, []
     # Generated ids do not exist. These do, so that the code behind the lookup is tested as well.
-    said = request(url, token, "/v1/chat", {"message": "1", "thread_id": "known"})
+    answer = request(url, token, "/v1/chat", {"message": "1", "thread_id": "known"})
     request(url, token, "/v1/tools/add_task/invoke", {"args": {"description": "buy milk"}})
     known = f"""
 [parameters]
 "path.thread_id" = "known"
-"path.run_id" = "{said["run_id"]}"
-"path.id" = "{said["run_id"]}"
+"path.run_id" = "{answer["run_id"]}"
+"path.id" = "{answer["run_id"]}"
 "path.name" = "list_tasks"
 """
     yield "what there is", known + config, ["--include-path-regex", "[{]", "--exclude-method", "DELETE"]
