@@ -249,6 +249,7 @@ impl fmt::Display for ModelId {
         write!(f, "{}/{}", self.provider, self.name)
     }
 }
+
 /// Identifies an open store in this process. Ports with the same id can share a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreId(usize);

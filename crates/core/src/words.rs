@@ -271,6 +271,7 @@ pub const ASKED_WITH_EDITED: &str = "Nothing was done yet: with these arguments 
 pub fn edited_unusable(reason: &str) -> String {
     format!("That cannot be done with these arguments, so nothing was done: {reason}")
 }
+
 /// Returns the message for a verdict that does not fit the pending call.
 #[must_use]
 pub fn wrong_verdict(call: &PendingCall) -> String {

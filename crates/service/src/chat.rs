@@ -84,6 +84,7 @@ impl Resume {
 fn in_run(error: StoreError) -> Problem {
     Problem::run(&error.into())
 }
+
 /// The turn's response.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
@@ -262,6 +263,7 @@ pub(crate) async fn chat(
     let response = turn.await??;
     respond(&app, response, answered, request.thread_id)
 }
+
 /// Builds the response of a request: that of the turn, or the problem that the turn ended with.
 /// `answered` is the number of answers in the request.
 pub(crate) fn respond(

@@ -42,6 +42,7 @@ struct Rotations {
     cosines: Tensor,
     sines: Tensor,
 }
+
 #[derive(Debug)]
 struct Block {
     attention_norm: Tensor,

@@ -129,6 +129,7 @@ fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel,
         },
     )
 }
+
 fn open_vertex(
     row: &Provider,
     name: &str,
@@ -144,6 +145,7 @@ fn open_vertex(
     };
     assemble(vendor, connection, key, &address)
 }
+
 fn assemble(
     vendor: Vendor,
     connection: Connection,

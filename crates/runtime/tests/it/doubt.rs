@@ -126,6 +126,7 @@ impl Tool for Shared {
     fn definition(&self) -> &ToolDefinition {
         self.0.definition()
     }
+
     fn call<'a>(
         &'a self,
         c: &'a ToolContext,
@@ -133,6 +134,7 @@ impl Tool for Shared {
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
         self.0.call(c, a)
     }
+
     fn prepare<'a>(
         &'a self,
         c: &'a ToolContext,
@@ -140,9 +142,11 @@ impl Tool for Shared {
     ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
         self.0.prepare(c, a)
     }
+
     fn probe<'a>(&'a self, c: &'a ToolContext, a: &'a Arguments) -> BoxFuture<'a, Probe> {
         self.0.probe(c, a)
     }
+
     fn timeout(&self) -> Option<std::time::Duration> {
         Some(std::time::Duration::from_millis(20))
     }

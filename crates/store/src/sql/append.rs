@@ -124,6 +124,7 @@ macro_rules! update_conversation {
         )
     };
 }
+
 const UPDATE: &str = update_conversation!("", "untaken - $1");
 /// The same for events that end a turn: the inputs that were queued until then are counted again.
 const UPDATE_AT_END: &str = update_conversation!(

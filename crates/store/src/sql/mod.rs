@@ -211,6 +211,7 @@ macro_rules! locking {
         }
     };
 }
+
 use locking;
 
 /// Work inside one transaction: a function of the connection and of data that it owns. It captures
