@@ -122,6 +122,10 @@ impl CallMetrics {
 
     /// Records the outcome of the call on its span.
     fn record_outcome(&self, reply: Option<&Result<GenerateResponse, ModelError>>) {
+        // Formatting the values takes longer than the rest, and most programs have no subscriber.
+        if self.span.is_disabled() {
+            return;
+        }
         match reply {
             Some(Ok(reply)) => {
                 let reason = serde_json::to_value(reply.finish).unwrap_or_default();
