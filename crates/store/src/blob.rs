@@ -98,20 +98,25 @@ impl Blobs {
         let unusable = |error: &dyn fmt::Display| {
             StoreError::unusable(format!("cannot be written as JSON: {error}"))
         };
-        let mut short = Short(Vec::with_capacity(256));
-        match serde_json::to_writer(&mut short, value) {
-            Ok(()) => return String::from_utf8(short.0).map_err(|error| unusable(&error)),
-            // Most values are short. Others are serialized a second time.
+        // Most values are short: they are written to the stack, and allocated once. Others do not fit,
+        // and are serialized a second time.
+        let mut short = [0; SHORT];
+        let mut rest = &mut short[..];
+        match serde_json::to_writer(&mut rest, value) {
+            Ok(()) => {
+                let len = SHORT - rest.len();
+                let json = String::from_utf8(short[..len].to_vec());
+                return json.map_err(|error| unusable(&error));
+            }
             Err(error) if error.is_io() => {}
             Err(error) => return Err(unusable(&error)),
         }
         // Shared, because the serializer owns the writer and the formatter, and both need the
         // bytes.
         let out = Rc::new(RefCell::new(Out {
-            bytes: short.0,
+            bytes: Vec::with_capacity(2 * SHORT),
             blobs: std::mem::take(self),
         }));
-        out.borrow_mut().bytes.clear();
         let split = Split {
             out: out.clone(),
             key: None,
@@ -212,23 +217,6 @@ pub(crate) fn text_reference(text: &str) -> Option<&str> {
         .filter(|hash| hash.len() == HASH)
 }
 
-/// A buffer that refuses more than [`SHORT`] bytes.
-struct Short(Vec<u8>);
-
-impl io::Write for Short {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > SHORT {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        self.0.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// The JSON written so far, and the values that were moved out of it.
 struct Out {
     bytes: Vec<u8>,
@@ -255,6 +243,10 @@ impl io::Write for Written {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.borrow_mut().bytes.extend_from_slice(bytes);
         Ok(bytes.len())
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write(bytes).map(drop)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use crate::blob::Blobs;
 pub(crate) use crate::decode_error::{parse, unreadable};
 use crate::digest::hash;
-use crate::sql::{FromRow, Row, Value, from_row, values};
+use crate::sql::{FromRow, Row, Value, from_row, value_array};
 use crate::status::Status;
 
 /// Formats a time as RFC 3339 in UTC with nine decimals, which is exact and sorts as text.
@@ -389,8 +389,8 @@ impl DecisionRow {
 
     /// Returns the values of the columns that may change until the turn has ended, in the order in
     /// which PostgreSQL's function takes them.
-    pub(crate) fn open_values(&self) -> Vec<Value<'_>> {
-        values![
+    pub(crate) fn open_values(&self) -> [Value<'_>; 19] {
+        value_array![
             self.ended_at.as_deref(),
             self.intent.as_deref(),
             self.kind.as_deref(),
@@ -411,13 +411,12 @@ impl DecisionRow {
             self.error_code.as_deref(),
             self.raw_response.as_deref(),
         ]
-        .to_vec()
     }
 
     /// Returns the values of the columns that stay as they are inserted, without those that
     /// identify the decision, in the order in which PostgreSQL's function takes them.
-    pub(crate) fn fixed_values(&self) -> Vec<Value<'_>> {
-        values![
+    pub(crate) fn fixed_values(&self) -> [Value<'_>; 8] {
+        value_array![
             &self.agent,
             self.version.as_deref(),
             self.request_id.as_deref(),
@@ -427,7 +426,6 @@ impl DecisionRow {
             &self.model_provider,
             &self.model_name,
         ]
-        .to_vec()
     }
 
     /// Decodes the record. `blobs` has the long values that the row refers to.
@@ -568,8 +566,8 @@ impl InvocationRow {
     }
 
     /// Returns the values of the columns, in the order in which PostgreSQL's function takes them.
-    pub(crate) fn values(&self) -> Vec<Value<'_>> {
-        values![
+    pub(crate) fn values(&self) -> [Value<'_>; 10] {
+        value_array![
             &self.decision,
             &self.id,
             &self.tool,
@@ -581,7 +579,6 @@ impl InvocationRow {
             self.attempt,
             &self.at,
         ]
-        .to_vec()
     }
 
     /// Decodes the record. `blobs` has the long values that the row refers to.

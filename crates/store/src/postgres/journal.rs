@@ -13,7 +13,7 @@ use super::PostgresDatabase;
 use super::literal::Call;
 use super::transaction::Transaction;
 use crate::blob::{Blobs, references};
-use crate::record::{self, DecisionRow, EventRow, InputRow, InvocationRow};
+use crate::record::{self, DecisionRow, EventRow, InputRow};
 use crate::sql::append::{AppendRequest, Appended};
 use crate::sql::begin::{BeginRequest, BeginResult, NewInput, NewerRows, TurnStart, newer};
 use crate::sql::budget::booking_values;
@@ -513,7 +513,7 @@ fn with_change(
                 .iter()
                 .map(|(row, is_new)| decision(row, *is_new)),
         )
-        .rows(logs.invocations.iter().map(InvocationRow::values)))
+        .rows(logs.invocations.iter().map(|row| row.values().to_vec())))
 }
 
 fn blob<'a>((hash, body): (&'a str, &'a str)) -> Vec<Value<'a>> {

@@ -8,7 +8,8 @@ use adjutant_core::{
 
 use super::blob::{self, References};
 use super::{
-    Backend, Connection, Failure, FromRow as _, Row, SqlStore, Value, decode_all, to_static, values,
+    Backend, Connection, Failure, FromRow as _, Row, SqlStore, Value, decode_all, to_static,
+    value_array, values,
 };
 use crate::record::{self, DecisionRow, FeedbackRow, InvocationRow};
 
@@ -330,9 +331,9 @@ async fn insert_decision<C: Connection>(
     conversation: i64,
     row: &DecisionRow,
 ) -> Result<(), Failure> {
-    let mut values = values![conversation, &row.conversation_id, &row.user_id, &row.id].to_vec();
-    values.extend(row.open_values());
-    values.extend(row.fixed_values());
+    let key = value_array![conversation, &row.conversation_id, &row.user_id, &row.id];
+    let columns = row.open_values().into_iter().chain(row.fixed_values());
+    let values: Vec<_> = key.into_iter().chain(columns).collect();
     tx.execute(
         "INSERT INTO adjutant_decision (conversation, conversation_id, user_id, id, ended_at, intent, kind, outcome, content,
          model_calls, iterations, input_tokens, output_tokens, cached_tokens, cache_written_tokens, thinking_tokens, cost_usd,
@@ -348,8 +349,8 @@ async fn insert_decision<C: Connection>(
 
 /// Updates the columns that may still change while a decision is open.
 async fn update_decision<C: Connection>(tx: &mut C, row: &DecisionRow) -> Result<(), Failure> {
-    let mut values = row.open_values();
-    values.extend(values![&row.user_id, &row.id].to_vec());
+    let key = value_array![&row.user_id, &row.id];
+    let values: Vec<_> = row.open_values().into_iter().chain(key).collect();
     tx.execute(
         "UPDATE adjutant_decision SET ended_at = $1, intent = $2, kind = $3, outcome = $4, content = $5, model_calls = $6,
          iterations = $7, input_tokens = $8, output_tokens = $9, cached_tokens = $10, cache_written_tokens = $11,
@@ -403,8 +404,8 @@ async fn insert_invocation<C: Connection>(
     user: &UserId,
     row: &InvocationRow,
 ) -> Result<(), Failure> {
-    let mut values = values![conversation, user.as_str()].to_vec();
-    values.extend(row.values());
+    let key = value_array![conversation, user.as_str()];
+    let values: Vec<_> = key.into_iter().chain(row.values()).collect();
     tx.execute(
         "INSERT INTO adjutant_tool_invocation (conversation, user_id, decision, id, tool, arguments, success, data, error, ms,
          attempt, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)

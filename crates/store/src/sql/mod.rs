@@ -51,7 +51,7 @@ pub(crate) use result_row::Row;
 pub(crate) use result_row::{Cell, FromCell, FromRow, count, decode_all, from_row};
 pub(crate) use value::Value;
 use value::to_static;
-pub(crate) use value::{key_values, values};
+pub(crate) use value::{key_values, value_array, values};
 
 /// A database's description of itself.
 #[derive(Debug)]

@@ -53,9 +53,15 @@ impl_from! {
 
 /// Lists the parameters of a statement, `$1` first.
 macro_rules! values {
-    ($($value:expr),* $(,)?) => { &[$($crate::sql::Value::from($value)),*] };
+    ($($value:expr),* $(,)?) => { &$crate::sql::value_array![$($value),*] };
 }
 pub(crate) use values;
+
+/// Lists values as [`values!`] does, as an array: for lists that are joined.
+macro_rules! value_array {
+    ($($value:expr),* $(,)?) => { [$($crate::sql::Value::from($value)),*] };
+}
+pub(crate) use value_array;
 
 /// Lists the parameters of a statement whose `$1` to `$3` identify a conversation (agent, user and
 /// id), followed by the others.
