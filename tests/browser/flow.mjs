@@ -401,7 +401,7 @@ export async function flow(browser) {
       await say(far, "think about slow coffee");
       await shown(far, "Let me write that down.").waitFor();
       cable.cut();
-      await far.getByText(/Connection lost\. Trying again/).first().waitFor();
+      await far.getByText(/Connection lost\. Reconnecting/).first().waitFor();
       cable.mend();
       await shown(far, "Coffee is noted.").waitFor();
       await settled(far, 1);
