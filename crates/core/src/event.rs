@@ -204,9 +204,9 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         metadata: Map<String, Value>,
         /// Facts and notes that automatic recall attached to the message.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        // The name in journals, which are read for ever.
-        told: Vec<RecalledText>,
+        // `told` is the name in journals, which are read for ever.
+        #[serde(rename = "told", default, skip_serializing_if = "Vec::is_empty")]
+        recalled_texts: Vec<RecalledText>,
         /// Input that the turn answers.
         input: InputId,
         /// Time at which the input was accepted. `None` in older journals.

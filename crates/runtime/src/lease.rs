@@ -262,8 +262,8 @@ async fn turn_with_recall(
     };
     let found = inner.recall_for(key, message, history).await;
     let mut turn = submission.turn.cloned();
-    if let Some(Event::TurnStarted { told, .. }) = &mut turn {
-        *told = found;
+    if let Some(Event::TurnStarted { recalled_texts, .. }) = &mut turn {
+        *recalled_texts = found;
     }
     Ok(turn)
 }
@@ -487,7 +487,7 @@ mod tests {
             agent: None,
             version: None,
             metadata: serde_json::Map::new(),
-            told: Vec::new(),
+            recalled_texts: Vec::new(),
             input: first.clone(),
             accepted_at: None,
             request_id: None,

@@ -224,11 +224,11 @@ async fn start_next_turn(
             if let Event::TurnStarted {
                 message,
                 call: None,
-                told,
+                recalled_texts,
                 ..
             } = &mut started
             {
-                *told = inner
+                *recalled_texts = inner
                     .recall_for(key, message, || log.conversation().turn_history().messages)
                     .await;
             }
@@ -281,7 +281,7 @@ pub(crate) fn turn_started(inner: &Inner, input: &Input) -> Option<(TurnId, Even
         agent: Some(inner.name.clone()),
         version: inner.version.clone(),
         metadata: serde_json::Map::new(),
-        told: Vec::new(),
+        recalled_texts: Vec::new(),
         input: input.id.clone(),
         accepted_at: Some(input.at),
         request_id: input.request_id.clone(),
@@ -329,7 +329,7 @@ async fn drive_turn(
         model,
         message,
         message_chars,
-        told,
+        recalled_texts,
         limits,
         output_schema,
         call,
@@ -367,7 +367,7 @@ async fn drive_turn(
         turn: id,
         model: model.clone(),
         recalled,
-        told: told.clone(),
+        recalled_texts: recalled_texts.clone(),
         call: call.clone(),
         output: output_schema
             .as_ref()
@@ -394,7 +394,7 @@ async fn drive_turn(
             .into_iter()
             .for_each(|notice| turn.add_notice(notice));
     }
-    let (input, memory, deadline) = (input.clone(), told.clone(), limits.turn_deadline);
+    let (input, memory, deadline) = (input.clone(), recalled_texts.clone(), limits.turn_deadline);
     // The turn of another caller's input must not be stopped by this one.
     let never = CancellationToken::new();
     let (cancelled, trace) = if is_callers_turn(caller, &log) {
@@ -558,7 +558,7 @@ pub(crate) fn setup(
         call: None,
         message,
         message_chars,
-        told: Vec::new(),
+        recalled_texts: Vec::new(),
         tools,
         choice: ToolChoice::Auto,
         context: String::new(),

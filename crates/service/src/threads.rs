@@ -482,7 +482,9 @@ async fn messages(
 fn add_memory(events: &[Recorded], messages: &mut [Message]) {
     for recorded in events {
         let Event::TurnStarted {
-            turn, told: facts, ..
+            turn,
+            recalled_texts: facts,
+            ..
         } = &*recorded.event
         else {
             continue;

@@ -40,9 +40,13 @@ fn said_weight(event: &Event) -> usize {
         Event::CallFinished {
             arguments, result, ..
         } => arguments_weight(arguments) + result_weight(result),
-        Event::TurnStarted { message, told, .. } => {
+        Event::TurnStarted {
+            message,
+            recalled_texts,
+            ..
+        } => {
             message.len()
-                + told
+                + recalled_texts
                     .iter()
                     .map(|recalled| recalled.text.len())
                     .sum::<usize>()

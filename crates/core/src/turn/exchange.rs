@@ -41,7 +41,7 @@ pub struct TurnSetup {
     /// Length of the original message, in Unicode characters.
     pub message_chars: usize,
     /// Texts that automatic recall attached to the message. They stay there in later turns.
-    pub told: Vec<RecalledText>,
+    pub recalled_texts: Vec<RecalledText>,
     /// Tools that the model may call.
     pub tools: ToolSet,
     /// Tool choice until results of the caller's tools bring another one.

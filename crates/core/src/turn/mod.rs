@@ -188,7 +188,7 @@ impl Turn {
             let text = words::message_cut(kept, setup.message_chars);
             notices.push(Notice::new("message_cut", text));
         }
-        if let Some(block) = recall_block::format(&setup.told) {
+        if let Some(block) = recall_block::format(&setup.recalled_texts) {
             // Part of the message from here on: later requests repeat it with the same bytes, so
             // that prompt caches hold.
             text.insert_str(0, &block);

@@ -49,7 +49,7 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
     let Some(Event::TurnStarted {
         message,
         message_chars,
-        told,
+        recalled_texts,
         model,
         limits,
         output_schema,
@@ -75,7 +75,7 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
         call: call.clone(),
         message: message.clone(),
         message_chars: *message_chars,
-        told: told.clone(),
+        recalled_texts: recalled_texts.clone(),
         tools: ToolSet::default(),
         choice: client.map_or_else(ToolChoice::default, |client| client.choice.clone()),
         context: client.map_or_else(String::new, |client| client.context.clone()),

@@ -50,7 +50,7 @@ fn setup() -> TurnSetup {
         call: None,
         message: "hello".to_owned(),
         message_chars: 5,
-        told: Vec::new(),
+        recalled_texts: Vec::new(),
         control_functions: true,
         tools: vec![
             ToolDefinition::new("add", "Adds.", json!({"type": "object"})).unwrap(),

@@ -129,7 +129,7 @@ fn play(user: Option<&str>, mut replies: Vec<Content>) -> Ended {
         context: String::new(),
         call: None,
         message_chars: message.chars().count(),
-        told: Vec::new(),
+        recalled_texts: Vec::new(),
         message,
         tools: gate.registry.tool_set(),
         control_functions: true,

@@ -445,7 +445,7 @@ async fn a_turn_with_a_memory_is_recorded_as_often_as_one_without() {
     }
     let all = store.load(&agent.key(&context)).await.unwrap();
     let told = |recorded: &Recorded| match &*recorded.event {
-        Event::TurnStarted { told, .. } => Some(told.len()),
+        Event::TurnStarted { recalled_texts, .. } => Some(recalled_texts.len()),
         _ => None,
     };
     assert_eq!(

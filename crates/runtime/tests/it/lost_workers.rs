@@ -31,7 +31,7 @@ pub(super) fn started_with(turn: TurnId, limits: TurnLimits) -> Event {
         agent: None,
         version: None,
         metadata: serde_json::Map::new(),
-        told: Vec::new(),
+        recalled_texts: Vec::new(),
         input: InputId::new("i1").unwrap(),
         accepted_at: None,
         request_id: None,

@@ -102,7 +102,7 @@ async fn it_stands_in_front_of_the_words_with_the_same_bytes_in_every_later_requ
         .events
         .iter()
         .filter_map(|recorded| match &*recorded.event {
-            Event::TurnStarted { told, .. } => Some(told.len()),
+            Event::TurnStarted { recalled_texts, .. } => Some(recalled_texts.len()),
             _ => None,
         });
     assert_eq!(told.collect::<Vec<_>>(), [1, 0, 0, 0]);

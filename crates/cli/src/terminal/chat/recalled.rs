@@ -80,7 +80,7 @@ impl Chat<'_> {
 /// Returns the parts that automatic recall attached to the message of the turn.
 fn attached_in(events: &[Recorded]) -> &[RecalledText] {
     let attached = events.iter().find_map(|recorded| match &*recorded.event {
-        Event::TurnStarted { told, .. } => Some(told.as_slice()),
+        Event::TurnStarted { recalled_texts, .. } => Some(recalled_texts.as_slice()),
         _ => None,
     });
     attached.unwrap_or_default()

@@ -36,7 +36,7 @@ fn started() -> Event {
         agent: None,
         version: None,
         metadata: serde_json::Map::new(),
-        told: Vec::new(),
+        recalled_texts: Vec::new(),
         input: InputId::new("i").unwrap(),
         accepted_at: None,
         request_id: None,
