@@ -215,8 +215,8 @@ fn references(text: &str) -> impl Iterator<Item = &str> {
             if word.contains('/') {
                 word.ends_with(".rs") || FOLDERS.iter().any(|folder| word.starts_with(folder))
             } else {
-                // A compound name such as `web-page.md` is a document; `facts.md` and
-                // `2026-11-22.md` are examples of a user's notes.
+                // A compound name is that of a document; a single word or a date is an example of a
+                // user's notes.
                 let is_compound = word.contains('-') && word.starts_with(char::is_alphabetic);
                 is_compound && word.ends_with(".md")
             }
