@@ -55,8 +55,17 @@ impl Sources {
             .collect();
         // A working directory that was deleted has no files of a project, and stops no command.
         let project = std::env::current_dir().unwrap_or_default();
-        Ok(Self {
-            dirs: Dirs::from_process(&variables)?,
+        Ok(Self::new(
+            Dirs::from_process(&variables)?,
+            project,
+            variables,
+        ))
+    }
+
+    /// Returns sources without options of the command line.
+    pub(super) fn new(dirs: Dirs, project: PathBuf, variables: BTreeMap<String, String>) -> Self {
+        Self {
+            dirs,
             project,
             variables,
             config: None,
@@ -65,7 +74,7 @@ impl Sources {
             database: None,
             vault: None,
             serves: false,
-        })
+        }
     }
 
     /// Returns the path of the user's file: the named one, or the usual one.

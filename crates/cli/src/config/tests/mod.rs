@@ -25,17 +25,7 @@ impl Folders {
             state: root.path().join("state"),
             os_user: "ana".to_owned(),
         };
-        let sources = Sources {
-            dirs,
-            project: at("project"),
-            variables: BTreeMap::new(),
-            config: None,
-            env_file: None,
-            model: None,
-            database: None,
-            vault: None,
-            serves: false,
-        };
+        let sources = Sources::new(dirs, at("project"), BTreeMap::new());
         Self { root, sources }
     }
 
