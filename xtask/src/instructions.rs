@@ -10,10 +10,20 @@ use crate::command::{Failure, cargo, fail_with, run as run_command, target};
 use crate::file_system::{create, read};
 use crate::steps::Outcome;
 
+/// A cargo profile in which turns are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Profile {
+    /// The one in which tests are built: the program is there already. Its turns take several times
+    /// the instructions, but grow for the same reasons.
+    Dev,
+    /// The one of the binary that ships.
+    Release,
+}
+
 /// Builds the program that runs turns together with the binary that ships, so that their common
 /// dependencies have the same features and are compiled once. The program is a `bin` and not an
 /// example, because examples get the features that tests add.
-const BUILD: &[&str] = &[
+const RELEASE_BUILD: &[&str] = &[
     "build",
     "--quiet",
     "--release",
@@ -63,8 +73,10 @@ struct Workload {
     /// leaves out the instructions of the start.
     many: u32,
     few: u32,
-    /// Instructions of a turn when the limit was last set.
+    /// Instructions of a turn of the release profile when the limit was last set.
     recorded: u64,
+    /// Instructions of an early turn of the dev profile when the limit was last set.
+    recorded_dev: u64,
     /// Number of measurements; the smallest counts. Threads that wait for a lock spin more or less
     /// often before they sleep, which adds instructions.
     repeats: u32,
@@ -80,6 +92,7 @@ const WORKLOADS: [Workload; 2] = [
         many: 1_400,
         few: 1_200,
         recorded: budget::MEMORY_TURN_INSTRUCTIONS,
+        recorded_dev: budget::MEMORY_TURN_INSTRUCTIONS_DEV,
         repeats: 1,
         tolerance: 3,
     },
@@ -88,30 +101,38 @@ const WORKLOADS: [Workload; 2] = [
         many: 300,
         few: 100,
         recorded: budget::SQLITE_TURN_INSTRUCTIONS,
+        recorded_dev: budget::SQLITE_TURN_INSTRUCTIONS_DEV,
         repeats: 3,
         tolerance: 5,
     },
 ];
 
-/// Checks the instructions of a turn, in memory and on SQLite, against their limits.
+/// Checks the instructions of a turn, in memory and on SQLite, against their limits, and those of a
+/// late turn against an early one's. The dev profile's program has to be built already.
 ///
 /// # Errors
 /// A turn exceeds its limit, or the program cannot be built or run.
-pub(crate) fn within_limits() -> Result<Outcome, Failure> {
+pub(crate) fn within_limits(profile: Profile) -> Result<Outcome, Failure> {
     if Command::new("valgrind").arg("--version").output().is_err() {
         return Ok(Outcome::NotRun(
             "it needs valgrind (Debian: apt-get install valgrind)".to_owned(),
         ));
     }
-    let program = build()?;
-    let limits = WORKLOADS
-        .iter()
-        .map(|it| it.check_limit(it.count(&program)?));
-    let growth = WORKLOADS.iter().map(|it| {
+    let program = match profile {
+        Profile::Dev => program(profile),
+        Profile::Release => build()?,
+    };
+    let mut failures = Vec::new();
+    for it in &WORKLOADS {
         let growth = it.count_growth(&program, POSITIONS)?;
-        check_growth(it.store, POSITIONS, &growth)
-    });
-    let failures = limits.chain(growth).filter_map(Result::err).collect();
+        let (turn, recorded) = match profile {
+            // The early turns, so that no further run is needed.
+            Profile::Dev => (growth.early, it.recorded_dev),
+            Profile::Release => (it.count(&program)?, it.recorded),
+        };
+        failures.extend(it.check_limit(turn, recorded).err());
+        failures.extend(check_growth(it.store, POSITIONS, &growth).err());
+    }
     fail_with(failures).map(|()| Outcome::Passed)
 }
 
@@ -133,9 +154,18 @@ pub(crate) fn measure() -> Result<(), Failure> {
 }
 
 fn build() -> Result<PathBuf, Failure> {
-    run_command(&mut cargo(BUILD.iter().copied()))?;
+    run_command(&mut cargo(RELEASE_BUILD.iter().copied()))?;
+    Ok(program(Profile::Release))
+}
+
+/// Returns the place of the program that runs turns.
+fn program(profile: Profile) -> PathBuf {
+    let folder = match profile {
+        Profile::Dev => "debug",
+        Profile::Release => "release",
+    };
     let name = format!("turns{}", std::env::consts::EXE_SUFFIX);
-    Ok(target().join("release").join(name))
+    target().join(folder).join(name)
 }
 
 /// Returns the mean instructions of the last turns of a conversation with `turns` turns.
@@ -221,13 +251,11 @@ impl Workload {
         }))
     }
 
-    /// Compares a count with the limit. Prints a hint if the limit can be lowered.
-    fn check_limit(&self, instructions: u64) -> Result<(), Failure> {
+    /// Compares a count with the limit, which is a few percent above the `recorded` one. Prints a
+    /// hint if the limit can be lowered.
+    fn check_limit(&self, instructions: u64, recorded: u64) -> Result<(), Failure> {
         let Self {
-            store,
-            recorded,
-            tolerance,
-            ..
+            store, tolerance, ..
         } = self;
         let limit = recorded + recorded * tolerance / 100;
         println!("    {store}: {instructions} instructions a turn, {limit} are allowed");
@@ -276,13 +304,14 @@ mod tests {
             store: "memory",
             many: 2,
             few: 1,
-            recorded: 1000,
+            recorded: 0,
+            recorded_dev: 0,
             repeats: 1,
             tolerance: 3,
         };
-        assert_eq!(workload.check_limit(1030), Ok(()));
-        assert_eq!(workload.check_limit(10), Ok(()));
-        let failure = workload.check_limit(1031).unwrap_err();
+        assert_eq!(workload.check_limit(1030, 1000), Ok(()));
+        assert_eq!(workload.check_limit(10, 1000), Ok(()));
+        let failure = workload.check_limit(1031, 1000).unwrap_err();
         assert!(
             failure.contains("1031") && failure.contains("1000"),
             "{failure}"

@@ -4,6 +4,7 @@
 //! variable `ADJUTANT_NOT_RUN` names, and returns. Every run ends with the list of these lines. In
 //! CI, each of them must be excused by [`EXCUSED`].
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
@@ -216,6 +217,9 @@ pub(crate) fn report(mut not_run: Vec<NotRun>, is_ci: bool) -> Result<(), Failur
         let excused = if is_excused(it) { " (excused)" } else { "" };
         println!("  {}: {}{excused}", it.name, it.reason);
     }
+    if let Some(command) = installation(&not_run) {
+        println!("\nWhat is missing comes with: {command}");
+    }
     let missing = not_run.iter().filter(|it| !is_excused(it)).count();
     if is_ci && missing > 0 {
         return Err(format!(
@@ -223,6 +227,20 @@ pub(crate) fn report(mut not_run: Vec<NotRun>, is_ci: bool) -> Result<(), Failur
         ));
     }
     Ok(())
+}
+
+/// Returns the one command that installs every Debian package that a reason names in the form `apt-get
+/// install PACKAGE`. `None` if there is no such reason.
+fn installation(not_run: &[NotRun]) -> Option<String> {
+    const INSTALL: &str = "apt-get install ";
+    let packages: BTreeSet<&str> = not_run
+        .iter()
+        .filter_map(|it| it.reason.split_once(INSTALL))
+        .flat_map(|(_, rest)| rest.split([')', ',', ';']).next())
+        .flat_map(str::split_whitespace)
+        .collect();
+    let packages: Vec<&str> = packages.into_iter().collect();
+    (!packages.is_empty()).then(|| format!("{INSTALL}{}", packages.join(" ")))
 }
 
 fn is_excused(it: &NotRun) -> bool {
@@ -254,6 +272,25 @@ mod tests {
         let excused = not_run(EXCUSED[0].0);
         assert_eq!(report(vec![excused.clone()], true), Ok(()));
         assert!(report(vec![excused, not_run("a test")], true).is_err());
+    }
+
+    #[test]
+    fn one_command_installs_all_missing_packages() {
+        let because = |reason: &str| NotRun {
+            name: "a test".to_owned(),
+            reason: reason.to_owned(),
+        };
+        let missing = [
+            because("it needs tmux (Debian: apt-get install tmux)"),
+            because("it needs PostgreSQL (Debian: apt-get install postgresql)"),
+            because("it needs PostgreSQL (Debian: apt-get install postgresql)"),
+            because("a measurement"),
+        ];
+        assert_eq!(
+            installation(&missing).as_deref(),
+            Some("apt-get install postgresql tmux")
+        );
+        assert_eq!(installation(&missing[3..]), None);
     }
 
     #[test]

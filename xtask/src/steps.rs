@@ -4,6 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use crate::check::budget;
 use crate::command::{Failure, cpu_seconds, reset_cpu_seconds};
 use crate::not_run::{self, NotRun};
 
@@ -79,20 +80,27 @@ impl Steps {
     /// not run.
     ///
     /// # Errors
-    /// One or more steps failed (the message has their names), or, in CI, a test was not run that
-    /// the list in [`not_run`] does not excuse.
+    /// One or more steps failed or, in CI, took far longer than their suite may (the message has their
+    /// names), or, in CI, a test was not run that the list in [`not_run`] does not excuse.
     pub(crate) fn finish(self) -> Result<(), Failure> {
         let finished = self
             .finished
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
         println!("\n{:>9} {:>9}", "time", "CPU");
+        let is_ci = not_run::is_ci();
+        let mut too_slow = Vec::new();
         for step in &finished {
-            let verdict = match &step.result {
-                Ok(Outcome::Passed) => "ok",
-                Ok(Outcome::NotRun(_)) => "NOT RUN",
-                Err(_) => "FAILED",
+            let mut verdict = match &step.result {
+                Ok(Outcome::Passed) => "ok".to_owned(),
+                Ok(Outcome::NotRun(_)) => "NOT RUN".to_owned(),
+                Err(_) => "FAILED".to_owned(),
             };
+            // On a developer's machine other work may go on, so only CI is held to the minutes.
+            if is_ci && let Some((over, fails)) = budget::over_minutes(&step.name, step.seconds) {
+                verdict = format!("{verdict}, {over}");
+                too_slow.extend(fails.then_some(step.name.as_str()));
+            }
             println!(
                 "{:7.1} s {:7.1} s  {:40} {verdict}",
                 step.seconds, step.cpu_seconds, step.name
@@ -117,11 +125,12 @@ impl Steps {
             skipped.chain(not_run::take_notes()?).collect(),
             not_run::is_ci(),
         );
-        let failed: Vec<&str> = finished
+        let mut failed: Vec<&str> = finished
             .iter()
             .filter(|step| step.result.is_err())
             .map(|step| step.name.as_str())
             .collect();
+        failed.extend(too_slow);
         if failed.is_empty() {
             not_run
         } else {

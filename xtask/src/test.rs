@@ -7,11 +7,12 @@ use std::thread;
 use crate::check::{self, budget};
 use crate::command::{Failure, cargo, fail_with, output, root, run as run_command, target};
 use crate::faults;
+use crate::instructions::{self, Profile};
 use crate::metadata::SELECTION;
 use crate::metadata::{self, Package};
 use crate::not_run;
 use crate::steps::Steps;
-use crate::{clients, instructions, model, server};
+use crate::{clients, model, server};
 
 /// The package whose examples are run.
 const LIBRARY: &str = "adjutant";
@@ -237,11 +238,12 @@ fn standard(steps: &Steps, runner: &Runner, workspace: &[Package]) {
     steps.step("examples", || examples(workspace));
 }
 
-/// Runs everything. Downloads and the release build run in parallel with the tests of
-/// [`Size::Standard`]; the tests of the binary that ships follow.
+/// Runs everything. Downloads run in parallel with the tests of [`Size::Standard`]. The tests of the
+/// whole binary follow: a long run builds and tests the one that ships, and the other sizes test
+/// the debug build, which the tests have built anyway.
 fn everything(steps: &Steps, runner: &Runner, workspace: &[Package]) {
     let built = target().join("debug").join(program("adjutant"));
-    let (clients, weights, shipped) = thread::scope(|scope| {
+    let (clients, weights) = thread::scope(|scope| {
         let fetched = scope.spawn(|| {
             (
                 clients::prepare(steps),
@@ -249,9 +251,6 @@ fn everything(steps: &Steps, runner: &Runner, workspace: &[Package]) {
                 server::prepare(steps),
             )
         });
-        // Each cargo profile has a folder and a lock of its own, so this build does not wait for
-        // the debug builds of the tests.
-        let shipped = scope.spawn(|| release(steps));
         standard(steps, runner, workspace);
         steps.step("tests with Restate", || runner.run(&RESTATE));
         steps.step("faults under load", || {
@@ -260,27 +259,36 @@ fn everything(steps: &Steps, runner: &Runner, workspace: &[Package]) {
         steps.step("soak of attacks", || {
             runner.soak(runner.size.soak_seconds())
         });
-        match (fetched.join(), shipped.join()) {
-            (Ok((clients, weights, ())), Ok(shipped)) => (clients, weights, shipped),
-            _ => {
+        fetched.join().map_or_else(
+            |_| {
                 steps.step("preparations", || Err("a thread has panicked".to_owned()));
-                (Vec::new(), None, None)
-            }
-        }
+                (Vec::new(), None)
+            },
+            |(clients, weights, ())| (clients, weights),
+        )
     });
-    if runner.size == Size::Long {
+    let is_long = runner.size == Size::Long;
+    let adjutant = if is_long {
         steps.step("features that take long, one by one", check::slow_features);
         steps.step("benches", benches);
-    }
+        let Some(shipped) = release(steps) else {
+            return;
+        };
+        steps.step("size of the release binary", || {
+            budget::check_size(&shipped, budget::RELEASE_BYTES)
+        });
+        steps.skippable_step("instructions of a turn as it ships", || {
+            instructions::within_limits(Profile::Release)
+        });
+        shipped
+    } else {
+        built.clone()
+    };
     if clients.iter().any(|folder| clients::is_browser(folder)) {
         steps.step("the page with Restate", || {
             faults::browser_with_restate(&built)
         });
     }
-    let Some(adjutant) = shipped else { return };
-    steps.step("size of the release binary", || {
-        budget::check_size(&adjutant, budget::RELEASE_BYTES)
-    });
     thread::scope(|scope| {
         // The clients wait for services most of the time and the browser for its timers, so both
         // run in parallel with the steps below, which need the CPU.
@@ -300,10 +308,12 @@ fn everything(steps: &Steps, runner: &Runner, workspace: &[Package]) {
                 );
             });
         }
-        steps.skippable_step("instructions of a turn", instructions::within_limits);
+        steps.skippable_step("instructions of a turn", || {
+            instructions::within_limits(Profile::Dev)
+        });
         if let Some(weights) = weights {
             let tests = &mut runner.commands(&WEIGHTS);
-            model::suite(steps, &adjutant, &weights, tests, runner.size == Size::Long);
+            model::suite(steps, &adjutant, &weights, tests, is_long);
         }
     });
 }

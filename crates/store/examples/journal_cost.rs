@@ -13,6 +13,8 @@
 )]
 #![expect(clippy::print_stdout, reason = "a program for a terminal")]
 
+#[path = "../../../tests/not_run.rs"]
+mod not_run;
 #[expect(
     dead_code,
     reason = "a test crashes and restarts it; here it only runs"

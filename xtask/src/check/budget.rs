@@ -49,6 +49,42 @@ pub(crate) const DIST_WITHOUT_ENGINE_BYTES: u64 = 30_000_000;
 pub(crate) const MEMORY_TURN_INSTRUCTIONS: u64 = 241_200;
 /// Recorded instructions of the same turn on SQLite.
 pub(crate) const SQLITE_TURN_INSTRUCTIONS: u64 = 1_282_600;
+/// Recorded instructions of an early turn in memory, in the dev profile.
+pub(crate) const MEMORY_TURN_INSTRUCTIONS_DEV: u64 = 986_500;
+/// Recorded instructions of an early turn on SQLite, in the dev profile.
+pub(crate) const SQLITE_TURN_INSTRUCTIONS_DEV: u64 = 5_951_000;
+
+/// Minutes on two cores that the suites of `.ci/run` may take: the steps of `cargo xtask check` and
+/// `cargo xtask test all` that follow each other, by the beginning of their names, in a clean clone.
+/// Whoever adds tests to a full suite samples some of them, and runs all only in `cargo xtask test
+/// long`. Steps that run beside others, such as downloads, have none.
+pub(crate) const SUITE_MINUTES: &[(&str, f64)] = &[
+    ("clippy", 6.0),
+    ("rustdoc", 1.5),
+    ("features one by one", 2.0),
+    ("build of the tests", 8.5),
+    ("tests", 12.0),
+    ("documentation tests", 2.0),
+    ("examples", 1.0),
+    ("tests with Restate", 2.0),
+    ("faults under load", 1.5),
+    ("soak of attacks", 1.5),
+    ("the page with Restate", 1.0),
+    ("instructions of a turn", 2.0),
+];
+/// Factor by which a suite may exceed its minutes before CI fails: a machine is sometimes slow.
+const SUITE_TOLERANCE: f64 = 1.6;
+
+/// Returns what to say of a step that took longer than its suite may, and true if CI fails for it.
+pub(crate) fn over_minutes(step: &str, seconds: f64) -> Option<(String, bool)> {
+    let (_, minutes) = SUITE_MINUTES.iter().find(|(suite, _)| *suite == step)?;
+    (seconds > minutes * 60.0).then(|| {
+        (
+            format!("over its {minutes} minutes (xtask/src/check/budget.rs)"),
+            seconds > minutes * 60.0 * SUITE_TOLERANCE,
+        )
+    })
+}
 
 /// Checks the number of third-party crates of the library and of the binary.
 ///
@@ -154,6 +190,22 @@ mod tests {
             failure.contains("151") && failure.contains("150"),
             "{failure}"
         );
+    }
+
+    #[test]
+    fn the_minutes_of_all_suites_leave_room_for_the_other_steps() {
+        const CI_MINUTES: f64 = 45.0;
+        let all: f64 = SUITE_MINUTES.iter().map(|(_, minutes)| minutes).sum();
+        assert!(all <= CI_MINUTES - 3.0, "{all} minutes");
+    }
+
+    #[test]
+    fn a_suite_over_its_minutes_is_told_and_far_over_them_fails() {
+        let fails = |minutes: f64| over_minutes("clippy", minutes * 60.0).map(|(_, fails)| fails);
+        assert_eq!(fails(5.9), None);
+        assert_eq!(fails(6.1), Some(false));
+        assert_eq!(fails(10.0), Some(true));
+        assert_eq!(over_minutes("a download", 10_000.0), None);
     }
 
     #[test]

@@ -129,7 +129,9 @@ fn of_two_agents_on_a_file_each_goes_on_with_its_own() {
 
 #[test]
 fn of_two_agents_on_a_server_each_goes_on_with_its_own() {
-    let server = Server::start();
+    let Some(server) = Server::start() else {
+        return;
+    };
     let url = Runtime::new()
         .unwrap()
         .block_on(server.create_database("agents"));
@@ -176,7 +178,9 @@ async fn a_file_of_the_first_version_goes_on() {
 
 #[tokio::test]
 async fn a_server_of_the_first_version_goes_on() {
-    let server = Server::start();
+    let Some(server) = Server::start() else {
+        return;
+    };
     let url = server.create_database("old").await;
     let mut hand = url
         .parse::<sqlx::postgres::PgConnectOptions>()

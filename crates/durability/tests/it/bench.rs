@@ -89,7 +89,9 @@ impl Bench {
                 )
             }
             Kind::Postgres => {
-                let server = Server::start();
+                let Some(server) = Server::start() else {
+                    return;
+                };
                 let url = runtime.block_on(server.create_database("faults"));
                 let store = Arc::new(runtime.block_on(postgres::Store::connect(&url, 2)).unwrap());
                 (url, Some(server), store.clone(), store)

@@ -229,7 +229,9 @@ async fn steps_of_many_users_ask_a_file_a_few_times() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn steps_of_many_users_ask_a_server_a_few_times() {
-    let server = Server::start();
+    let Some(server) = Server::start() else {
+        return;
+    };
     let store = on_server(&server, "steps").await;
     a_thousand_steps("PostgreSQL", store.clone()).await;
     store.close().await;
@@ -239,7 +241,9 @@ async fn steps_of_many_users_ask_a_server_a_few_times() {
 async fn of_a_small_remainder_all_is_spent_and_no_more() {
     let folder = TempDir::new().unwrap();
     a_small_remainder(on_file(&folder).await).await;
-    let server = Server::start();
+    let Some(server) = Server::start() else {
+        return;
+    };
     a_small_remainder(on_server(&server, "remainder").await).await;
 }
 
@@ -289,6 +293,8 @@ async fn pace<S: Store>(database: &str, store: Arc<S>) {
 async fn steps_a_second() {
     let folder = TempDir::new().unwrap();
     pace("SQLite", on_file(&folder).await).await;
-    let server = Server::start();
+    let Some(server) = Server::start() else {
+        return;
+    };
     pace("PostgreSQL", on_server(&server, "pace").await).await;
 }

@@ -24,6 +24,8 @@ mod harness;
 mod logged;
 mod long_message;
 mod mcp;
+#[path = "../../../../tests/not_run.rs"]
+mod not_run;
 mod openai;
 mod replicas;
 mod report;

@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 use sqlx::{ConnectOptions as _, Connection as _};
 use tempfile::TempDir;
 
+use crate::not_run::not_run;
+
 /// A running server.
 pub(crate) struct Server {
     folder: TempDir,
@@ -16,16 +18,28 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server. Needs PostgreSQL's programs (Debian: `apt-get install postgresql`); if run
-    /// by root, they run as the user `postgres`, because the server refuses root.
+    /// Starts a server. Returns `None`, with a note for the list of tests that did not run, if
+    /// PostgreSQL's programs are missing.
     ///
     /// Without `fsync`: a test has no power failures, and a killed process leaves its writes with
     /// the system.
-    pub(crate) fn start() -> Self {
-        Self::start_as(false)
+    pub(crate) fn start() -> Option<Self> {
+        if program("initdb")
+            .arg("--version")
+            .output()
+            .is_ok_and(|asked| asked.status.success())
+        {
+            return Some(Self::start_as(false));
+        }
+        not_run(
+            env!("CARGO_PKG_NAME"),
+            "it needs PostgreSQL (Debian: apt-get install postgresql)",
+        );
+        None
     }
 
-    /// Starts a server, with `fsync` if it is to be `durable`.
+    /// Starts a server, with `fsync` if it is to be `durable`. Needs PostgreSQL's programs; if run
+    /// by root, they run as the user `postgres`, because the server refuses root.
     pub(crate) fn start_as(durable: bool) -> Self {
         let folder = TempDir::new().unwrap();
         #[cfg(unix)]

@@ -149,7 +149,9 @@ fn everybody_without_a_vault_has_facts_in_a_file() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn everybody_without_a_vault_has_facts_on_a_server() {
-    let server = Server::start();
+    let Some(server) = Server::start() else {
+        return;
+    };
     let url = server.create_database("facts").await;
     tokio::task::block_in_place(|| {
         everybody_has_facts(&Home::new(), &[("DATABASE_URL", url.as_str())])
