@@ -50,6 +50,7 @@ mod task_line; // a task as a line of Markdown
 mod text; // edits by byte ranges
 mod tool; // the tools for a model
 mod user_memory; // the memory of one user
+mod user_queue; // one change of a user's facts at a time
 mod vault; // the folder: files, names, search
 mod vault_memory; // changing a file of the vault
 mod vault_task; // the tasks in the notes

@@ -9,6 +9,7 @@ use adjutant_core::{AgentName, MemoryScope, UserId};
 use crate::backend::DatabaseFacts;
 use crate::context::{Clock, MemoryContext};
 use crate::user_memory::ConversationSource;
+use crate::user_queue::UserQueues;
 use crate::{Memory, MemoryError};
 
 /// The facts of all users in one database. No user sees another user's facts. Cheap to clone.
@@ -19,6 +20,7 @@ pub struct DatabaseMemory {
     max_facts: usize,
     clock: Clock,
     conversations: Option<ConversationSource>,
+    queues: UserQueues,
 }
 
 impl DatabaseMemory {
@@ -37,6 +39,7 @@ impl DatabaseMemory {
             max_facts,
             clock,
             conversations: None,
+            queues: UserQueues::default(),
         }
     }
 
@@ -59,8 +62,12 @@ impl DatabaseMemory {
             ledger: self.ledger.clone(),
             clock: self.clock.clone(),
         };
-        let store = self.store.clone();
-        Memory::in_database(DatabaseFacts { store, context }, self.conversations.clone())
+        let facts = DatabaseFacts {
+            store: self.store.clone(),
+            context,
+            queues: self.queues.clone(),
+        };
+        Memory::in_database(facts, self.conversations.clone())
     }
 
     pub(crate) fn has_conversations(&self) -> bool {

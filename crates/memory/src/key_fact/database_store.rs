@@ -45,12 +45,14 @@ impl DatabaseFacts {
     }
 
     /// Carries out a change that is planned over the stored facts, and plans again if another
-    /// process changed them in between.
+    /// process changed them in between. Changes of one user in this process follow each other.
     pub(super) async fn apply(
         &self,
         cause: &Cause,
-        plan: impl Fn(&[FactRecord]) -> Result<PlannedChange, MemoryError>,
+        plan: impl Fn(&[FactRecord]) -> Result<PlannedChange, MemoryError> + Send + Sync + 'static,
     ) -> Result<FactChange, MemoryError> {
+        let _turn = self.queues.enter(&self.context.scope.user).await?;
+        let plan = Arc::new(plan);
         for _ in 0..ATTEMPTS_MAX {
             // Read before the ledger is asked for an earlier attempt: if that one commits in
             // between, the facts are not those that were read, and this change is refused.
@@ -72,7 +74,10 @@ impl DatabaseFacts {
                 None => Err(MemoryError::BrokeOff(None)),
             };
             let records = self.records(&stored);
-            let (old, new) = match plan(&records)? {
+            let planning = plan.clone();
+            let planned = self.queues.compute(move || (planning(&records), records));
+            let (planned, records) = planned.await?;
+            let (old, new) = match planned? {
                 PlannedChange::Nothing { at } => {
                     let known = records.get(at).ok_or(MemoryError::BrokeOff(None))?;
                     let fact = known.to_fact();
@@ -128,6 +133,7 @@ impl DatabaseFacts {
         let Some((before, after)) = fact_sides(&change.effect) else {
             return Ok(false);
         };
+        let _turn = self.queues.enter(&self.context.scope.user).await?;
         for _ in 0..ATTEMPTS_MAX {
             let stored = self.find().await?.facts;
             let current = |line: &FactLine| {

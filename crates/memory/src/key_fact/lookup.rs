@@ -1,11 +1,18 @@
 //! The choice of one stored fact: the one that an id or a text means, or the one that a new text
 //! corrects or contradicts.
 
+use std::cell::OnceCell;
+use std::collections::HashSet;
+
 use super::correction::{Relation, names_replaced_part, relation};
 use super::fact::FactId;
 use super::keywords::{FactTokens, Overlap};
 use super::record::{Chronology, FactRecord};
 use crate::MemoryError;
+use crate::rank::{Query, TermCounts};
+
+/// Number of facts that a text is compared with word by word.
+const COMPARED_MAX: usize = 64;
 
 /// Number of facts that an ambiguous text is answered with.
 const CANDIDATES_MAX: usize = 5;
@@ -19,9 +26,16 @@ pub(crate) fn best_match(
     wanted: Relation,
 ) -> Option<usize> {
     let new = FactTokens::new(content);
+    let contents: Vec<&str> = facts.iter().map(|fact| fact.content.as_str()).collect();
+    let compared = nearest(&contents, &[content, message]);
     let matches = Chronology::new(facts)
         .oldest_first
         .into_iter()
+        .filter(|at| {
+            compared
+                .as_ref()
+                .is_none_or(|compared| compared.contains(at))
+        })
         .filter_map(|at| Some((at, facts.get(at)?)))
         .filter(|(_, fact)| relation(&fact.content, content, message) == wanted)
         .map(|(at, fact)| {
@@ -35,6 +49,36 @@ pub(crate) fn best_match(
         by_name.then_with(|| overlap.compare(*other))
     });
     best.map(|(_, _, at)| at)
+}
+
+/// Returns the indexes of the [`COMPARED_MAX`] facts that share most with some texts, by BM25. `None`
+/// if there are no more facts than that.
+///
+/// A comparison of two sentences parses both, so that comparing a text with thousands of facts takes
+/// seconds. What corrects, contradicts or names a fact shares words with it.
+fn nearest(contents: &[&str], texts: &[&str]) -> Option<HashSet<usize>> {
+    if contents.len() <= COMPARED_MAX {
+        return None;
+    }
+    let weighted: Vec<(&str, f64)> = texts.iter().map(|text| (*text, 1.0)).collect();
+    let query = Query::new(&weighted);
+    let counts: Vec<TermCounts> = contents
+        .iter()
+        .map(|content| query.count_prefiltered(content))
+        .collect();
+    let mut scores: Vec<(usize, f64)> = query
+        .score(&counts)
+        .values
+        .into_iter()
+        .enumerate()
+        .filter(|(_, score)| *score > 0.0)
+        .collect();
+    // Of equals the newest, which stands last.
+    scores.sort_by(|(at, score), (other_at, other)| {
+        other.total_cmp(score).then_with(|| other_at.cmp(at))
+    });
+    scores.truncate(COMPARED_MAX);
+    Some(scores.into_iter().map(|(at, _)| at).collect())
 }
 
 /// Returns the fact that an id or a text means, with its index.
@@ -66,21 +110,30 @@ pub(crate) fn find_index<'a>(
     let contents: Vec<&str> = contents.collect();
     let lower = which.to_lowercase();
     let tokens = FactTokens::new(which);
+    let compared = OnceCell::new();
+    let is_near = |at: usize| {
+        let compared = compared.get_or_init(|| nearest(&contents, &[which]));
+        compared
+            .as_ref()
+            .is_none_or(|compared| compared.contains(&at))
+    };
     // From the most to the least exact: the six digits of an id may also occur in the text of a
     // fact.
-    let tests: [&dyn Fn(&str) -> bool; 5] = [
-        &|content| content == which,
-        &|content| FactId::from_text(content).as_str() == lower,
-        &|content| content.to_lowercase() == lower,
-        &|content| content.to_lowercase().contains(&lower),
-        &|content| Overlap::between(&tokens, &FactTokens::new(content)).is_match(),
+    let tests: [&dyn Fn(usize, &str) -> bool; 5] = [
+        &|_, content| content == which,
+        &|_, content| FactId::from_text(content).as_str() == lower,
+        &|_, content| content.to_lowercase() == lower,
+        &|_, content| content.to_lowercase().contains(&lower),
+        &|at, content| {
+            is_near(at) && Overlap::between(&tokens, &FactTokens::new(content)).is_match()
+        },
     ];
     for test in tests {
         let found: Vec<(usize, &str)> = contents
             .iter()
             .copied()
             .enumerate()
-            .filter(|(_, content)| test(content))
+            .filter(|(at, content)| test(*at, content))
             .collect();
         match found.as_slice() {
             [] => {}

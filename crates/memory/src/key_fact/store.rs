@@ -149,7 +149,7 @@ impl KeyFactStore {
     pub async fn search(&self, query: &str) -> Result<Vec<KeyFact>, MemoryError> {
         let tokens = FactTokens::new(query);
         let needle = query.trim().to_lowercase();
-        let score = |fact: KeyFact| {
+        let score = move |fact: KeyFact| {
             let holds_query = !needle.is_empty()
                 && (fact.content.to_lowercase().contains(&needle) || fact.tags.contains(&needle));
             let shared = shared_keywords(&tokens, &FactTokens::new(&fact.content));
@@ -157,9 +157,12 @@ impl KeyFactStore {
             (score > 0).then_some((score, fact))
         };
         let facts = self.list().await?;
-        let mut found: Vec<(usize, KeyFact)> = facts.into_iter().filter_map(score).collect();
-        found.sort_by_key(|(score, _)| Reverse(*score));
-        Ok(found.into_iter().map(|(_, fact)| fact).collect())
+        let find = move || {
+            let mut found: Vec<(usize, KeyFact)> = facts.into_iter().filter_map(score).collect();
+            found.sort_by_key(|(score, _)| Reverse(*score));
+            found.into_iter().map(|(_, fact)| fact).collect()
+        };
+        self.0.compute(find).await
     }
 
     /// Returns the one fact that has this id, this text, this part of its text, or these keywords.
@@ -168,8 +171,12 @@ impl KeyFactStore {
     /// [`MemoryError::NoSuchFact`], [`MemoryError::Ambiguous`], and as [`KeyFactStore::list`].
     pub async fn find(&self, which: &str) -> Result<KeyFact, MemoryError> {
         let mut facts = self.list().await?;
-        let at = find_index(facts.iter().map(|fact| fact.content.as_str()), which)?;
-        Ok(facts.swap_remove(at))
+        let which = which.to_owned();
+        let find = move || {
+            let at = find_index(facts.iter().map(|fact| fact.content.as_str()), &which)?;
+            Ok(facts.swap_remove(at))
+        };
+        self.0.compute(find).await?
     }
 
     /// Remembers a text. It replaces a stored fact if it announces a correction ("no", "actually",
@@ -206,7 +213,9 @@ impl KeyFactStore {
         let (content, tagged) = parse_fact(new.words)?;
         let important = new.important || tagged;
         let max = self.0.context().max_facts;
-        self.apply(cause, |facts| {
+        let corrects = new.corrects.map(str::to_owned);
+        let said = new.said.to_owned();
+        self.apply(cause, move |facts| {
             let reword = |at, important, renews_date| PlannedChange::Reword {
                 at,
                 content: content.clone(),
@@ -220,9 +229,9 @@ impl KeyFactStore {
                     false => PlannedChange::Nothing { at },
                 });
             }
-            let corrected = match new.corrects {
+            let corrected = match &corrects {
                 Some(which) => Some(find_fact(facts, which)?.0),
-                None => best_match(facts, &content, new.said, Relation::Corrects),
+                None => best_match(facts, &content, &said, Relation::Corrects),
             };
             if let Some((at, known)) = corrected.and_then(|at| Some((at, facts.get(at)?))) {
                 let tokens = (FactTokens::new(&known.content), FactTokens::new(&content));
@@ -254,12 +263,17 @@ impl KeyFactStore {
         message: &str,
     ) -> Result<Option<KeyFact>, MemoryError> {
         let facts = self.read().await?;
-        let is_known = facts.iter().any(|fact| fact.content == words);
-        // A fact that the text corrects is replaced, so it contradicts nothing any more.
-        let corrects = best_match(&facts, words, message, Relation::Corrects).is_some();
-        let found = best_match(&facts, words, message, Relation::Contradicts)
-            .filter(|_| !is_known && !corrects);
-        Ok(found.and_then(|at| facts.get(at)).map(FactRecord::to_fact))
+        let (words, message) = (words.to_owned(), message.to_owned());
+        let compare = move || {
+            let is_known = facts.iter().any(|fact| fact.content == words);
+            // A fact that the text corrects is replaced, so it contradicts nothing any more.
+            if is_known || best_match(&facts, &words, &message, Relation::Corrects).is_some() {
+                return None;
+            }
+            let at = best_match(&facts, &words, &message, Relation::Contradicts)?;
+            facts.get(at).map(FactRecord::to_fact)
+        };
+        self.0.compute(compare).await
     }
 
     /// Edits the text of a fact, or its importance; `None` leaves either as it is.
@@ -274,8 +288,9 @@ impl KeyFactStore {
         cause: &Cause,
     ) -> Result<FactChange, MemoryError> {
         let new = words.map(parse_fact).transpose()?;
-        self.apply(cause, |facts| {
-            let (at, known) = find_fact(facts, which)?;
+        let which = which.to_owned();
+        self.apply(cause, move |facts| {
+            let (at, known) = find_fact(facts, &which)?;
             let (content, tagged) = new.clone().unwrap_or((known.content.clone(), false));
             let important = important.unwrap_or(known.important || tagged);
             if content == known.content && important == known.important {
@@ -301,8 +316,9 @@ impl KeyFactStore {
     /// # Errors
     /// As [`KeyFactStore::find`].
     pub async fn forget(&self, which: &str, cause: &Cause) -> Result<FactChange, MemoryError> {
-        self.apply(cause, |facts| {
-            let (at, _) = find_fact(facts, which)?;
+        let which = which.to_owned();
+        self.apply(cause, move |facts| {
+            let (at, _) = find_fact(facts, &which)?;
             Ok(PlannedChange::Remove { at })
         })
         .await
@@ -334,7 +350,7 @@ impl KeyFactStore {
     async fn apply(
         &self,
         cause: &Cause,
-        plan: impl Fn(&[FactRecord]) -> Result<PlannedChange, MemoryError>,
+        plan: impl Fn(&[FactRecord]) -> Result<PlannedChange, MemoryError> + Send + Sync + 'static,
     ) -> Result<FactChange, MemoryError> {
         match &self.0 {
             Backend::Vault(memory) => memory.apply(cause, plan).await,

@@ -181,6 +181,15 @@ impl Query {
         counts
     }
 
+    /// Does the same as [`count`](Self::count), but reads only the pieces of the text that may
+    /// match; the length is an estimate. For many texts.
+    pub(crate) fn count_prefiltered(&self, text: &str) -> TermCounts {
+        let mut counts = TermCounts::default();
+        counts.length =
+            self.each_match_prefiltered(text, |_, term| counts.add(term, 1.0, self.len()));
+        counts
+    }
+
     /// Returns true if a text holds more than half of the terms.
     pub(crate) fn has_most_in(&self, text: &str) -> bool {
         let counts = self.count(text).counts;

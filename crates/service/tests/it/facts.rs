@@ -1,12 +1,15 @@
 //! Facts in a database, by the same rules as those of a vault.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use adjutant_core::port::{FactStore, MemoryLedger};
+use adjutant_core::port::{
+    BoxFuture, FactStore, FactsChange, FactsFound, MemoryLedger, StoreError,
+};
 use adjutant_core::turn::estimate_tokens;
 use adjutant_core::{
-    CallId, ConversationId, FactLine, IdempotencyKey, MemoryEffect, MemorySource, Message, TurnId,
-    UserId,
+    CallId, ConversationId, FactLine, IdempotencyKey, MemoryEffect, MemoryScope, MemorySource,
+    Message, TurnId, UserId,
 };
 use adjutant_memory::{
     Cause, DatabaseMemory, FACT_CHARS_MAX, FactChange, InMemoryLedger, Memory, MemoryError,
@@ -360,4 +363,82 @@ async fn a_call_has_one_effect_in_a_database() {
     };
     let url = server.create_database("facts").await;
     a_repeated_call_has_one_effect(postgres::Store::connect(&url, 4).await.unwrap()).await;
+}
+
+/// A store that counts how often facts are read.
+struct Counting {
+    store: sqlite::Store,
+    reads: AtomicUsize,
+}
+
+impl FactStore for Counting {
+    fn facts<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<FactsFound, StoreError>> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        self.store.facts(user)
+    }
+
+    fn change_facts<'a>(
+        &'a self,
+        scope: &'a MemoryScope,
+        change: FactsChange<'a>,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.store.change_facts(scope, change)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_of_one_user_at_the_same_time_are_each_planned_once() {
+    const CHANGES: usize = 20;
+    let store = sqlite::Store::in_memory().await.unwrap();
+    let counting = Arc::new(Counting {
+        store: store.clone(),
+        reads: AtomicUsize::new(0),
+    });
+    let clock = Arc::new(Zoned::now);
+    let memory = DatabaseMemory::new(counting.clone(), Arc::new(store), 5_000, clock);
+    let mut made = tokio::task::JoinSet::new();
+    for number in 0..CHANGES {
+        // Each request has a handle of its own.
+        let facts = memory.for_user(&anna()).facts();
+        made.spawn(async move {
+            let text = format!("The box {number} is in the cellar");
+            facts.add(&text, false, &Cause::person()).await.unwrap()
+        });
+    }
+    let made = made.join_all().await;
+    assert_eq!(made.len(), CHANGES);
+    assert_eq!(counting.reads.load(Ordering::SeqCst), CHANGES);
+    let facts = memory.for_user(&anna()).facts().list().await.unwrap();
+    assert_eq!(facts.len(), CHANGES);
+}
+
+/// With more facts than a text is compared with, the right one is still found.
+#[tokio::test]
+async fn one_of_hundreds_of_facts_is_corrected_contradicted_and_forgotten() {
+    let store = Arc::new(sqlite::Store::in_memory().await.unwrap());
+    let memory = in_database(&store, &time(), 5_000).for_user(&anna());
+    let facts = memory.facts();
+    let add = async |text: &str| facts.add(text, false, &Cause::person()).await.unwrap();
+    add("Anna lives in Graz").await;
+    add("Anna's brother Paul likes green tea").await;
+    for number in 0..150 {
+        let (name, town) = (number % 30, number % 7);
+        add(&format!(
+            "Friend {name} of Anna lives in town {town}, house {number}"
+        ))
+        .await;
+    }
+    let contradicted = facts.contradicted_by("Anna lives in Linz", "").await;
+    assert_eq!(contradicted.unwrap().unwrap().content, "Anna lives in Graz");
+    let change = add("Anna now lives in Munich").await;
+    assert!(
+        matches!(&change, FactChange::Updated { before, .. } if before == "Anna lives in Graz"),
+        "{change:?}"
+    );
+    let change = facts
+        .forget("Paul likes green teas, brother of Anna", &Cause::person())
+        .await
+        .unwrap();
+    assert_eq!(change.fact().content, "Anna's brother Paul likes green tea");
+    assert_eq!(facts.list().await.unwrap().len(), 151);
 }
