@@ -104,10 +104,21 @@ impl Assembly {
         });
     }
 
-    /// Adds a fragment of a call: to the call that it continues, else as the first of a new one.
+    /// Adds a fragment of a call: to the call that it continues, else as the first of a new one. A
+    /// complete call that is sent once more adds nothing.
     pub(crate) fn call(&mut self, fragment: CallFragment<'_>, state: Option<Value>) -> Delta {
         let old = self.calls.len().saturating_sub(OPEN_CALLS_MAX);
-        let open = self.calls[old..]
+        let calls = &self.calls[old..];
+        if let Some(same) = calls.iter().rposition(|call| call.is_named_by(&fragment))
+            && calls[same].is_repeated_by(&fragment)
+        {
+            let fragment = CallFragment {
+                arguments: "",
+                ..fragment
+            };
+            return self.extend_call(old + same, fragment, state);
+        }
+        let open = calls
             .iter()
             // The newest first, because several vendors give parallel calls the same index.
             .rposition(|call| call.continues_with(&fragment));
@@ -215,14 +226,40 @@ impl Assembly {
 }
 
 impl OpenCall {
+    /// Returns true if the fragment has this call's id or, without an id, its index. One with
+    /// neither means the newest call.
+    fn is_named_by(&self, fragment: &CallFragment<'_>) -> bool {
+        match fragment.id() {
+            Some(id) => self.provider_id.as_deref() == Some(id),
+            None => fragment.index.is_none() || fragment.index == self.index,
+        }
+    }
+
+    /// Returns true if the fragment is this call as a whole, which is complete already: some
+    /// servers repeat a call in the last chunk. A name without an id may also begin an equal call,
+    /// if the server gives no ids.
+    fn is_repeated_by(&self, fragment: &CallFragment<'_>) -> bool {
+        let may_repeat = match fragment.name() {
+            Some(name) => name == self.name && self.provider_id.is_some(),
+            None => true,
+        };
+        // A fragment far shorter than the call is not the whole call. Without this test, every
+        // fragment would cost the time to parse all of the call so far.
+        let is_long = fragment.arguments.len().saturating_mul(4) >= self.arguments.len();
+        may_repeat
+            && is_long
+            && parse_arguments(fragment.arguments)
+                .is_some_and(|repeated| parse_arguments(&self.arguments) == Some(repeated))
+    }
+
     fn continues_with(&self, fragment: &CallFragment<'_>) -> bool {
-        // Several servers give whole calls neither an id nor an index: a named one behind complete
-        // arguments is the next call.
-        let named = fragment.name.is_some_and(|name| !name.is_empty());
+        // Several servers give calls neither an id nor an index: behind complete arguments, another
+        // name or more arguments with a name are the next call. Only blanks may still follow JSON.
         if fragment.id().is_none()
-            && named
-            && !fragment.arguments.trim().is_empty()
-            && self.is_complete()
+            && let Some(name) = fragment.name()
+            && ((!self.name.is_empty() && name != self.name)
+                || !fragment.arguments.trim().is_empty())
+            && parse_arguments(&self.arguments).is_some()
         {
             return false;
         }
@@ -238,16 +275,22 @@ impl OpenCall {
             (None, None) => true,
         }
     }
+}
 
-    fn is_complete(&self) -> bool {
-        serde_json::from_str::<Map<String, Value>>(&self.arguments).is_ok()
-    }
+/// Returns the arguments of a call that is complete; `None` if there are none or more may come.
+fn parse_arguments(text: &str) -> Option<Map<String, Value>> {
+    serde_json::from_str(text).ok()
 }
 
 impl<'a> CallFragment<'a> {
     /// Returns the id unless it is empty, as some vendors send it.
     fn id(&self) -> Option<&'a str> {
         self.provider_id.filter(|id| !id.is_empty())
+    }
+
+    /// Returns the name unless it is empty, as some vendors send it.
+    fn name(&self) -> Option<&'a str> {
+        self.name.filter(|name| !name.is_empty())
     }
 }
 
@@ -375,6 +418,69 @@ mod tests {
             made,
             expected.map(|(name, arguments)| (name.to_owned(), arguments))
         );
+    }
+
+    #[test]
+    fn a_complete_call_that_is_sent_again_is_one_call() {
+        let whole = "{\"n\": {}, \"m\": \" \"}";
+        let pieces = ["{\"n\"", ": ", "{}", ", \"m\": \"", " ", "\"", "}"];
+        for repeated in [
+            fragment(0, Some("x"), Some("a"), whole),
+            fragment(0, Some("x"), Some("a"), "{\"n\":{},\"m\":\" \"}"),
+            fragment(0, None, Some("a"), whole),
+            fragment(0, None, None, whole),
+            fragment(7, Some("x"), Some("a"), whole),
+            CallFragment {
+                index: None,
+                ..fragment(0, Some("x"), Some("a"), whole)
+            },
+            // Blanks behind the last bracket are a part of the JSON.
+            fragment(0, Some("x"), Some("a"), "\n"),
+        ] {
+            for id in [None, Some("x")] {
+                let mut assembly = Assembly::default();
+                assembly.call(fragment(0, Some("x"), Some("a"), ""), None);
+                for piece in pieces {
+                    assembly.call(fragment(0, id, None, piece), None);
+                }
+                assembly.call(repeated, None);
+                assert_eq!(
+                    calls(assembly),
+                    [(
+                        Some("x".into()),
+                        "a".into(),
+                        json!({"n": {}, "m": " "}),
+                        false
+                    )],
+                    "{repeated:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn equal_calls_with_ids_of_their_own_are_two_calls() {
+        let mut assembly = Assembly::default();
+        for id in ["x", "y"] {
+            assembly.call(fragment(0, Some(id), Some("a"), "{\"n\":1}"), None);
+        }
+        assert_eq!(calls(assembly).len(), 2);
+    }
+
+    #[test]
+    fn a_call_without_id_and_arguments_ends_the_one_before() {
+        let mut assembly = Assembly::default();
+        for (name, arguments) in [(Some("a"), "{}"), (Some("b"), ""), (None, "{\"n\":1}")] {
+            let fragment = CallFragment {
+                name,
+                arguments,
+                ..CallFragment::default()
+            };
+            assembly.call(fragment, None);
+        }
+        let expected = [("a", json!({})), ("b", json!({"n": 1}))]
+            .map(|(name, arguments)| (None, name.to_owned(), arguments, false));
+        assert_eq!(calls(assembly), expected);
     }
 
     #[test]

@@ -6,9 +6,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use adjutant_core::port::DeltaStream;
-use adjutant_core::{Content, Delta, GenerateResponse, ModelError, Part, ToolSet};
+use adjutant_core::{Content, Delta, FinishReason, GenerateResponse, ModelError, Part, ToolSet};
 use futures::Stream;
 
+use crate::error::Vendor;
 use crate::http::ByteStream;
 use crate::ndjson::LineParser;
 use crate::sse::SseParser;
@@ -289,6 +290,42 @@ pub(crate) fn is_event_stream(body: &str) -> bool {
     ["data:", "event:", ":"]
         .iter()
         .any(|field| body.starts_with(field))
+}
+
+/// Output tokens that an answer without content may have: vendors count the marks that end a turn.
+/// Recorded answers have up to 4.
+const END_TOKENS_MAX: u64 = 4;
+
+/// Returns an answer unless its content is missing: it ended because of calls and has none, or its
+/// output was counted and nothing of it arrived.
+///
+/// # Errors
+/// [`ModelError::Truncated`]: the server or a proxy lost the content, and may not lose it again.
+pub(crate) fn check_content(
+    response: GenerateResponse,
+    vendor: &Vendor,
+) -> Result<GenerateResponse, ModelError> {
+    match response.finish {
+        FinishReason::ToolCalls if response.tool_calls().next().is_none() => {
+            return Err(vendor.truncated("it ended in order to call tools, and has no call"));
+        }
+        FinishReason::Stop => {}
+        // A limit or a filter may leave nothing of an answer.
+        _ => return Ok(response),
+    }
+    let is_empty = |part: &Part| match &part.content {
+        Content::Text { text } => text.is_empty(),
+        _ => false,
+    };
+    // Thinking may be counted and not shown.
+    let thinking = response.usage.thinking_tokens.unwrap_or(0);
+    let written = response.usage.output_tokens.unwrap_or(0);
+    if written.saturating_sub(thinking) > END_TOKENS_MAX && response.parts.iter().all(is_empty) {
+        return Err(vendor.truncated(format!(
+            "{written} output tokens were counted, and there is no content"
+        )));
+    }
+    Ok(response)
 }
 
 /// Returns the deltas of a streamed answer. Reads up to the end mark, because token counts and

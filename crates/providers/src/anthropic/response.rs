@@ -10,6 +10,7 @@ use adjutant_core::{
 use serde_json::{Map, Value};
 
 use super::wire;
+use crate::decode::check_content;
 use crate::encode::{object, str_field};
 use crate::error::Vendor;
 
@@ -116,7 +117,7 @@ impl PartialAnswer {
     /// Returns the whole answer.
     ///
     /// # Errors
-    /// [`ModelError::Truncated`] without a stop reason.
+    /// [`ModelError::Truncated`] without a stop reason, or if the content is missing.
     pub(super) fn end(&mut self) -> Result<GenerateResponse, ModelError> {
         let Some(reason) = self.stop.stop_reason.take() else {
             return Err(self.vendor.truncated("it ended without a stop_reason"));
@@ -151,7 +152,7 @@ impl PartialAnswer {
                 "{count} thinking block(s) were left out by the vendor: what they followed is another by now"
             ));
         }
-        Ok(GenerateResponse {
+        let response = GenerateResponse {
             parts,
             finish,
             usage: self.usage(),
@@ -162,7 +163,8 @@ impl PartialAnswer {
             cost: self.usage.cost.and_then(Cost::from_usd),
             model: self.vendor.answered_by(self.model.take()),
             losses: std::mem::take(&mut self.losses),
-        })
+        };
+        check_content(response, &self.vendor)
     }
 
     /// Returns the finish reason. Source: "Stop reasons and fallback" in the vendor's guide. An

@@ -327,7 +327,6 @@ fn reasons_to_stop() {
     for (reason, finish) in [
         ("end_turn", FinishReason::Stop),
         ("stop_sequence", FinishReason::Stop),
-        ("tool_use", FinishReason::ToolCalls),
         ("max_tokens", FinishReason::MaxTokens),
         ("model_context_window_exceeded", FinishReason::MaxTokens),
         ("refusal", FinishReason::ContentFilter),
@@ -339,6 +338,10 @@ fn reasons_to_stop() {
             "{reason}"
         );
     }
+    assert_eq!(
+        line(&decoded(&with(json!("tool_use")))),
+        "truncated: the answer of anthropic ended early: it ended in order to call tools, and has no call"
+    );
     let paused = decoded(&with(json!("pause_turn"))).unwrap();
     assert_eq!(paused.finish, FinishReason::Stop);
     assert_eq!(
@@ -420,8 +423,9 @@ fn a_stream_that_breaks_is_never_a_success() {
 
 #[test]
 fn odd_streams() {
+    // With calls, it means the same as `tool_use`.
     let end = [
-        json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 9}}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 9}}),
         json!({"type": "message_stop"}),
     ];
     let start = |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
@@ -490,7 +494,7 @@ fn odd_streams() {
             stop(99),
         ],
         expect![[r#"
-            ToolCalls: [{"type":"text","text":"Hi"},{"type":"opaque","kind":"to_be_invented","state":{"origin":{"provider":"anthropic","name":"claude-sonnet-5-5"},"data":{"type":"to_be_invented","list":[1],"words":"ab"}}},{"type":"opaque","kind":"compaction","state":{"origin":{"provider":"anthropic","name":"claude-sonnet-5-5"},"data":{"type":"compaction","content":"So far.","encrypted_content":"ZQ=="}}}]
+            Stop: [{"type":"text","text":"Hi"},{"type":"opaque","kind":"to_be_invented","state":{"origin":{"provider":"anthropic","name":"claude-sonnet-5-5"},"data":{"type":"to_be_invented","list":[1],"words":"ab"}}},{"type":"opaque","kind":"compaction","state":{"origin":{"provider":"anthropic","name":"claude-sonnet-5-5"},"data":{"type":"compaction","content":"So far.","encrypted_content":"ZQ=="}}}]
             [Text("Hi")]"#]],
     );
 }

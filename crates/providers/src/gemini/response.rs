@@ -10,7 +10,7 @@ use super::error;
 use super::partial_args::OpenCall;
 use super::wire;
 use crate::assembly::{Assembly, CallFragment};
-use crate::decode::{AnswerFold, Progress};
+use crate::decode::{AnswerFold, Progress, check_content};
 use crate::error::Vendor;
 
 /// An answer whose events are still arriving.
@@ -163,7 +163,7 @@ impl AnswerFold for PartialAnswer {
         if finish == FinishReason::MalformedCall && !explanation.is_empty() {
             parts.push(Part::explanation(explanation, requested.clone()));
         }
-        Ok(GenerateResponse {
+        let response = GenerateResponse {
             parts,
             finish,
             usage: self.usage(),
@@ -174,7 +174,8 @@ impl AnswerFold for PartialAnswer {
             cost: None,
             model: self.vendor.answered_by(self.model.take()),
             losses: std::mem::take(&mut self.losses),
-        })
+        };
+        check_content(response, &self.vendor)
     }
 
     fn whole(&mut self, body: &str) -> Result<GenerateResponse, ModelError> {

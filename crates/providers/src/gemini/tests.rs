@@ -86,7 +86,7 @@ fn everything_of_an_answer_is_kept() {
 #[test]
 fn counts_have_one_meaning() {
     let counted = |usage: Value| {
-        let body = json!({"candidates": [{"finishReason": "STOP"}], "usageMetadata": usage});
+        let body = json!({"candidates": [{"finishReason": "STOP", "content": {"parts": [{"text": "x"}]}}], "usageMetadata": usage});
         let GenerateResponse {
             usage, counters, ..
         } = decoded(&body.to_string()).unwrap();
@@ -116,6 +116,19 @@ fn counts_have_one_meaning() {
     assert_eq!(counted(json!(null)), ([None; 4], [None; 2]));
     let huge = json!({"promptTokenCount": u64::MAX, "toolUsePromptTokenCount": 1});
     assert_eq!(counted(huge).0[0], Some(u64::MAX));
+}
+
+#[test]
+fn counted_tokens_of_an_empty_answer_are_an_error() {
+    let counted = |usage: Value| {
+        let body = json!({"candidates": [{"finishReason": "STOP"}], "usageMetadata": usage});
+        line(&decoded(&body.to_string()))
+    };
+    assert_eq!(
+        counted(json!({"candidatesTokenCount": 33, "thoughtsTokenCount": 38})),
+        "truncated: the answer of gemini ended early: 71 output tokens were counted, and there is no content"
+    );
+    assert_eq!(counted(json!({"thoughtsTokenCount": 38})), "Stop: []");
 }
 
 #[test]

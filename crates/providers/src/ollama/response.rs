@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::window::{self, Window};
 use super::{error, wire};
 use crate::assembly::{Assembly, CallFragment};
-use crate::decode::{AnswerFold, Progress, PromptLength, RequestContext};
+use crate::decode::{AnswerFold, Progress, PromptLength, RequestContext, check_content};
 use crate::error::Vendor;
 use crate::text_calls::TextCalls;
 
@@ -91,7 +91,7 @@ impl AnswerFold for PartialAnswer {
             ));
         }
         let finish = self.finish_reason()?;
-        Ok(GenerateResponse {
+        let response = GenerateResponse {
             parts: std::mem::take(&mut self.assembly).finish(&self.vendor.model),
             finish,
             usage: Usage {
@@ -103,7 +103,8 @@ impl AnswerFold for PartialAnswer {
             cost: None,
             model: self.vendor.answered_by(self.model.take()),
             losses: std::mem::take(&mut self.losses),
-        })
+        };
+        check_content(response, &self.vendor)
     }
 
     /// Decodes an answer that was not streamed. Some servers stream it anyway, as several values.
@@ -197,7 +198,7 @@ impl PartialAnswer {
             "content_filter" => FinishReason::ContentFilter,
             // Older servers give no reason. An empty request loads or unloads the model.
             "stop" | "" | "load" | "unload" => self.assembly.natural_end(),
-            "tool_calls" if self.assembly.has_calls() => FinishReason::ToolCalls,
+            "tool_calls" => FinishReason::ToolCalls,
             other => {
                 let reason = format!("done_reason {other}, which is no end of an answer we know");
                 return Err(self.vendor.invalid(reason, other));

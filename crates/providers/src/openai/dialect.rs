@@ -24,12 +24,23 @@ pub(super) struct Dialect {
     pub(super) insists_on_thinking: bool,
     /// True if a refusal is sent in a separate field, `refusal`.
     pub(super) takes_refusals: bool,
-    /// True if the server may not know its model's syntax for calls, and pass them on as text.
-    pub(super) may_leave_calls_in_text: bool,
+    /// The content that the server may pass on as text, because it does not know its model's
+    /// syntax for it.
+    pub(super) in_text: InText,
     /// True if `usage.cost` is in US dollars.
     pub(super) costs_in_dollars: bool,
     /// A sentence on how to find models, for errors about an unknown one; may be empty.
     pub(super) model_advice: &'static str,
+}
+
+/// Content besides the answer's text that a server may leave in the text.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum InText {
+    Nothing,
+    /// Thinking in tags, such as `<think>`.
+    Thinking,
+    /// Thinking, and calls of the request's tools.
+    ThinkingAndCalls,
 }
 
 /// The form of a server's addresses.

@@ -11,7 +11,7 @@ use super::chat;
 use super::common::{
     BASE_URL, BASE_URL_VARIABLE, DEFAULT_CHAT_MODEL, KEY_ADVICE, KEY_VARIABLE, VERSION,
 };
-use super::dialect::{Address, CallIds, Dialect, OutputBound};
+use super::dialect::{Address, CallIds, Dialect, InText, OutputBound};
 use super::family::{self, Family, Functions};
 use crate::adapter::HttpModel;
 use crate::connection::Connection;
@@ -35,7 +35,7 @@ const OPENAI: Dialect = Dialect {
     takes_thinking: false,
     insists_on_thinking: false,
     takes_refusals: true,
-    may_leave_calls_in_text: false,
+    in_text: InText::Nothing,
     costs_in_dollars: false,
     model_advice: "",
 };
@@ -45,12 +45,14 @@ const OTHERS: Dialect = Dialect {
     output_bound: OutputBound::MaxTokens,
     takes_thinking: true,
     takes_refusals: false,
+    // Open models write their thinking into the text, and hosts differ in what they take out.
+    in_text: InText::Thinking,
     ..OPENAI
 };
 
 const LOCAL: Dialect = Dialect {
     family: |model| open_model(model, ON_THIS_MACHINE),
-    may_leave_calls_in_text: true,
+    in_text: InText::ThinkingAndCalls,
     ..OTHERS
 };
 

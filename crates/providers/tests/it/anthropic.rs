@@ -9,7 +9,7 @@ use crate::faults::{self, Faults, Mode, ask, check};
 use crate::recordings::{self, Recordings};
 use crate::server::{Answer, Server};
 
-const RECORDED: Recordings = Recordings {
+pub(crate) const RECORDED: Recordings = Recordings {
     folder: "anthropic",
     provider: "anthropic",
     model: "claude-sonnet-5-5",

@@ -11,7 +11,7 @@ use crate::faults::{self, Faults, Mode, ask, check};
 use crate::recordings::{self, Recordings};
 use crate::server::{Answer, Server};
 
-const RECORDED: Recordings = Recordings {
+pub(crate) const RECORDED: Recordings = Recordings {
     folder: "gemini",
     provider: "gemini",
     model: "gemini-3.8-flash",

@@ -9,6 +9,13 @@
 )]
 
 mod cassette; // recordings, our own and other projects'
+#[cfg(all(
+    feature = "anthropic",
+    feature = "gemini",
+    feature = "ollama",
+    feature = "openai"
+))]
+mod cuts; // streams cut into other pieces
 #[cfg(feature = "gemini")]
 mod environment; // what the transport takes from it
 mod faults; // what any vendor may do to us

@@ -13,7 +13,7 @@ use crate::faults::{self, Faults, check};
 use crate::recordings::{self, Recordings};
 use crate::server::{Answer, Framing, Server};
 
-const RECORDED: Recordings = Recordings {
+pub(crate) const RECORDED: Recordings = Recordings {
     folder: "ollama",
     provider: "ollama",
     model: "qwen3:4b",

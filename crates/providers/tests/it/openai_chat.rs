@@ -12,7 +12,7 @@ use crate::faults::{self, Faults, Mode, ask, check};
 use crate::recordings::{self, Recordings};
 use crate::server::{Answer, Server, read_request};
 
-const RECORDED: Recordings = Recordings {
+pub(crate) const RECORDED: Recordings = Recordings {
     folder: "openai_chat",
     provider: "openai-chat",
     model: "gpt-5.6",
@@ -69,7 +69,7 @@ const RECORDED: Recordings = Recordings {
 const FUNCTION_CALL: &str = "the SDK leaves the old form of a call in a field of its own; to us it is a call, or it would be lost";
 
 /// The same recordings, and those of Ollama's imitation, as if they came from any server.
-const COMPATIBLE: Recordings = Recordings {
+pub(crate) const COMPATIBLE: Recordings = Recordings {
     provider: "openai-compatible",
     // A server that thinks gets its thinking back in the field it came in.
     state_recorded: thinking,
@@ -77,7 +77,7 @@ const COMPATIBLE: Recordings = Recordings {
     ..RECORDED
 };
 
-const OLLAMA: Recordings = Recordings {
+pub(crate) const OLLAMA: Recordings = Recordings {
     folder: "ollama_compat",
     differences: &[],
     ..COMPATIBLE

@@ -8,7 +8,7 @@ use crate::faults::{self, Faults, Mode, ask, check};
 use crate::recordings::{self, Recordings};
 use crate::server::Answer;
 
-const RECORDED: Recordings = Recordings {
+pub(crate) const RECORDED: Recordings = Recordings {
     folder: "openai_responses",
     provider: "openai",
     model: "gpt-5.6",

@@ -69,7 +69,13 @@ pub(crate) struct Recordings {
 }
 
 impl Recordings {
-    fn model(&self, exchange: &Exchange, server: &Server, transport: &Transport) -> HttpModel {
+    /// The model that a recording was made with, at this server.
+    pub(crate) fn model(
+        &self,
+        exchange: &Exchange,
+        server: &Server,
+        transport: &Transport,
+    ) -> HttpModel {
         let connection = Connection {
             base_url: Some(server.url.clone()),
             retries: 0,
@@ -371,6 +377,15 @@ async fn ask(model: &HttpModel, exchange: &Exchange) -> Result<GenerateResponse,
     if !exchange.expected.stream {
         return model.generate(&question).await;
     }
+    ask_for_stream(model, &exchange.name).await
+}
+
+/// Asks for a stream and returns its end, which its deltas add up to.
+pub(crate) async fn ask_for_stream(
+    model: &HttpModel,
+    name: &str,
+) -> Result<GenerateResponse, ModelError> {
+    let question = GenerateRequest::new(vec![Message::user("As recorded.").unwrap()]);
     let mut stream = model.stream(&question).await?;
     let (mut text, mut thinking) = (String::new(), String::new());
     while let Some(delta) = stream.next().await {
@@ -378,12 +393,10 @@ async fn ask(model: &HttpModel, exchange: &Exchange) -> Result<GenerateResponse,
             Delta::Text(words) => text += &words,
             Delta::Thinking(words) => thinking += &words,
             Delta::Finished(response) => {
-                // The deltas of a stream add up to its end.
                 assert_eq!(
                     (text, thinking),
                     (response.text(), thinking_of(&response)),
-                    "{}",
-                    exchange.name
+                    "{name}"
                 );
                 return Ok(response);
             }

@@ -133,8 +133,8 @@ impl Wire for Chat {
     }
 
     fn request_context(&self, request: &GenerateRequest) -> RequestContext {
-        // A verbatim request was made by another program, which gets the answer unchanged: without
-        // tools, no calls are looked for in the text.
+        // A verbatim request was made by another program, which gets the calls as the server sent
+        // them: without tools, none are looked for in the text.
         let tools = if request.config.verbatim {
             ToolSet::default()
         } else {

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use adjutant_core::{Delta, FinishReason, GenerateResponse, ModelError, ToolSet};
 use serde_json::{Value, json};
 
-use super::super::dialect::Dialect;
+use super::super::dialect::{Dialect, InText};
 use super::super::error;
 use super::chunk_template::{ChunkTemplate, NewContent};
 use super::thinking::Thinking;
 use super::usage::Counts;
-use super::wire::{self, LooseValue};
+use super::wire::{self, LooseValue, is_set};
 use crate::assembly::{Assembly, CallFragment};
-use crate::decode::{AnswerFold, Progress};
+use crate::decode::{AnswerFold, Progress, check_content};
 use crate::error::Vendor;
 use crate::text_calls::TextCalls;
 
@@ -27,12 +27,13 @@ pub(super) struct PartialAnswer {
     losses: Vec<String>,
     assembly: Assembly,
     thinking: Thinking,
-    /// Finds calls in the text. Only for servers that may leave them there, and requests with
-    /// tools.
+    /// Finds thinking and calls in the text. Only for servers that may leave them there.
     text: Option<TextCalls>,
     counts: Counts,
     /// The indices of the calls so far.
     calls: BTreeSet<u64>,
+    /// The choice whose calls are read: the first that has any.
+    calling_choice: Option<u64>,
     /// A choice arrived, perhaps only with its role.
     answered: bool,
     /// Content arrived.
@@ -40,6 +41,8 @@ pub(super) struct PartialAnswer {
     /// The server marked the end of the answer, or it came as one body.
     is_whole: bool,
     finish: Option<String>,
+    /// The finish reason of the calling choice, if that is not the first one.
+    finish_of_calls: Option<String>,
     model: Option<String>,
     /// The last chunk.
     last: String,
@@ -54,9 +57,13 @@ impl PartialAnswer {
         tools: &ToolSet,
         losses: Vec<String>,
     ) -> Self {
-        let reads_text = dialect.may_leave_calls_in_text && !tools.is_empty();
+        let tools = match dialect.in_text {
+            InText::Nothing => None,
+            InText::Thinking => Some(ToolSet::default()),
+            InText::ThinkingAndCalls => Some(tools.clone()),
+        };
         Self {
-            text: reads_text.then(|| TextCalls::new(tools.clone())),
+            text: tools.map(TextCalls::new),
             vendor,
             dialect,
             losses,
@@ -64,10 +71,12 @@ impl PartialAnswer {
             thinking: Thinking::default(),
             counts: Counts::default(),
             calls: BTreeSet::new(),
+            calling_choice: None,
             answered: false,
             has_content: false,
             is_whole: false,
             finish: None,
+            finish_of_calls: None,
             model: None,
             last: String::new(),
             template: None,
@@ -87,6 +96,70 @@ impl AnswerFold for PartialAnswer {
             }
             return Ok(());
         }
+        self.add(json, false, deltas)
+    }
+
+    fn done(&mut self) {
+        self.is_whole = true;
+    }
+
+    /// Counts come after the finish reason, and not every server sends an end mark.
+    fn progress(&self) -> Progress {
+        if self.finish.is_some() {
+            Progress::Complete
+        } else {
+            Progress::Begun
+        }
+    }
+
+    fn finish(
+        &mut self,
+        stray: &str,
+        deltas: &mut VecDeque<Delta>,
+    ) -> Result<GenerateResponse, ModelError> {
+        // An error, or the whole answer of a server that does not stream.
+        if let Some(body) = error::parse_stray(stray)
+            && (!self.answered || body.get("choices").is_none())
+        {
+            self.add(&body.to_string(), true, deltas)?;
+            self.is_whole |= self.answered;
+        }
+        self.flush(deltas);
+        let finish = self.finish_reason()?;
+        let requested = &self.vendor.model;
+        let mut parts = std::mem::take(&mut self.assembly).finish(requested);
+        std::mem::take(&mut self.thinking).record_in(&mut parts, requested);
+        let response = GenerateResponse {
+            parts,
+            finish,
+            usage: self.counts.usage(),
+            counters: self.counts.counters(),
+            cost: self.counts.cost(self.dialect.costs_in_dollars),
+            model: self.vendor.answered_by(self.model.take()),
+            losses: std::mem::take(&mut self.losses),
+        };
+        check_content(response, &self.vendor)
+    }
+
+    fn whole(&mut self, body: &str) -> Result<GenerateResponse, ModelError> {
+        let unseen = &mut VecDeque::new();
+        self.add(body, true, unseen)?;
+        if !self.answered {
+            return Err(self.vendor.invalid("no choices", body));
+        }
+        self.is_whole = true;
+        self.finish("", unseen)
+    }
+}
+
+impl PartialAnswer {
+    /// Adds a chunk, or a body that is no stream.
+    fn add(
+        &mut self,
+        json: &str,
+        is_body: bool,
+        deltas: &mut VecDeque<Delta>,
+    ) -> Result<(), ModelError> {
         let reply: wire::Reply<'_> =
             serde_json::from_str(json).map_err(|error| self.vendor.not_json(error, json))?;
         json.clone_into(&mut self.last);
@@ -114,18 +187,34 @@ impl AnswerFold for PartialAnswer {
         {
             self.counts.add(usage);
         }
-        let Some(choice) = choices.into_iter().find(wire::Choice::is_first) else {
-            return Ok(());
-        };
+        let first = choices.iter().position(wire::Choice::is_first);
+        for (position, choice) in choices.into_iter().enumerate() {
+            if Some(position) == first {
+                self.first_choice(choice, is_body, deltas)?;
+            } else {
+                self.other_choice(position, choice, is_body, deltas);
+            }
+        }
+        Ok(())
+    }
+
+    fn first_choice(
+        &mut self,
+        mut choice: wire::Choice<'_>,
+        is_body: bool,
+        deltas: &mut VecDeque<Delta>,
+    ) -> Result<(), ModelError> {
         self.answered = true;
         if let Some(usage) = &choice.usage {
             self.counts.add(usage);
         }
-        match (choice.delta, choice.message) {
-            (Some(piece), _) => self.message(piece, true, deltas),
-            // A few servers repeat the whole message after its chunks.
-            (None, Some(message)) if !self.has_content => self.message(*message, false, deltas),
-            (None, _) => {}
+        match choice.take_content(is_body) {
+            // A few servers repeat the whole message after its chunks. Its calls may be new.
+            Some((mut message, false)) if self.has_content => {
+                self.add_calls(0, message.take_calls(), false, deltas);
+            }
+            Some((message, is_piece)) => self.message(message, is_piece, deltas),
+            None => {}
         }
         if let Some(error) = choice.error.as_deref().filter(|error| is_set(error)) {
             return Err(error::in_answer(&self.vendor, error));
@@ -134,59 +223,25 @@ impl AnswerFold for PartialAnswer {
         Ok(())
     }
 
-    fn done(&mut self) {
-        self.is_whole = true;
-    }
-
-    /// Counts come after the finish reason, and not every server sends an end mark.
-    fn progress(&self) -> Progress {
-        if self.finish.is_some() {
-            Progress::Complete
-        } else {
-            Progress::Begun
-        }
-    }
-
-    fn finish(
+    /// Reads the calls of a choice that is not the first. One choice is requested, so a second one
+    /// is no alternative: a few servers put the text into one and the call into the next.
+    fn other_choice(
         &mut self,
-        stray: &str,
+        position: usize,
+        mut choice: wire::Choice<'_>,
+        is_body: bool,
         deltas: &mut VecDeque<Delta>,
-    ) -> Result<GenerateResponse, ModelError> {
-        // An error, or the whole answer of a server that does not stream.
-        if let Some(body) = error::parse_stray(stray)
-            && (!self.answered || body.get("choices").is_none())
-        {
-            self.event(&body.to_string(), deltas)?;
-            self.is_whole |= self.answered;
+    ) {
+        let number = choice.index().unwrap_or(position as u64);
+        if let Some((mut message, is_piece)) = choice.take_content(is_body) {
+            self.add_calls(number, message.take_calls(), is_piece, deltas);
         }
-        self.flush(deltas);
-        let finish = self.finish_reason()?;
-        let requested = &self.vendor.model;
-        let mut parts = std::mem::take(&mut self.assembly).finish(requested);
-        std::mem::take(&mut self.thinking).record_in(&mut parts, requested);
-        Ok(GenerateResponse {
-            parts,
-            finish,
-            usage: self.counts.usage(),
-            counters: self.counts.counters(),
-            cost: self.counts.cost(self.dialect.costs_in_dollars),
-            model: self.vendor.answered_by(self.model.take()),
-            losses: std::mem::take(&mut self.losses),
-        })
+        if self.calling_choice == Some(number) {
+            self.answered = true;
+            update(&mut self.finish_of_calls, choice.finish_reason.as_ref());
+        }
     }
 
-    fn whole(&mut self, body: &str) -> Result<GenerateResponse, ModelError> {
-        let unseen = &mut VecDeque::new();
-        self.event(body, unseen)?;
-        if !self.answered {
-            return Err(self.vendor.invalid("no choices", body));
-        }
-        self.is_whole = true;
-        self.finish("", unseen)
-    }
-}
-
-impl PartialAnswer {
     /// Adds JSON without choices: token counts, or an error in an unusual place.
     fn add_without_choices(&mut self, json: &str) -> Result<(), ModelError> {
         let body: Value = serde_json::from_str(json).unwrap_or_default();
@@ -207,10 +262,11 @@ impl PartialAnswer {
 
     fn message(
         &mut self,
-        message: wire::Message<'_>,
+        mut message: wire::Message<'_>,
         is_piece: bool,
         deltas: &mut VecDeque<Delta>,
     ) {
+        let calls = message.take_calls();
         if let Some(text) = self.thinking.extract(&message, is_piece) {
             self.has_content = true;
             self.flush(deltas);
@@ -239,7 +295,22 @@ impl PartialAnswer {
                 self.assembly.opaque(kind, json!({ kind: *trace }));
             }
         }
-        for (position, call) in message.tool_calls.into_iter().flatten().enumerate() {
+        self.add_calls(0, calls, is_piece, deltas);
+    }
+
+    /// Adds calls of a choice, or fragments of them. Whole calls behind other calls repeat those.
+    fn add_calls(
+        &mut self,
+        choice: u64,
+        calls: Vec<wire::Call<'_>>,
+        is_piece: bool,
+        deltas: &mut VecDeque<Delta>,
+    ) {
+        let is_known = |calling| !is_piece || calling != choice;
+        if self.calling_choice.is_some_and(is_known) {
+            return;
+        }
+        for (position, call) in calls.into_iter().enumerate() {
             // The calls of a whole answer are in order; some servers number them wrongly.
             let index = if is_piece {
                 call.index.as_ref().and_then(LooseValue::as_u64)
@@ -247,18 +318,10 @@ impl PartialAnswer {
                 Some(position as u64)
             };
             self.flush(deltas);
-            deltas.extend(self.call(index, call));
-        }
-        if let Some(function) = message.function_call {
-            let call = wire::Call {
-                index: None,
-                id: None,
-                function: Some(*function),
-                custom: None,
-                extra_content: None,
-            };
-            self.flush(deltas);
-            deltas.extend(self.call(Some(0), call));
+            if let Some(delta) = self.call(index, call) {
+                self.calling_choice = Some(choice);
+                deltas.push_back(delta);
+            }
         }
     }
 
@@ -323,7 +386,7 @@ impl PartialAnswer {
         };
         let name = name.as_ref().and_then(LooseValue::to_nonempty_text);
         let id = call.id.as_ref().and_then(LooseValue::to_nonempty_text);
-        if name.is_none() && id.is_none() && arguments.trim().is_empty() {
+        if name.is_none() && id.is_none() && arguments.is_empty() {
             return None;
         }
         self.has_content = true;
@@ -353,7 +416,7 @@ impl PartialAnswer {
     /// the servers in `vendors.rs`. An unknown reason is an error, so that a cut-off call is never
     /// run.
     fn finish_reason(&self) -> Result<FinishReason, ModelError> {
-        let Some(reason) = &self.finish else {
+        let Some(reason) = self.finish_of_calls.as_ref().or(self.finish.as_ref()) else {
             // A few servers send no reason; the answer is then complete if they marked its end.
             return match self.is_whole && self.has_content {
                 true => Ok(self.assembly.natural_end()),
@@ -387,17 +450,6 @@ impl PartialAnswer {
                 return Err(self.vendor.invalid(reason, &self.last));
             }
         })
-    }
-}
-
-/// Returns true if a field has a value; some servers send empty fields, `error` among them.
-fn is_set(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(false) => false,
-        Value::String(text) => !text.is_empty(),
-        Value::Array(list) => !list.is_empty(),
-        Value::Object(fields) => !fields.is_empty(),
-        Value::Bool(true) | Value::Number(_) => true,
     }
 }
 

@@ -82,6 +82,15 @@ impl LooseValue<'_> {
         }
     }
 
+    /// Returns true if there is a value; some servers send empty ones.
+    fn is_set(&self) -> bool {
+        match self {
+            Self::Text(text) => !text.is_empty(),
+            Self::Count(_) => true,
+            Self::Other(value) => is_set(value),
+        }
+    }
+
     /// Returns a text that is not empty, or a number as text.
     pub(super) fn to_nonempty_text(&self) -> Option<Cow<'_, str>> {
         match self {
@@ -185,12 +194,32 @@ pub(super) struct Choice<'a> {
     pub(super) error: Option<Box<Value>>,
 }
 
-impl Choice<'_> {
+impl<'a> Choice<'a> {
     /// Returns true for the choice that is used. One is requested, but a server may send more, or
     /// leave the index out.
     pub(super) fn is_first(&self) -> bool {
-        let index = self.index.as_ref().and_then(LooseValue::as_u64);
-        index.unwrap_or(0) == 0
+        self.index().unwrap_or(0) == 0
+    }
+
+    pub(super) fn index(&self) -> Option<u64> {
+        self.index.as_ref().and_then(LooseValue::as_u64)
+    }
+
+    /// Takes the content out, and returns true with it if it is a piece of an answer. A body that
+    /// is no stream has a message, a chunk has a delta; a few servers send both, one of them
+    /// empty.
+    pub(super) fn take_content(&mut self, is_body: bool) -> Option<(Message<'a>, bool)> {
+        let piece = self.delta.take().map(|piece| (piece, true));
+        let whole = self.message.take().map(|message| (*message, false));
+        let (usual, other) = if is_body {
+            (whole, piece)
+        } else {
+            (piece, whole)
+        };
+        let holds_something = |(message, _): &(Message<'a>, bool)| !message.is_empty();
+        usual
+            .filter(holds_something)
+            .or_else(|| other.filter(holds_something))
     }
 }
 
@@ -214,6 +243,48 @@ pub(super) struct Message<'a> {
     /// The deprecated form of a call, from before there could be several.
     #[serde(borrow)]
     pub(super) function_call: Option<Box<Function<'a>>>,
+}
+
+impl<'a> Message<'a> {
+    /// Returns true if the message has no content: only a role, or empty fields.
+    fn is_empty(&self) -> bool {
+        let texts = [
+            &self.content,
+            &self.refusal,
+            &self.reasoning_content,
+            &self.reasoning,
+        ];
+        let traces = [&self.reasoning_details, &self.images, &self.executed_tools];
+        !(texts.into_iter().flatten().any(LooseValue::is_set)
+            || traces.into_iter().flatten().any(|trace| is_set(trace))
+            || self
+                .tool_calls
+                .as_ref()
+                .is_some_and(|calls| !calls.is_empty())
+            || self.function_call.is_some())
+    }
+
+    /// Takes the calls out, those in the deprecated form among them.
+    pub(super) fn take_calls(&mut self) -> Vec<Call<'a>> {
+        let mut calls = self.tool_calls.take().unwrap_or_default();
+        calls.extend(self.function_call.take().map(|function| Call {
+            index: Some(LooseValue::Count(0)),
+            function: Some(*function),
+            ..Call::default()
+        }));
+        calls
+    }
+}
+
+/// Returns true if a field has a value; some servers send empty fields, `error` among them.
+pub(super) fn is_set(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Bool(true) | Value::Number(_) => true,
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::item;
 use super::wire::{self, Reply};
 use crate::assembly::Assembly;
+use crate::decode::check_content;
 use crate::error::Vendor;
 use crate::openai::common::cost_of_ticks;
 use crate::openai::error;
@@ -89,7 +90,7 @@ pub(super) fn to_response(
     let sent = reply.usage.unwrap_or_default();
     let cost = sent.cost_in_usd_ticks.as_ref().and_then(cost_of_ticks);
     let (counters, usage) = usage(sent);
-    Ok(GenerateResponse {
+    let response = GenerateResponse {
         parts: assembly.finish(&vendor.model),
         finish,
         usage,
@@ -97,7 +98,8 @@ pub(super) fn to_response(
         cost,
         model: vendor.answered_by(reply.model),
         losses,
-    })
+    };
+    check_content(response, vendor)
 }
 
 /// Returns the token counts, as sent and in our meaning. Both include the same tokens.
