@@ -20,7 +20,7 @@ use adjutant_core::{Delta, ToolSet};
 
 use crate::assembly::{Assembly, CallFragment};
 use parse::Call;
-use syntax::{SYNTAXES, Syntax};
+use syntax::{SYNTAXES, Syntax, THINKING_TAGS};
 
 /// Tags after a call that carry no information and are dropped.
 const LEFTOVERS: &[&str] = &[
@@ -35,8 +35,6 @@ const LEFTOVERS: &[&str] = &[
     "</s>",
 ];
 
-const THINK_OPEN: &str = "<think>";
-const THINK_CLOSE: &str = "</think>";
 const FENCE: &str = "```";
 
 /// A classified piece of an answer's text.
@@ -95,8 +93,9 @@ enum State {
     Start {
         thought: bool,
     },
-    /// After `<think>`.
+    /// After a tag that opens thinking, until this one closes it.
     Thinking {
+        close: &'static str,
         began: bool,
     },
     Text,
@@ -205,7 +204,7 @@ impl TextCalls {
     fn step(&mut self, last: bool, out: &mut Vec<Segment>) -> Step {
         match self.state {
             State::Start { thought } => self.at_start(thought, last, out),
-            State::Thinking { began } => self.in_thinking(began, last, out),
+            State::Thinking { close, began } => self.in_thinking(close, began, last, out),
             State::Text => self.in_text(last, out),
             State::InCall { syntax, searched } => self.in_call(syntax, searched, last, out),
             State::AfterCall => self.after_call(last),
@@ -231,14 +230,19 @@ impl TextCalls {
             return Step::Wait;
         }
         if !thought {
-            match starts_with(rest, THINK_OPEN, last) {
-                Prefix::Yes => {
-                    self.held.drain(..space + THINK_OPEN.len());
-                    self.state = State::Thinking { began: false };
-                    return Step::Again;
+            for (open, close) in THINKING_TAGS {
+                match starts_with(rest, open, last) {
+                    Prefix::Yes => {
+                        self.held.drain(..space + open.len());
+                        self.state = State::Thinking {
+                            close,
+                            began: false,
+                        };
+                        return Step::Again;
+                    }
+                    Prefix::Maybe => return Step::Wait,
+                    Prefix::No => {}
                 }
-                Prefix::Maybe => return Step::Wait,
-                Prefix::No => {}
             }
         }
         if self.may_call() {
@@ -301,26 +305,28 @@ impl TextCalls {
         parse::bare_calls(inner, &self.tools)
     }
 
-    fn in_thinking(&mut self, began: bool, last: bool, out: &mut Vec<Segment>) -> Step {
+    fn in_thinking(
+        &mut self,
+        close: &'static str,
+        began: bool,
+        last: bool,
+        out: &mut Vec<Segment>,
+    ) -> Step {
         if !began {
             let space = self.held.len() - self.held.trim_start().len();
             self.held.drain(..space);
             self.state = State::Thinking {
+                close,
                 began: !self.held.is_empty(),
             };
         }
-        if let Some(end) = self.held.find(THINK_CLOSE) {
-            let text: String = self.held.drain(..end + THINK_CLOSE.len()).collect();
+        if let Some(end) = self.held.find(close) {
+            let text: String = self.held.drain(..end + close.len()).collect();
             emit(out, Segment::Thinking(text[..end].to_owned()));
             self.state = State::Start { thought: true };
             return Step::Again;
         }
-        let end = self.held.len()
-            - if last {
-                0
-            } else {
-                overlap(&self.held, THINK_CLOSE)
-            };
+        let end = self.held.len() - if last { 0 } else { overlap(&self.held, close) };
         emit(out, Segment::Thinking(self.held.drain(..end).collect()));
         Step::Wait
     }

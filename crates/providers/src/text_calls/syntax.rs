@@ -1,4 +1,14 @@
-//! The syntaxes in which models write calls as text.
+//! The syntaxes in which models write thinking and calls as text.
+
+/// The tags around thinking at the beginning of an answer, from the chat templates of DeepSeek, Qwen
+/// and most others, of Magistral, Seed-OSS and EXAONE, and from what fine-tuned models write.
+pub(super) const THINKING_TAGS: &[(&str, &str)] = &[
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<seed:think>", "</seed:think>"),
+    ("[THINK]", "[/THINK]"),
+];
 
 /// A syntax in which models write calls.
 #[derive(Debug, PartialEq, Eq)]

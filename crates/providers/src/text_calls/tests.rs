@@ -206,6 +206,20 @@ fn thinking_at_the_beginning_is_thinking() {
     // As recorded: without its beginning it is what the model said.
     check("Hm.\n</think>\n\nYes.", &[text("Hm.\n</think>\n\nYes.")]);
     check("Say <think>x</think>.", &[text("Say <think>x</think>.")]);
+    for (open, close) in THINKING_TAGS {
+        let answer = format!("{open}\nHm. <b>\n{close}\n\nYes.");
+        check(
+            &answer,
+            &[Segment::Thinking("Hm. <b>\n".into()), text("Yes.")],
+        );
+        for quoted in [
+            format!("`{open}x{close}` is a tag."),
+            format!("```\n{open}x{close}\n```\n"),
+            format!("It begins so:\n\n    {open}x{close}\n"),
+        ] {
+            check(&quoted, &[text(&quoted)]);
+        }
+    }
 }
 
 #[test]
@@ -236,6 +250,8 @@ fn token() -> impl Strategy<Value = String> {
         .chain(&[
             "<think>",
             "</think>",
+            "[THINK]",
+            "[/THINK]",
             "```",
             "`",
             "\n",
@@ -277,7 +293,8 @@ proptest! {
 
     #[test]
     fn without_tools_and_thinking_every_text_stays_as_it_is(answer in ".{0,200}", size in 1usize..6) {
-        prop_assume!(!answer.trim_start().starts_with(THINK_OPEN) && !answer.is_empty());
+        let is_thinking = |(open, _): &(&str, &str)| answer.trim_start().starts_with(open);
+        prop_assume!(!THINKING_TAGS.iter().any(is_thinking) && !answer.is_empty());
         prop_assert_eq!(read(Vec::new(), &answer, size), [text(&answer)]);
     }
 
