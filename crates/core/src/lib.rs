@@ -83,7 +83,7 @@ pub use schema_of::schema_of;
 pub use session::{SESSION_IDLE_MAX, Session, SessionState, session};
 pub use store_change::{InMemoryTables, StoreChange, UserTable, UserTables};
 pub use summary::{Summary, TurnHistory};
-pub use title::{TITLE_CHARS_MAX, given_title, title};
+pub use title::{TITLE_CHARS_MAX, first_words, given_title, is_greeting, title};
 pub use tokio_util::sync::CancellationToken;
 pub use tool::*;
 pub use tool_choice::ToolChoice;

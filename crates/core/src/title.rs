@@ -53,8 +53,29 @@ pub fn title(input: &InputBody) -> Option<String> {
     let InputBody::Message { text, .. } = input else {
         return None;
     };
+    cut(behind_greetings(&on_one_line(text)))
+}
+
+/// Returns the first words of a message, its greeting included, cut like a [`title`]. They stand for
+/// the title of a conversation in which nothing but greetings was said. `None`: the input is not a
+/// message, or empty.
+#[must_use]
+pub fn first_words(input: &InputBody) -> Option<String> {
+    let InputBody::Message { text, .. } = input else {
+        return None;
+    };
+    cut(&on_one_line(text))
+}
+
+/// Returns true if a text is only a greeting.
+#[must_use]
+pub fn is_greeting(text: &str) -> bool {
     let text = on_one_line(text);
-    let text = behind_greetings(&text);
+    !text.is_empty() && behind_greetings(&text).is_empty()
+}
+
+/// Cuts a line between words to the length of a generated title; `None` if it is empty.
+fn cut(text: &str) -> Option<String> {
     if text.chars().count() <= MADE_CHARS_MAX {
         return (!text.is_empty()).then(|| text.to_owned());
     }
@@ -165,6 +186,12 @@ mod tests {
             "moin moin",
         ] {
             check(text, None);
+            assert!(is_greeting(text));
+            let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(first_words(&InputBody::message(text)), Some(words));
+        }
+        for text in ["", "?", "Hello! Please add milk"] {
+            assert!(!is_greeting(text), "{text:?}");
         }
         check("Hello! Please add milk", Some("Please add milk"));
         check("Hallo,\nwas steht heute an?", Some("was steht heute an?"));

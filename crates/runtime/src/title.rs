@@ -1,11 +1,13 @@
 //! Generated titles: replaces the title made of a conversation's first message by one that the
 //! model wrote.
 
+mod answer; // the title in the model's answer
+
 use std::time::Duration;
 
 use adjutant_core::{
-    ConversationKey, GenerateRequest, GenerationConfig, InputBody, MaxTokens, Message, Role,
-    clean_line, given_title, title, transcript,
+    ConversationKey, GenerateRequest, GenerationConfig, InputBody, MaxTokens, Message, Role, title,
+    transcript,
 };
 use serde_json::json;
 use tokio::time::Instant;
@@ -73,7 +75,7 @@ impl Agent {
             .generate_silently(request, Some(TIMEOUT), &Emitter::Silent)
             .await;
         reservation.settle_outside_turns(inner, &reply, millis(began));
-        let Some(found) = reply.ok().and_then(|reply| parse_title(&reply.text())) else {
+        let Some(found) = reply.ok().and_then(|reply| answer::parse(&reply.text())) else {
             return Ok(None);
         };
         // Compares the old title in the store, so that a title given meanwhile is not overwritten.
@@ -95,61 +97,5 @@ fn request(config: &GenerationConfig, question: &str, answer: &str) -> GenerateR
             ..config.clone()
         },
         ..GenerateRequest::new(messages.into_iter().flatten().collect())
-    }
-}
-
-/// Parses the title in a model's answer: the first line with letters or digits, without the
-/// Markdown, quotes and labels that models put around it.
-fn parse_title(text: &str) -> Option<String> {
-    let line = text
-        .lines()
-        .map(clean_line)
-        .find(|line| line.chars().any(char::is_alphanumeric))?;
-    let line = line.trim().trim_start_matches(['#', '-', '*', '>', ' ']);
-    let labels = ["title:", "titel:", "name:"];
-    let label = labels.iter().find(|label| {
-        line.get(..label.len())
-            .is_some_and(|at| at.eq_ignore_ascii_case(label))
-    });
-    let line = label
-        .and_then(|label| line.get(label.len()..))
-        .unwrap_or(line);
-    let is_mark = |c: char| {
-        matches!(
-            c,
-            '"' | '\'' | '“' | '”' | '„' | '«' | '»' | '*' | '_' | '`' | '.'
-        ) || c.is_whitespace()
-    };
-    // Cut to the length of a title that is made of a message.
-    title(&InputBody::message(given_title(
-        line.trim_matches(is_mark),
-    )?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parse_title;
-
-    #[test]
-    fn a_title_is_read_out_of_what_models_write() {
-        for (text, title) in [
-            ("Buying milk", Some("Buying milk")),
-            (
-                "\n\n**\"Buying milk.\"**\nIt is about milk.",
-                Some("Buying milk"),
-            ),
-            ("# Title: Einkauf für Samstag", Some("Einkauf für Samstag")),
-            ("„Einkauf“", Some("Einkauf")),
-            ("Buy\u{1b}[2J\u{200b} milk", Some("Buy[2J milk")),
-            ("C++ and R&D", Some("C++ and R&D")),
-            ("…", None),
-            ("", None),
-            ("Title:", None),
-        ] {
-            assert_eq!(parse_title(text).as_deref(), title, "{text:?}");
-        }
-        assert!(parse_title(&"long ".repeat(30)).is_some_and(|title| title.chars().count() <= 60));
-        // A model that writes on has not written a title.
-        assert_eq!(parse_title(&"long ".repeat(100)), None);
     }
 }

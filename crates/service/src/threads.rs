@@ -53,8 +53,8 @@ struct ListQuery {
 struct Thread {
     /// Id of the conversation.
     thread_id: String,
-    /// The first message that is more than a greeting, until it is renamed. Empty: there is none
-    /// yet.
+    /// The first message that is more than a greeting, until it is renamed. As long as there is
+    /// none, the first greeting. Empty: there is no message yet.
     title: String,
     /// Time of creation.
     created_at: Timestamp,

@@ -5,7 +5,7 @@
 use adjutant_core::port::{BranchPoint, ConversationSummary, Cursor, StoreError};
 use adjutant_core::{
     ConversationKey, Cost, DecisionRecord, EVENT_VERSION, Event, Feedback, Input, MemoryChange,
-    MemoryScope, ModelId, Recorded, ToolInvocationRecord, ToolResult, Usage, UserId,
+    MemoryScope, ModelId, Recorded, ToolInvocationRecord, ToolResult, Usage, UserId, first_words,
 };
 use adjutant_tools::{Task, TaskId};
 use jiff::Timestamp;
@@ -107,11 +107,20 @@ pub(crate) fn read_summary(row: &mut Row) -> Result<ConversationSummary, StoreEr
     // yet.
     let ended = last_kind.is_some_and(|kind| kind == Event::SessionEnded {}.kind())
         && last_at.is_some_and(|at| at >= updated_at);
+    let mut title: String = row.get("title")?;
+    let first_message: Option<String> = row.get("first_message")?;
+    if let Some(body) = first_message.filter(|_| title.is_empty()) {
+        // The list does without the words of a message that cannot be read; `check` finds it.
+        let words = serde_json::from_str(&body).ok();
+        title = words
+            .and_then(|body| first_words(&body))
+            .unwrap_or_default();
+    }
     let branched_from: Option<String> = row.get("branched_from")?;
     let branched_from_seq: Option<i64> = row.get("branched_from_seq")?;
     Ok(ConversationSummary {
         id: parse(&id, &what)?,
-        title: row.get("title")?,
+        title,
         named: row.get("named")?,
         created_at: row.parse("created_at", &what)?,
         updated_at,

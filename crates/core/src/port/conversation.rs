@@ -10,8 +10,8 @@ use crate::port::{Alternatives, BranchPoint, Branched, Branching, Cursor, StoreE
 pub struct ConversationSummary {
     /// Id of the conversation, unique for its user and agent.
     pub id: ConversationId,
-    /// Title: the first message that is not a greeting, shortened, until it is renamed. Empty if
-    /// there is none yet.
+    /// Title: the first message that is not a greeting, shortened, until it is renamed. As long as
+    /// there is none, the first greeting; empty without a message.
     pub title: String,
     /// True if a person chose the title.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

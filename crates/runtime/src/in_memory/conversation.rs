@@ -10,7 +10,7 @@ use adjutant_core::port::{
 };
 use adjutant_core::{
     ConversationId, ConversationKey, DecisionRecord, Event, Input, LogContent, Recorded, StepId,
-    ToolInvocationRecord, TurnId, title,
+    ToolInvocationRecord, TurnId, first_words, title,
 };
 use jiff::Timestamp;
 use tokio::time::Instant;
@@ -38,7 +38,10 @@ impl Origin {
 /// A conversation with its events, inbox and logs.
 #[derive(Debug)]
 pub(super) struct Conversation {
+    /// Empty until something is said that is more than a greeting.
     pub(super) title: String,
+    /// The first words of the first message, which stand for an empty title.
+    pub(super) first_words: String,
     /// True if a user gave the title.
     pub(super) named: bool,
     pub(super) created_at: Timestamp,
@@ -79,6 +82,7 @@ impl Conversation {
     pub(super) fn new(at: Timestamp) -> Self {
         Self {
             title: String::new(),
+            first_words: String::new(),
             named: false,
             created_at: at,
             updated_at: at,
@@ -101,7 +105,10 @@ impl Conversation {
             .filter(|last| last.seq > self.origin_seq());
         ConversationSummary {
             id: key.conversation,
-            title: self.title.clone(),
+            title: match self.title.as_str() {
+                "" => self.first_words.clone(),
+                title => title.to_owned(),
+            },
             named: self.named,
             created_at: self.created_at,
             updated_at: self.updated_at,
@@ -149,6 +156,9 @@ impl Conversation {
             },
             queued_max,
         )? {
+            if self.first_words.is_empty() {
+                self.first_words = first_words(&input.body).unwrap_or_default();
+            }
             if self.title.is_empty() {
                 self.title = title(&input.body).unwrap_or_default();
             }

@@ -81,6 +81,41 @@ async fn what_is_not_found_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_title_is_clean_or_the_first_words_stay() {
+    for (answer, expected) in [
+        (
+            "<think>The user wants milk.</think>\n\nBuying milk",
+            "Buying milk",
+        ),
+        (
+            "Sure! Here is a good title for this conversation: **Buying milk**",
+            "Buying milk",
+        ),
+        ("```json\n{\"title\": \"Buying milk\"}\n```", "Buying milk"),
+        ("1. \"Buying milk\"\n2. Groceries", "Buying milk"),
+        ("<think>The user wants", "I need milk"),
+        ("The answer is **42**.", "I need milk"),
+        (
+            "I would be happy to name this conversation for you!",
+            "I need milk",
+        ),
+    ] {
+        let (_, _, title) = named(vec![text("Noted."), text(answer)], &["I need milk"]).await;
+        assert_eq!(title, expected, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_greeting_is_the_title_until_more_is_said() {
+    let replies = vec![text("Hi!"), text("The answer is **42**.")];
+    let (found, _, title) = named(replies, &["hello there"]).await;
+    assert_eq!((found, title.as_str()), (vec![None], "hello there"));
+    let replies = vec![text("Hi!"), text("Noted."), text("The answer is **42**.")];
+    let (_, _, title) = named(replies, &["hello there", "I need milk"]).await;
+    assert_eq!(title, "I need milk");
+}
+
+#[tokio::test]
 async fn a_name_that_a_person_gave_stays_and_a_budget_is_kept() {
     let store = Arc::new(InMemory::new());
     let model = ScriptedModel::new([text("Noted."), text("Never asked.")]);

@@ -21,6 +21,8 @@ pub async fn conversations_are_listed_renamed_and_deleted(
     submit(store, &second, &cancel("i1", 20)).await;
     submit(store, &third, &message("i1", 30, &"word ".repeat(50))).await;
     submit(store, &second, &message("i2", 40, "Hello")).await;
+    let greeted = store.summary(&second).await.unwrap().unwrap();
+    assert_eq!(greeted.title, "Hello", "the words of the only message");
     // A late arrival with an old time does not make the conversation older.
     submit(store, &second, &message("i3", 5, "Hello again")).await;
 

@@ -14,13 +14,18 @@ use crate::record;
 /// database, because SQLite knows upper and lower case of ASCII only.
 const SEARCHED_AT_ONCE: i64 = 500;
 
-/// Selects the columns that [`record::read_summary`] reads.
+/// Selects the columns that [`record::read_summary`] reads. The first message is only looked up for
+/// a conversation without a title, in which nothing but greetings was said.
 macro_rules! select_summaries {
     ($rest:literal) => {
         concat!(
             "SELECT conversation.id, title, named, created_at, updated_at, parked_seq, turns, last.kind AS last_kind, last.at AS last_at,
              (SELECT origin.id FROM adjutant_conversation AS origin WHERE origin.key = conversation.branched_from_key)
-               AS branched_from, branched_from_seq
+               AS branched_from, branched_from_seq,
+             CASE WHEN title = '' THEN (SELECT body FROM adjutant_inbox WHERE accepted =
+               (SELECT min(accepted) FROM adjutant_inbox AS message
+                WHERE message.conversation = conversation.key AND message.body LIKE '{\"kind\":\"message\"%'))
+             END AS first_message
              FROM adjutant_conversation AS conversation
              LEFT JOIN adjutant_event AS last ON last.conversation = conversation.key AND last.seq = conversation.next_seq - 1 ",
             $rest
