@@ -159,9 +159,14 @@ impl AnswerFold for PartialAnswer {
         let assembly = std::mem::take(&mut self.assembly);
         let requested = &self.vendor.model;
         let mut parts = assembly.finish(requested);
-        // The malformed call itself is only quoted in the vendor's explanation.
-        if finish == FinishReason::MalformedCall && !explanation.is_empty() {
-            parts.push(Part::explanation(explanation, requested.clone()));
+        // The malformed call itself is only quoted in the vendor's explanation. Without one, the
+        // event is all that there is for the log.
+        if finish == FinishReason::MalformedCall {
+            let sent = match explanation.is_empty() {
+                true => std::mem::take(&mut self.last),
+                false => explanation,
+            };
+            parts.push(Part::explanation(sent, requested.clone()));
         }
         let response = GenerateResponse {
             parts,

@@ -433,7 +433,9 @@ fn an_empty_answer_is_an_empty_answer() {
     );
     check(
         r#"{"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]}"#,
-        expect!["MalformedCall: []"],
+        expect![[
+            r#"MalformedCall: [{"type":"refusal","text":"{\"candidates\": [{\"finishReason\": \"MALFORMED_FUNCTION_CALL\"}]}","state":{"origin":{"provider":"gemini","name":"gemini-3.8-flash"},"data":{"explanation":true}}}]"#
+        ]],
     );
     check(
         r#"{"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": "Malformed function call: print(add_task("}]}"#,

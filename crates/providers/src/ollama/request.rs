@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::family::{Family, OllamaOptions};
 use super::wire;
-use crate::encode::{Encoded, Encoder, FunctionTool, Image, describe};
+use crate::encode::{Encoded, Encoder, FunctionTool, Image, alternating, describe};
 
 /// Encodes a request. `window` is the context window of a server that can be asked not to cut a
 /// prompt; `None` for other servers.
@@ -25,6 +25,8 @@ pub(super) fn encode(
     window: Option<u64>,
     streamed: bool,
 ) -> Result<Encoded, ModelError> {
+    // The server fills templates in, of which some refuse neighbours of one role.
+    let transcript = alternating(request);
     let mut encoder = OllamaEncoder {
         common: Encoder::new(model, &family.common, request),
         provider_ids: BTreeMap::new(),
@@ -40,7 +42,7 @@ pub(super) fn encode(
     };
     let tools = encoder.tools(offered, family.tools)?;
     let mut messages = Vec::new();
-    for message in &request.messages {
+    for message in &*transcript {
         messages.extend(encoder.message(message)?);
     }
     encoder.common.require_messages(messages.len())?;

@@ -22,6 +22,8 @@ pub(super) struct Dialect {
     pub(super) takes_thinking: bool,
     /// True if a thinking model refuses answers without thinking, even those of other models.
     pub(super) insists_on_thinking: bool,
+    /// True if the server may run a template that refuses neighbours of one role.
+    pub(super) wants_alternation: bool,
     /// True if a refusal is sent in a separate field, `refusal`.
     pub(super) takes_refusals: bool,
     /// The content that the server may pass on as text, because it does not know its model's

@@ -34,6 +34,7 @@ const OPENAI: Dialect = Dialect {
     counts_streams_on_request: true,
     takes_thinking: false,
     insists_on_thinking: false,
+    wants_alternation: false,
     takes_refusals: true,
     in_text: InText::Nothing,
     costs_in_dollars: false,
@@ -44,6 +45,7 @@ const OTHERS: Dialect = Dialect {
     family: |model| any_model(model, HOSTED),
     output_bound: OutputBound::MaxTokens,
     takes_thinking: true,
+    wants_alternation: true,
     takes_refusals: false,
     // Open models write their thinking into the text, and hosts differ in what they take out.
     in_text: InText::Thinking,

@@ -3,6 +3,7 @@
 //! Requests are written as bytes, without JSON values in between, because most of a request was
 //! sent before and is long. The tools are encoded once for all requests with the same set.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use adjutant_core::{
@@ -16,7 +17,7 @@ use super::super::schema;
 use super::ids::Ids;
 use super::thinking;
 use super::wire;
-use crate::encode::{Encoded, Encoder, FunctionTool, describe};
+use crate::encode::{Encoded, Encoder, FunctionTool, alternating, describe};
 use crate::json::{push, push_escaped, push_text};
 use crate::tools_cache::ToolsCache;
 
@@ -35,15 +36,19 @@ pub(super) fn encode(
     tools: &Tools,
     streamed: bool,
 ) -> Result<Encoded, ModelError> {
+    let messages = match dialect.wants_alternation {
+        true => alternating(request),
+        false => Cow::Borrowed(&*request.messages),
+    };
     let mut encoder = ChatEncoder {
         common: Encoder::new(model, &family.common, request),
         dialect,
         insists_on_thinking: dialect.insists_on_thinking && family.reasons,
         ids: Ids::new(dialect.call_ids),
-        messages: Vec::with_capacity(estimated_size(&request.messages)),
+        messages: Vec::with_capacity(estimated_size(&messages)),
         number: 0,
     };
-    encoder.add_messages(&request.messages)?;
+    encoder.add_messages(&messages)?;
     encoder.common.require_messages(encoder.number)?;
     let settings = encoder.common.settings()?;
     let (max_completion_tokens, max_tokens) = match dialect.output_bound {
