@@ -58,7 +58,8 @@ word_enum!(
     OutcomeCategory {
         /// The model answered in text.
         ResponseGiven = "SUCCESS:RESPONSE_GIVEN",
-        /// Tools did what was asked for.
+        /// At least one tool did what was asked for; [`AgentResponse::failed_calls`] has the calls
+        /// that failed beside it.
         TaskCompleted = "SUCCESS:TASK_COMPLETED",
         /// The user was asked a question.
         UnclearIntent = "AMBIGUITY:UNCLEAR_INTENT",
@@ -68,7 +69,7 @@ word_enum!(
         RateLimited = "REFUSAL:RATE_LIMITED",
         /// The model call failed.
         LlmFailure = "ERROR:LLM_FAILURE",
-        /// A tool call failed.
+        /// Tool calls failed, and none succeeded.
         ToolFailure = "ERROR:TOOL_FAILURE",
         /// A call waits for a person's confirmation.
         PendingConfirmation = "PENDING:CONFIRMATION",
@@ -256,8 +257,8 @@ pub enum TurnError {
         #[serde(flatten)]
         error: ModelError,
     },
-    /// A tool failed or a call of it was refused, and no later success replaced that: the tool did
-    /// not succeed in a later round, nor, if it only reads, did any other.
+    /// A tool failed or a call of it was refused, and no call succeeded. The last of the
+    /// [`FailedCall`]s.
     #[error("{tool}: {message}")]
     Tool {
         /// The name of the tool.
@@ -317,6 +318,16 @@ impl From<Exceeded> for TurnError {
     }
 }
 
+/// A call that failed or was refused, and that no later success replaced: the tool did not succeed
+/// in a later round, nor, if it only reads, did any other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedCall {
+    /// Name of the tool, as the model called it.
+    pub tool: String,
+    /// The step that failed and the reason, in words for the person.
+    pub message: String,
+}
+
 /// The response of a turn, whatever its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentResponse {
@@ -328,6 +339,9 @@ pub struct AgentResponse {
     pub content: String,
     /// Calls of known tools with valid arguments: executed, failed or denied.
     pub tools_used: Vec<ToolInvocation>,
+    /// The calls that failed, also in a turn that succeeded otherwise.
+    #[serde(default)]
+    pub failed_calls: Vec<FailedCall>,
     /// The decision of the turn, with the calls that the model asked for.
     pub decision: AgentDecision,
     /// The category of the turn's end.

@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 use crate::client_side::ClientSide;
 use crate::confirmation::{Answer, PendingCall, Verdict};
 use crate::cost::Cost;
-use crate::decision::{AgentDecision, Notice, OutcomeCategory, TurnError};
+use crate::decision::{AgentDecision, FailedCall, Notice, OutcomeCategory, TurnError};
 use crate::error::ModelError;
 use crate::given_history::GivenHistory;
 use crate::id::{AgentName, CallId, IdempotencyKey, InputId, ModelId, TurnId};
 use crate::limits::TurnLimits;
-use crate::message::Message;
+use crate::message::{Message, stored_messages};
 use crate::model::{GenerateResponse, Usage};
 use crate::summary::Summary;
 use crate::tool::{Arguments, Effect, ToolInvocation, ToolResult};
@@ -599,9 +599,12 @@ pub struct TurnEnd {
     /// Calls of known tools with valid arguments, whether they ran, failed or were denied.
     #[serde(default)]
     pub tools_used: Vec<ToolInvocation>,
-    /// Messages that the turn adds to the history: the person's first, and every call with its
-    /// result.
-    #[serde(default)]
+    /// Calls that failed and that no later success replaced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_calls: Vec<FailedCall>,
+    /// Messages of the turn as they were stored: the person's first, and every call with its
+    /// result. [`TurnEnd::history`] returns those for later requests.
+    #[serde(default, deserialize_with = "stored_messages")]
     pub messages: Vec<Message>,
 }
 

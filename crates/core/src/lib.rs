@@ -50,6 +50,7 @@ mod trace_context; // W3C Trace Context
 mod transcript; // messages for people to read
 mod trim; // trimming of history
 pub mod turn; // the state machine of a turn
+mod unanswered; // notes about turns without an answer
 mod visible; // invisible and control characters
 pub mod words; // messages for the person
 
@@ -94,6 +95,7 @@ pub use trace_context::TraceContext;
 pub use transcript::{
     TranscriptCall, TranscriptMessage, TranscriptPage, transcript, transcript_page,
 };
+pub use unanswered::is_note;
 pub use visible::{clean, clean_line, clip, is_control, is_hidden, json_line, visible};
 
 /// A future that can be sent between threads, as the ports return it.

@@ -5,7 +5,8 @@ mod json;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::id::{CallId, ModelId};
@@ -213,7 +214,7 @@ pub enum InvalidMessage {
         /// Role that the parts are not valid for.
         role: Role,
     },
-    /// An assistant message has no text, reasoning, refusal or call.
+    /// An assistant message has no text, reasoning, refusal or call, or only blank ones.
     #[error("an assistant message needs text or a tool call")]
     EmptyAssistant,
     /// A tool message is not exactly one result with a call id and a tool name.
@@ -266,7 +267,7 @@ impl Message {
         });
         match role {
             Role::System | Role::User if !has_content => Err(InvalidMessage::NoContent { role }),
-            Role::Assistant if parts.is_empty() => Err(InvalidMessage::EmptyAssistant),
+            Role::Assistant if parts.iter().all(is_blank) => Err(InvalidMessage::EmptyAssistant),
             Role::Tool
                 if parts.len() != 1
                     || parts.iter().any(
@@ -309,8 +310,8 @@ impl Message {
     ///
     /// # Errors
     ///
-    /// [`InvalidMessage::EmptyAssistant`] without parts, [`InvalidMessage::WrongPart`] for a
-    /// result.
+    /// [`InvalidMessage::EmptyAssistant`] without parts or with blank ones only,
+    /// [`InvalidMessage::WrongPart`] for a result.
     pub fn assistant(parts: Vec<Part>) -> Result<Self, InvalidMessage> {
         Self::new(Role::Assistant, parts)
     }
@@ -414,6 +415,30 @@ impl Content {
     }
 }
 
+/// Returns true for text and reasoning without content. Blank text with provider state is not
+/// blank: the provider wants its state back.
+fn is_blank(part: &Part) -> bool {
+    match &part.content {
+        Content::Text { text } | Content::Thinking { text } => {
+            text.trim().is_empty() && part.state.is_none()
+        }
+        _ => false,
+    }
+}
+
+/// Reads the messages of a stored turn, without blank ones of the assistant, which earlier versions
+/// stored after a filtered answer.
+pub(crate) fn stored_messages<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<Message>, D::Error> {
+    let stored = Vec::<json::RawMessage>::deserialize(deserializer)?;
+    let valid = stored.into_iter().map(Message::try_from);
+    valid
+        .filter(|message| !matches!(message, Err(InvalidMessage::EmptyAssistant)))
+        .collect::<Result<_, _>>()
+        .map_err(D::Error::custom)
+}
+
 /// Concatenates all text parts.
 pub(crate) fn text_of(parts: &[Part]) -> String {
     let texts = parts.iter().filter_map(|part| match &part.content {
@@ -442,8 +467,7 @@ pub struct InvalidTranscript {
 }
 
 /// Checks a history from elsewhere before it is sent to a model: it begins with a message of the
-/// person, every assistant message has text or calls, none is an instruction, and [`check_pairing`]
-/// holds.
+/// person, no message is an instruction, and [`check_pairing`] holds.
 ///
 /// # Errors
 ///
@@ -457,18 +481,7 @@ pub fn check_history(messages: &[Message]) -> Result<(), InvalidTranscript> {
             Role::Assistant if at == 0 => {
                 return invalid(at, "a history begins with words of the person");
             }
-            Role::Assistant => {
-                let is_blank = |part: &Part| match &part.content {
-                    Content::Text { text } | Content::Thinking { text } => {
-                        text.trim().is_empty() && part.state.is_none()
-                    }
-                    _ => false,
-                };
-                if message.parts().iter().all(is_blank) {
-                    return invalid(at, "the assistant neither says nor calls anything");
-                }
-            }
-            Role::User | Role::Tool => {}
+            Role::Assistant | Role::User | Role::Tool => {}
         }
     }
     check_pairing(messages)

@@ -9,6 +9,7 @@ use crate::id::{CallId, TurnId};
 use crate::message::{Message, Role};
 use crate::tool::{Arguments, ToolCall, ToolResult};
 use crate::turn::{is_control, said_in};
+use crate::unanswered::is_note;
 
 /// A message of a transcript: text, calls, or the result of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -113,6 +114,7 @@ pub fn transcript(events: &[Recorded]) -> Vec<TranscriptMessage> {
                 // It replaces everything that was said before.
                 entries = messages
                     .iter()
+                    .filter(|message| !is_note(message))
                     .map(TranscriptMessage::from_message)
                     .collect();
             }
@@ -227,6 +229,8 @@ fn spoken(
     for message in messages {
         let mut entry = TranscriptMessage::from_message(message);
         match entry.role {
+            // For the model only.
+            Role::User if is_note(message) => continue,
             // The original message, without the notice to the model about a cut.
             Role::User => {
                 entry.content = start.map_or(entry.content, |(_, message)| message.to_owned());

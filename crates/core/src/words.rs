@@ -31,8 +31,6 @@ pub const TOO_LONG: &str = "This is too long for the assistant to read at once. 
 pub const FILTERED: &str = "I can't help with that request.";
 /// The user denied a call, and no model writes the answer.
 pub const NOTHING_CHANGED: &str = "Okay, I left it as it is.";
-/// A call was refused, whatever the model says about it.
-pub const CALL_NOT_DONE: &str = "(One step did not work and was not carried out.)";
 /// The policy forbids a call, and no model writes the answer.
 pub const NOT_ALLOWED: &str = "That is not allowed here, so I did not do it.";
 /// A confirmation expired without an answer.
@@ -52,6 +50,25 @@ pub const DAY_USED_UP: &str = "What I may use in a day is used up, so I stopped.
 pub const DONE: &str = "Done.";
 /// The model asks without a question.
 pub const SAY_MORE: &str = "Could you tell me a little more about what you want?";
+
+/// Returns the message for a call whose arguments could not be used. `step`: the call in words.
+#[must_use]
+pub fn unusable_call(step: &str) -> String {
+    format!("{step}: this was not carried out, because the details for it were missing or wrong.")
+}
+
+/// Returns the message for a call of a tool that does not exist. `step`: its name in words.
+#[must_use]
+pub fn unknown_call(step: &str) -> String {
+    format!("{step}: this is nothing that I can do here, so it was not carried out.")
+}
+
+/// Returns the message for a call that was carried out before its turn ended early, of a tool that
+/// describes no results. `step`: its name in words.
+#[must_use]
+pub fn carried_out(step: &str) -> String {
+    format!("{step}: this was carried out.")
+}
 
 /// Returns the message for a failed model call.
 #[must_use]

@@ -2,7 +2,7 @@
 //! important facts in its instruction and the facts that fit a message with that message.
 
 use adjutant_core::recall_block;
-use adjutant_core::{Message, RecalledText, Role};
+use adjutant_core::{Message, RecalledText, Role, is_note};
 
 use crate::key_fact::{ImportantFacts, RecallLimits};
 use crate::{Memory, MemoryError};
@@ -77,7 +77,7 @@ impl Memory {
         let earlier = history
             .iter()
             .rev()
-            .filter(|message| message.role() == Role::User);
+            .filter(|message| message.role() == Role::User && !is_note(message));
         let earlier: Vec<String> = earlier.take(EARLIER_MESSAGES).map(Message::text).collect();
         // Facts that were attached to those messages would find themselves again.
         let earlier: Vec<&str> = earlier

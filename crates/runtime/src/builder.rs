@@ -80,6 +80,7 @@ pub struct AgentBuilder {
     budget_store: Option<Arc<dyn BudgetStore>>,
     weak_tools: WeakTools,
     control_functions: bool,
+    reports_failed_calls: bool,
     journal: Arc<dyn Journal>,
     logs: Arc<dyn LogStore>,
     conversations: Arc<dyn ConversationStore>,
@@ -119,6 +120,7 @@ impl AgentBuilder {
             budget_store: None,
             weak_tools: WeakTools::default(),
             control_functions: true,
+            reports_failed_calls: false,
             journal: memory.clone(),
             logs: memory.clone(),
             conversations: memory,
@@ -307,6 +309,19 @@ impl AgentBuilder {
         self
     }
 
+    /// Sets whether the answer of a turn with failed calls says which failed and why, in the tools'
+    /// own words: behind the model's answer, or in its place if no call succeeded, and then the
+    /// outcome is [`ToolFailure`](adjutant_core::OutcomeCategory::ToolFailure). For assistants whose
+    /// users must not read that something was done which was not. Otherwise the model's answer
+    /// stands, and so does its outcome. Either way
+    /// [`AgentResponse::failed_calls`](adjutant_core::AgentResponse::failed_calls) has the calls.
+    /// Default: `false`.
+    #[must_use]
+    pub fn report_failed_calls(mut self, reported: bool) -> Self {
+        self.reports_failed_calls = reported;
+        self
+    }
+
     /// Sets the store of journal, logs and conversations, and the name of this process as a worker.
     /// A number is added to the name if another agent of this process has it. Default:
     /// [`InMemory`](crate::InMemory), whose data ends with the agent.
@@ -425,6 +440,7 @@ impl AgentBuilder {
             },
             weak_tools: self.weak_tools,
             control_functions: self.control_functions,
+            reports_failed_calls: self.reports_failed_calls,
             on_model_call: Arc::default(),
             on_idle: Arc::default(),
             queued: Queue::default(),

@@ -195,7 +195,10 @@ impl Inner {
             let event = match (delta, shown) {
                 (Delta::Finished(reply), _) => return Ok(reply),
                 (Delta::Reading(progress), _) => RunEvent::Reading(progress),
-                (Delta::Text(text), Shown::Text) => RunEvent::Text(text),
+                (Delta::Text(text), Shown::Text) => {
+                    metrics.shown_text.push_str(&text);
+                    RunEvent::Text(text)
+                }
                 (Delta::Thinking(text), Shown::Text) => RunEvent::Thinking(text),
                 (Delta::Text(text) | Delta::Thinking(text), Shown::Progress) => {
                     RunEvent::SummaryProgress { bytes: text.len() }

@@ -55,6 +55,7 @@ pub(crate) struct Inner {
     pub(crate) gate: Gate,
     pub(crate) weak_tools: WeakTools,
     pub(crate) control_functions: bool,
+    pub(crate) reports_failed_calls: bool,
     pub(crate) on_model_call: Arc<OnceLock<OnModelCall>>,
     pub(crate) on_idle: Arc<OnceLock<OnIdle>>,
     /// Counts the inputs that wait in this process for earlier turns.
@@ -101,6 +102,7 @@ impl Inner {
             gate: other.gate.clone(),
             weak_tools: other.weak_tools.clone(),
             control_functions: other.control_functions,
+            reports_failed_calls: other.reports_failed_calls,
             overrides: BTreeMap::new(),
             ..self.clone()
         };

@@ -63,7 +63,7 @@ impl InputOutcome {
     ) -> Option<Self> {
         let (response, notices) = Self::response(key, events, input)?;
         let said = events.iter().find_map(|recorded| match &*recorded.event {
-            Event::TurnFinished { end, .. } => Some(end.messages.clone()),
+            Event::TurnFinished { end, .. } => Some(end.history().collect()),
             _ => None,
         });
         let messages = NewMessages::Append(said.unwrap_or_default());

@@ -40,6 +40,8 @@ pub(crate) type OnModelCall = Box<dyn Fn(&ModelCall<'_>) + Send + Sync>;
 pub(crate) struct CallMetrics {
     began: Instant,
     first_piece: Option<Duration>,
+    /// Text of the answer that was emitted so far.
+    pub(crate) shown_text: String,
     pub(crate) attempts: u32,
     /// The span of the call. Its caller runs the call in it.
     pub(crate) span: Span,
@@ -65,6 +67,7 @@ impl CallMetrics {
         Self {
             began: Instant::now(),
             first_piece: None,
+            shown_text: String::new(),
             attempts: 1,
             span,
         }

@@ -563,6 +563,7 @@ pub(crate) fn setup(
         choice: ToolChoice::Auto,
         context: String::new(),
         control_functions: inner.control_functions,
+        reports_failed_calls: inner.reports_failed_calls,
         config: config_within(inner, limits),
         limits: limits.clone(),
         style: if one_round {

@@ -168,10 +168,7 @@ impl History {
             match &*event {
                 Event::HistorySet { messages } => all.set(seq, messages.iter().cloned()),
                 Event::TurnFinished { end, .. } => {
-                    end.messages
-                        .iter()
-                        .cloned()
-                        .for_each(|message| all.push(seq, message));
+                    end.history().for_each(|message| all.push(seq, message));
                 }
                 _ => {}
             }
@@ -230,7 +227,7 @@ pub fn history(events: &[Recorded]) -> Vec<Message> {
         if let Event::HistorySet { messages: set } = &*recorded.event {
             messages = set.clone();
         } else if let Event::TurnFinished { end, .. } = &*recorded.event {
-            messages.extend(end.messages.iter().cloned());
+            messages.extend(end.history());
         }
     }
     messages

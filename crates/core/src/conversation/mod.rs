@@ -131,8 +131,8 @@ impl Conversation {
                 }
                 // After the summary: it was written when these messages were not part of the
                 // history yet.
-                for message in &end.messages {
-                    self.history.push(recorded.seq, message.clone());
+                for message in end.history() {
+                    self.history.push(recorded.seq, message);
                 }
                 self.usage = self.usage.plus(end.usage);
                 self.cost = Cost::sum(self.cost, end.cost);

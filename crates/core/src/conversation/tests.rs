@@ -283,6 +283,7 @@ fn finished(turn: TurnId, messages: Vec<Message>) -> Event {
         error: None,
         notices: Vec::new(),
         tools_used: Vec::new(),
+        failed_calls: Vec::new(),
         messages,
     };
     Event::TurnFinished {

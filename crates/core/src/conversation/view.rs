@@ -193,6 +193,7 @@ pub fn response(
             turn,
             content: end.decision.text.clone(),
             tools_used: end.tools_used,
+            failed_calls: end.failed_calls,
             decision: end.decision,
             outcome: end.outcome,
             output: end.output,
@@ -261,6 +262,7 @@ pub fn response(
         turn,
         content: content.clone(),
         tools_used,
+        failed_calls: Vec::new(),
         decision: AgentDecision {
             kind: DecisionKind::waiting_for(&waiting),
             intent,

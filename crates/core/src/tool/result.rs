@@ -67,6 +67,13 @@ impl ToolResult {
         }
     }
 
+    /// Creates the result of a call that was not carried out, because the person was asked what it
+    /// refers to.
+    #[must_use]
+    pub fn asked(question: &str) -> Self {
+        Self::failed(format!("not done; the person was asked: {question}"))
+    }
+
     /// Creates the result of an interrupted call that the user says was carried out.
     #[must_use]
     pub fn taken_as_done() -> Self {

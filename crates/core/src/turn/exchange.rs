@@ -51,6 +51,10 @@ pub struct TurnSetup {
     /// True if [`ASK_USER`](super::ASK_USER) and [`DECLINE`](super::DECLINE) are offered together
     /// with tools.
     pub control_functions: bool,
+    /// True if an answer after failed calls says which failed and why, in the tools' words, and
+    /// the turn is a failure if no call succeeded. False: the model's answer and its meaning
+    /// stand.
+    pub reports_failed_calls: bool,
     /// Sampling settings and output limit.
     pub config: GenerationConfig,
     /// Limits that the turn runs under.

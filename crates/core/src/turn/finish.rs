@@ -5,8 +5,10 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::decide::Ending;
-use super::{Action, CallEnd, CallSummary, State, StopReason, Turn};
-use crate::decision::{AgentDecision, DecisionKind, OutcomeCategory, TurnError, UserIntent};
+use super::{Action, CallEnd, CallSummary, State, StopReason, ToolStyle, Turn};
+use crate::decision::{
+    AgentDecision, DecisionKind, FailedCall, OutcomeCategory, TurnError, UserIntent,
+};
 use crate::error::ModelError;
 use crate::event::TurnEnd;
 use crate::id::CallId;
@@ -14,7 +16,7 @@ use crate::limit_name::LimitName;
 use crate::message::{Content, Message, Part};
 use crate::tool::{ToolCall, ToolDefinition};
 use crate::trim::cut;
-use crate::words;
+use crate::{unanswered, words};
 
 /// Characters of an unusable answer that are kept for the log.
 const RAW_CHARS_MAX: usize = 64 * 1024;
@@ -47,7 +49,7 @@ impl Turn {
             // has none.
             self.record_results(round, "it was stopped before it ran");
         }
-        let text = self.with_summaries(text);
+        let text = self.with_partial_answer(text);
         self.finish(self.plain_kind(), outcome, text, error)
     }
 
@@ -79,18 +81,26 @@ impl Turn {
                 "it was given one round of actions, and the answer has to fit a JSON Schema";
             return self.fail_unusable(reason.to_owned(), text);
         }
-        let error = self.failures.last().map(|failure| TurnError::Tool {
+        // Without an answer of the model, the calls are all that the turn can be judged by.
+        let is_judged_by_calls = self.setup.reports_failed_calls
+            || self.setup.style == ToolStyle::OneRound
+            || self.setup.call.is_some();
+        let failure = self
+            .failures
+            .last()
+            .filter(|_| is_judged_by_calls && !self.succeeded);
+        let error = failure.map(|failure| TurnError::Tool {
             tool: failure.tool.clone(),
             message: failure.message.clone(),
         });
-        // The order is a ranking: an effect that may or may not have happened outweighs a failure,
-        // a failure a success, and all of them what the person answered.
+        // The order is a ranking: an effect that may or may not have happened outweighs a success,
+        // a success a failure, and all of them what the person answered.
         let outcome = if self.in_doubt {
             OutcomeCategory::InDoubt
-        } else if error.is_some() {
-            OutcomeCategory::ToolFailure
         } else if self.succeeded {
             OutcomeCategory::TaskCompleted
+        } else if error.is_some() {
+            OutcomeCategory::ToolFailure
         } else if !self.denied.is_empty() {
             OutcomeCategory::ConfirmationDenied
         } else if self.expired {
@@ -140,13 +150,38 @@ impl Turn {
             | ModelError::InvalidResponse { .. }
             | ModelError::Truncated { .. } => OutcomeCategory::LlmFailure,
         };
-        let text = self.with_summaries(&words::for_model_error(&error));
+        let text = self.with_partial_answer(&words::for_model_error(&error));
         self.finish(
             self.plain_kind(),
             outcome,
             text,
             Some(TurnError::Model { error }),
         )
+    }
+
+    /// Keeps the question or refusal of a control function as words of the model.
+    pub(super) fn keep_words(&mut self, ending: &Ending) {
+        let (Ending::Ask(text) | Ending::Decline(text)) = ending;
+        // With constrained tool calls the end of the turn adds the whole text.
+        if self.setup.style == ToolStyle::Native
+            && self.messages.last().is_none_or(|last| last.text() != *text)
+        {
+            let part = Part::ours(Content::Text { text: text.clone() });
+            self.messages.extend(Message::assistant(vec![part]).ok());
+        }
+    }
+
+    /// Puts the outcomes of calls and the beginning of an answer that broke off in front of the
+    /// words that end the turn. The beginning is kept in the history.
+    fn with_partial_answer(&mut self, text: &str) -> String {
+        let partial = std::mem::take(&mut self.partial_answer);
+        if partial.trim().is_empty() {
+            return self.with_summaries(text);
+        }
+        let text = self.with_summaries(&format!("{}\n{text}", partial.trim_end()));
+        let part = Part::ours(Content::Text { text: partial });
+        self.messages.extend(Message::assistant(vec![part]).ok());
+        text
     }
 
     /// Puts the outcomes of calls in front of a text that ends the turn early: an effect is never
@@ -156,7 +191,7 @@ impl Turn {
             .summaries
             .iter()
             .filter(|done| !done.is_empty())
-            .map(CallSummary::text)
+            .map(CallSummary::mention)
             .collect();
         if done.is_empty() {
             text.to_owned()
@@ -222,14 +257,22 @@ impl Turn {
         } else {
             text
         };
-        // The next turn's model has to know the answer of this one, also where no model wrote it.
-        let has_text = |last: &Message| last.text() == text || self.output.is_some();
-        let is_last = self.messages.last().is_some_and(has_text);
-        if !is_last {
-            self.messages.extend(
-                Message::assistant(vec![Part::ours(Content::Text { text: text.clone() })]).ok(),
-            );
+        // With constrained tool calls the model chooses actions only, and their descriptions are
+        // the assistant's words. Otherwise words that no model wrote are not part of the history.
+        if self.setup.style == ToolStyle::OneRound && unanswered::note(outcome).is_none() {
+            let is_last = self.messages.last().is_some_and(|last| last.text() == text);
+            if !is_last {
+                let part = Part::ours(Content::Text { text: text.clone() });
+                self.messages.extend(Message::assistant(vec![part]).ok());
+            }
+        } else {
+            unanswered::add_note(&mut self.messages, outcome);
         }
+        let failed_calls = self.failures.iter().map(|failure| FailedCall {
+            tool: failure.tool.clone(),
+            message: failure.user_message.clone(),
+        });
+        let failed_calls = failed_calls.collect();
         Action::Finish(Box::new(TurnEnd {
             decision: AgentDecision {
                 kind,
@@ -246,6 +289,7 @@ impl Turn {
             error,
             notices: std::mem::take(&mut self.notices),
             tools_used: std::mem::take(&mut self.invocations),
+            failed_calls,
             messages: std::mem::take(&mut self.messages),
         }))
     }

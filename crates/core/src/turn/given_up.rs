@@ -5,9 +5,10 @@ use crate::cost::Cost;
 use crate::decision::{AgentDecision, DecisionKind, OutcomeCategory, TurnError, UserIntent};
 use crate::event::{Event, Recorded, TurnEnd};
 use crate::id::TurnId;
-use crate::message::{Content, Message, Part};
+use crate::message::Message;
 use crate::model::Usage;
 use crate::tool::{ToolCall, ToolResult};
+use crate::unanswered::add_note;
 
 /// Returns the end of a turn that is given up from outside, without taking it any further. What it
 /// said and did so far is part of the conversation; calls that have no result are said to have
@@ -36,10 +37,7 @@ pub fn given_up(
             ToolResult::failed("the turn was given up; it is not known whether this was done");
         messages.extend(Message::tool(call.id, call.name, result).ok());
     }
-    let part = Part::ours(Content::Text {
-        text: words.to_owned(),
-    });
-    messages.extend(Message::assistant(vec![part]).ok());
+    add_note(&mut messages, outcome);
     let (mut usage, mut cost, mut tools_used) =
         (Usage::default(), Some(Cost::default()), Vec::new());
     for recorded in events
@@ -72,6 +70,7 @@ pub fn given_up(
         error,
         notices: Vec::new(),
         tools_used,
+        failed_calls: Vec::new(),
         messages,
     }
 }

@@ -47,6 +47,7 @@ pub use crate::calibration::{Calibration, window_in};
 pub use crate::call_end::CallEnd;
 pub use crate::trim::{cut, trim};
 
+use crate::call_words::name_in_words;
 use crate::cost::Cost;
 use crate::decision::Notice;
 use crate::error::ModelError;
@@ -75,8 +76,9 @@ use crate::words;
 /// 5. [`Action::Finish`] is the last action.
 ///
 /// A method that is called out of this order returns [`OutOfOrder`] and changes nothing. Methods
-/// without an action may be called at any time: [`Turn::add_notice`] and [`Turn::choose`], and
-/// [`Turn::on_summary`], whose summary shortens the next [`Turn::request`]. All others only read.
+/// without an action may be called at any time: [`Turn::add_notice`], [`Turn::choose`],
+/// [`Turn::on_partial_answer`], and [`Turn::on_summary`], whose summary shortens the next
+/// [`Turn::request`]. All others only read.
 #[derive(Debug, Clone)]
 pub struct Turn {
     setup: TurnSetup,
@@ -107,6 +109,8 @@ pub struct Turn {
     /// True if a call may or may not have been carried out.
     in_doubt: bool,
     output: Option<Value>,
+    /// Text of an answer that broke off, as far as the user has read it.
+    partial_answer: String,
     /// True if the provider said that a request was too long; it was then sent again with less.
     was_too_long: bool,
     /// True if old turns could not be summarised in this turn.
@@ -119,14 +123,26 @@ enum CallSummary {
     Text(String),
     /// The result of a tool that describes none. It may be large, and is formatted only if it is
     /// shown.
-    Data(Arc<Value>),
+    Data {
+        tool: String,
+        data: Arc<Value>,
+    },
 }
 
 impl CallSummary {
+    /// Returns the text where it is the answer.
     fn text(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) => Cow::Borrowed(text),
-            Self::Data(data) => Cow::Owned(data.to_string()),
+            Self::Data { data, .. } => Cow::Owned(data.to_string()),
+        }
+    }
+
+    /// Returns the text in front of words that end the turn early.
+    fn mention(&self) -> Cow<'_, str> {
+        match self {
+            Self::Text(text) => Cow::Borrowed(text),
+            Self::Data { tool, .. } => Cow::Owned(words::carried_out(&name_in_words(tool))),
         }
     }
 
@@ -217,6 +233,7 @@ impl Turn {
             expired: false,
             in_doubt: false,
             output: None,
+            partial_answer: String::new(),
             was_too_long: false,
             unsummarised: false,
         })
@@ -353,6 +370,20 @@ impl Turn {
         Ok(Action::AskUser { pending, content })
     }
 
+    /// Takes the text of a model's answer that did not get to its end, as far as the user has read
+    /// it. It is kept in the history if [`Turn::stop`] or the failure of the call ends the turn.
+    pub fn on_partial_answer(&mut self, text: String) {
+        self.partial_answer = text;
+    }
+
+    /// Returns true if an answer without calls would be replaced by the words of failed calls, unless
+    /// it has them, so that it is not shown while it comes.
+    #[must_use]
+    pub fn withholds_answer(&self) -> bool {
+        let has_failed = self.setup.reports_failed_calls && !self.failures.is_empty();
+        has_failed && !self.succeeded && !self.in_doubt && self.setup.output.is_none()
+    }
+
     /// Adds a notice, which the user reads beside the answer.
     pub fn add_notice(&mut self, notice: Notice) {
         notice.join(&mut self.notices);
@@ -421,6 +452,7 @@ impl Turn {
 
     fn call_model(&mut self) -> Action {
         self.state = State::AwaitingModel;
+        self.partial_answer.clear();
         Action::CallModel(Box::new(self.request()))
     }
 }

@@ -80,6 +80,7 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
         choice: client.map_or_else(ToolChoice::default, |client| client.choice.clone()),
         context: client.map_or_else(String::new, |client| client.context.clone()),
         control_functions: true,
+        reports_failed_calls: true,
         config: GenerationConfig::default(),
         limits: limits.clone(),
         style: ToolStyle::Native,
@@ -218,6 +219,7 @@ fn last_end(recorded: &CurrentTurn, shown: &PendingCall) -> Option<CallEnd> {
 fn results_so_far(recorded: &CurrentTurn, round: &Round) -> Vec<Message> {
     let result = |call: &CallId| match recorded.verdict(call) {
         Some(GateVerdict::Refuse { message, .. }) => Some(ToolResult::failed(message.clone())),
+        Some(GateVerdict::Ask { question }) => Some(ToolResult::asked(question)),
         _ => recorded.result(call).cloned(),
     };
     let results = round.calls.iter().filter_map(|(call, _)| {

@@ -6,7 +6,7 @@ use super::decide::{Decision, Ending, Unusable, decide, is_control};
 use super::finish::limit;
 use super::reading::{Reading, read};
 use super::round::Round;
-use super::{Action, Failure, State, ToolStyle, Turn};
+use super::{Action, CallSummary, Failure, State, ToolStyle, Turn};
 use crate::cost::Cost;
 use crate::decision::{DecisionKind, Notice, OutcomeCategory};
 use crate::error::ModelError;
@@ -43,7 +43,7 @@ impl Turn {
         // replay makes the same ones.
         self.mint_call_ids(&mut reply.parts);
         let calls: Vec<ToolCall> = reply.tool_calls().cloned().collect();
-        // Only an empty list of parts is refused, and that was asked again above.
+        // Blank parts alone are refused: nothing is kept of a filtered answer without words.
         self.messages.extend(Message::assistant(reply.parts).ok());
         self.requested_calls
             .extend(calls.iter().filter(|call| !is_control(call)).cloned());
@@ -51,6 +51,7 @@ impl Turn {
             Decision::Respond { text, cut, output } => self.respond(text, cut, output),
             Decision::End(ending) => {
                 self.record_results(Round::new(calls, None), "");
+                self.keep_words(&ending);
                 self.end(ending)
             }
             Decision::InvokeTools { ending } => self.invoke(calls, ending),
@@ -116,22 +117,36 @@ impl Turn {
                 OutcomeCategory::UnclearIntent,
             ),
             Reading::Refusal => (self.plain_kind(), OutcomeCategory::OutOfScope),
-            Reading::Answer => return self.conclude_with_failure(text),
+            Reading::Answer => {
+                let text = self.with_failures(text);
+                return self.conclude(text, None);
+            }
         };
         self.finish(kind, outcome, text, None)
     }
 
-    /// Finishes with an answer of the model, and the message of a failed tool beside it: a model
-    /// may call a failed tool a success.
-    fn conclude_with_failure(&mut self, text: String) -> Action {
-        // Unless the model quotes it anyway.
-        let text = match self.failures.last() {
-            Some(Failure { user_message, .. }) if !text.contains(user_message.as_str()) => {
-                format!("{}\n{user_message}", text.trim_end())
+    /// Returns an answer of the model with the messages of failed calls behind it, or in its place
+    /// if no call succeeded: a model may call a failure a success. A question or a refusal claims
+    /// nothing and stays.
+    fn with_failures(&self, text: String) -> String {
+        let mut unsaid: Vec<&str> = Vec::new();
+        for Failure { user_message, .. } in &self.failures {
+            // The model may quote it anyway.
+            if !text.contains(user_message.as_str()) && !unsaid.contains(&user_message.as_str()) {
+                unsaid.push(user_message);
             }
-            Some(_) | None => text,
-        };
-        self.conclude(text, None)
+        }
+        if unsaid.is_empty() || !self.setup.reports_failed_calls {
+            text
+        } else if self.succeeded
+            || self.in_doubt
+            || matches!(read(&text), Reading::Question | Reading::Refusal)
+        {
+            format!("{}\n{}", text.trim_end(), unsaid.join("\n"))
+        } else {
+            let said: Vec<_> = self.summaries.iter().map(CallSummary::text).collect();
+            said.join("\n")
+        }
     }
 
     /// Classifies a text of the model. After something was changed, denied or failed, the turn is

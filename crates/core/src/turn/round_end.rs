@@ -3,6 +3,7 @@
 use super::decide::{Ending, is_control};
 use super::round::Round;
 use super::{Action, CallEnd, CallSummary, Failure, ToolStyle, Turn};
+use crate::call_words::{call_in_words, name_in_words};
 use crate::confirmation::PendingCall;
 use crate::decision::{Notice, OutcomeCategory};
 use crate::event::Refusal;
@@ -10,7 +11,11 @@ use crate::limit_name::LimitName;
 use crate::message::Message;
 use crate::tool::{Arguments, ToolCall, ToolInvocation, ToolResult};
 use crate::tool_choice::ToolChoice;
+use crate::trim::cut;
 use crate::words;
+
+/// Characters of a call in a message about its failure.
+const STEP_CHARS_MAX: usize = 200;
 
 impl Turn {
     pub(super) fn after_round(&mut self, round: Round) -> Action {
@@ -27,6 +32,11 @@ impl Turn {
             // The caller that would read the answer has left, so the model is not asked for one.
             let text = self.with_summaries(words::NO_RESULT);
             return self.finish(self.plain_kind(), OutcomeCategory::NoResult, text, None);
+        }
+        if question.is_none()
+            && let Some(ending) = &ending
+        {
+            self.keep_words(ending);
         }
         match question.map(Ending::Ask).or(ending) {
             Some(ending) => self.end(ending),
@@ -97,9 +107,7 @@ impl Turn {
                 Some(CallEnd::Refused { refusal, message }) => {
                     self.note_refused(&call, refusal, message)
                 }
-                Some(CallEnd::Asked { question }) => {
-                    ToolResult::failed(format!("not done; the person was asked: {question}"))
-                }
+                Some(CallEnd::Asked { question }) => ToolResult::asked(&question),
                 Some(CallEnd::Denied { arguments }) => {
                     // The gate refuses the same call in the rest of the turn, so that the person is
                     // not asked again.
@@ -127,8 +135,14 @@ impl Turn {
         }
     }
 
+    /// Adds a text for the user, who reads it once in a turn, however many calls it is about.
     fn add_summary(&mut self, text: impl Into<String>) {
-        self.summaries.push(CallSummary::Text(text.into()));
+        let text = text.into();
+        let is_same =
+            |known: &CallSummary| matches!(known, CallSummary::Text(known) if *known == text);
+        if !self.summaries.iter().any(is_same) {
+            self.summaries.push(CallSummary::Text(text));
+        }
     }
 
     pub(super) fn note_in_doubt(
@@ -170,9 +184,8 @@ impl Turn {
             Refusal::Failed => Some(message.clone()),
             // Where no tool may be called the user has not asked for a step.
             Refusal::UnknownTool if !self.may_call() => None,
-            Refusal::UnknownTool | Refusal::InvalidArguments => {
-                Some(words::CALL_NOT_DONE.to_owned())
-            }
+            Refusal::UnknownTool => Some(words::unknown_call(&name_in_words(&call.name))),
+            Refusal::InvalidArguments => Some(words::unusable_call(&step_in_words(call))),
             Refusal::Forbidden => Some(words::NOT_ALLOWED.to_owned()),
             // The earlier call decides how the turn ends.
             Refusal::DeniedBefore | Refusal::InDoubt => None,
@@ -180,11 +193,7 @@ impl Turn {
             Refusal::OneAtATime => None,
         };
         if let Some(user_message) = user_message {
-            // The same model may try the same call again and again; the user reads it once.
-            if !matches!(self.summaries.last(), Some(CallSummary::Text(last)) if *last == user_message)
-            {
-                self.add_summary(user_message.clone());
-            }
+            self.add_summary(user_message.clone());
             self.note_failure(
                 &call.name,
                 message.clone(),
@@ -245,7 +254,10 @@ impl Turn {
             self.succeeded = true;
             self.clear_failures(tool);
             self.summaries.push(match (summary, &result.data) {
-                (None, Some(data)) => CallSummary::Data(data.clone()),
+                (None, Some(data)) => CallSummary::Data {
+                    tool: tool.to_owned(),
+                    data: data.clone(),
+                },
                 (summary, _) => CallSummary::Text(summary.unwrap_or_default()),
             });
         } else {
@@ -254,5 +266,14 @@ impl Turn {
             self.add_summary(user_message.clone());
             self.note_failure(tool, message, user_message, false);
         }
+    }
+}
+
+/// Returns the name and the arguments of a call in words, cut to a length that fits a message.
+fn step_in_words(call: &ToolCall) -> String {
+    let step = call_in_words(&name_in_words(&call.name), &call.arguments);
+    match cut(&step, STEP_CHARS_MAX) {
+        Some(start) => format!("{start}…"),
+        None => step,
     }
 }

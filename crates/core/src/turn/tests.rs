@@ -2,6 +2,7 @@
 
 mod context;
 mod failures;
+mod history;
 mod output;
 mod waiting;
 mod window;
@@ -52,6 +53,7 @@ fn setup() -> TurnSetup {
         message_chars: 5,
         recalled_texts: Vec::new(),
         control_functions: true,
+        reports_failed_calls: true,
         tools: vec![
             ToolDefinition::new("add", "Adds.", json!({"type": "object"})).unwrap(),
             ToolDefinition::new("add_task", "Adds.", json!({"type": "object"}))
@@ -321,8 +323,7 @@ fn refusals_of_the_gate_go_back_to_the_model() {
         call model (2 messages, last: hello)
         call tools: ad{}
         call model (4 messages, last: ad {"success":false,"error":"no such tool"})
-        finish RESPOND_ONLY GENERAL_CHAT ERROR:TOOL_FAILURE [tool_failure]: Sorry.
-        (One step did not work and was not carried out.)
+        finish RESPOND_ONLY GENERAL_CHAT ERROR:TOOL_FAILURE [tool_failure]: Ad: this is nothing that I can do here, so it was not carried out.
     "#]],
     );
 }
@@ -339,8 +340,7 @@ fn a_failed_tool_is_said_even_if_the_model_calls_it_a_success() {
             call model (2 messages, last: hello)
             call tools: add{}
             call model (4 messages, last: add {"success":false,"error":"the disk is full"})
-            finish INVOKE_TOOL add ERROR:TOOL_FAILURE [tool_failure]: All done!
-            the disk is full
+            finish INVOKE_TOOL add ERROR:TOOL_FAILURE [tool_failure]: the disk is full
         "#]],
     );
 }
@@ -445,9 +445,13 @@ fn a_refused_call_is_no_success_whatever_the_model_says() {
         (
             Refusal::InvalidArguments,
             "/description: is blank",
-            words::CALL_NOT_DONE,
+            "Add: this was not carried out, because the details for it were missing or wrong.",
         ),
-        (Refusal::UnknownTool, "no such tool", words::CALL_NOT_DONE),
+        (
+            Refusal::UnknownTool,
+            "no such tool",
+            "Add: this is nothing that I can do here, so it was not carried out.",
+        ),
         (
             Refusal::Failed,
             "The task list did not answer.",
@@ -468,7 +472,7 @@ fn a_refused_call_is_no_success_whatever_the_model_says() {
         let (_, end) = run(Turn::new(setup()).unwrap(), &arrivals);
         let end = end.unwrap();
         assert_eq!(end.outcome, OutcomeCategory::ToolFailure, "{refusal:?}");
-        assert_eq!(end.decision.text, format!("{lie}\n{shown}"), "{refusal:?}");
+        assert_eq!(end.decision.text, shown, "{refusal:?}");
         let error = Some(TurnError::Tool {
             tool: "add".to_owned(),
             message: message.to_owned(),
@@ -481,7 +485,7 @@ fn a_refused_call_is_no_success_whatever_the_model_says() {
 /// makes nothing good.
 #[test]
 fn another_call_does_not_stand_in_for_a_change_that_failed() {
-    let outcome = |arrivals: &[In]| {
+    let failed_calls = |arrivals: &[In]| {
         let tool =
             |name: &str| ToolDefinition::new(name, "Works.", json!({"type": "object"})).unwrap();
         let read_only = crate::tool::Annotations {
@@ -499,7 +503,8 @@ fn another_call_does_not_stand_in_for_a_change_that_failed() {
         )
         .1
         .unwrap()
-        .outcome
+        .failed_calls
+        .len()
     };
     let call = |name: &'static str| In::Calls(vec![(name, json!({}))]);
     let (failed, worked) = (
@@ -507,13 +512,13 @@ fn another_call_does_not_stand_in_for_a_change_that_failed() {
         || In::Ends(vec![ran(json!(1), "Did it.")]),
     );
     let ends = [
-        (["add", "add"], OutcomeCategory::TaskCompleted),
-        (["add", "list"], OutcomeCategory::ToolFailure),
-        (["add", "drop"], OutcomeCategory::ToolFailure),
-        (["list", "add"], OutcomeCategory::TaskCompleted),
+        (["add", "add"], 0),
+        (["add", "list"], 1),
+        (["add", "drop"], 1),
+        (["list", "add"], 0),
     ];
     for ([fails, works], expected) in ends {
-        let got = outcome(&[
+        let got = failed_calls(&[
             call(fails),
             failed(),
             call(works),
@@ -523,16 +528,12 @@ fn another_call_does_not_stand_in_for_a_change_that_failed() {
         assert_eq!(got, expected, "{fails}, then {works}");
     }
     let both = In::Calls(vec![("add", json!({"n": 1})), ("add", json!({"n": 2}))]);
-    let got = outcome(&[
+    let got = failed_calls(&[
         both,
         In::Ends(vec![broke("busy"), ran(json!(2), "Did it.")]),
         In::Says("Done."),
     ]);
-    assert_eq!(
-        got,
-        OutcomeCategory::ToolFailure,
-        "the other one of the same round"
-    );
+    assert_eq!(got, 1, "the other one of the same round");
 }
 
 #[test]

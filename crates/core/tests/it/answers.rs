@@ -125,6 +125,7 @@ fn play(user: Option<&str>, mut replies: Vec<Content>) -> Ended {
         model: ModelId::new("test", "model").unwrap(),
         instruction: String::new(),
         recalled: TurnHistory::default(),
+        reports_failed_calls: true,
         choice: adjutant_core::ToolChoice::Auto,
         context: String::new(),
         call: None,

@@ -33,6 +33,19 @@ fn each_role_needs_its_parts() {
         assert!(Message::user(blank).is_err() && Message::system(blank).is_err());
     }
     assert!(Message::assistant(Vec::new()).is_err());
+    for blank in ["", " \n"] {
+        let (text, reasoning) = (blank.to_owned(), blank.to_owned());
+        let parts = [
+            Content::Text { text },
+            Content::Thinking { text: reasoning },
+        ];
+        assert_eq!(
+            Message::assistant(parts.map(Part::ours).to_vec()),
+            Err(InvalidMessage::EmptyAssistant)
+        );
+        let json = json!({"role": "assistant", "content": blank});
+        assert!(serde_json::from_value::<Message>(json).is_err());
+    }
     assert!(Message::tool(CallId::new("c").unwrap(), " ", ToolResult::ok(json!(1))).is_err());
     assert!(
         calling(&["a"]).text().is_empty(),
@@ -451,7 +464,6 @@ fn a_history_from_elsewhere_is_checked() {
     );
     for (at, history, words) in [
         (0, vec![says("Hello.")], "begins with words of the person"),
-        (1, vec![user(), says(" ")], "neither says nor calls"),
         (2, vec![user(), call()], "has no result"),
         (1, vec![user(), result()], "without an open call"),
         (

@@ -83,7 +83,10 @@ impl Steps<'_> {
         let mut metrics = CallMetrics::start(self.inner.model.id());
         let weak = turn.style() == ToolStyle::OneRound;
         // The constrained output of a weak model is not text for a person.
-        let shown = if weak { Shown::Nothing } else { Shown::Text };
+        let shown = match weak || turn.withholds_answer() {
+            true => Shown::Nothing,
+            false => Shown::Text,
+        };
         let span = metrics.span.clone();
         span.record("number", number);
         let call = self
@@ -99,6 +102,9 @@ impl Steps<'_> {
             reply = call => Ok(reply),
         };
         let ms = millis(began);
+        if !matches!(reply, Ok(Ok(_))) {
+            turn.on_partial_answer(std::mem::take(&mut metrics.shown_text));
+        }
         let reply = match reply {
             Ok(Ok(reply)) => {
                 let weak = weak.then_some(&self.inner.weak_tools);

@@ -98,7 +98,7 @@ async fn a_running_once_call_is_awaited_and_what_comes_behind_it_never_begins() 
     assert_eq!((response.tools_used.len(), *begun.borrow()), (1, 1));
     assert_eq!(response.tools_used[0].outcome(), Ok(&json!("sent")));
     assert!(
-        response.content.contains("sent"),
+        response.content.contains("Send: this was carried out."),
         "what was done is said: {}",
         response.content
     );

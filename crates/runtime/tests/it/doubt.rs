@@ -166,6 +166,7 @@ fn process(
     let model = ScriptedModel::new(replies);
     let agent = builder(model.clone())
         .tool(Shared(post.clone()))
+        .report_failed_calls(true)
         .journal(store.clone(), adjutant_store::worker_id())
         .build()
         .unwrap();
@@ -350,6 +351,7 @@ async fn a_call_that_may_have_taken_effect_is_resolved_by_the_person() {
 fn without_tool(store: &Arc<sqlite::Store>, replies: Vec<Reply>) -> (Agent, ScriptedModel) {
     let model = ScriptedModel::new(replies);
     let agent = builder(model.clone())
+        .report_failed_calls(true)
         .journal(store.clone(), adjutant_store::worker_id())
         .build()
         .unwrap();

@@ -18,6 +18,7 @@ mod dispatch;
 mod doubt;
 mod in_memory;
 mod injected;
+mod kept_words;
 mod lease;
 #[path = "../../../../tests/logged.rs"]
 mod logged;

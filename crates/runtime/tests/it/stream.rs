@@ -109,7 +109,7 @@ async fn a_changing_tool_is_waited_for_when_the_person_stops() {
     );
     assert_eq!(response.tools_used[0].outcome(), Ok(&json!("sent")));
     assert!(
-        response.content.contains("sent"),
+        response.content.contains("Send: this was carried out."),
         "what was done is said: {}",
         response.content
     );
