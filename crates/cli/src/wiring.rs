@@ -204,6 +204,7 @@ fn builder(
         .version(env!("CARGO_PKG_VERSION"))
         .weak_tools(examples)
         .control_functions(settings.agent.control_functions)
+        .report_failed_calls(true)
         .config(config)
         .prices(prices(settings)?)
         .dyn_journal(work.clone(), work.clone(), work, store::worker(settings))

@@ -2,8 +2,8 @@
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{
-    AgentResponse, Answer, Arguments, ConversationId, DecisionKind, Event, InputBody, Notice,
-    OutcomeCategory, PendingCall, Recorded, TurnId, UserIntent, fingerprint,
+    AgentResponse, Answer, Arguments, ConversationId, DecisionKind, Event, FailedCall, InputBody,
+    Notice, OutcomeCategory, PendingCall, Recorded, TurnId, UserIntent, fingerprint,
 };
 use adjutant_runtime::RunContext;
 use axum::Json;
@@ -103,6 +103,7 @@ fn in_run(error: StoreError) -> Problem {
         "expires_at": "2026-11-29T09:30:00Z"
     }],
     "tools_used": [],
+    "failed_calls": [],
     "usage": {
         "model": "gemini/gemini-flash",
         "input_tokens": 812,
@@ -134,6 +135,9 @@ pub(crate) struct ChatResponse {
     pending: Vec<Pending>,
     /// Tool calls of the turn.
     tools_used: Vec<ToolUsed>,
+    /// Calls that failed, with the reason for the user; also in a turn that succeeded otherwise.
+    #[schema(value_type = Vec<Object>)]
+    failed_calls: Vec<FailedCall>,
     /// Tokens and cost.
     usage: Usage,
     /// Durations in milliseconds.
@@ -344,6 +348,7 @@ impl ChatResponse {
                 .into_iter()
                 .map(ToolUsed::from_invocation)
                 .collect(),
+            failed_calls: response.failed_calls,
             usage,
             timing_ms,
             notices: response.notices,

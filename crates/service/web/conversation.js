@@ -92,10 +92,16 @@ function settle(turn, row) {
   }
 }
 
-/** The parts without the text with which the service ends a cancelled turn: the page shows its own. */
+/** The parts without the words with which the service ends a cancelled turn: the page shows its own. */
 function withoutEnd(parts, content) {
   const last = parts.at(-1);
-  return last?.kind === "text" && (last.id.endsWith("-end") || last.text === content) ? parts.slice(0, -1) : parts;
+  if (last?.kind !== "text") return parts;
+  const before = parts.slice(0, -1);
+  if (last.id.endsWith("-end")) return before;
+  if (last.text !== content) return parts;
+  // In front of them, on lines of its own, is what the person had read when the answer was stopped.
+  const end = content.lastIndexOf("\n");
+  return end > 0 ? [...before, { ...last, text: content.slice(0, end) }] : before;
 }
 
 /** A row of the decision log, made from the events of a decision. */

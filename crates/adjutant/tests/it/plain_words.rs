@@ -130,6 +130,7 @@ impl Person {
             .model(ScriptedModel::from_jsonl(script).unwrap())
             .tools(task_tools(tasks.clone()))
             .policy(policy)
+            .report_failed_calls(true)
             .limits(limits)
             .build()
             .unwrap();

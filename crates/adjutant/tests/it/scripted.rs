@@ -29,6 +29,7 @@ async fn play(fault: &str) -> (OutcomeCategory, Option<&'static str>, usize, usi
         .instruction("Keep notes.")
         .model(model.clone())
         .tool(tool.unwrap())
+        .report_failed_calls(true)
         .limits(TurnLimits {
             turn_deadline: Some(Duration::from_secs(5)),
             ..TurnLimits::default()

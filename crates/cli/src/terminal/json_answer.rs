@@ -1,8 +1,8 @@
 //! `--json`: the answer or error of a command as one JSON object on one line.
 
 use adjutant_core::{
-    AgentResponse, ConversationId, Cost, DecisionKind, Notice, OutcomeCategory, ToolInvocation,
-    TurnId, Usage, UserIntent,
+    AgentResponse, ConversationId, Cost, DecisionKind, FailedCall, Notice, OutcomeCategory,
+    ToolInvocation, TurnId, Usage, UserIntent,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -27,6 +27,7 @@ pub(crate) struct JsonAnswer {
     /// The answer as JSON, if a schema was given and the answer matches it.
     output: Option<Value>,
     tools_used: Vec<ToolInvocation>,
+    failed_calls: Vec<FailedCall>,
     pending: Vec<Pending>,
     usage: Usage,
     /// US dollars; `null` if the price is not known.
@@ -69,6 +70,7 @@ impl JsonAnswer {
             outcome: Some(response.outcome),
             output: response.output.clone(),
             tools_used: response.tools_used.clone(),
+            failed_calls: response.failed_calls.clone(),
             pending: response.decision.pending.iter().map(Pending::new).collect(),
             usage: response.usage,
             cost_usd: response.cost.map(Cost::usd),

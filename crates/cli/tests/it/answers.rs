@@ -50,6 +50,7 @@ fn json_has_every_field_every_time() {
         "outcome",
         "output",
         "tools_used",
+        "failed_calls",
         "pending",
         "usage",
         "cost_usd",

@@ -226,6 +226,7 @@ impl<'a> Encoder<'a> {
             "usage": TurnUsage::from_response(response, self.model.to_string()),
             "timing_ms": Timing::from_response(response),
             "notices": response.notices,
+            "failed_calls": response.failed_calls,
         });
         Event::custom("decision", value)
     }

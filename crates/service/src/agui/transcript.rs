@@ -6,7 +6,7 @@ use adjutant_core::recall_block;
 use adjutant_core::turn::{ASK_USER, DECLINE};
 use adjutant_core::{
     Arguments, CallId, Event, GateVerdict, GenerateResponse, Message as AgentMessage, Recorded,
-    Role, ToolRegistry, ToolResult, TurnId, conversation,
+    Role, ToolRegistry, ToolResult, TurnEnd, TurnId, conversation, is_note,
 };
 
 use super::event::{Message, ToolCall};
@@ -87,7 +87,13 @@ impl Transcript {
                     // An imported history replaces all messages before it.
                     messages = Vec::new();
                     let turn = Turn::from_events(&[], None);
-                    turn.write(set, |at| format!("history-{at}"), tools, &mut messages);
+                    turn.write(
+                        set,
+                        None,
+                        |at| format!("history-{at}"),
+                        tools,
+                        &mut messages,
+                    );
                 }
                 Event::TurnStarted { turn, message, .. } => {
                     let turn_events = events_by_turn.remove(turn).unwrap_or_default();
@@ -98,7 +104,8 @@ impl Transcript {
                     let read = Turn::from_events(&turn_events, Some(*turn));
                     match end {
                         Some(end) => {
-                            read.write(&end.messages, |_| end_id(*turn), tools, &mut messages)
+                            let said: Vec<AgentMessage> = end.history().collect();
+                            read.write(&said, Some(end), |_| end_id(*turn), tools, &mut messages);
                         }
                         None if open == Some(*turn) => {
                             messages.push(Message::User {
@@ -246,21 +253,26 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Writes the messages of a turn that ended, or of an imported history. `fallback_id` names
+    /// Writes the messages of a turn with this end, or of an imported history. `fallback_id` names
     /// messages that no model call of the turn produced.
     fn write(
         &self,
         all: &[AgentMessage],
+        end: Option<&TurnEnd>,
         fallback_id: impl Fn(usize) -> String,
         tools: &ToolRegistry,
         messages: &mut Vec<Message>,
     ) {
         let mut numbers = self.replies.iter().map(|(number, _, _)| *number);
         let mut hidden: HashSet<&CallId> = HashSet::new();
+        // A structured answer is shown as the model wrote it.
+        let end = end.filter(|end| end.output.is_none());
         let mut before = String::new();
         for (at, message) in all.iter().enumerate() {
             match message.role() {
                 Role::System => {}
+                // For the model only.
+                Role::User if is_note(message) => {}
                 Role::User => {
                     let id = self
                         .turn
@@ -274,12 +286,28 @@ impl<'a> Turn<'a> {
                 }
                 Role::Assistant => {
                     let text = message.text();
-                    let (id, content) = match (self.turn, numbers.next()) {
-                        (Some(turn), Some(number)) => (answer_id(turn, number), text.clone()),
-                        (Some(_), None) => (fallback_id(at), added_text(&before, &text)),
-                        (None, _) => (fallback_id(at), text.clone()),
+                    let number = numbers.next();
+                    if let Some(end) = end
+                        && message.tool_calls().next().is_none()
+                    {
+                        let final_text = &end.decision.text;
+                        // The words of failed calls stand in the place of an answer.
+                        let is_replaced = !end.failed_calls.is_empty()
+                            && added_text(&text, final_text) == *final_text;
+                        // A question by a control function, or descriptions of calls.
+                        let is_end =
+                            number.is_none() && final_text.trim_end().ends_with(text.trim());
+                        if is_replaced || is_end {
+                            continue;
+                        }
+                    }
+                    // An answer that broke off has no recorded reply.
+                    let number = number.or_else(|| Some(self.replies.last()?.0 + 1));
+                    let id = match (self.turn, number) {
+                        (Some(turn), number) => answer_id(turn, number.unwrap_or(1)),
+                        (None, _) => fallback_id(at),
                     };
-                    before = text;
+                    before.clone_from(&text);
                     let (shown, others): (Vec<_>, Vec<_>) = message
                         .tool_calls()
                         .partition(|call| self.shows(&call.id, &call.name, tools));
@@ -288,7 +316,7 @@ impl<'a> Turn<'a> {
                         .iter()
                         .map(|call| self.call(&call.id, &call.name, &call.arguments))
                         .collect();
-                    push_assistant(messages, id, content, calls);
+                    push_assistant(messages, id, text, calls);
                 }
                 Role::Tool => {
                     let Some((call, _, result)) = message
@@ -300,6 +328,10 @@ impl<'a> Turn<'a> {
                     messages.push(self.result_message(call, result));
                 }
             }
+        }
+        if let Some(end) = end {
+            let added = added_text(&before, &end.decision.text);
+            push_assistant(messages, fallback_id(all.len()), added, Vec::new());
         }
     }
 
@@ -347,6 +379,9 @@ impl<'a> Turn<'a> {
                     (None, Some(GateVerdict::Refuse { message, .. })) => {
                         messages
                             .push(self.result_message(id, &ToolResult::failed(message.clone())));
+                    }
+                    (None, Some(GateVerdict::Ask { question })) => {
+                        messages.push(self.result_message(id, &ToolResult::asked(question)));
                     }
                     _ => {}
                 }

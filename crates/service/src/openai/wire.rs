@@ -1,7 +1,7 @@
 //! Responses of the Chat Completions API: a completion, or its chunks.
 
 use adjutant_core::{
-    AgentResponse, DecisionKind, Notice, OutcomeCategory, PendingCall, TurnId, Usage,
+    AgentResponse, DecisionKind, FailedCall, Notice, OutcomeCategory, PendingCall, TurnId, Usage,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -265,6 +265,10 @@ pub(super) struct TurnInfo {
     outcome: OutcomeCategory,
     /// Calls that wait for a confirmation by the next message, or for their result.
     pending: Vec<Pending>,
+    /// Calls that failed, with the reason for the user.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>)]
+    failed_calls: Vec<FailedCall>,
     /// Notices, among them those about ignored parts of the request.
     #[schema(value_type = Vec<Object>)]
     notices: Vec<Notice>,
@@ -283,6 +287,7 @@ impl TurnInfo {
             decision: response.decision.kind,
             outcome: response.outcome,
             pending: pending.collect(),
+            failed_calls: response.failed_calls.clone(),
             notices: notices.iter().chain(&response.notices).cloned().collect(),
         }
     }

@@ -32,6 +32,7 @@ impl Reporting {
             .instruction("Be brief.")
             .journal(store.clone(), worker_id())
             .model(model)
+            .report_failed_calls(true)
             .build()
             .unwrap();
         let config = ServiceConfig::new("127.0.0.1:0".parse().unwrap(), Auth::None);

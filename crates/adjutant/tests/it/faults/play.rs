@@ -100,6 +100,7 @@ async fn play_one(
         .instruction("Keep notes.")
         .model(model)
         .tool(note)
+        .report_failed_calls(true)
         .limits(TurnLimits {
             turn_deadline: Some(row.circumstances.turn_deadline),
             ..TurnLimits::default()

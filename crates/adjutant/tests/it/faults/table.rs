@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use adjutant::OutcomeCategory::{self, *};
-use adjutant::words::CALL_NOT_DONE;
 
 use super::reply::{Reply, slow_down, status, trouble};
 use super::wire::said::{End, Said, Trouble, call, text};
@@ -173,7 +172,7 @@ pub(super) fn recovers() -> Expected {
 pub(super) fn undone() -> Expected {
     ends(ToolFailure, "tool_failure")
         .asked(2)
-        .says(&[FINE, CALL_NOT_DONE])
+        .says(&["was not carried out"])
 }
 
 const FINE: &str = "Fine, schön.";
@@ -601,8 +600,7 @@ fn tools() -> Vec<Row> {
         let failed = ends(ToolFailure, "tool_failure")
             .asked(2)
             .effects(1)
-            .model_reads(model_reads)
-            .says(&[FINE]);
+            .model_reads(model_reads);
         Row::new(name, [call("add_note", arguments).into(), fine()], failed)
     };
     vec![

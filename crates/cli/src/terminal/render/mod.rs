@@ -199,25 +199,27 @@ impl<'a> Renderer<'a> {
         {
             return;
         }
+        // The streamed part is shown once.
+        let rest = content.strip_prefix(&shown).unwrap_or(content).trim_start();
         if !self.live {
-            if shown.is_empty() {
+            let is_whole =
+                response.error.is_none() && response.outcome != OutcomeCategory::Cancelled;
+            if shown.is_empty() || (is_whole && content.starts_with(&shown)) {
                 self.screen.answer_line(content);
             } else {
                 // The answer broke off. The reader of a pipe gets what there is; the exit code says
                 // that it is incomplete.
                 self.screen.answer_line(&shown);
-                self.screen.note(content);
+                self.screen.note(rest);
             }
             return;
         }
         // Half of an answer is on the screen; the note that it was cancelled is not part of it.
         if response.outcome == OutcomeCategory::Cancelled {
-            self.screen.note(content);
+            self.screen.note(rest);
             return;
         }
-        // The streamed part is on the screen already.
-        let rest = content.strip_prefix(&shown).unwrap_or(content);
-        let rest = self.layout.whole(rest.trim_start(), self.screen.columns());
+        let rest = self.layout.whole(rest, self.screen.columns());
         self.screen.answer(&rest);
     }
 

@@ -92,7 +92,9 @@ impl Transcript<'_> {
             Turn::System { text } => return self.system(text.as_deref()),
             Turn::User { text } => Message::user(text.clone().unwrap_or_default())
                 .map_err(|error| error.to_string())?,
-            Turn::Assistant { text, tool_calls } => self.assistant(text.as_deref(), tool_calls)?,
+            Turn::Assistant { text, tool_calls } => {
+                return self.assistant(text.as_deref(), tool_calls);
+            }
             Turn::Tool { id, name, content } => {
                 let (call_id, name) = self.find_call(filled(id), filled(name))?;
                 let content = if content.is_null() {
@@ -117,9 +119,14 @@ impl Transcript<'_> {
         Ok(())
     }
 
-    fn assistant(&mut self, text: Option<&str>, calls: &[Call]) -> Result<Message, String> {
+    /// Adds an answer of the model; one without text and calls is ignored.
+    fn assistant(&mut self, text: Option<&str>, calls: &[Call]) -> Result<(), String> {
+        let text = text.filter(|text| !text.is_empty());
+        if text.is_none_or(|text| text.trim().is_empty()) && calls.is_empty() {
+            return Ok(());
+        }
         let mut parts = Vec::new();
-        if let Some(text) = text.filter(|text| !text.is_empty() || calls.is_empty()) {
+        if let Some(text) = text {
             parts.push(Part::ours(Content::Text {
                 text: text.to_owned(),
             }));
@@ -130,13 +137,9 @@ impl Transcript<'_> {
                     .map_err(|cause| format!("tool_calls[{at}]: {cause}"))?,
             );
         }
-        if parts.is_empty() {
-            // An empty turn. The adapter decides if it can be sent.
-            parts.push(Part::ours(Content::Text {
-                text: String::new(),
-            }));
-        }
-        Message::assistant(parts).map_err(|error| error.to_string())
+        let message = Message::assistant(parts).map_err(|error| error.to_string())?;
+        self.messages.push(message);
+        Ok(())
     }
 
     fn call(&mut self, call: &Call) -> Result<Part, String> {
@@ -346,7 +349,7 @@ mod tests {
         let request = read(
             r#"{"system": " ", "messages": [{"role": "user", "text": "?"}, {"role": "assistant"}]}"#,
         );
-        assert_eq!(request.unwrap().messages.len(), 2);
+        assert_eq!(request.unwrap().messages.len(), 1);
         for (text, words) in [
             ("{}", "messages: there is none"),
             (
