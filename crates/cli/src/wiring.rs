@@ -354,6 +354,7 @@ fn limits(settings: &Settings, capabilities: &Capabilities) -> TurnLimits {
     let set = &settings.agent;
     TurnLimits {
         tool_iterations_max: set.max_tool_iterations.unwrap_or(usual.tool_iterations_max),
+        parallel_tools_max: set.max_parallel_tools.unwrap_or(usual.parallel_tools_max),
         identical_calls_max: set.identical_calls_max.unwrap_or(usual.identical_calls_max),
         message_chars_max: message_chars_max(settings).or(usual.message_chars_max),
         long_message: set.long_message,

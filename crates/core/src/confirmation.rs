@@ -345,6 +345,13 @@ pub fn read_message<'a>(waiting: &'a [PendingCall], text: &str) -> Vec<(&'a Pend
     waiting.into_iter().map(|call| (call, verdict)).collect()
 }
 
+/// Returns true if a message consists of nothing but an answer to some question, a confirmation or a
+/// doubt.
+#[must_use]
+pub fn is_bare_answer(text: &str) -> bool {
+    read_words(text) != Reading::Unclear || read_doubt_words(text) != DoubtReading::Unclear
+}
+
 /// Interprets a message while calls wait for confirmation. Only a plain yes or no counts; "yes, but
 /// ..." is unclear.
 #[must_use]

@@ -328,6 +328,24 @@ pub struct FailedCall {
     pub message: String,
 }
 
+/// The fate of an input at the moment of its response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Disposition {
+    /// A turn of its own ran, and the response is that of this turn.
+    #[default]
+    Ran,
+    /// It was accepted, and runs after the turn that is open now. It need not be sent again. The
+    /// response is the question that the open turn waits with.
+    Queued,
+    /// It was read as the answer to a question, or it stopped the open turn. The response is that
+    /// of this turn.
+    Answered,
+    /// It never runs, and changed nothing: it was no usable answer to the question that its sender
+    /// had been asked, or there was nothing left to answer.
+    Dropped,
+}
+
 /// The response of a turn, whatever its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentResponse {
@@ -346,6 +364,9 @@ pub struct AgentResponse {
     pub decision: AgentDecision,
     /// The category of the turn's end.
     pub outcome: OutcomeCategory,
+    /// The fate of the input that the response was asked for.
+    #[serde(default)]
+    pub disposition: Disposition,
     /// The answer as JSON that fits its schema, if one was asked for and given; see
     /// [`AgentResponse::output`].
     #[serde(default)]

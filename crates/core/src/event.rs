@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::client_side::ClientSide;
-use crate::confirmation::{Answer, PendingCall, Verdict};
+use crate::confirmation::{Answer, PendingCall, Verdict, is_bare_answer};
 use crate::cost::Cost;
 use crate::decision::{AgentDecision, FailedCall, Notice, OutcomeCategory, TurnError};
 use crate::error::ModelError;
@@ -64,6 +64,25 @@ impl Input {
             body,
         }
     }
+
+    /// Returns true if the input is read as an answer to the calls that wait. A message is one if
+    /// it says nothing but an answer, or if its sender had been asked about all of them.
+    #[must_use]
+    pub fn is_answer_to(&self, waiting: &[PendingCall]) -> bool {
+        match &self.body {
+            InputBody::Answers { .. } | InputBody::Cancel => true,
+            InputBody::Call(_) => false,
+            InputBody::Message { text, shown, .. } => {
+                let mut asked = waiting
+                    .iter()
+                    .filter(|call| !call.awaits_result())
+                    .peekable();
+                // A text is never the result of a call.
+                asked.peek().is_some()
+                    && (is_bare_answer(text) || asked.all(|call| shown.contains(&call.digest)))
+            }
+        }
+    }
 }
 
 /// The content of an input, by kind.
@@ -83,6 +102,11 @@ pub enum InputBody {
         /// Tools and context that the sending program provides. `None`: none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client: Option<Box<ClientSide>>,
+        /// Digests of the pending calls that the sender had been asked about. A text that answers
+        /// none of them is an unclear answer; from a sender who was not asked it is a message of
+        /// its own.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        shown: Vec<String>,
     },
     /// Answers to pending calls: approvals and denials by the person, or results that the caller's
     /// program computed.
@@ -132,6 +156,7 @@ impl InputBody {
             output_schema: None,
             limits: None,
             client: None,
+            shown: Vec::new(),
         }
     }
 
@@ -440,6 +465,20 @@ pub enum Event {
         /// The message as it was received.
         text: String,
     },
+    /// The turn was stopped while calls with an effect were under way. The process that began them
+    /// waits for their ends, records them, and then ends the turn. Until then they are in doubt: if
+    /// that process is lost, a person is asked.
+    TurnStopped {
+        /// The turn that the event belongs to.
+        turn: TurnId,
+        /// Input that stopped the turn, if one did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<InputId>,
+        /// The calls that go on.
+        calls: Vec<CallId>,
+        /// Text for the person who stopped the turn.
+        content: String,
+    },
     /// A worker recovered the turn after the one that ran it was lost. Recorded before anything is
     /// repeated, so that a turn that brings down its worker each time is recognised.
     TurnTakenUp {
@@ -627,6 +666,7 @@ impl Event {
             | Self::AnswerRefused { turn, .. }
             | Self::AnswerUnclear { turn, .. }
             | Self::InputQueued { turn, .. }
+            | Self::TurnStopped { turn, .. }
             | Self::TurnTakenUp { turn, .. }
             | Self::Decided { turn, .. }
             | Self::TurnFinished { turn, .. } => Some(*turn),
@@ -669,6 +709,7 @@ impl Event {
             | Self::InputIgnored { input, .. } => Some(input),
             Self::CallAnswered { input, .. }
             | Self::DoubtResolved { input, .. }
+            | Self::TurnStopped { input, .. }
             | Self::TurnFinished { input, .. } => input.as_ref(),
             Self::HistorySet { .. }
             | Self::ModelReplied { .. }
@@ -726,6 +767,7 @@ impl Event {
             Self::InputQueued { input, .. } => Some(StepId::Queued(input.clone())),
             Self::CallStarted { .. }
             | Self::Decided { .. }
+            | Self::TurnStopped { .. }
             | Self::TurnTakenUp { .. }
             | Self::ConversationSummarized { turn: None, .. }
             | Self::SummaryFailed { turn: None, .. }
@@ -760,6 +802,7 @@ impl Event {
             Self::AnswerUnclear { .. } => "answer_unclear",
             Self::InputIgnored { .. } => "input_ignored",
             Self::InputQueued { .. } => "input_queued",
+            Self::TurnStopped { .. } => "turn_stopped",
             Self::TurnTakenUp { .. } => "turn_taken_up",
             Self::Decided { .. } => "decided",
             Self::SessionEnded {} => "session_ended",

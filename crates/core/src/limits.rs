@@ -9,6 +9,9 @@ use crate::model::{Capabilities, MaxTokens, WindowShare};
 
 /// Most rounds of tools in a turn.
 pub const TOOL_ITERATIONS_MAX: u32 = 5;
+/// Most calls of one answer that run at the same time: pools of connections and rate limits behind
+/// tools are small.
+pub const PARALLEL_TOOLS_MAX: NonZeroU32 = NonZeroU32::new(8).unwrap();
 /// Visible output of one answer, in tokens.
 pub const OUTPUT_TOKENS_MAX: u32 = 1024;
 /// Sampling temperature: the most likely token each time, so that runs repeat.
@@ -69,6 +72,10 @@ impl LongMessage {
     }
 }
 
+fn are_usual_parallel_tools(max: &NonZeroU32) -> bool {
+    *max == PARALLEL_TOOLS_MAX
+}
+
 /// The bounds of one turn. They are recorded with it, so that a turn that another worker recovers
 /// keeps the bounds it started with.
 ///
@@ -90,6 +97,10 @@ impl LongMessage {
 pub struct TurnLimits {
     /// Most rounds of tools. Default: [`TOOL_ITERATIONS_MAX`].
     pub tool_iterations_max: u32,
+    /// Most calls of one answer that run at the same time. Further ones of a group that may run
+    /// concurrently start as others end. Default: [`PARALLEL_TOOLS_MAX`].
+    #[serde(skip_serializing_if = "are_usual_parallel_tools")]
+    pub parallel_tools_max: NonZeroU32,
     /// Most executions of one identical call. Default: [`IDENTICAL_CALLS_MAX`].
     pub identical_calls_max: u32,
     /// Most repeated requests in a row for an unusable answer. Default: [`REASKS_MAX`].
@@ -142,6 +153,7 @@ impl Default for TurnLimits {
     fn default() -> Self {
         Self {
             tool_iterations_max: TOOL_ITERATIONS_MAX,
+            parallel_tools_max: PARALLEL_TOOLS_MAX,
             identical_calls_max: IDENTICAL_CALLS_MAX,
             reasks_max: REASKS_MAX,
             message_chars_max: Some(MESSAGE_CHARS_MAX),

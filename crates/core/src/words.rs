@@ -111,8 +111,27 @@ pub fn summarized(messages: usize, before: u32, after: u32) -> String {
 /// The notice that old turns could not be summarised.
 pub const NOT_SUMMARIZED: &str = "The conversation is long, and its older part could not be summarised. If it does not fit, its oldest messages are left out.";
 
-/// The notice that a message came before a question that the user had not seen.
-pub const MESSAGE_QUEUED: &str = "Your message came before this question. It is kept, and is the next one when this is answered.";
+/// Returns the response to the person who stopped a turn, about the calls that go on.
+#[must_use]
+pub fn stopped_while_running(previews: &[String]) -> String {
+    let calls = previews.join("; ");
+    let (begun, result) = match previews.len() {
+        1 => ("It had begun and is still running", "Its result is"),
+        _ => ("They had begun and are still running", "Their results are"),
+    };
+    format!("{STOPPED} {begun}: {calls}. {result} kept in this conversation.")
+}
+
+/// The notice that a text was no answer to the question that its sender had been asked.
+pub const ANSWER_UNCLEAR: &str =
+    "That is no answer to this question, so nothing was done. It is not kept.";
+
+/// The response to a message that was no answer to a question, once the question is gone.
+pub const MESSAGE_DROPPED: &str = "This was no answer to the question that waited, so nothing was done. Send it again as a new message if it is to be done.";
+
+/// The notice that a message is no answer to the question that waits, or came before it.
+pub const MESSAGE_QUEUED: &str =
+    "Your message is kept, and is the next one when this question is answered.";
 
 /// The notice that a message came while the caller has to bring a result first.
 pub const MESSAGE_QUEUED_BEHIND_RESULT: &str = "Your message is kept, and is the next one when the program that asked has brought what this waits for.";

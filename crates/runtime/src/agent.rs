@@ -19,7 +19,7 @@ use crate::output::usable_output;
 use crate::recent::Remembered;
 use crate::respond::{check, respond};
 use crate::run::{Caller, opening_request, run_conversation};
-use crate::stream::{Emitter, RunStream};
+use crate::stream::{Emitter, RunStream, StoppedSender};
 use crate::turn_listeners::TurnPublisher;
 use crate::turn_tools::check_client;
 use crate::{BuildError, ModelCall, RunContext, RunError};
@@ -276,6 +276,7 @@ impl Agent {
             output_schema,
             limits: None,
             client: self.client.clone(),
+            shown: Vec::new(),
         }
     }
 
@@ -288,12 +289,13 @@ impl Agent {
     ) -> impl FnOnce(
         Emitter,
         CancellationToken,
+        StoppedSender,
     ) -> futures::future::BoxFuture<
         'static,
         Result<(AgentResponse, RunContext), RunError>,
     > + use<> {
         let (agent, context) = (self.clone(), context.clone());
-        move |emitter, cancelled| {
+        move |emitter, cancelled, on_stopped| {
             Box::pin(async move {
                 let inner = agent.inner.for_user(&context.user);
                 let dispatcher = agent.dispatcher();
@@ -304,6 +306,7 @@ impl Agent {
                     id,
                     body,
                     Caller::new(&emitter, &cancelled),
+                    on_stopped,
                 )
                 .await
             })
@@ -516,6 +519,14 @@ impl Agent {
     #[must_use]
     pub fn is_dispatch_suspended(&self) -> Option<bool> {
         self.dispatcher.as_ref().map(|it| it.is_suspended())
+    }
+
+    /// Waits for the calls that go on after their turns were stopped ([`RunContext::cancelled`]).
+    /// They would be in doubt if the process ended before them.
+    pub async fn calls_ended(&self) {
+        let mut turns = self.inner.outliving_calls.subscribe();
+        // The agent keeps the sender, so this cannot fail.
+        let _ = turns.wait_for(|turns| *turns == 0).await;
     }
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {

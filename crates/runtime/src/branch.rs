@@ -138,6 +138,7 @@ fn find_turn(events: &[Recorded], wanted: Option<TurnId>) -> Option<(u64, InputB
                         output_schema: output_schema.clone(),
                         limits: None,
                         client: client.clone(),
+                        shown: Vec::new(),
                     },
                 };
                 Some((recorded.seq, input))

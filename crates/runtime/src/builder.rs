@@ -23,6 +23,7 @@ use crate::faults::lease_duration;
 use crate::heartbeat::{Heartbeat, LEASE};
 use crate::in_memory::InMemory;
 use crate::inner::Inner;
+use crate::outliving::OutlivingCalls;
 use crate::output::usable_output;
 use crate::prices::{Prices, shared_builtin};
 use crate::queue::Queue;
@@ -444,6 +445,7 @@ impl AgentBuilder {
             on_model_call: Arc::default(),
             on_idle: Arc::default(),
             queued: Queue::default(),
+            outliving_calls: OutlivingCalls::default(),
             journal: self.journal,
             logs: self.logs,
             conversations: self.conversations,

@@ -42,9 +42,16 @@ pub struct RunContext {
     /// [`Agent::context`](crate::Agent::context) fills it with the messages that the next request
     /// begins with, and so does a run if another process continued the conversation in between.
     pub history: Vec<Message>,
-    /// Calls that wait for a confirmation or a result.
+    /// Calls that wait for a confirmation or a result, as the caller was shown them. A message that
+    /// answers none of them is then dropped as an unclear answer; from a caller without them it is
+    /// queued until they are answered ([`Disposition`](adjutant_core::Disposition)).
     pub pending: Vec<PendingCall>,
-    /// Stops the running turn when it is cancelled.
+    /// Stops the running turn when it is cancelled. The run then returns at once, with
+    /// [`OutcomeCategory::Cancelled`](adjutant_core::OutcomeCategory::Cancelled). Calls that only
+    /// read are dropped; one with an effect goes on in the background until it ends or its time is
+    /// up, the response names it, and the next input of the conversation runs after it. If the
+    /// process ends first, the call is in doubt ([`Agent::calls_ended`](crate::Agent::calls_ended)
+    /// waits for it).
     pub cancelled: CancellationToken,
     /// The HTTP request the input came with, for the decision log. `None`: not over HTTP.
     pub request_id: Option<String>,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Conversation;
 use adjutant_core::port::Change;
-use adjutant_core::{BoxFuture, ConversationKey, Input, InputId, Recorded};
+use adjutant_core::{BoxFuture, ConversationKey, Input, InputBody, InputId, Recorded};
 use futures::future::{FusedFuture as _, FutureExt as _, OptionFuture};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -390,6 +390,7 @@ impl Dispatcher {
         let waits = WaitOptions {
             cancelled: caller.cancelled,
             input: &input.id,
+            is_cancellation: input.body == InputBody::Cancel,
             emitter: None,
             poll_interval,
         };

@@ -22,7 +22,8 @@ pub(crate) struct Execution {
 /// Runs a tool to its end, its timeout or, if it has no effect, its cancellation.
 ///
 /// A call with an effect is not dropped when the turn is stopped: it is notified through
-/// [`ToolContext::cancelled`] and awaited, so that its outcome is known.
+/// [`ToolContext::cancelled`] and awaited, so that its outcome is known. The caller of the turn is
+/// answered before that.
 pub(crate) async fn execute(
     tool: &Arc<dyn Tool>,
     context: &ToolContext,

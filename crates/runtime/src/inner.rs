@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use crate::change_notifier::ChangeNotifier;
 use crate::heartbeat::Heartbeat;
 use crate::model_call::{CallMetrics, OnModelCall};
+use crate::outliving::OutlivingCalls;
 use crate::prices::Prices;
 use crate::queue::Queue;
 use crate::recall::{Recall, RecallRequest};
@@ -60,6 +61,8 @@ pub(crate) struct Inner {
     pub(crate) on_idle: Arc<OnceLock<OnIdle>>,
     /// Counts the inputs that wait in this process for earlier turns.
     pub(crate) queued: Queue,
+    /// Stopped turns whose calls go on.
+    pub(crate) outliving_calls: OutlivingCalls,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) logs: Arc<dyn LogStore>,
     pub(crate) conversations: Arc<dyn ConversationStore>,

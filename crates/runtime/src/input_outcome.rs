@@ -4,8 +4,8 @@
 use adjutant_core::conversation::Conversation;
 use adjutant_core::port::StoreError;
 use adjutant_core::{
-    AgentResponse, ConversationKey, Event, Input, InputBody, Message, Notice, PendingCall,
-    Recorded, TurnId, conversation,
+    AgentResponse, ConversationKey, Disposition, Event, Input, InputBody, Message, Notice,
+    PendingCall, Recorded, TurnId, conversation,
 };
 
 use crate::inner::Inner;
@@ -147,7 +147,19 @@ impl InputOutcome {
     ) -> Option<(AgentResponse, Vec<Notice>)> {
         let turn = conversation::turn_of_input(events, &input.id)
             .or_else(|| turn_of_answers(events, &input.body))?;
-        let response = conversation::response(key.conversation, events, turn)?;
+        let mut response = conversation::response(key.conversation, events, turn)?;
+        // Answers that another input's, or the expiry, came before are in no event of that turn.
+        response.disposition =
+            conversation::disposition(events, &input.id).unwrap_or(Disposition::Dropped);
+        let is_message = matches!(input.body, InputBody::Message { .. });
+        if is_message && response.disposition == Disposition::Dropped {
+            let is_over = response.decision.pending.is_empty();
+            let notices = match is_over {
+                true => Vec::new(),
+                false => conversation::notices_of(events, input),
+            };
+            return Some((conversation::response_to_dropped(response), notices));
+        }
         Some((response, conversation::notices_of(events, input)))
     }
 }

@@ -55,6 +55,8 @@ pub(crate) struct WaitOptions<'a> {
     pub(crate) cancelled: &'a CancellationToken,
     /// The input that the caller waits for.
     pub(crate) input: &'a InputId,
+    /// True if that input stops a turn.
+    pub(crate) is_cancellation: bool,
     /// Gets [`RunEvent::Accepted`], unless the caller knows already.
     pub(crate) emitter: Option<&'a Emitter>,
     /// Time after which the lease is tried again, if no change was reported.
@@ -81,7 +83,8 @@ pub(crate) struct OpenConversation {
 }
 
 /// Accepts an input, if there is one, and waits until the lease of the conversation is acquired.
-/// `None`: there is no such conversation.
+/// `None`: there is no such conversation, or the turn of the input was stopped and its calls go on in
+/// the task or process that has the lease; the response is in the journal then.
 ///
 /// Waits without a limit for turns in this process: each has a deadline of its own. Waits for
 /// another process as long as a turn may take; without a turn deadline, as long as its lease lasts.
@@ -98,6 +101,7 @@ pub(crate) async fn acquire(
         biased;
         open = acquire_lease(inner, key, submission, waits) => open,
         never = cancel_turn_elsewhere(inner, key, waits) => match never {},
+        () = turn_stopped(inner, key, waits) => Ok(None),
     }
 }
 
@@ -137,6 +141,28 @@ async fn cancel_turn_elsewhere(
             }
         }
         sleep(POLL_INTERVAL).await;
+    }
+}
+
+/// Waits until the turn of the caller's input was stopped while its calls go on.
+async fn turn_stopped(inner: &Inner, key: &ConversationKey, waits: Option<WaitOptions<'_>>) {
+    let Some(waits) = waits else {
+        return std::future::pending().await;
+    };
+    let mut stops = inner.outliving_calls.subscribe();
+    if !waits.is_cancellation {
+        waits.cancelled.cancelled().await;
+    }
+    loop {
+        // This process reports at once; that another one has recorded a stop is found by looking.
+        let _ = timeout(waits.poll_interval, stops.changed()).await;
+        // A failed read is repeated.
+        if let Ok(Some(last)) = inner.journal.load_turns(key, None, 1).await
+            && is_open_turn_of(&last.events, waits.input)
+            && conversation::is_stopped(&last.events)
+        {
+            return;
+        }
     }
 }
 

@@ -59,6 +59,7 @@ mod input_outcome; // the response to an input, read from the journal
 mod lease; // acquiring a conversation: its lease and its state
 mod log; // the state of a conversation while a turn runs, and its unwritten events
 mod model_call; // metrics and log lines of model calls
+mod outliving; // calls that outlive the stop of their turn
 mod output; // output schemas
 mod prices; // the price table
 mod queue; // number of inputs that wait for their conversation

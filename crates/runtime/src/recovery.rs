@@ -129,25 +129,31 @@ impl Agent {
             self.inner().for_user(&context.user).clone(),
             context.clone(),
         );
-        RunStream::spawn(&context.cancelled, true, |emitter, cancelled| async move {
-            let key = own.key(&inner.name);
-            let read = |conversation: &Conversation| {
-                own.history = conversation.kept_messages().to_vec();
-                own.pending = conversation.pending().to_vec();
-                last_response(&key, conversation)
-            };
-            let response =
-                run_conversation(&inner, &key, None, Caller::new(&emitter, &cancelled), read)
-                    .await?
-                    .flatten()
-                    .ok_or_else(|| {
-                        RunError::CannotContinue("nothing is open in this conversation".to_owned())
-                    })?;
-            emitter
-                .emit(|| RunEvent::Finished(Box::new(response.clone())))
-                .await;
-            Ok((response, own))
-        })
+        RunStream::spawn(
+            &context.cancelled,
+            true,
+            |emitter, cancelled, _| async move {
+                let key = own.key(&inner.name);
+                let read = |conversation: &Conversation| {
+                    own.history = conversation.kept_messages().to_vec();
+                    own.pending = conversation.pending().to_vec();
+                    last_response(&key, conversation)
+                };
+                let response =
+                    run_conversation(&inner, &key, None, Caller::new(&emitter, &cancelled), read)
+                        .await?
+                        .flatten()
+                        .ok_or_else(|| {
+                            RunError::CannotContinue(
+                                "nothing is open in this conversation".to_owned(),
+                            )
+                        })?;
+                emitter
+                    .emit(|| RunEvent::Finished(Box::new(response.clone())))
+                    .await;
+                Ok((response, own))
+            },
+        )
     }
 
     async fn recover_here(

@@ -8,6 +8,7 @@ use adjutant_core::{
     AgentResponse, ConversationKey, Event, Input, InputBody, InputId, LongMessage, ToolResult,
     check_history,
 };
+use tokio::sync::Notify;
 use tracing::{Instrument as _, debug_span};
 use uuid::Uuid;
 
@@ -17,6 +18,7 @@ use crate::inner::Inner;
 use crate::input_outcome::{InputOutcome, NewMessages};
 use crate::lease::Submission;
 use crate::run::{Caller, run_conversation, turn_started};
+use crate::stream::{Emitter, StoppedSender};
 use crate::turn_tools::check_client;
 use crate::{RunContext, RunError};
 
@@ -24,13 +26,18 @@ use crate::{RunContext, RunError};
 pub(crate) async fn respond(
     inner: &Arc<Inner>,
     dispatcher: Option<&Dispatcher>,
-    mut context: RunContext,
+    context: RunContext,
     id: Option<InputId>,
-    body: InputBody,
+    mut body: InputBody,
     caller: Caller<'_>,
+    on_stopped: StoppedSender,
 ) -> Result<(AgentResponse, RunContext), RunError> {
     check(inner, &body)?;
     check_history(&context.history)?;
+    if let InputBody::Message { shown, .. } = &mut body {
+        let asked = context.pending.iter().filter(|call| !call.awaits_result());
+        *shown = asked.map(|call| call.digest.clone()).collect();
+    }
     let key = context.key(&inner.name);
     let input = Input {
         id: id.unwrap_or_else(|| InputId::from(Uuid::now_v7())),
@@ -42,23 +49,56 @@ pub(crate) async fn respond(
     };
     crate::faults::boundary("before the input is accepted");
     let span = debug_span!("submit", user = key.user.as_str(), conversation = %key.conversation, input = %input.id);
-    let outcome = submit(inner, dispatcher, &context, &key, &input, caller)
-        .instrument(span)
-        .await?;
+    let stopped = Notify::new();
+    let caller = Caller {
+        stopped: Some(&stopped),
+        ..caller
+    };
+    let submitted = submit(inner, dispatcher, &context, &key, &input, caller).instrument(span);
+    let mut submitted = Box::pin(submitted);
+    let ended = tokio::select! {
+        biased;
+        outcome = &mut submitted => Some(outcome),
+        () = stopped.notified() => None,
+    };
+    let outcome = match ended {
+        Some(outcome) => {
+            drop(submitted);
+            outcome
+        }
+        None => {
+            // The caller is answered now; calls that cannot be taken back go on in this task. If
+            // the journal cannot be read, the caller waits for them.
+            if let Ok(Some(outcome)) = InputOutcome::search(inner, &key, &input).await {
+                let answered = answer(outcome, context.clone(), caller.emitter).await;
+                drop(on_stopped.send(answered));
+            }
+            submitted.await
+        }
+    };
+    let outcome = outcome?.ok_or_else(|| {
+        RunError::CannotContinue("nothing was waiting for this answer".to_owned())
+    })?;
+    Ok(answer(outcome, context, caller.emitter).await)
+}
+
+/// Brings the caller's context up to date, and emits the end of the run.
+async fn answer(
+    outcome: InputOutcome,
+    mut context: RunContext,
+    emitter: &Emitter,
+) -> (AgentResponse, RunContext) {
     let InputOutcome {
         mut response,
         notices,
         pending,
         messages,
-    } = outcome.ok_or_else(|| {
-        RunError::CannotContinue("nothing was waiting for this answer".to_owned())
-    })?;
+    } = outcome;
     context.pending = pending;
     match messages {
         NewMessages::Replace(messages) => context.history = messages,
         NewMessages::Append(messages) => context.history.extend(messages),
     }
-    let emitter = caller.emitter;
     for notice in notices {
         response.content = format!("{}\n{}", notice.text, response.content);
         emitter.emit(|| RunEvent::Noticed(notice.clone())).await;
@@ -67,7 +107,7 @@ pub(crate) async fn respond(
     emitter
         .emit(|| RunEvent::Finished(Box::new(response.clone())))
         .await;
-    Ok((response, context))
+    (response, context)
 }
 
 /// Accepts the input durably, and runs the conversation here or where the dispatcher sends it.

@@ -6,10 +6,11 @@ use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::turn::{Action, ToolStyle, Turn, TurnSetup, cut, given_up};
 use adjutant_core::{
     CancellationToken, ConversationKey, Event, GenerateRequest, GenerationConfig, GivenHistory,
-    Input, InputBody, InputId, MaxTokens, ModelId, OutcomeCategory, OutputSchema, PendingCall,
-    ToolChoice, TraceContext, TurnError, TurnHistory, TurnId, TurnLimits, conversation, words,
+    Input, InputBody, InputId, MaxTokens, ModelId, OutcomeCategory, OutputSchema, ToolChoice,
+    TraceContext, TurnError, TurnHistory, TurnId, TurnLimits, conversation, words,
 };
 use serde_json::Value;
+use tokio::sync::Notify;
 use tracing::{Instrument as _, Span, error_span, info};
 use uuid::Uuid;
 
@@ -39,6 +40,9 @@ pub(crate) struct Caller<'a> {
     pub(crate) input: Option<&'a InputId>,
     /// The distributed trace of that input.
     pub(crate) trace: Option<&'a TraceContext>,
+    /// Notified if the caller's turn is stopped while its calls go on. `None`: the caller waits
+    /// for their ends.
+    pub(crate) stopped: Option<&'a Notify>,
 }
 
 impl<'a> Caller<'a> {
@@ -49,6 +53,7 @@ impl<'a> Caller<'a> {
             cancelled,
             input: None,
             trace: None,
+            stopped: None,
         }
     }
 }
@@ -66,6 +71,7 @@ pub(crate) async fn run_conversation<T>(
     let waits = submission.map(|submission| WaitOptions {
         cancelled: caller.cancelled,
         input: &submission.input.id,
+        is_cancellation: submission.input.body == InputBody::Cancel,
         emitter: Some(caller.emitter),
         poll_interval: POLL_INTERVAL,
     });
@@ -397,10 +403,10 @@ async fn drive_turn(
     let (input, memory, deadline) = (input.clone(), recalled_texts.clone(), limits.turn_deadline);
     // The turn of another caller's input must not be stopped by this one.
     let never = CancellationToken::new();
-    let (cancelled, trace) = if is_callers_turn(caller, &log) {
-        (caller.cancelled, caller.trace.cloned())
+    let (cancelled, trace, stopped) = if is_callers_turn(caller, &log) {
+        (caller.cancelled, caller.trace.cloned(), caller.stopped)
     } else {
-        (&never, None)
+        (&never, None, None)
     };
     let runs = log.conversation().pending().is_empty();
     let stop = log
@@ -420,6 +426,7 @@ async fn drive_turn(
         cancelled,
         lease,
         deadline,
+        stopped,
     });
     // A turn that waits for a person reads its inbox in order instead: an answer that was accepted
     // before the cancellation counts.
@@ -458,17 +465,12 @@ fn is_callers_turn(caller: Caller<'_>, log: &Log) -> bool {
     }
     let parked = conversation.status().parked_seq;
     // The turn reads the first input that can be an answer.
-    let read = inbox.iter().find(|waiting| match &waiting.body {
-        InputBody::Answers { .. } | InputBody::Cancel => parked.is_some(),
+    let read = inbox.iter().find(|waiting| {
         // A message from before the question is the next message, not the answer.
-        InputBody::Message { .. } => {
-            parked.is_some_and(|parked| waiting.after >= parked)
-                && !conversation
-                    .pending()
-                    .iter()
-                    .all(PendingCall::awaits_result)
-        }
-        InputBody::Call(_) => false,
+        let is_late_enough = parked.is_some_and(|parked| {
+            !matches!(waiting.body, InputBody::Message { .. }) || waiting.after >= parked
+        });
+        is_late_enough && waiting.is_answer_to(conversation.pending())
     });
     read.is_some_and(|read| read.id == *input)
 }
@@ -511,13 +513,17 @@ async fn run_actions(steps: &Steps<'_>, mut turn: Box<Turn>) -> Result<(), RunEr
                     Step::Stopped(reason, ends) => turn.stop(reason, ends),
                 }
             }
-            Action::CallTools(calls) => match steps.call_tools(&turn, calls).await? {
+            Action::CallTools(calls) => match steps
+                .answering_when_stopped(&turn, steps.call_tools(&turn, calls))
+                .await?
+            {
                 Step::Done(ends) => turn.on_call_ends(ends)?,
                 Step::Stopped(reason, ends) => turn.stop(reason, ends),
             },
             // Boxed, because few turns need it and it would enlarge the future of all.
             Action::AskUser { pending, content } => {
-                match Box::pin(steps.answers(&turn, &pending, content)).await? {
+                let answers = steps.answers(&turn, &pending, content);
+                match Box::pin(steps.answering_when_stopped(&turn, answers)).await? {
                     AnswersOutcome::Ends(ends, choice) => {
                         if let Some(choice) = choice {
                             turn.choose(choice);

@@ -8,12 +8,13 @@ mod model; // one model call
 mod prepare; // fits a request into the context window, by compaction if needed
 mod round; // the tool calls of one answer
 mod stop; // deadline and cancellation
+mod stopped_calls; // calls that outlive the stop of their turn
 mod transactional; // calls whose effect is one transaction with the journal
 mod untrusted; // whether a model has read text of others
 
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use adjutant_core::conversation::CurrentTurn;
@@ -23,7 +24,7 @@ use adjutant_core::{
     IdempotencyKey, InputId, ModelError, OutcomeCategory, ProgressListener, ToolChoice,
     ToolContext, TraceContext, TurnEnd, TurnId,
 };
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 use uuid::Uuid;
 
 use crate::RunError;
@@ -32,6 +33,7 @@ use crate::faults::boundary;
 use crate::heartbeat::Lease;
 use crate::inner::Inner;
 use crate::log::Log;
+use crate::outliving::Outliving;
 use crate::stream::Emitter;
 use crate::turn_tools::TurnTools;
 use stop::StopConditions;
@@ -81,6 +83,8 @@ pub(crate) struct StepsSetup<'a> {
     pub(crate) lease: &'a Lease,
     /// Time from now in which the turn must end. `None`: it has no deadline.
     pub(crate) deadline: Option<Duration>,
+    /// Notified if the turn is stopped while its calls go on. `None`: its caller is not here.
+    pub(crate) stopped: Option<&'a Notify>,
 }
 
 /// The steps of one turn of one conversation.
@@ -99,6 +103,9 @@ pub(crate) struct Steps<'a> {
     tools: TurnTools<'a>,
     early_end: StopConditions,
     model_calls: AtomicU32,
+    stopped: Option<&'a Notify>,
+    /// Set while calls outlive the stop of the turn.
+    outliving: OnceLock<Outliving>,
     log: Mutex<Log>,
 }
 
@@ -116,7 +123,12 @@ impl<'a> Steps<'a> {
             cancelled,
             lease,
             deadline,
+            stopped,
         } = setup;
+        let stopped_before = log
+            .conversation()
+            .current()
+            .is_some_and(CurrentTurn::is_stopped);
         let message = log
             .conversation()
             .current()
@@ -133,8 +145,10 @@ impl<'a> Steps<'a> {
             emitter,
             lease,
             tools,
-            early_end: StopConditions::new(cancelled, deadline),
+            early_end: StopConditions::new(cancelled, deadline, stopped_before),
             model_calls: AtomicU32::new(0),
+            stopped,
+            outliving: OnceLock::new(),
             log: Mutex::new(log),
         }
     }
@@ -177,6 +191,8 @@ impl<'a> Steps<'a> {
             .early_end
             .stopped_by()
             .filter(|_| end.outcome == OutcomeCategory::Cancelled)
+            // Its calls outlived the stop, and the record of that took the cancellation.
+            .filter(|_| self.outliving.get().is_none())
             .cloned();
         for notice in &end.notices {
             self.emitter

@@ -7,7 +7,7 @@ use adjutant_core::conversation::Conversation;
 use adjutant_core::port::Worker;
 use adjutant_core::{AgentResponse, CancellationToken};
 use futures::Stream;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::DropGuard;
 use tracing::Instrument as _;
@@ -18,6 +18,9 @@ use crate::{RunContext, RunError};
 
 /// Events buffered for a slow reader before the turn waits for it.
 pub(crate) const QUEUE: usize = 256;
+
+/// Sends the response of a turn that was stopped while its calls go on.
+pub(crate) type StoppedSender = oneshot::Sender<(AgentResponse, RunContext)>;
 
 /// The receiver of a turn's events.
 #[derive(Default)]
@@ -100,6 +103,11 @@ impl Emitter {
 #[derive(Debug)]
 pub struct RunStream {
     events: mpsc::Receiver<RunEvent>,
+    /// True once the response was among the events: what a stopped turn's calls do afterwards is
+    /// not for this reader.
+    is_over: bool,
+    /// Gets the response of a turn that was stopped while its calls go on.
+    stopped: oneshot::Receiver<(AgentResponse, RunContext)>,
     task: JoinHandle<Result<(AgentResponse, RunContext), RunError>>,
     stop_on_drop: Option<DropGuard>,
 }
@@ -110,7 +118,7 @@ impl RunStream {
     pub(crate) fn spawn<F>(
         cancelled: &CancellationToken,
         is_streamed: bool,
-        run: impl FnOnce(Emitter, CancellationToken) -> F,
+        run: impl FnOnce(Emitter, CancellationToken, StoppedSender) -> F,
     ) -> Self
     where
         F: Future<Output = Result<(AgentResponse, RunContext), RunError>> + Send + 'static,
@@ -124,9 +132,12 @@ impl RunStream {
         // runs may share.
         let stop = cancelled.child_token();
         // In the caller's span, so that log lines of the turn name its HTTP request.
-        let task = tokio::spawn(run(emitter, stop.clone()).in_current_span());
+        let (on_stopped, stopped) = oneshot::channel();
+        let task = tokio::spawn(run(emitter, stop.clone(), on_stopped).in_current_span());
         Self {
             events,
+            is_over: false,
+            stopped,
             task,
             stop_on_drop: Some(stop.drop_guard()),
         }
@@ -143,7 +154,16 @@ impl RunStream {
 
     /// Returns the next event, or `None` after the last one.
     pub async fn next(&mut self) -> Option<RunEvent> {
-        self.events.recv().await
+        std::future::poll_fn(|context| self.poll_event(context)).await
+    }
+
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<RunEvent>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let event = std::task::ready!(self.events.poll_recv(context));
+        self.is_over = matches!(event, None | Some(RunEvent::Finished(_)));
+        Poll::Ready(event)
     }
 
     /// Waits for the end of the run. Returns the response, and the context with both messages in
@@ -152,17 +172,21 @@ impl RunStream {
     /// # Errors
     /// [`RunError`] if no turn could start or be written.
     pub async fn finish(mut self) -> Result<(AgentResponse, RunContext), RunError> {
-        while self.events.recv().await.is_some() {}
-        (&mut self.task).await.unwrap_or_else(|error| {
-            tracing::error!(%error, "the task of a run died");
-            Err(RunError::CannotContinue(format!("its task died: {error}")))
-        })
+        while self.next().await.is_some() {}
+        tokio::select! {
+            biased;
+            Ok(stopped) = &mut self.stopped => Ok(stopped),
+            ended = &mut self.task => ended.unwrap_or_else(|error| {
+                tracing::error!(%error, "the task of a run died");
+                Err(RunError::CannotContinue(format!("its task died: {error}")))
+            }),
+        }
     }
 }
 
 impl Stream for RunStream {
     type Item = RunEvent;
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<RunEvent>> {
-        self.events.poll_recv(context)
+        self.poll_event(context)
     }
 }

@@ -2,8 +2,8 @@
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{
-    AgentResponse, Answer, Arguments, ConversationId, DecisionKind, Event, FailedCall, InputBody,
-    Notice, OutcomeCategory, PendingCall, Recorded, TurnId, UserIntent, fingerprint,
+    AgentResponse, Answer, Arguments, ConversationId, DecisionKind, Disposition, Event, FailedCall,
+    InputBody, Notice, OutcomeCategory, PendingCall, Recorded, TurnId, UserIntent, fingerprint,
 };
 use adjutant_runtime::RunContext;
 use axum::Json;
@@ -93,6 +93,7 @@ fn in_run(error: StoreError) -> Problem {
     "decision": "REQUEST_CONFIRMATION",
     "intent": "DELETE_TASK",
     "outcome": "PENDING:CONFIRMATION",
+    "disposition": "ran",
     "content": "Delete “buy milk”?",
     "pending": [{
         "interrupt_id": "6b1f0c…",
@@ -129,6 +130,12 @@ pub(crate) struct ChatResponse {
     /// Outcome of the turn.
     #[schema(value_type = String)]
     outcome: OutcomeCategory,
+    /// Fate of the request's message or answers: `ran` (the response is that of its own
+    /// turn), `queued` (it is kept and runs after the open turn; the response is the question that
+    /// this turn waits with), `answered` (it answered the question of the turn in the response), or
+    /// `dropped` (it never runs).
+    #[schema(value_type = String)]
+    disposition: Disposition,
     /// Text for the user.
     content: String,
     /// Calls that wait for an answer.
@@ -336,6 +343,7 @@ impl ChatResponse {
             decision: response.decision.kind,
             intent: response.decision.intent,
             outcome: response.outcome,
+            disposition: response.disposition,
             content: response.content,
             pending: response
                 .decision

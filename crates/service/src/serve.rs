@@ -388,6 +388,8 @@ impl Service {
             state.stopping.cancel();
             state.turns.tracker().close();
             state.turns.tracker().wait().await;
+            // Calls that could not be taken back when their turns were stopped.
+            state.agent.calls_ended().await;
             served
         };
         let timed_out = async {

@@ -32,6 +32,7 @@ mod value; // types of settings and their values
 mod variables; // settings from environment variables
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -228,6 +229,10 @@ settings! {
         #[setting("agent.max_tool_iterations", range = 1..=100, variable = "MAX_TOOL_ITERATIONS",
             project, default = limits::TOOL_ITERATIONS_MAX)]
         pub(crate) max_tool_iterations: Option<u32>,
+        /// Tool calls of one answer that run at the same time, at most.
+        #[setting("agent.max_parallel_tools", range = 1..=100, project,
+            default = limits::PARALLEL_TOOLS_MAX)]
+        pub(crate) max_parallel_tools: Option<NonZeroU32>,
         /// Time that one tool call may take.
         #[setting("agent.tool_timeout", range = Duration::from_millis(1)..=DAY, project,
             default = limits::TOOL_TIMEOUT)]

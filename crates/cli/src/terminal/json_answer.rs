@@ -1,8 +1,8 @@
 //! `--json`: the answer or error of a command as one JSON object on one line.
 
 use adjutant_core::{
-    AgentResponse, ConversationId, Cost, DecisionKind, FailedCall, Notice, OutcomeCategory,
-    ToolInvocation, TurnId, Usage, UserIntent,
+    AgentResponse, ConversationId, Cost, DecisionKind, Disposition, FailedCall, Notice,
+    OutcomeCategory, ToolInvocation, TurnId, Usage, UserIntent,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -24,6 +24,7 @@ pub(crate) struct JsonAnswer {
     decision: Option<DecisionKind>,
     intent: Option<UserIntent>,
     outcome: Option<OutcomeCategory>,
+    disposition: Option<Disposition>,
     /// The answer as JSON, if a schema was given and the answer matches it.
     output: Option<Value>,
     tools_used: Vec<ToolInvocation>,
@@ -68,6 +69,7 @@ impl JsonAnswer {
             decision: Some(response.decision.kind),
             intent: Some(response.decision.intent.clone()),
             outcome: Some(response.outcome),
+            disposition: Some(response.disposition),
             output: response.output.clone(),
             tools_used: response.tools_used.clone(),
             failed_calls: response.failed_calls.clone(),

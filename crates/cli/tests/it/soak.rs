@@ -180,18 +180,20 @@ impl Scene<'_> {
         Ok(reply)
     }
 
-    /// Sends a message until there is an answer to it, and returns how its turn ended.
-    fn ask(&self, user: &'static str, thread: &str, key: &str, message: &str) -> String {
+    /// Sends a message until there is an answer, and returns the outcome and what became of the
+    /// message.
+    fn ask(&self, user: &'static str, thread: &str, key: &str, message: &str) -> (String, String) {
         let body = json!({ "message": message, "thread_id": thread }).to_string();
         loop {
             if let Ok(reply) = self.send(user, "POST", "/v1/chat", Some(key), &body)
                 && let Ok(answer) = serde_json::from_str::<Value>(&reply.text)
                 && let Some(outcome) = answer["outcome"].as_str()
+                && let Some(disposition) = answer["disposition"].as_str()
             {
                 if let Some(run) = answer["run_id"].as_str() {
                     locked(&self.runs).insert(user, run.to_owned());
                 }
-                return outcome.to_owned();
+                return (outcome.to_owned(), disposition.to_owned());
             }
             self.resent.fetch_add(1, Ordering::Relaxed);
             std::thread::sleep(PAUSE);
@@ -204,11 +206,23 @@ impl Scene<'_> {
         let mut ended = Vec::new();
         while !self.is_over.load(Ordering::Relaxed) {
             let name = format!("{user}-{number}-{}", ended.len());
-            let outcome = self.ask(user, &thread, &name, &format!("pay {name}"));
-            if outcome == "INTERRUPTED:IN_DOUBT" {
-                self.ask(user, &thread, &format!("{name}-doubt"), "leave it");
+            for answers in 0.. {
+                let (outcome, disposition) = self.ask(user, &thread, &name, &format!("pay {name}"));
+                if outcome == "INTERRUPTED:IN_DOUBT" {
+                    let key = format!("{name}-doubt-{answers}");
+                    self.ask(user, &thread, &key, "leave it");
+                }
+                // The question was another turn's. The message is kept, and its key brings its own
+                // end now.
+                if disposition == "queued" {
+                    continue;
+                }
+                if disposition != "ran" {
+                    locked(&self.faults).push(format!("{name} was {disposition}: {outcome}"));
+                }
+                ended.push((name, outcome));
+                break;
             }
-            ended.push((name, outcome));
         }
         ended
     }
@@ -471,7 +485,7 @@ fn nothing_is_lost_or_doubled_or_shown_to_others_whatever_happens() {
         let (user, rest) = name.split_once('-').unwrap();
         let user = USERS.into_iter().find(|known| *known == user).unwrap();
         let thread = format!("t{}", rest.split('-').next().unwrap());
-        let again = scene.ask(user, &thread, name, &format!("pay {name}"));
+        let (again, _) = scene.ask(user, &thread, name, &format!("pay {name}"));
         // A doubt that was answered since has another end.
         if again != *outcome && outcome != "INTERRUPTED:IN_DOUBT" {
             locked(&scene.faults).push(format!("{name} ended {outcome}, and asked again {again}"));

@@ -21,8 +21,9 @@ pub use self::snapshot::{SNAPSHOT_VERSION, Snapshot};
 pub use self::status::Status;
 pub use self::turn::CurrentTurn;
 pub use self::view::{
-    given_history, is_queued, last_summary, notices_of, open_turn, pending, rebuilt_history,
-    response, times_taken_up, turn_history, turn_of_input,
+    disposition, given_history, is_queued, is_stopped, last_summary, notices_of, open_turn,
+    pending, rebuilt_history, response, response_to_dropped, times_taken_up, turn_history,
+    turn_of_input,
 };
 pub use self::weight::stored_weight;
 use crate::calibration::Calibration;

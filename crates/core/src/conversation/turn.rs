@@ -26,6 +26,7 @@ pub struct CurrentTurn {
     summaries: Vec<usize>,
     parked: Vec<usize>,
     last_reply: Option<usize>,
+    is_stopped: bool,
     weight: usize,
 }
 
@@ -51,6 +52,7 @@ impl CurrentTurn {
             summaries: Vec::new(),
             parked: Vec::new(),
             last_reply: None,
+            is_stopped: false,
             weight: 0,
         }
     }
@@ -89,6 +91,7 @@ impl CurrentTurn {
                 self.summaries.push(at)
             }
             Event::TurnParked { .. } => self.parked.push(at),
+            Event::TurnStopped { .. } => self.is_stopped = true,
             Event::CallChecked { call, .. } => {
                 self.places(call).checked.get_or_insert(at);
             }
@@ -165,6 +168,33 @@ impl CurrentTurn {
     /// Returns the [`Event::TurnParked`] events with their sequence numbers, in order.
     pub fn parked(&self) -> impl Iterator<Item = &Recorded> {
         self.parked.iter().filter_map(|at| self.events.get(*at))
+    }
+
+    /// Returns true if the turn was stopped while calls with an effect were under way.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
+    /// Returns the calls with an effect that have begun and have no end yet, in the order of their
+    /// last starts. Those that a person is asked about are not among them.
+    #[must_use]
+    pub fn under_way(&self) -> Vec<&Event> {
+        let mut started: Vec<usize> = self
+            .calls
+            .values()
+            .filter(|places| {
+                places.ended.is_none() && places.in_doubt.len() == places.resolved.len()
+            })
+            .filter_map(|places| places.started.last().copied())
+            .collect();
+        started.sort_unstable();
+        let events = started.into_iter().filter_map(|at| self.event(at));
+        events
+            .filter(|event| {
+                !matches!(event, Event::CallStarted { effect, .. } if *effect == Effect::None)
+            })
+            .collect()
     }
 
     /// Returns the gate's verdict on a call.

@@ -4,7 +4,8 @@ use super::{Conversation, Status, history};
 use crate::confirmation::{Answer, PendingCall, PendingKind};
 use crate::cost::Cost;
 use crate::decision::{
-    AgentDecision, AgentResponse, DecisionKind, Notice, OutcomeCategory, Timing, UserIntent,
+    AgentDecision, AgentResponse, DecisionKind, Disposition, Notice, OutcomeCategory, Timing,
+    UserIntent,
 };
 use crate::event::{Event, Input, InputBody, Recorded, ResolvedBy};
 use crate::given_history::GivenHistory;
@@ -40,6 +41,9 @@ pub fn notices_of(events: &[Recorded], input: &Input) -> Vec<Notice> {
             } if *refused == input.id => Some(Notice::new("answer_refused", reason)),
             Event::CallEdited { input: edited, .. } if *edited == input.id => {
                 Some(Notice::new("asked_again", words::ASKED_WITH_EDITED))
+            }
+            Event::AnswerUnclear { input: unclear, .. } if *unclear == input.id => {
+                Some(Notice::new("answer_unclear", words::ANSWER_UNCLEAR))
             }
             _ => None,
         })
@@ -123,16 +127,86 @@ fn is_repeated(events: &[Recorded], answer: &Answer) -> bool {
     })
 }
 
-/// Returns the turn that took an input or, while it is queued, the turn that it waits for.
+/// Returns the turn that took an input or, while it is queued, the open turn that it waits for.
 #[must_use]
 pub fn turn_of_input(events: &[Recorded], input: &InputId) -> Option<TurnId> {
-    // From the end: an input that was queued is taken by a later event, which is the one that
-    // counts.
-    let concerns = |recorded: &&Recorded| match &*recorded.event {
-        Event::InputQueued { input: queued, .. } => queued == input,
-        event => event.takes_input() == Some(input),
-    };
-    events.iter().rev().find(concerns)?.event.turn()
+    if is_queued(events, input) {
+        return open_turn(events);
+    }
+    let taken = |recorded: &&Recorded| recorded.event.takes_input() == Some(input);
+    events.iter().rev().find(taken)?.event.turn()
+}
+
+/// Returns the fate of an input. `None`: no event tells; it waits in the inbox, or was taken
+/// elsewhere.
+#[must_use]
+pub fn disposition(events: &[Recorded], input: &InputId) -> Option<Disposition> {
+    if is_queued(events, input) {
+        return Some(Disposition::Queued);
+    }
+    let taken = events
+        .iter()
+        .map(|recorded| &*recorded.event)
+        .filter(|event| event.takes_input() == Some(input));
+    let mut found = None;
+    for event in taken {
+        match event {
+            Event::TurnStarted { .. } => return Some(Disposition::Ran),
+            Event::AnswerRefused { .. }
+            | Event::AnswerUnclear { .. }
+            | Event::InputIgnored { .. } => {
+                found = found.or(Some(Disposition::Dropped));
+            }
+            // One usable answer is enough: the same input may answer several calls.
+            _ => found = Some(Disposition::Answered),
+        }
+    }
+    found
+}
+
+/// Returns the response to a message that never ran. While the question that it was no answer to
+/// waits, the question is asked again; the words of that turn's end are not an answer to it.
+#[must_use]
+pub fn response_to_dropped(of_turn: AgentResponse) -> AgentResponse {
+    let disposition = Disposition::Dropped;
+    if !of_turn.decision.pending.is_empty() {
+        return AgentResponse {
+            disposition,
+            ..of_turn
+        };
+    }
+    let text = words::MESSAGE_DROPPED.to_owned();
+    AgentResponse {
+        conversation: of_turn.conversation,
+        turn: of_turn.turn,
+        content: text.clone(),
+        tools_used: Vec::new(),
+        decision: AgentDecision {
+            kind: DecisionKind::AskClarification,
+            intent: UserIntent::GeneralChat,
+            text,
+            tool_calls: Vec::new(),
+            pending: Vec::new(),
+        },
+        outcome: OutcomeCategory::UnclearIntent,
+        disposition,
+        output: None,
+        usage: Usage::default(),
+        cost: Some(Cost::default()),
+        error: None,
+        notices: Vec::new(),
+        timing: Timing::default(),
+    }
+}
+
+/// Returns true if the open turn was stopped while its calls go on in the process that began them.
+#[must_use]
+pub fn is_stopped(events: &[Recorded]) -> bool {
+    let open = open_turn(events);
+    let of_turn = events
+        .iter()
+        .filter(|recorded| recorded.event.turn() == open);
+    open.is_some() && stopped_words(of_turn).is_some()
 }
 
 /// Returns how often the open turn was recovered since it last progressed. A call that was started,
@@ -145,6 +219,7 @@ pub fn times_taken_up(events: &[Recorded]) -> u32 {
     let is_step = |event: &Event| match event {
         // What a worker may have been lost in is no progress: it would be tried for ever.
         Event::TurnTakenUp { .. }
+        | Event::TurnStopped { .. }
         | Event::CallStarted { .. }
         | Event::Decided { .. }
         | Event::SummaryFailed { .. }
@@ -170,7 +245,21 @@ pub fn is_queued(events: &[Recorded], input: &InputId) -> bool {
     Status::from_events(events).is_queued(input)
 }
 
-/// Returns the response of a turn: its end or, if it waits, the question. `None` while it runs.
+/// Returns the words for the person of a turn that was stopped and whose calls go on. `None`: it was
+/// not stopped, or another worker has recovered it since.
+fn stopped_words<'a>(of_turn: impl DoubleEndedIterator<Item = &'a Recorded>) -> Option<&'a str> {
+    of_turn
+        .rev()
+        .find_map(|recorded| match &*recorded.event {
+            Event::TurnStopped { content, .. } => Some(Some(content.as_str())),
+            Event::TurnTakenUp { .. } => Some(None),
+            _ => None,
+        })
+        .flatten()
+}
+
+/// Returns the response of a turn: its end or, if it waits, the question. `None` while it runs. A
+/// turn that was stopped is answered while its calls go on.
 #[must_use]
 pub fn response(
     conversation: ConversationId,
@@ -196,6 +285,7 @@ pub fn response(
             failed_calls: end.failed_calls,
             decision: end.decision,
             outcome: end.outcome,
+            disposition: Disposition::Ran,
             output: end.output,
             usage: end.usage,
             cost: end.cost,
@@ -206,24 +296,25 @@ pub fn response(
     }
     // Of the open turn. Another turn that parked has ended since, and is answered above.
     let waiting = pending(events);
-    let (asked, content) = of_turn()
-        .rev()
-        .find_map(|recorded| match &*recorded.event {
-            Event::TurnParked {
-                pending, content, ..
-            } => Some((pending.len(), content.clone())),
-            _ => None,
-        })?;
-    if waiting.is_empty() {
-        return None;
-    }
-    // Only the calls that are left are asked about.
-    let content = if waiting.len() < asked {
-        words::questions(&waiting)
+    let content = if waiting.is_empty() {
+        stopped_words(of_turn())?.to_owned()
     } else {
-        content
+        let (asked, content) = of_turn()
+            .rev()
+            .find_map(|recorded| match &*recorded.event {
+                Event::TurnParked {
+                    pending, content, ..
+                } => Some((pending.len(), content.clone())),
+                _ => None,
+            })?;
+        // Only the calls that are left are asked about.
+        if waiting.len() < asked {
+            words::questions(&waiting)
+        } else {
+            content
+        }
     };
-    // A turn that waits has no end yet, which would hold these sums.
+    // The turn has no end yet, which would hold these sums.
     let mut usage = Usage::default();
     let mut cost = Some(Cost::default());
     let mut tool_calls: Vec<ToolCall> = Vec::new();
@@ -253,7 +344,13 @@ pub fn response(
             event => tools_used.extend(event.invocation()),
         }
     }
-    let outcome = OutcomeCategory::waiting_for(&waiting);
+    let (outcome, kind) = match waiting.is_empty() {
+        true => (OutcomeCategory::Cancelled, DecisionKind::InvokeTool),
+        false => (
+            OutcomeCategory::waiting_for(&waiting),
+            DecisionKind::waiting_for(&waiting),
+        ),
+    };
     let intent = waiting
         .first()
         .map_or(UserIntent::GeneralChat, UserIntent::from);
@@ -264,13 +361,14 @@ pub fn response(
         tools_used,
         failed_calls: Vec::new(),
         decision: AgentDecision {
-            kind: DecisionKind::waiting_for(&waiting),
+            kind,
             intent,
             text: content,
             tool_calls,
             pending: waiting,
         },
         outcome,
+        disposition: Disposition::Ran,
         output: None,
         usage,
         cost,

@@ -279,6 +279,7 @@ fn words_of_decisions_and_outcomes_are_those_of_the_design() {
 fn defaults_are_those_of_the_seeds() {
     let limits = TurnLimits::default();
     assert_eq!(limits.tool_iterations_max, 5);
+    assert_eq!(limits.parallel_tools_max.get(), 8);
     assert_eq!(limits.message_chars_max, Some(4000));
     assert_eq!(limits.history_messages_max, Some(20));
     assert_eq!(

@@ -226,6 +226,7 @@ impl Talk {
                     tools: vec![ClientTool::new(BROUGHT_TOOL, "Looks.", None).unwrap()],
                     ..ClientSide::default()
                 })),
+                shown: Vec::new(),
             },
             Say::Words(words) => InputBody::message(words),
             Say::Call { careful } => InputBody::Call(RequestedCall {

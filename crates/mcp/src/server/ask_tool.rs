@@ -65,6 +65,7 @@ pub(super) fn definition(agent: &Agent) -> Option<ToolDefinition> {
         "properties": {
             "answer": { "type": "string", "description": "The words of the agent" },
             "conversation_id": { "type": "string", "description": "For the next message to it" },
+            "disposition": { "type": "string", "enum": ["ran", "queued", "answered", "dropped"], "description": "What became of the message" },
             "notices": { "type": "array", "items": { "type": "string" }, "description": "What else there is to know" },
         },
         "required": ["answer", "conversation_id"],

@@ -70,7 +70,7 @@ fn output_schema(data: Option<&Value>, mode: Option<ConfirmationMode>) -> Value 
     });
     if mode.is_some() {
         properties["status"] =
-            json!({ "type": "string", "enum": ["confirmation_required", "declined"] });
+            json!({ "type": "string", "enum": ["confirmation_required", "queued", "declined"] });
         properties["message"] = json!({ "type": "string", "description": "What to do now" });
     }
     if mode == Some(ConfirmationMode::Elsewhere) {

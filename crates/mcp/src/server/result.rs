@@ -44,6 +44,16 @@ pub(super) fn confirmation_required(
     }))
 }
 
+/// Returns the result of a message that is kept until a person has answered a question that waits
+/// in its conversation.
+pub(super) fn queued(question: &str) -> CallToolResult {
+    let message = format!(
+        "The message is kept and runs once the person has answered the question that waits in this conversation. You cannot \
+         answer it, and need not send the message again. {question}"
+    );
+    CallToolResult::structured(json!({ "success": false, "status": "queued", "message": message }))
+}
+
 /// Returns the result of a call that was denied, or not answered.
 pub(super) fn declined(message: &str) -> CallToolResult {
     CallToolResult::structured(

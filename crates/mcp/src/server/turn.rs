@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use adjutant_core::{
-    AgentResponse, ConversationId, ConversationKey, DoubtReading, InputBody, InputId,
+    AgentResponse, ConversationId, ConversationKey, Disposition, DoubtReading, InputBody, InputId,
     OutcomeCategory, PendingCall, PendingKind, Reading, TurnError, TurnId, UserId, Verdict,
     conversation, fingerprint, read_doubt_words, read_words,
 };
@@ -21,7 +21,7 @@ use super::confirmation::{
     Answer, CONFIRMATION_ID, ConfirmationMode, answer_to, ask, input_required,
 };
 use super::progress::CurrentStep;
-use super::result::{confirmation_required, failed};
+use super::result::{confirmation_required, failed, queued};
 use super::turn_hooks::{BeginTurn, TurnEnded};
 use crate::extension::CALLED_IN;
 
@@ -161,7 +161,10 @@ impl AskCall<'_> {
             let asks = pending
                 .iter()
                 .all(|call| call.kind() == PendingKind::Confirmation);
+            // The question of a turn that the message waits behind is not the client's to answer.
+            let is_queued = response.disposition == Disposition::Queued;
             match ConfirmationMode::for_client(self.context) {
+                _ if is_queued => return Ok(queued(&response.decision.text).into()),
                 _ if pending.is_empty() => return Ok(answer(&response).into()),
                 ConfirmationMode::InputRequired if asks => {
                     let state = turn_reference(key.conversation, response.turn);
@@ -349,7 +352,11 @@ fn answer(response: &AgentResponse) -> CallToolResult {
     if !is_answer {
         return failed(&response.content);
     }
-    let mut data = json!({ "answer": response.content, "conversation_id": response.conversation });
+    let mut data = json!({
+        "answer": response.content,
+        "conversation_id": response.conversation,
+        "disposition": response.disposition,
+    });
     let notices: Vec<&str> = response
         .notices
         .iter()

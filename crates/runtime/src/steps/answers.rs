@@ -30,7 +30,9 @@ impl Steps<'_> {
                 return self.run_answered(turn, pending).await;
             }
             // The deadline limits running steps, not the time that a person takes to answer.
-            if self.early_end.reason() == Some(StopReason::Cancelled) {
+            if self.early_end.reason() == Some(StopReason::Cancelled)
+                && !self.early_end.only_settles()
+            {
                 return Ok(AnswersOutcome::Stopped(StopReason::Cancelled, Vec::new()));
             }
             let now = self.inner.now();
@@ -111,21 +113,15 @@ impl Steps<'_> {
         log.finish(self.inner, self.key, parked).await
     }
 
-    /// Returns the first input that can answer a pending call. A message that was accepted before
-    /// the question was shown stays in the inbox as the next message. So does any message while
-    /// only results of client-side tools are pending: text is not the result of a call.
+    /// Returns the first input that answers a pending call. Every other message stays in the inbox
+    /// as the next one: it was accepted before the question was shown, its sender was not asked, or
+    /// only results of client-side tools are pending.
     async fn next_answer(&self, waiting: &[PendingCall]) -> Result<Option<Input>, RunError> {
         let inbox = self.log.lock().await.inbox().to_vec();
         for input in inbox {
-            let can_answer = match &input.body {
-                InputBody::Answers { .. } | InputBody::Cancel => true,
-                InputBody::Message { .. } if waiting.iter().all(PendingCall::awaits_result) => {
-                    false
-                }
-                InputBody::Message { .. } => self.was_shown(waiting, &input).await,
-                InputBody::Call(_) => false,
-            };
-            if can_answer {
+            let is_message = matches!(input.body, InputBody::Message { .. });
+            if input.is_answer_to(waiting) && (!is_message || self.was_shown(waiting, &input).await)
+            {
                 return Ok(Some(input));
             }
             if !self.log.lock().await.conversation().is_queued(&input.id) {
@@ -215,7 +211,10 @@ impl Steps<'_> {
         arguments: &Arguments,
         seen: u32,
     ) -> Result<Option<CallEnd>, RunError> {
-        if self.early_end.reason().is_some() && !self.is_under_way(&shown.call_id).await {
+        if self.early_end.reason().is_some()
+            && !self.early_end.only_settles()
+            && !self.is_under_way(&shown.call_id).await
+        {
             return Ok(None);
         }
         let call = Call::of_pending(shown, arguments);

@@ -55,6 +55,15 @@ impl<'c> Call<'c> {
         }
     }
 
+    /// Returns the tool's name and the arguments, for calls that have no description.
+    pub(super) fn line(self) -> String {
+        visible(&format!(
+            "{} {}",
+            self.tool,
+            Value::Object(self.arguments.clone())
+        ))
+    }
+
     /// Returns the call as events show it.
     pub(super) fn to_tool_call(self) -> ToolCall {
         ToolCall {
@@ -129,6 +138,12 @@ impl Steps<'_> {
                 self.append(intent.into_iter().collect()).await?;
             }
             attempt += 1;
+        } else if self.early_end.reason().is_some() {
+            // Of calls that run concurrently, some wait for their turn; they need not begin.
+            let result = ToolResult::failed("it was stopped before it ran");
+            return self
+                .record_end(call, result, None, Instant::now(), attempt)
+                .await;
         }
         // At most one more attempt than this, so that a tool that never knows its outcome does not
         // loop.
@@ -470,7 +485,7 @@ impl Steps<'_> {
 
     /// Returns the description of a call for the user; without one, the tool's name and the
     /// arguments.
-    async fn preview(
+    pub(super) async fn preview(
         &self,
         turn: &Turn,
         tool: Option<&Arc<dyn Tool>>,
@@ -478,13 +493,7 @@ impl Steps<'_> {
         call: Call<'_>,
     ) -> String {
         let known = self.known_preview(turn, tool, context, call).await;
-        known.unwrap_or_else(|| {
-            visible(&format!(
-                "{} {}",
-                call.tool,
-                Value::Object(call.arguments.clone())
-            ))
-        })
+        known.unwrap_or_else(|| call.line())
     }
 
     /// Returns the description of a call for the user: as it was confirmed, else as the tool

@@ -6,6 +6,7 @@ use adjutant_core::{
     Arguments, CallId, Event, GateCheck, GateVerdict, GenerateRequest, Message, Refusal, Role,
     ToolCall,
 };
+use futures::stream::{self, StreamExt as _};
 use tokio::time::Instant;
 
 use super::calls::Call;
@@ -17,6 +18,19 @@ use crate::{RunError, warning};
 /// Returns true if a call was left to the caller to execute.
 fn is_handed_over(end: &CallEnd) -> bool {
     matches!(end, CallEnd::Waiting(shown) if shown.awaits_result())
+}
+
+fn is_waiting(end: &CallEnd) -> bool {
+    matches!(end, CallEnd::Waiting(_))
+}
+
+/// Returns the end of a call that a stopped turn does not begin any more.
+fn stopped_before_it_ran() -> CallEnd {
+    CallEnd::Refused {
+        // A call in doubt comes before it, and decides how the turn ends.
+        refusal: Refusal::InDoubt,
+        message: "it was stopped before it ran".to_owned(),
+    }
 }
 
 /// The earlier calls that the gate considers when it checks a group.
@@ -76,6 +90,13 @@ impl Steps<'_> {
             if let Some(reason) = self.early_end.reason()
                 && self.recorded_verdict(&first.id).await.is_none()
             {
+                if self.early_end.only_settles() && ends.iter().any(|(_, end)| is_waiting(end)) {
+                    // The question about a call in doubt is asked before the turn ends, and every
+                    // call of the round needs an end then.
+                    let unrun = group.iter().chain(after);
+                    ends.extend(unrun.map(|call| (call.id.clone(), stopped_before_it_ran())));
+                    return Ok(Step::Done(ends));
+                }
                 return Ok(Step::Stopped(reason, ends));
             }
             let before = Before {
@@ -93,11 +114,7 @@ impl Steps<'_> {
         match self.early_end.reason() {
             // Pending calls may have been answered already: the turn is stopped where the answers
             // are read.
-            Some(reason)
-                if !ends
-                    .iter()
-                    .any(|(_, end)| matches!(end, CallEnd::Waiting(_))) =>
-            {
+            Some(reason) if !ends.iter().any(|(_, end)| is_waiting(end)) => {
                 Ok(Step::Stopped(reason, ends))
             }
             Some(_) | None => Ok(Step::Done(ends)),
@@ -171,7 +188,7 @@ impl Steps<'_> {
             self.append(intents).await?;
         }
         Self::warn_of_unknown(&verdicts);
-        let runs = verdicts
+        let runs: Vec<_> = verdicts
             .into_iter()
             .map(|(call, verdict, is_new)| async move {
                 let end = match verdict {
@@ -198,8 +215,14 @@ impl Steps<'_> {
                     }
                 };
                 Ok((call.id.clone(), end))
-            });
-        futures::future::join_all(runs).await.into_iter().collect()
+            })
+            .collect();
+        let at_once = turn.limits().parallel_tools_max.get();
+        let ends: Vec<Result<_, RunError>> = stream::iter(runs)
+            .buffered(usize::try_from(at_once).unwrap_or(usize::MAX))
+            .collect()
+            .await;
+        ends.into_iter().collect()
     }
 
     /// Warns about the first call of an unknown tool, of those that were checked just now. One

@@ -14,6 +14,8 @@ pub(super) struct StopConditions {
     cancelled: CancellationToken,
     /// The input that cancelled the turn, if one did; the end of the turn takes it.
     stopped_by: OnceLock<InputId>,
+    /// True if the turn was stopped in another process, which was lost before its calls had ended.
+    stopped_before: bool,
     /// `None`: the turn has no deadline.
     deadline: Option<Instant>,
     /// Milliseconds added to the deadline, for compaction, which is not part of the turn's time.
@@ -22,10 +24,16 @@ pub(super) struct StopConditions {
 
 impl StopConditions {
     /// Starts the time of a turn. It has no deadline if `time` is `None` or overflows the clock.
-    pub(super) fn new(cancelled: &CancellationToken, time: Option<Duration>) -> Self {
+    /// `stopped_before`: the turn was stopped in a process that was lost.
+    pub(super) fn new(
+        cancelled: &CancellationToken,
+        time: Option<Duration>,
+        stopped_before: bool,
+    ) -> Self {
         Self {
             cancelled: cancelled.child_token(),
             stopped_by: OnceLock::new(),
+            stopped_before,
             deadline: time.and_then(|time| Instant::now().checked_add(time)),
             extension_ms: AtomicU64::new(0),
         }
@@ -38,7 +46,7 @@ impl StopConditions {
 
     /// Returns the reason to stop the turn now, if there is one.
     pub(super) fn reason(&self) -> Option<StopReason> {
-        if self.cancelled.is_cancelled() {
+        if self.cancelled.is_cancelled() || self.stopped_before {
             Some(StopReason::Cancelled)
         } else if self
             .deadline()
@@ -48,6 +56,12 @@ impl StopConditions {
         } else {
             None
         }
+    }
+
+    /// Returns true if the turn only has to settle what a lost process left of it when it was
+    /// stopped: nothing new begins, and a person is asked about calls in doubt.
+    pub(super) fn only_settles(&self) -> bool {
+        self.stopped_before && !self.cancelled.is_cancelled()
     }
 
     /// Returns the time until the deadline, if there is one.
@@ -98,7 +112,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn time_that_is_not_counted_moves_the_end() {
-        let end = StopConditions::new(&CancellationToken::new(), Some(Duration::from_secs(2)));
+        let end = StopConditions::new(
+            &CancellationToken::new(),
+            Some(Duration::from_secs(2)),
+            false,
+        );
         end.extend(1_000);
         tokio::time::advance(Duration::from_secs(2)).await;
         assert_eq!(
@@ -115,7 +133,7 @@ mod tests {
     #[tokio::test]
     async fn the_first_input_that_stops_a_turn_is_named_and_the_caller_goes_on() {
         let caller = CancellationToken::new();
-        let end = StopConditions::new(&caller, None);
+        let end = StopConditions::new(&caller, None, false);
         assert_eq!(
             (end.reason(), end.time_left(), end.stopped_by()),
             (None, None, None)
@@ -130,7 +148,7 @@ mod tests {
     #[tokio::test]
     async fn a_caller_that_cancels_stops_the_turn_and_no_input_is_named() {
         let caller = CancellationToken::new();
-        let end = StopConditions::new(&caller, Some(Duration::MAX));
+        let end = StopConditions::new(&caller, Some(Duration::MAX), false);
         caller.cancel();
         assert_eq!(
             (end.reason(), end.time_left()),

@@ -48,6 +48,7 @@ fn words_only(text: &str) -> InputBody {
         output_schema: None,
         limits: Some(Box::new(limits)),
         client: None,
+        shown: Vec::new(),
     }
 }
 
@@ -653,6 +654,7 @@ async fn what_cannot_be_offered_is_refused_with_words() {
             output_schema: None,
             limits: None,
             client: Some(Box::new(client)),
+            shown: Vec::new(),
         };
         let refused = agent
             .run_input(&mut RunContext::default(), None, body)

@@ -150,3 +150,51 @@ async fn the_end_of_a_call_that_may_be_repeated_is_durable_before_the_next_begin
         }
     }
 }
+
+/// Runs one answer with 100 harmless calls. Returns the most that ran at once, and the results in
+/// the order in which the model got them.
+async fn at_once(limits: TurnLimits) -> (usize, Vec<Value>) {
+    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let peak = Arc::clone(&most);
+    let tool = FunctionTool::new("look", "Looks.", json!({"type": "object"}), {
+        move |_, arguments: Arguments| {
+            let (running, peak) = (Arc::clone(&running), Arc::clone(&peak));
+            async move {
+                let now = running.fetch_add(1, Ordering::SeqCst) + 1;
+                peak.fetch_max(now, Ordering::SeqCst);
+                // Early calls take longer than later ones, and every other call gets its turn.
+                let number = arguments["number"].as_u64().unwrap();
+                for _ in 0..200 - number {
+                    tokio::task::yield_now().await;
+                }
+                running.fetch_sub(1, Ordering::SeqCst);
+                Ok(json!(number))
+            }
+        }
+    });
+    let reply = (0..100).fold(Reply::default(), |reply, number| {
+        reply.and_call("look", json!({"number": number}))
+    });
+    let model = ScriptedModel::new([reply, text("Done.")]).with_requests_kept(usize::MAX);
+    let agent = builder(model.clone())
+        .tool(tool.unwrap().annotated(READ_ONLY))
+        .limits(limits)
+        .build()
+        .unwrap();
+    agent.run("look at everything").await.unwrap();
+    let requests = model.requests();
+    let results = requests[1].messages.iter().filter_map(Message::tool_result);
+    let numbers = results.map(|(_, _, result)| (**result.data.as_ref().unwrap()).clone());
+    (most.load(Ordering::SeqCst), numbers.collect())
+}
+
+#[tokio::test]
+async fn harmless_calls_run_eight_at_once_and_keep_their_order() {
+    let in_order: Vec<Value> = (0..100).map(Value::from).collect();
+    assert_eq!(at_once(TurnLimits::default()).await, (8, in_order.clone()));
+    let limits = TurnLimits {
+        parallel_tools_max: 3.try_into().unwrap(),
+        ..TurnLimits::default()
+    };
+    assert_eq!(at_once(limits).await, (3, in_order));
+}

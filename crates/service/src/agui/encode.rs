@@ -222,6 +222,7 @@ impl<'a> Encoder<'a> {
             "decision": response.decision.kind,
             "intent": response.decision.intent,
             "outcome": response.outcome,
+            "disposition": response.disposition,
             "content": response.content,
             "usage": TurnUsage::from_response(response, self.model.to_string()),
             "timing_ms": Timing::from_response(response),

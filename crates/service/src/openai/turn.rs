@@ -188,6 +188,7 @@ pub(super) async fn start(
                     output_schema: None,
                     limits,
                     client: None,
+                    shown: Vec::new(),
                 }
             } else {
                 let answers = answers.into_iter();
@@ -197,6 +198,8 @@ pub(super) async fn start(
                         .collect(),
                 }
             };
+            // The dialogue ends with the question, so the client was asked.
+            context.pending = pending;
             (body, Encoder::default())
         }
         Continuation::Awaiting(key, answers) => {
@@ -214,6 +217,7 @@ pub(super) async fn start(
                 output_schema: output,
                 limits,
                 client,
+                shown: Vec::new(),
             };
             (body, Encoder::new(whole))
         }

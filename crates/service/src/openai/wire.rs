@@ -1,7 +1,8 @@
 //! Responses of the Chat Completions API: a completion, or its chunks.
 
 use adjutant_core::{
-    AgentResponse, DecisionKind, FailedCall, Notice, OutcomeCategory, PendingCall, TurnId, Usage,
+    AgentResponse, DecisionKind, Disposition, FailedCall, Notice, OutcomeCategory, PendingCall,
+    TurnId, Usage,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -263,6 +264,9 @@ pub(super) struct TurnInfo {
     /// Outcome of the turn.
     #[schema(value_type = String)]
     outcome: OutcomeCategory,
+    /// Fate of the last message: `ran`, `queued`, `answered` or `dropped`.
+    #[schema(value_type = String)]
+    disposition: Disposition,
     /// Calls that wait for a confirmation by the next message, or for their result.
     pending: Vec<Pending>,
     /// Calls that failed, with the reason for the user.
@@ -286,6 +290,7 @@ impl TurnInfo {
             run_id: response.turn,
             decision: response.decision.kind,
             outcome: response.outcome,
+            disposition: response.disposition,
             pending: pending.collect(),
             failed_calls: response.failed_calls.clone(),
             notices: notices.iter().chain(&response.notices).cloned().collect(),

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use adjutant_core::port::{AcceptedInput, StoreError};
 use adjutant_core::{
-    AgentResponse, CancellationToken, ConversationKey, InputId, Recorded, TurnId, conversation,
+    AgentResponse, CancellationToken, ConversationKey, Disposition, InputId, Recorded, TurnId,
+    conversation,
 };
 use axum::response::Response;
 use serde_json::Value;
@@ -277,7 +278,13 @@ async fn find_end(
         return Ok(Some(None));
     };
     let response = conversation::response(key.conversation, &read.events, turn);
-    Ok(response.map(|response| Some((response, read.events))))
+    Ok(response.map(|mut response| {
+        if let ReplayTarget::Input(id, _) = target {
+            response.disposition =
+                conversation::disposition(&read.events, id).unwrap_or(Disposition::Dropped);
+        }
+        Some((response, read.events))
+    }))
 }
 
 /// Returns the turn that took an input; while the input is queued, the open turn.

@@ -90,6 +90,7 @@ pub(crate) fn parse(
             output_schema: None,
             limits: None,
             client,
+            shown: Vec::new(),
         };
         return Ok(ParsedRequest {
             body: Some(body),

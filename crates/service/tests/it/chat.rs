@@ -285,6 +285,70 @@ async fn a_turn_that_failed_is_a_problem_with_the_decision_and_what_was_done() {
     }
 }
 
+/// Two tabs: one is asked, the other sends a message. Its key is about its own message, before the
+/// answer and after it.
+#[tokio::test]
+async fn a_message_sent_while_a_question_waits_is_queued_and_its_key_reports_its_own_turn() {
+    let script = concat!(
+        "{\"match\": \"remove\", \"calls\": [{\"name\": \"delete_task\", \"args\": {\"task_id\": \"1\"}}]}\n",
+        "{\"match\": \"buy bread\", \"calls\": [{\"name\": \"add_task\", \"args\": {\"description\": \"bread\"}}]}\n",
+        "{\"match\": \"\", \"repeat\": true, \"text\": \"Done.\"}",
+    );
+    let service = Running::start(script).await;
+    let anna = service.token("anna").await;
+    let bearer = ("Authorization", format!("Bearer {anna}"));
+    let milk = json!({"args": {"description": "milk"}}).to_string();
+    let added = service
+        .ask(
+            "POST",
+            "/v1/tools/add_task/invoke",
+            &[bearer.clone()],
+            &milk,
+        )
+        .await;
+    assert_eq!(added.status, 200, "{added:?}");
+    let say = async |key: &str, message: &str| {
+        let headers = [bearer.clone(), ("Idempotency-Key", key.to_owned())];
+        let body = json!({"message": message, "thread_id": "t"}).to_string();
+        service.ask("POST", "/v1/chat", &headers, &body).await.body
+    };
+    let asked = say("a", "remove it").await;
+    assert_eq!(
+        (&asked["outcome"], &asked["disposition"]),
+        (&json!("PENDING:CONFIRMATION"), &json!("ran"))
+    );
+    for _ in 0..2 {
+        let queued = say("b", "buy bread").await;
+        assert_eq!(
+            (&queued["disposition"], &queued["pending"]),
+            (&json!("queued"), &asked["pending"]),
+            "{queued}"
+        );
+        assert_eq!(queued["notices"][0]["code"], "message_queued");
+    }
+    let yes = say("c", "yes").await;
+    assert_eq!(
+        (&yes["disposition"], &yes["run_id"]),
+        (&json!("answered"), &asked["run_id"]),
+        "{yes}"
+    );
+    let ran = say("b", "buy bread").await;
+    assert_eq!(
+        (
+            &ran["disposition"],
+            &ran["tools_used"][0]["tool"],
+            ran["run_id"] == asked["run_id"]
+        ),
+        (&json!("ran"), &json!("add_task"), false),
+        "{ran}"
+    );
+    let tasks = service.ask("GET", "/v1/tasks", &[bearer], "").await;
+    let tasks = tasks.body["tasks"].as_array().unwrap();
+    let left: Vec<_> = tasks.iter().map(|task| &task["description"]).collect();
+    assert_eq!(left, ["bread"]);
+    service.stop().await;
+}
+
 #[tokio::test]
 async fn a_request_with_a_name_sent_again_is_the_same_request() {
     let script = concat!(

@@ -372,6 +372,7 @@ fn example(name: &str) -> (&'static str, &'static str) {
         name if name.ends_with("_tokens") || name.ends_with("_calls") => ("7", "7"),
         "llm.max_tokens"
         | "agent.max_tool_iterations"
+        | "agent.max_parallel_tools"
         | "agent.identical_calls_max"
         | "agent.message_chars_max" => ("7", "7"),
         "agent.long_message" => ("refuse", "\"refuse\""),

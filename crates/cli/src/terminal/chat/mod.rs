@@ -150,6 +150,8 @@ impl<'a> Chat<'a> {
         if let Some(editor) = &mut self.editor {
             editor.stop().await;
         }
+        // Before the end is recorded: a turn whose call goes on has not ended.
+        self.session.wait_for_calls().await;
         // After the editor is stopped: in raw mode, notes would not begin at the first column.
         self.record_end().await;
         self.session.leave().await;

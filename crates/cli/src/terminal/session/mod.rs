@@ -14,6 +14,7 @@ use adjutant_core::{
 };
 use adjutant_mcp::client::Servers;
 use adjutant_runtime::{Agent, RunContext, RunEvent, RunStream};
+use futures::FutureExt as _;
 
 use crate::command::sessions::{self, Folders, LastAnswer, Start};
 use crate::config::{Database, Settings};
@@ -80,6 +81,8 @@ pub(crate) struct Session<'a> {
     interactive: bool,
     /// True if the user left the last confirmation open with Ctrl-C.
     left_open: bool,
+    /// True once a termination signal has stopped a turn: nothing is waited for any more.
+    is_terminated: bool,
     /// The last turn for which attached facts were announced; each is announced once.
     recall_noted_for: Option<TurnId>,
 }
@@ -174,6 +177,7 @@ impl<'a> Session<'a> {
             interactive: !headed,
             recall_noted_for: None,
             left_open: false,
+            is_terminated: false,
         })
     }
 
@@ -223,8 +227,27 @@ impl<'a> Session<'a> {
         self.model = previous.model;
     }
 
-    /// Waits for notifications and stops the MCP servers.
+    /// Waits for calls that go on after their turns were stopped, so that none is left in doubt.
+    /// Ctrl-C or a termination signal ends the wait.
+    pub(crate) async fn wait_for_calls(&mut self) {
+        let agent = self.agent.clone();
+        let ended = agent.calls_ended();
+        tokio::pin!(ended);
+        if self.is_terminated || (&mut ended).now_or_never().is_some() {
+            return;
+        }
+        self.screen
+            .note("waiting for a tool that is still running; Ctrl-C leaves it in doubt");
+        tokio::select! {
+            () = &mut ended => {}
+            () = self.interrupts.next() => {}
+            () = self.endings.next() => {}
+        }
+    }
+
+    /// Waits for running calls and notifications, and stops the MCP servers.
     pub(crate) async fn leave(mut self) {
+        self.wait_for_calls().await;
         self.notifier.wait(self.screen).await;
         if let Some(servers) = self.servers {
             servers.stop().await;
@@ -436,10 +459,14 @@ impl<'a> Session<'a> {
                 }
                 () = self.endings.next() => {
                     context.cancelled.cancel();
-                    let stopped = async { while stream.next().await.is_some() {} };
+                    let stopped = async {
+                        while stream.next().await.is_some() {}
+                        self.agent.calls_ended().await;
+                    };
                     // A turn that does not stop in time stays open in the journal, and the next
                     // chat recovers it.
                     let _ = tokio::time::timeout(STOP_WITHIN, stopped).await;
+                    self.is_terminated = true;
                     renderer.end_lines();
                     return Err(CliError::terminated());
                 }
