@@ -148,7 +148,11 @@ async fn results_and_a_yes_need_the_id_of_the_response_alone() {
     let unclear = replica
         .respond(&token, &after(&question, input("hm?")))
         .await;
-    assert_eq!(unclear.words(), question.words());
+    assert!(
+        unclear.words().ends_with(&question.words()),
+        "{}",
+        unclear.words()
+    );
     assert_eq!(world.tasks("anna").await, ["buy milk"]);
     let gone = replica
         .respond(&token, &after(&unclear, input("yes")))
