@@ -302,7 +302,7 @@ async fn a_message_sent_while_a_question_waits_is_queued_and_its_key_reports_its
         .ask(
             "POST",
             "/v1/tools/add_task/invoke",
-            &[bearer.clone()],
+            std::slice::from_ref(&bearer),
             &milk,
         )
         .await;
