@@ -194,6 +194,7 @@ pub fn response_to_dropped(of_turn: AgentResponse) -> AgentResponse {
         usage: Usage::default(),
         cost: Some(Cost::default()),
         error: None,
+        failed_calls: Vec::new(),
         notices: Vec::new(),
         timing: Timing::default(),
     }

@@ -66,7 +66,8 @@ pub(crate) struct Played {
 }
 
 impl Bench {
-    pub(crate) fn new(kind: Kind) -> Self {
+    /// Returns `None`, with a note, if the store is PostgreSQL and it is missing.
+    pub(crate) fn new(kind: Kind) -> Option<Self> {
         let runtime = Runtime::new().unwrap();
         // In memory if possible: no power is lost here.
         let memory = std::path::Path::new("/dev/shm");
@@ -89,9 +90,7 @@ impl Bench {
                 )
             }
             Kind::Postgres => {
-                let Some(server) = Server::start() else {
-                    return;
-                };
+                let server = Server::start()?;
                 let url = runtime.block_on(server.create_database("faults"));
                 let store = Arc::new(runtime.block_on(postgres::Store::connect(&url, 2)).unwrap());
                 (url, Some(server), store.clone(), store)
@@ -111,7 +110,7 @@ impl Bench {
             patience: Duration::from_secs(60),
             confirmation_expiry: Duration::from_secs(3600),
         };
-        Self {
+        Some(Self {
             world,
             setup,
             server,
@@ -119,7 +118,7 @@ impl Bench {
             journal,
             tasks,
             runtime,
-        }
+        })
     }
 
     pub(crate) fn start(&self, harm: Harm) -> Worker {

@@ -32,7 +32,9 @@ fn check(played: &Played, about: &str) {
 
 /// No answer after the call was sent: only the receiver knows whether it took effect.
 fn silent(kind: Kind, manner: Manner, patience: Duration) {
-    let mut bench = Bench::new(kind);
+    let Some(mut bench) = Bench::new(kind) else {
+        return;
+    };
     bench.setup.patience = patience;
     let worker = bench.start(Harm::default());
     for effect in EFFECTS {
@@ -78,7 +80,9 @@ fn a_connection_that_closes_after_sending_is_in_doubt() {
 #[test]
 fn a_message_that_is_sent_twice_at_once_is_one_message() {
     for kind in KINDS {
-        let bench = Bench::new(kind);
+        let Some(bench) = Bench::new(kind) else {
+            return;
+        };
         let workers = [
             bench.start_as("one", Harm::default()),
             bench.start_as("two", Harm::default()),
@@ -106,7 +110,9 @@ fn a_message_that_is_sent_twice_at_once_is_one_message() {
 #[test]
 fn of_a_hundred_uses_of_one_confirmation_one_has_an_effect() {
     for kind in KINDS {
-        let bench = Bench::new(kind);
+        let Some(bench) = Bench::new(kind) else {
+            return;
+        };
         let workers = [
             bench.start_as("one", Harm::default()),
             bench.start_as("two", Harm::default()),
@@ -153,7 +159,9 @@ fn of_a_hundred_uses_of_one_confirmation_one_has_an_effect() {
 #[test]
 fn a_confirmation_that_is_given_twice_runs_once() {
     for kind in KINDS {
-        let bench = Bench::new(kind);
+        let Some(bench) = Bench::new(kind) else {
+            return;
+        };
         let workers = [
             bench.start_as("one", Harm::default()),
             bench.start_as("two", Harm::default()),
@@ -196,7 +204,9 @@ fn a_confirmation_that_is_given_twice_runs_once() {
 #[test]
 fn a_confirmation_that_comes_too_late_runs_nothing() {
     for kind in KINDS {
-        let mut bench = Bench::new(kind);
+        let Some(mut bench) = Bench::new(kind) else {
+            return;
+        };
         bench.setup.confirmation_expiry = Duration::ZERO;
         let worker = bench.start(Harm::default());
         for effect in EFFECTS {
@@ -244,7 +254,9 @@ fn a_confirmation_that_comes_too_late_runs_nothing() {
 /// Another client cancels the turn while its worker is suspended at each boundary in turn. From
 /// there on the model is slow, so that the turn does not end first.
 fn cancelled_at_every_boundary(kind: Kind) {
-    let bench = &Bench::new(kind);
+    let Some(bench) = &Bench::new(kind) else {
+        return;
+    };
     std::thread::scope(|scope| {
         for effect in EFFECTS {
             scope.spawn(move || {
@@ -323,7 +335,9 @@ fn a_turn_can_be_stopped_at_every_boundary_on_postgres() {
 #[test]
 fn a_tool_that_works_while_the_turn_is_stopped_is_not_forgotten() {
     for kind in KINDS {
-        let bench = Bench::new(kind);
+        let Some(bench) = Bench::new(kind) else {
+            return;
+        };
         let worker = bench.start(Harm::default());
         for effect in [Effect::Keyed, Effect::Once] {
             let about = format!("{kind:?}, {effect:?}");
@@ -373,10 +387,10 @@ fn a_full_disk_loses_nothing() {
 }
 
 fn full_disk(scene: &Scene, effect: Effect) {
-    let golden = Bench::new(Kind::Sqlite).golden(scene, effect);
+    let golden = Bench::new(Kind::Sqlite).unwrap().golden(scene, effect);
     // Writes go to a log beside the database, which is empty when a process starts.
     for (refused, room) in (0..).step_by(20).enumerate() {
-        let bench = Bench::new(Kind::Sqlite);
+        let bench = Bench::new(Kind::Sqlite).unwrap();
         let setup = Setup {
             name: None,
             ..bench.setup.clone()

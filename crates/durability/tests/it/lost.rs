@@ -201,7 +201,9 @@ fn every_answer_is_lost_once(
 }
 
 fn lost_answers(effect: Effect) {
-    let bench = Bench::new(Kind::Postgres);
+    let Some(bench) = Bench::new(Kind::Postgres) else {
+        return;
+    };
     let options: PgConnectOptions = bench
         .server
         .as_ref()

@@ -116,7 +116,9 @@ enum Victim {
 }
 
 fn storm(kind: Kind, victim: Victim) {
-    let mut bench = Bench::new(kind);
+    let Some(mut bench) = Bench::new(kind) else {
+        return;
+    };
     let mut server = bench.server.take();
     let bench = &bench;
     let replicas = &Replicas::new(bench);

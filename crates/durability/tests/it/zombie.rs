@@ -31,7 +31,9 @@ fn finish(talk: &mut Talk, other: &Worker) {
 /// A worker is suspended at every boundary in turn, in the sample at every third: each waits for
 /// the end of a lease.
 fn at_every_boundary(kind: Kind, effect: Effect) {
-    let bench = Bench::new(kind);
+    let Some(bench) = Bench::new(kind) else {
+        return;
+    };
     let golden = bench.golden(&ONE, effect);
     let mut refused = 0;
     for boundary in (1..).filter(|boundary| size::takes(*boundary, 3)) {
@@ -74,7 +76,9 @@ fn at_every_boundary(kind: Kind, effect: Effect) {
 
 /// A worker is suspended while a tool runs.
 fn in_a_tool(kind: Kind, effect: Effect) {
-    let bench = Bench::new(kind);
+    let Some(bench) = Bench::new(kind) else {
+        return;
+    };
     let golden = bench.golden(&ONE, effect);
     let mut talk = Talk::new(&ONE, effect);
     let conversation = talk.key.conversation;
@@ -103,7 +107,9 @@ fn in_a_tool(kind: Kind, effect: Effect) {
 /// until another worker has asked a person about the call and was asked to retry: the call is sent
 /// once, by that worker.
 fn before_a_tool(kind: Kind) {
-    let bench = Bench::new(kind);
+    let Some(bench) = Bench::new(kind) else {
+        return;
+    };
     for boundary in 1.. {
         let mut talk = Talk::new(&ONE, Effect::Once).in_doubt(Verdict::Retry);
         let conversation = talk.key.conversation;

@@ -42,7 +42,7 @@ impl Bench {
 
     /// The same with this Restate, of which the address says more.
     pub(crate) async fn of(restate: Restate, more: &str, confirmation_expiry: Duration) -> Self {
-        let server = Server::start_as(false);
+        let server = Server::start().expect("these tests need PostgreSQL");
         let (world, elsewhere) = (World::new().await, World::new().await);
         let setup = Setup {
             name: "replica".to_owned(),

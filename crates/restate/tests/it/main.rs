@@ -14,10 +14,6 @@ mod invariants; // what must hold after every run
 #[path = "../../../durability/tests/it/journal.rs"]
 mod journal; // what must hold of a conversation
 mod kills; // a worker killed at every boundary; Restate alone has it gone on with
-#[expect(
-    dead_code,
-    reason = "these tests are a part of `test all`, which needs PostgreSQL"
-)]
 #[path = "../../../../tests/not_run.rs"]
 mod not_run;
 mod registration; // which worker it calls

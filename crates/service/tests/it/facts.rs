@@ -3,13 +3,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use adjutant_core::port::{
-    BoxFuture, FactStore, FactsChange, FactsFound, MemoryLedger, StoreError,
-};
+use adjutant_core::port::{FactStore, FactsChange, FactsFound, MemoryLedger, StoreError};
 use adjutant_core::turn::estimate_tokens;
 use adjutant_core::{
-    CallId, ConversationId, FactLine, IdempotencyKey, MemoryEffect, MemoryScope, MemorySource,
-    Message, TurnId, UserId,
+    BoxFuture, CallId, ConversationId, FactLine, IdempotencyKey, MemoryEffect, MemoryScope,
+    MemorySource, Message, TurnId, UserId,
 };
 use adjutant_memory::{
     Cause, DatabaseMemory, FACT_CHARS_MAX, FactChange, InMemoryLedger, Memory, MemoryError,
