@@ -48,6 +48,7 @@ fn json_has_every_field_every_time() {
         "decision",
         "intent",
         "outcome",
+        "disposition",
         "output",
         "tools_used",
         "failed_calls",
