@@ -484,7 +484,8 @@ fn an_address_of_a_folder_gets_no_variable_without_a_yes_that_names_it() {
         }
         let mut terminal = Terminal::of(home.command(&["config", "trust"]), Kind::Usual);
         terminal
-            .sees("hub is at")
+            // Words, because the length of the path decides where the line wraps.
+            .sees("hub")
             .sees(&format!("http://{address} "))
             .sees("OPENAI_API_KEY")
             .sees("[N] no")

@@ -293,7 +293,7 @@ fn calls() -> Vec<Row> {
                 add_milk().and_call("add_note", r#"{"text": []}"#).into(),
                 fine(),
             ],
-            undone().effects(1).model_reads(&["milk added", "/text"]),
+            recovers_with(1).model_reads(&["milk added", "/text"]),
         ),
         Row::new(
             "a bad call that is then made well",
