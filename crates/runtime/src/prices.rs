@@ -19,7 +19,7 @@ const BUILTIN: &str = include_str!("prices.json");
 /// ```toml
 /// [[prices]]
 /// providers = ["openai", "openai-chat"]
-/// models = ["gpt-5", "gpt-5-2*"]     # `*`: anything
+/// models = ["gpt-5", "gpt-5-{date}"] # `{date}`: 20260131 or 2026-01-31; `*`: anything
 /// input = 1.25                       # US dollars per million tokens, as all prices here
 /// cached_input = 0.125               # read from a cache
 /// cache_write = 1.5625               # written to one
@@ -186,17 +186,40 @@ impl Price {
     }
 }
 
-/// Returns true if a name matches a pattern in which `*` stands for any characters, or none.
+/// Placeholder for the date of a model's release, as vendors append it to names. Versions begin with
+/// the same digits, so `*` in its place would match the next version too.
+const DATE: &str = "{date}";
+
+/// Returns true if a name matches a pattern in which `*` stands for any characters, or none, and
+/// [`DATE`] for a date.
 fn matches(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((before, after)) => name.strip_prefix(before).is_some_and(|rest| {
-            rest.char_indices()
-                .map(|(at, _)| at)
-                .chain([rest.len()])
-                .any(|at| matches(after, &rest[at..]))
+    let special = [pattern.find('*'), pattern.find(DATE)];
+    let Some(at) = special.into_iter().flatten().min() else {
+        return pattern == name;
+    };
+    let Some(name) = name.strip_prefix(&pattern[..at]) else {
+        return false;
+    };
+    match pattern[at..].strip_prefix(DATE) {
+        Some(after) => [8, 10].into_iter().any(|length| {
+            name.split_at_checked(length)
+                .is_some_and(|(date, rest)| is_date(date) && matches(after, rest))
         }),
+        None => name
+            .char_indices()
+            .map(|(at, _)| at)
+            .chain([name.len()])
+            .any(|start| matches(&pattern[at + 1..], &name[start..])),
     }
+}
+
+/// Returns true for a date written as `20260131` or `2026-01-31`.
+fn is_date(text: &str) -> bool {
+    let is_form = match text.len() {
+        8 => text.bytes().all(|byte| byte.is_ascii_digit()),
+        _ => text.starts_with(|first: char| first.is_ascii_digit()),
+    };
+    is_form && text.parse::<Date>().is_ok()
 }
 
 #[cfg(test)]
@@ -277,10 +300,19 @@ mod tests {
             ("groq", "gpt-5"),
             ("openai", "gpt-5-pro"),
             ("openai", "gpt-5x"),
+            // Later versions, and numbers that are no dates.
+            ("anthropic", "claude-fable-5-2"),
+            ("anthropic", "claude-opus-5-2"),
+            ("anthropic", "claude-sonnet-5-2-20270101"),
+            ("anthropic", "claude-opus-5-20269999"),
+            ("openai", "gpt-5-2"),
+            ("openai", "gpt-5-2025"),
+            ("openai", "gpt-5-2025-08-07-preview"),
         ] {
             assert_eq!(cost(provider, name, some), "$?", "{provider}/{name}");
         }
         assert_eq!(cost("openai", "gpt-5-2025-08-07", some), "$0.00011");
+        assert_eq!(cost("openai", "gpt-5-20250807", some), "$0.00011");
         // A kind of token without a price, and tokens that were not counted.
         assert_eq!(
             cost("gemini", "gemini-2.5-flash-lite", usage(10, 5, 0, 0)),
@@ -380,7 +412,9 @@ mod tests {
                         .is_some_and(|url| url.starts_with("https://"))
             );
             for name in &row.models {
-                let model = name.replace('*', "026-01-01");
+                assert!(!name.contains('*'), "{name} would match later versions");
+                let model = name.replace(DATE, "2026-01-01");
+                assert!(row.is_for(&model), "{name}");
                 let hidden = rows[..at].iter().any(|other| {
                     other.providers.contains(&row.providers[0])
                         && other.is_for(&model)
