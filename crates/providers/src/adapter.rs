@@ -260,7 +260,11 @@ impl EncodedCall {
             target: self.inner.targets[usize::from(self.streamed)].clone(),
             headers: self.headers.clone(),
             body: Some(self.body.clone()),
-            timeouts: self.inner.timeouts,
+            timeouts: match self.streamed {
+                true => self.inner.timeouts.within(self.time_left),
+                // Nothing is sent before all work is done.
+                false => self.inner.timeouts,
+            },
             time_left,
             trace: self.trace.clone(),
         }

@@ -211,6 +211,7 @@ impl Transport {
         let timeouts = ReadTimeouts {
             // Nothing arrives before the work is done, so the first byte may take as long as all of
             // it.
+            head: request.timeouts.whole,
             first: request.timeouts.whole,
             ..request.timeouts
         };
@@ -264,7 +265,7 @@ impl Transport {
         let mut timer = RequestTimer::start(&request);
         let (vendor, bound) = (
             request.vendor.clone(),
-            Bound::silence(request.timeouts.first),
+            Bound::silence(request.timeouts.head),
         );
         // The bound covers connecting and waiting for the headers; the body has bounds of its own.
         let response = timer

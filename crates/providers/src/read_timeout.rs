@@ -29,6 +29,8 @@ const UNOBSERVABLE_WORK: Duration = Duration::from_secs(10 * 60);
 /// Bounds on a server's silence during one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReadTimeouts {
+    /// Before the head of an answer, its status and headers.
+    pub(crate) head: Duration,
     /// Before the first piece of a streamed answer.
     pub(crate) first: Duration,
     /// Between two pieces of a streamed answer.
@@ -40,6 +42,9 @@ pub(crate) struct ReadTimeouts {
     /// True if the same request may be sent again after a silence. False for self-hosted servers:
     /// they would read the prompt from the start, and may still be at work on the first request.
     pub(crate) retry_after_silence: bool,
+    /// True if [`ReadTimeouts::within`] shortens the bound before the head: not where a bound was
+    /// set, nor for self-hosted servers.
+    pub(crate) fits_two_attempts: bool,
 }
 
 impl ReadTimeouts {
@@ -52,14 +57,17 @@ impl ReadTimeouts {
             (false, false) => (VENDOR_SILENCE, VENDOR_SILENCE, UNOBSERVABLE_WORK),
         };
         let defaults = Self {
+            head: first,
             first,
             between,
             whole,
             trailing: TRAILING_SILENCE,
             retry_after_silence: false,
+            fits_two_attempts: false,
         };
         Self {
             retry_after_silence: !self_hosted,
+            fits_two_attempts: !self_hosted && set.is_none(),
             ..set.map_or(defaults, Self::fixed)
         }
     }
@@ -92,11 +100,33 @@ impl ReadTimeouts {
     /// Returns the same bound for every silence.
     pub(crate) fn fixed(bound: Duration) -> Self {
         Self {
+            head: bound,
             first: bound,
             between: bound,
             whole: bound,
             trailing: TRAILING_SILENCE.min(bound),
             retry_after_silence: false,
+            fits_two_attempts: false,
+        }
+    }
+
+    /// Returns the bounds of a streamed call whose caller waits for `time_left`: a server that
+    /// accepts the request and says nothing is given up early enough for a second attempt and its
+    /// answer. A vendor that is at work sends the head at once, also for a model that thinks.
+    pub(crate) fn within(self, time_left: Option<Duration>) -> Self {
+        let Some(left) = time_left.filter(|_| self.fits_two_attempts) else {
+            return self;
+        };
+        // Two attempts, and a quarter of the time for an answer to the second: 45 s of 120 s.
+        let share = left * 3 / 8;
+        // In round numbers, because the user reads it.
+        let rounded = match share.as_secs() {
+            0 => share,
+            seconds => Duration::from_secs(seconds + u64::from(share.subsec_millis() >= 500)),
+        };
+        Self {
+            head: self.head.min(rounded),
+            ..self
         }
     }
 }
@@ -132,6 +162,24 @@ mod tests {
             ReadTimeouts::new(None, false, true).retry_after_silence
                 && !ReadTimeouts::new(None, true, true).retry_after_silence
         );
+    }
+
+    #[test]
+    fn two_attempts_fit_into_the_callers_time() {
+        let head = |set: Option<u64>, self_hosted, thinks, left: Option<u64>| {
+            ReadTimeouts::new(set.map(Duration::from_secs), self_hosted, thinks)
+                .within(left.map(Duration::from_secs))
+                .head
+                .as_secs()
+        };
+        assert_eq!(head(None, false, true, Some(120)), 45);
+        assert_eq!(head(None, false, true, Some(600)), 225);
+        assert_eq!(head(None, false, false, Some(120)), 30);
+        assert_eq!(head(None, false, false, Some(40)), 15);
+        assert_eq!(head(None, false, true, None), 900);
+        // What was set holds, and a self-hosted server reads its prompt as long as it takes.
+        assert_eq!(head(Some(70), false, true, Some(120)), 70);
+        assert_eq!(head(None, true, true, Some(120)), 600);
     }
 
     #[test]

@@ -100,8 +100,12 @@ impl Attempts {
         let may_help = match error {
             ModelError::Timeout {
                 bound: TimeBound::Silence,
+                waited,
                 ..
-            } => self.policy.after_silence,
+            } => {
+                // An attempt that the caller's time cuts short would only hide the cause.
+                self.policy.after_silence && self.time_left().is_none_or(|left| left >= *waited)
+            }
             // The server had begun to answer. A retry would begin anew, and both may be charged.
             ModelError::Timeout {
                 bound: TimeBound::Pause,
@@ -116,8 +120,15 @@ impl Attempts {
             .delays
             .get_or_insert_with(|| self.policy.delays())
             .next()?;
-        // The server's own wait wins, even if it is shorter than our pause.
-        let wait = error.retry_after().unwrap_or(pause);
+        let wait = match error {
+            // The silence was pause enough.
+            ModelError::Timeout {
+                bound: TimeBound::Silence,
+                ..
+            } => Duration::ZERO,
+            // The server's own wait wins, even if it is shorter than our pause.
+            error => error.retry_after().unwrap_or(pause),
+        };
         // A wait that outlasts the caller would only delay the error.
         if wait > self.time_left().unwrap_or(WAIT_MAX) {
             return None;

@@ -420,7 +420,7 @@ async fn silence_is_a_timeout(vendor: &Faults) {
         }
     }
     panic!(
-        "{}: nothing was asked, or said, in a minute",
+        "{}: nothing was asked or said in a minute, or it was asked again",
         vendor.provider
     );
 }
@@ -465,11 +465,11 @@ async fn silence_of(vendor: &Faults, timeouts: Duration) -> bool {
         );
         // The caller's time bounds everything, retries included.
         let seen = ask(vendor, mode, silent(), soon, |_| {}).await;
-        assert_eq!(seen.end.unwrap_err().code(), "timeout");
-        if seen.asked == 0 {
+        if seen.asked != 1 {
+            // The status did not arrive in the share of the time that one of two attempts has.
             return false;
         }
-        assert_eq!(seen.asked, 1);
+        assert_eq!(seen.end.unwrap_err().code(), "timeout");
     }
     let stalled = || vec![vendor.begun().then_stall()];
     let seen = ask(vendor, Mode::Streaming, stalled(), None, impatient).await;
