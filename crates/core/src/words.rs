@@ -100,6 +100,16 @@ pub fn for_model_error(error: &ModelError) -> Cow<'static, str> {
     words.into()
 }
 
+/// Returns the message for a model that called no tool although the caller required a call, of
+/// `tool` if that is named.
+#[must_use]
+pub fn no_call(tool: Option<&str>) -> String {
+    let required = tool.map_or("a tool".to_owned(), |tool| format!("the tool {tool}"));
+    format!(
+        "The request required a call of {required}, and the model answered twice without one. Please try again, or use a model that can be made to call tools."
+    )
+}
+
 /// Returns the notice that old turns were summarised.
 #[must_use]
 pub fn summarized(messages: usize, before: u32, after: u32) -> String {

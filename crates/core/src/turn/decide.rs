@@ -50,8 +50,8 @@ pub(super) enum Unusable {
     MalformedCall,
     /// The answer does not fit the schema, with paths and expectations.
     Misfit(String),
-    /// The answer has no call, and the tool choice requires one.
-    NoCall,
+    /// The answer has no call, and the tool choice requires one, of this tool if it names one.
+    NoCall(Option<String>),
 }
 
 impl Unusable {
@@ -68,10 +68,13 @@ impl Unusable {
                     .to_owned()
             }
             Self::MalformedCall => "Your last call could not be read. Make it again.".to_owned(),
-            Self::NoCall => {
-                "Your last answer called no tool, and the program that asked needs a call. Call a tool."
-                    .to_owned()
-            }
+            Self::NoCall(tool) => format!(
+                "Your last answer called no tool, and the program that asked needs a call. {}",
+                match tool {
+                    Some(tool) => format!("Call the tool {tool}."),
+                    None => "Call a tool.".to_owned(),
+                }
+            ),
             Self::Misfit(places) => format!(
                 "Your last answer does not fit the JSON Schema it has to fit: {places}. Answer again, with JSON only."
             ),

@@ -114,12 +114,18 @@ impl Turn {
 
     /// Finishes because the answer cannot be used. `raw` is the answer, for the log.
     pub(super) fn fail_unusable(&mut self, reason: String, raw: String) -> Action {
-        self.fail(ModelError::InvalidResponse {
+        let error = self.unusable(reason, raw);
+        self.fail(error)
+    }
+
+    /// Returns the error for an answer that cannot be used.
+    pub(super) fn unusable(&self, reason: String, raw: String) -> ModelError {
+        ModelError::InvalidResponse {
             provider: self.setup.model.provider.clone(),
             reason,
             raw: cut(&raw, RAW_CHARS_MAX).unwrap_or(raw),
             source: None,
-        })
+        }
     }
 
     /// Finishes at a bound that shows that the request is too complex for one turn.

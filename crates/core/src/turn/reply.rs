@@ -8,7 +8,7 @@ use super::reading::{Reading, read};
 use super::round::Round;
 use super::{Action, CallSummary, Failure, State, ToolStyle, Turn};
 use crate::cost::Cost;
-use crate::decision::{DecisionKind, Notice, OutcomeCategory};
+use crate::decision::{DecisionKind, Notice, OutcomeCategory, TurnError};
 use crate::error::ModelError;
 use crate::fingerprint::sorted;
 use crate::id::CallId;
@@ -17,6 +17,7 @@ use crate::limits::OUTPUT_TOKENS_MAX;
 use crate::message::{Content, Message, Part};
 use crate::model::GenerateResponse;
 use crate::tool::{ToolCall, ToolDefinition};
+use crate::tool_choice::ToolChoice;
 use crate::words;
 
 impl Turn {
@@ -69,7 +70,10 @@ impl Turn {
             Decision::Respond { cut: false, .. } | Decision::End(_)
                 if self.setup.choice.requires_call() =>
             {
-                Err(Unusable::NoCall)
+                Err(Unusable::NoCall(match &self.setup.choice {
+                    ToolChoice::Named(tool) => Some(tool.clone()),
+                    ToolChoice::Auto | ToolChoice::None | ToolChoice::Required => None,
+                }))
             }
             decision => Ok(decision),
         }
@@ -247,12 +251,24 @@ impl Turn {
             }
             Unusable::Empty => "the answer was empty, again".to_owned(),
             Unusable::MalformedCall => "the call in it was malformed, again".to_owned(),
-            Unusable::NoCall => "it calls no tool, again, and the caller wants a call".to_owned(),
+            Unusable::NoCall(tool) => {
+                let error = self.unusable(
+                    "it calls no tool, again, and the caller wants a call".to_owned(),
+                    reply.text(),
+                );
+                return self.finish(
+                    self.plain_kind(),
+                    OutcomeCategory::LlmFailure,
+                    self.with_summaries(&words::no_call(tool.as_deref())),
+                    Some(TurnError::Model { error }),
+                );
+            }
             Unusable::Misfit(places) => format!("it does not fit the JSON Schema, again: {places}"),
         };
         let raw = match why {
-            Unusable::Misfit(_) | Unusable::NoCall => reply.text(),
-            Unusable::Empty
+            Unusable::Misfit(_) => reply.text(),
+            Unusable::NoCall(_)
+            | Unusable::Empty
             | Unusable::CutInCall
             | Unusable::CutInThought
             | Unusable::MalformedCall => serde_json::to_string(&reply.parts).unwrap_or_default(),

@@ -546,9 +546,12 @@ async fn the_caller_chooses_what_may_be_called() {
         .await
         .unwrap();
     assert_eq!(done.content, "Sunny.");
-    assert_eq!(
-        required.run("go").await.unwrap().outcome,
-        OutcomeCategory::LlmFailure
+    let failed = required.run("go").await.unwrap();
+    assert_eq!(failed.outcome, OutcomeCategory::LlmFailure);
+    assert!(
+        failed.content.contains("required a call of a tool"),
+        "{}",
+        failed.content
     );
     // With the results comes the next choice.
     let (agent, model) = task_agent(&tasks, [oslo(), text("Sunny."), oslo()]);
