@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use adjutant_core::limits::{OUTPUT_TOKENS_MAX, TEMPERATURE};
 use adjutant_core::{
     Arguments, Content, GenerateRequest, ImageSource, Message, ModelError, ModelId, Part, Role,
-    ToolCall, ToolDefinition,
+    ToolCall, ToolChoice, ToolDefinition, ToolSet,
 };
 use bytes::Bytes;
 use serde::Serialize;
@@ -220,6 +220,43 @@ impl<'a> Encoder<'a> {
         self.family.schema.covers(with_tools)
     }
 
+    /// Returns the tools to offer, and the tool choice to send with them. A choice that the model
+    /// cannot be held to is approximated: of a named choice only that tool is offered.
+    pub(crate) fn offer(&mut self, forcing: Forcing) -> (ToolSet, ToolChoice) {
+        let GenerateRequest {
+            tools, tool_choice, ..
+        } = self.request;
+        let as_given = self.request.config.verbatim
+            || tools.is_empty()
+            || forcing == Forcing::Any
+            || !tool_choice.requires_call();
+        if as_given {
+            return (tools.clone(), tool_choice.clone());
+        }
+        let offered = match tool_choice {
+            ToolChoice::Named(_) => tools
+                .iter()
+                .filter(|tool| tool_choice.permits(tool.name.as_str()))
+                .cloned()
+                .collect(),
+            ToolChoice::Auto | ToolChoice::None | ToolChoice::Required => tools.clone(),
+        };
+        if forcing == Forcing::Required {
+            return (offered, ToolChoice::Required);
+        }
+        self.record_loss(match tool_choice {
+            ToolChoice::Named(name) => format!(
+                "the call of {name} was not required: {} cannot be made to call a tool, so {name} was the only one offered",
+                self.model
+            ),
+            _ => format!(
+                "a call was not required: {} cannot be made to call a tool",
+                self.model
+            ),
+        });
+        (offered, ToolChoice::Auto)
+    }
+
     /// Returns the error for a request that the vendor would refuse.
     pub(crate) fn bad_request(&self, message: impl Into<String>) -> ModelError {
         ModelError::BadRequest {
@@ -386,6 +423,17 @@ impl<'a> Encoder<'a> {
             losses: self.losses,
         }
     }
+}
+
+/// The required calls that a model can be held to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Forcing {
+    /// A call of any tool, or of a named one.
+    Any,
+    /// A call of any tool of those offered; a name is not understood.
+    Required,
+    /// None: the API has no tool choice, or refuses this one.
+    Never,
 }
 
 /// An image as the caller gave it: its bytes, or an address.
@@ -610,6 +658,76 @@ mod tests {
             ..THINKER
         };
         assert_eq!(settings(advised, config).0.unwrap().temperature, Some(0.5));
+    }
+
+    #[test]
+    fn a_tool_choice_is_sent_or_approximated_and_told() {
+        let tool =
+            |name| ToolDefinition::new(name, "Does it.", json!({ "type": "object" })).unwrap();
+        let named = || ToolChoice::Named("b".into());
+        for (choice, forcing, verbatim, tools, sent, told) in [
+            (named(), Forcing::Any, false, "a b", named(), 0),
+            (
+                named(),
+                Forcing::Required,
+                false,
+                "b",
+                ToolChoice::Required,
+                0,
+            ),
+            (named(), Forcing::Never, false, "b", ToolChoice::Auto, 1),
+            (named(), Forcing::Never, true, "a b", named(), 0),
+            (
+                ToolChoice::Required,
+                Forcing::Required,
+                false,
+                "a b",
+                ToolChoice::Required,
+                0,
+            ),
+            (
+                ToolChoice::Required,
+                Forcing::Never,
+                false,
+                "a b",
+                ToolChoice::Auto,
+                1,
+            ),
+            (
+                ToolChoice::Auto,
+                Forcing::Never,
+                false,
+                "a b",
+                ToolChoice::Auto,
+                0,
+            ),
+            (
+                ToolChoice::None,
+                Forcing::Never,
+                false,
+                "a b",
+                ToolChoice::None,
+                0,
+            ),
+        ] {
+            let model = ModelId::new("acme", "m1").unwrap();
+            let request = GenerateRequest {
+                tools: vec![tool("a"), tool("b")].into(),
+                tool_choice: choice.clone(),
+                ..request(GenerationConfig {
+                    verbatim,
+                    ..GenerationConfig::default()
+                })
+            };
+            let mut encoder = Encoder::new(&model, &THINKER, &request);
+            let (offered, choice_sent) = encoder.offer(forcing);
+            let names: Vec<&str> = offered.iter().map(|tool| tool.name.as_str()).collect();
+            assert_eq!(
+                (names.join(" ").as_str(), choice_sent, encoder.losses.len()),
+                (tools, sent, told),
+                "{choice:?} {forcing:?}"
+            );
+        }
     }
 
     #[test]

@@ -42,6 +42,9 @@ pub struct Provider {
     pub default_model: Option<&'static str>,
     /// True if it runs on the user's own machine: nothing is paid, and no data leaves it.
     pub local: bool,
+    /// True if the vendor stores requests and answers unless a request forbids it. Every request
+    /// there then carries `store: false`; other vendors may refuse the field.
+    pub stores_unless_told: bool,
     /// Attempts after the first if a request fails.
     pub retries: u32,
     /// Returns the provider state that a call with this thought signature would have. For

@@ -5,6 +5,7 @@
 
 use adjutant_core::SchemaSupport;
 
+use crate::encode::Forcing;
 use crate::family::{FamilyLimits, Images, Setting};
 
 /// A family of Claude models: one row of the table.
@@ -15,6 +16,11 @@ pub(super) struct Family {
     /// True if a thinking block may go back only after the very transcript it was generated from.
     /// Anything else is an error, unless the request asks for the block to be dropped instead.
     pub(super) binds_thinking: bool,
+    /// The required calls that the model can be held to: none while it thinks ("Forcing tool use").
+    pub(super) forcing: Forcing,
+    /// True if a message may have the role `system`, which applies from its place on and leaves the
+    /// prefix before it as it was.
+    pub(super) takes_system_messages: bool,
 }
 
 impl Family {
@@ -38,13 +44,19 @@ const THREE: Family = Family {
         unknown: false,
     },
     binds_thinking: false,
+    forcing: Forcing::Any,
+    takes_system_messages: false,
 };
 
 /// Names without a version: models of other vendors behind the same API.
-const OTHER: Family = THREE.with(FamilyLimits {
-    unknown: true,
-    ..THREE.common
-});
+const OTHER: Family = Family {
+    // They may think as well.
+    forcing: Forcing::Never,
+    ..THREE.with(FamilyLimits {
+        unknown: true,
+        ..THREE.common
+    })
+};
 
 /// Claude 3.7 and 4.
 const FOUR: Family = THREE.with(FamilyLimits {
@@ -73,11 +85,21 @@ const FOUR_SEVEN: Family = FOUR_SIX.with(FamilyLimits {
     ..FOUR_SIX.common
 });
 
+/// Claude 4.8: takes system messages in the middle. Source: "Mid-conversation system messages"
+/// (checked 2026-11-28).
+const FOUR_EIGHT: Family = Family {
+    takes_system_messages: true,
+    ..FOUR_SEVEN
+};
+
 /// Claude 5: thinks unasked ("adaptive"), inside `max_tokens`.
-const FIVE: Family = FOUR_SEVEN.with(FamilyLimits {
-    thinking_allowance: 16_384,
-    ..FOUR_SEVEN.common
-});
+const FIVE: Family = Family {
+    forcing: Forcing::Never,
+    ..FOUR_EIGHT.with(FamilyLimits {
+        thinking_allowance: 16_384,
+        ..FOUR_SEVEN.common
+    })
+};
 
 /// Claude 5.1 and later. Thinking blocks are bound to their transcript: Fable and Mythos since 5.1,
 /// the others since 5.5.
@@ -89,9 +111,21 @@ const FIVE_ONE: Family = Family {
 /// Returns the family of a model by its name, which proxies may prefix
 /// (`anthropic/claude-haiku-4.5`). A Claude without a version is the newest.
 pub(super) fn for_model(model: &str) -> Family {
-    let Some((_, rest)) = model.split_once("claude-") else {
+    let Some((prefix, rest)) = model.split_once("claude-") else {
         return OTHER;
     };
+    let family = of_version(rest);
+    // Bedrock (`us.anthropic.claude-...`) and Vertex AI (`claude-...@20260528`) have no system
+    // messages in the middle.
+    let at_a_cloud = prefix.ends_with("anthropic.") || rest.contains('@');
+    Family {
+        takes_system_messages: family.takes_system_messages && !at_a_cloud,
+        ..family
+    }
+}
+
+/// Returns the family by the part of a name that follows `claude-`.
+fn of_version(rest: &str) -> Family {
     let words = || rest.split(['-', '.', '@', ':', '/']);
     // A date (`20250929`) is no part of the version.
     let is_number = |word: &&str| word.len() < 3 && word.parse::<u32>().is_ok();
@@ -109,7 +143,10 @@ pub(super) fn for_model(model: &str) -> Family {
     let is = |size: &str| words().any(|word| word == size);
     match number {
         // The preview of Mythos was released before version 5 but thinks like it.
-        (None, _) if is("preview") => FIVE,
+        (None, _) if is("preview") => Family {
+            takes_system_messages: false,
+            ..FIVE
+        },
         (None, _) => FIVE_ONE,
         (Some(0..=2), _) | (Some(3), 0..=4) => THREE,
         (Some(3), 5..=6) => output(THREE, 8_192),
@@ -119,7 +156,8 @@ pub(super) fn for_model(model: &str) -> Family {
         (Some(4), 5) => FOUR_FIVE,
         (Some(4), 6) if is("opus") => output(FOUR_SIX, 128_000),
         (Some(4), 6) => FOUR_SIX,
-        (Some(4), _) => FOUR_SEVEN,
+        (Some(4), 7) => FOUR_SEVEN,
+        (Some(4), _) => FOUR_EIGHT,
         (Some(5), 0) => FIVE,
         (Some(5..), _) => FIVE_ONE,
     }
@@ -149,8 +187,17 @@ mod tests {
             ("anthropic/claude-haiku-4.5", FOUR_FIVE),
             ("claude-opus-4-6", output(FOUR_SIX, 128_000)),
             ("claude-sonnet-4-6", FOUR_SIX),
-            ("claude-opus-4-8", FOUR_SEVEN),
-            ("claude-mythos-preview", FIVE),
+            ("claude-opus-4-7", FOUR_SEVEN),
+            ("claude-opus-4-8", FOUR_EIGHT),
+            ("claude-opus-4-8@20260528", FOUR_SEVEN),
+            ("us.anthropic.claude-opus-4-8-v1:0", FOUR_SEVEN),
+            (
+                "claude-mythos-preview",
+                Family {
+                    takes_system_messages: false,
+                    ..FIVE
+                },
+            ),
             ("claude-sonnet-5", FIVE),
             ("claude-fable-5-1", FIVE_ONE),
             (super::super::DEFAULT_MODEL, FIVE_ONE),

@@ -49,6 +49,7 @@ pub(crate) const PROVIDERS: &[Provider] = &[Provider {
     base_url: "https://api.anthropic.com",
     default_model: Some(DEFAULT_MODEL),
     local: false,
+    stores_unless_told: false,
     retries: 1,
     // Thinking is signed here, calls are not.
     call_state: None,

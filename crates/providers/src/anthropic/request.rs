@@ -67,15 +67,13 @@ pub(super) fn encode(
     let mut encoder = AnthropicEncoder {
         common: Encoder::new(model, &family.common, request),
         ids: BTreeMap::new(),
+        takes_system_messages: family.takes_system_messages,
     };
     let (mut system, messages) = encoder.transcript(&request.messages)?;
     encoder.common.require_messages(messages.len())?;
     let output_config = encoder.output_config(request, &mut system)?;
-    let mut tools: Vec<_> = request
-        .tools
-        .iter()
-        .map(|tool| encoder.tool(tool))
-        .collect();
+    let (offered, choice) = encoder.common.offer(family.forcing);
+    let mut tools: Vec<_> = offered.iter().map(tool).collect();
     // The vendor caches only what a mark ends. Tools, instruction and messages change at different
     // times, so each has one.
     let mark = (!verbatim).then_some(CacheControl { kind: "ephemeral" });
@@ -99,10 +97,7 @@ pub(super) fn encode(
         // conversation must survive that.
         thinking: sends_bound_thinking(request, model, family).then_some(drop_block),
         output_config,
-        // Forcing a call is not allowed together with thinking; the runtime asks again if no call
-        // is made.
-        tool_choice: (request.tool_choice == ToolChoice::None && !tools.is_empty())
-            .then(|| json!({ "type": "none" })),
+        tool_choice: tool_choice(&choice).filter(|_| !tools.is_empty()),
         tools,
         system,
         messages,
@@ -159,21 +154,62 @@ fn is_from(part: &Part, model: &ModelId) -> bool {
         .is_some_and(|state| state.origin == *model)
 }
 
+/// The loss of a system message whose place the model or the vendor refuses.
+const MOVED_TO_THE_BEGINNING: &str =
+    "a system message in the middle was moved to the instruction at the beginning";
+
+/// Appends a system message that waits, if its place is behind a user's turn.
+fn place(waiting: &mut Vec<Block>, turns: &mut Vec<wire::Message>) {
+    if !waiting.is_empty() && turns.last().is_some_and(|turn| turn.role == "user") {
+        turns.push(wire::Message {
+            role: "system",
+            content: std::mem::take(waiting),
+        });
+    }
+}
+
+/// Returns the tool choice; `None` for the vendor's default, which is that the model may choose.
+fn tool_choice(choice: &ToolChoice) -> Option<Value> {
+    match choice {
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some(json!({ "type": "none" })),
+        ToolChoice::Required => Some(json!({ "type": "any" })),
+        ToolChoice::Named(name) => Some(json!({ "type": "tool", "name": name })),
+    }
+}
+
+fn tool(tool: &ToolDefinition) -> wire::Tool<'_> {
+    wire::Tool {
+        name: tool.name.as_str(),
+        description: &tool.description,
+        // Dropped keywords are no loss: the runtime checks the arguments against the whole schema
+        // before it calls the tool.
+        input_schema: schema::parameters(&tool.parameters, &mut BTreeSet::new()),
+        cache_control: None,
+    }
+}
+
 struct AnthropicEncoder<'a> {
     common: Encoder<'a>,
     /// The id that each call has in this request.
     ids: BTreeMap<&'a CallId, String>,
+    takes_system_messages: bool,
 }
 
 impl<'a> AnthropicEncoder<'a> {
     /// Encodes the instruction and the messages. Neighbours of one role become one message, so that
     /// all results of a turn are together and before the user's next text.
+    ///
+    /// A system message in the middle stays there if the model takes it. The vendor wants it right
+    /// behind a user's turn, and the assistant's or nothing behind it.
     fn transcript(
         &mut self,
         messages: &'a [Message],
     ) -> Result<(Vec<Block>, Vec<wire::Message>), ModelError> {
         let mut system = Vec::new();
         let mut turns: Vec<wire::Message> = Vec::new();
+        // A system message that waits for the end of a user's turn.
+        let mut waiting = Vec::new();
         for message in messages {
             let parts = message.parts().iter();
             let mut blocks: Vec<Block> = parts
@@ -181,19 +217,31 @@ impl<'a> AnthropicEncoder<'a> {
                 .collect::<Result<_, _>>()?;
             let role = match message.role() {
                 Role::System => {
-                    if !turns.is_empty() {
-                        self.common.record_loss(
-                            "a system message in the middle was moved to the instruction at the beginning",
-                        );
+                    if turns.is_empty() {
+                        system.extend(blocks);
+                    } else if self.takes_system_messages {
+                        waiting.extend(blocks);
+                    } else {
+                        self.common.record_loss(MOVED_TO_THE_BEGINNING);
+                        system.extend(blocks);
                     }
-                    system.extend(blocks);
                     continue;
                 }
                 Role::Assistant => {
                     self.drop_trailing_thinking(&mut blocks);
+                    if !blocks.is_empty() {
+                        place(&mut waiting, &mut turns);
+                    }
                     "assistant"
                 }
-                Role::User | Role::Tool => "user",
+                Role::User | Role::Tool => {
+                    if !waiting.is_empty() && !blocks.is_empty() {
+                        self.common.record_loss(
+                            "a system message in the middle was moved behind the user's message after it",
+                        );
+                    }
+                    "user"
+                }
             };
             match turns.last_mut() {
                 Some(turn) if turn.role == role => turn.content.extend(blocks),
@@ -203,6 +251,11 @@ impl<'a> AnthropicEncoder<'a> {
                     content: blocks,
                 }),
             }
+        }
+        place(&mut waiting, &mut turns);
+        if !waiting.is_empty() {
+            self.common.record_loss(MOVED_TO_THE_BEGINNING);
+            system.extend(waiting);
         }
         if let Some(wire::Message {
             role: "assistant",
@@ -335,19 +388,6 @@ impl<'a> AnthropicEncoder<'a> {
             ("name", name.into()),
             ("input", Value::Object(self.common.arguments(call).clone())),
         ])
-    }
-
-    fn tool(&mut self, tool: &'a ToolDefinition) -> wire::Tool<'a> {
-        // Dropped keywords are no loss: the runtime checks the arguments against the whole schema
-        // before it calls the tool.
-        let mut dropped = BTreeSet::new();
-        let input_schema = schema::parameters(&tool.parameters, &mut dropped);
-        wire::Tool {
-            name: tool.name.as_str(),
-            description: &tool.description,
-            input_schema,
-            cache_control: None,
-        }
     }
 
     fn settings(&mut self, request: &GenerateRequest) -> Result<Settings, ModelError> {

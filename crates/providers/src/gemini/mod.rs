@@ -53,6 +53,8 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         base_url: "https://generativelanguage.googleapis.com",
         default_model: Some(DEFAULT_MODEL),
         local: false,
+        // Projects made since 2026-10-26: for 55 days ("Logs and datasets", checked 2026-11-28).
+        stores_unless_told: true,
         retries: 1,
         call_state: Some(call_state),
         open,
@@ -68,6 +70,7 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         base_url: vertex::GLOBAL,
         default_model: None,
         local: false,
+        stores_unless_told: false,
         retries: 1,
         call_state: Some(call_state),
         open: open_vertex,
@@ -118,6 +121,7 @@ fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel,
     };
     let base = row.base(&connection)?;
     assemble(
+        row,
         vendor,
         connection,
         key,
@@ -143,10 +147,11 @@ fn open_vertex(
     } else {
         (KEY_HEADER, key)
     };
-    assemble(vendor, connection, key, &address)
+    assemble(row, vendor, connection, key, &address)
 }
 
 fn assemble(
+    row: &Provider,
     vendor: Vendor,
     connection: Connection,
     key: (HeaderName, SecretString),
@@ -179,7 +184,11 @@ fn assemble(
     };
     Ok(HttpModel::new(
         endpoint,
-        Gemini { vendor, family },
+        Gemini {
+            vendor,
+            family,
+            stores_unless_told: row.stores_unless_told,
+        },
         connection,
     ))
 }
@@ -192,11 +201,17 @@ fn vendor(row: &Provider, name: &str) -> Result<Vendor, ModelError> {
 struct Gemini {
     vendor: Arc<Vendor>,
     family: Family,
+    stores_unless_told: bool,
 }
 
 impl Wire for Gemini {
     fn encode(&self, request: &GenerateRequest, _: bool) -> Result<Encoded, ModelError> {
-        request::encode(request, &self.vendor.model, &self.family)
+        request::encode(
+            request,
+            &self.vendor.model,
+            &self.family,
+            self.stores_unless_told,
+        )
     }
 
     fn answer(&self, _: &RequestContext, losses: Vec<String>) -> Box<dyn AnswerFold> {

@@ -17,7 +17,8 @@ use crate::encode::{Encoded, Encoder, Image, object};
 /// transferring history from other models.
 const FOREIGN_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// Encodes a request.
+/// Encodes a request. `stores_unless_told`: the service keeps requests and answers unless a request
+/// forbids it.
 ///
 /// # Errors
 /// [`ModelError::BadRequest`] if the vendor would refuse the request.
@@ -25,6 +26,7 @@ pub(super) fn encode(
     request: &GenerateRequest,
     model: &ModelId,
     family: &Family,
+    stores_unless_told: bool,
 ) -> Result<Encoded, ModelError> {
     let mut encoder = GeminiEncoder {
         common: Encoder::new(model, &family.common, request),
@@ -55,6 +57,7 @@ pub(super) fn encode(
             }]
         },
         generation_config: encoder.generation_config(request)?,
+        store: stores_unless_told.then_some(false),
         contents,
     };
     encoder.common.finish(&wire)

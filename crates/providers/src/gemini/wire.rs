@@ -14,6 +14,9 @@ pub(super) struct Request {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tool_config: Option<ToolConfig>,
     pub(super) generation_config: GenerationConfig,
+    /// False to have nothing stored; `None` where the field is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) store: Option<bool>,
     pub(super) contents: Vec<Content>,
 }
 

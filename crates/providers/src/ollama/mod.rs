@@ -59,6 +59,7 @@ pub(crate) const PROVIDERS: &[Provider] = &[Provider {
     base_url: vendor::BASE_URL,
     default_model: None,
     local: true,
+    stores_unless_told: false,
     retries: 3,
     call_state: None,
     open: |row, name, connection| open(row, name, connection, OllamaOptions::default()),

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::family::{Family, OllamaOptions};
 use super::wire;
-use crate::encode::{Encoded, Encoder, FunctionTool, Image, alternating, describe};
+use crate::encode::{Encoded, Encoder, Forcing, FunctionTool, Image, alternating, describe};
 
 /// Encodes a request. `window` is the context window of a server that can be asked not to cut a
 /// prompt; `None` for other servers.
@@ -35,10 +35,11 @@ pub(super) fn encode(
         "a response schema keeps a model of Ollama from calling tools: send one of them only",
     )?;
     // The API has no tool choice: tools that may not be called are not sent.
-    let offered: &[ToolDefinition] = if request.tool_choice == ToolChoice::None {
+    let (offered, choice) = encoder.common.offer(Forcing::Never);
+    let offered: &[ToolDefinition] = if choice == ToolChoice::None {
         &[]
     } else {
-        &request.tools
+        &offered
     };
     let tools = encoder.tools(offered, family.tools)?;
     let mut messages = Vec::new();
@@ -113,11 +114,11 @@ struct OllamaEncoder<'a> {
 }
 
 impl<'a> OllamaEncoder<'a> {
-    fn tools(
+    fn tools<'t>(
         &mut self,
-        tools: &'a [ToolDefinition],
+        tools: &'t [ToolDefinition],
         supported: bool,
-    ) -> Result<Vec<FunctionTool<'a>>, ModelError> {
+    ) -> Result<Vec<FunctionTool<'t>>, ModelError> {
         if !tools.is_empty() && !supported {
             let instead = "choose a model that lists `tools` under `ollama show MODEL`, such as qwen3:8b (ollama pull qwen3:8b)";
             let none = self.common.unsupported("tools", instead)?;

@@ -1,6 +1,7 @@
 //! [`Dialect`]: the differences between servers with the Chat Completions API.
 
 use super::family::Family;
+use crate::encode::Forcing;
 
 /// The differences between servers with the Chat Completions API.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +25,9 @@ pub(super) struct Dialect {
     pub(super) insists_on_thinking: bool,
     /// True if the server may run a template that refuses neighbours of one role.
     pub(super) wants_alternation: bool,
+    /// The required calls that models there can be held to. Models that insist on thinking refuse
+    /// any of them.
+    pub(super) forcing: Forcing,
     /// True if a refusal is sent in a separate field, `refusal`.
     pub(super) takes_refusals: bool,
     /// The content that the server may pass on as text, because it does not know its model's

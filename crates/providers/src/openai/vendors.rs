@@ -15,6 +15,7 @@ use super::dialect::{Address, CallIds, Dialect, InText, OutputBound};
 use super::family::{self, Family, Functions};
 use crate::adapter::HttpModel;
 use crate::connection::Connection;
+use crate::encode::Forcing;
 use crate::family::{FamilyLimits, Images, Setting};
 use crate::provider::Provider;
 
@@ -35,6 +36,7 @@ const OPENAI: Dialect = Dialect {
     takes_thinking: false,
     insists_on_thinking: false,
     wants_alternation: false,
+    forcing: Forcing::Any,
     takes_refusals: true,
     in_text: InText::Nothing,
     costs_in_dollars: false,
@@ -58,10 +60,19 @@ const LOCAL: Dialect = Dialect {
     ..OTHERS
 };
 
+/// Servers on this machine whose `tool_choice` is a word only: an object is ignored by llama.cpp and
+/// refused by LM Studio.
+const WITHOUT_NAMED_CHOICE: Dialect = Dialect {
+    forcing: Forcing::Required,
+    ..LOCAL
+};
+
 pub(super) const OPENAI_CHAT: Row = Row {
     provider: Provider {
         model_variable: Some("OPENAI_MODEL"),
         default_model: Some(DEFAULT_CHAT_MODEL),
+        // "Chat completions are stored by default for new accounts" ("Migrate to Responses").
+        stores_unless_told: true,
         ..hosted(
             "openai-chat",
             &[],
@@ -284,6 +295,8 @@ pub(super) const ROWS: &[Row] = &[
         // (`theopenco/llmgateway#2093`).
         dialect: Dialect {
             family: moonshot,
+            // "tool_choice=required" is not supported ("Migrating from OpenAI to Kimi API").
+            forcing: Forcing::Never,
             output_bound: OutputBound::MaxCompletionTokens,
             insists_on_thinking: true,
             ..OTHERS
@@ -298,7 +311,11 @@ pub(super) const ROWS: &[Row] = &[
             "DASHSCOPE_BASE_URL",
             "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
         ),
-        dialect: OTHERS,
+        // A required call is unknown, and a named one is refused by models that think.
+        dialect: Dialect {
+            forcing: Forcing::Never,
+            ..OTHERS
+        },
     },
     Row {
         provider: hosted(
@@ -311,6 +328,8 @@ pub(super) const ROWS: &[Row] = &[
         ),
         dialect: Dialect {
             address: Address::Version("v4"),
+            // "Currently only auto is supported".
+            forcing: Forcing::Never,
             ..OTHERS
         },
     },
@@ -332,7 +351,7 @@ pub(super) const ROWS: &[Row] = &[
             "LLAMA_CPP_BASE_URL",
             "http://localhost:8080",
         ),
-        dialect: LOCAL,
+        dialect: WITHOUT_NAMED_CHOICE,
     },
     Row {
         provider: on_this_machine(
@@ -342,7 +361,7 @@ pub(super) const ROWS: &[Row] = &[
             "LM_STUDIO_BASE_URL",
             "http://localhost:1234",
         ),
-        dialect: LOCAL,
+        dialect: WITHOUT_NAMED_CHOICE,
     },
 ];
 
@@ -366,6 +385,7 @@ const fn hosted(
         default_model: None,
         local: false,
         retries: 1,
+        stores_unless_told: false,
         call_state: None,
         open,
     }

@@ -37,6 +37,13 @@ mod size; // how many cases
     feature = "ollama",
     feature = "openai"
 ))]
+mod vendor_defaults; // tool choice, storage and silence as each vendor has them
+#[cfg(all(
+    feature = "anthropic",
+    feature = "gemini",
+    feature = "ollama",
+    feature = "openai"
+))]
 #[path = "../wire/mod.rs"]
 #[expect(dead_code, reason = "the fault table of `adjutant` uses more of it")]
 mod wire; // answers in each vendor's form

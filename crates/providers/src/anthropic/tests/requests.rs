@@ -383,6 +383,74 @@ fn what_the_vendor_would_refuse_is_not_sent() {
 }
 
 #[test]
+fn a_system_message_in_the_middle_stays_where_a_model_takes_it() {
+    let system = |text: &str| Message::system(text).unwrap();
+    let user = |text: &str| Message::user(text).unwrap();
+    let assistant = |text: &str| {
+        Message::assistant(vec![Part::ours(Content::Text { text: text.into() })]).unwrap()
+    };
+    // The roles of the messages, the texts of each, and the instruction.
+    let sent = |messages: Vec<Message>, model: &str| {
+        let (body, losses) = encoded(&GenerateRequest::new(messages), model);
+        let texts = |blocks: &Value| {
+            let texts = blocks.as_array().unwrap().iter();
+            let texts: Vec<&str> = texts.map(|block| block["text"].as_str().unwrap()).collect();
+            texts.join("+")
+        };
+        let turns = body["messages"].as_array().unwrap().iter();
+        let turns: Vec<String> = turns
+            .map(|turn| {
+                format!(
+                    "{}:{}",
+                    turn["role"].as_str().unwrap(),
+                    texts(&turn["content"])
+                )
+            })
+            .collect();
+        (texts(&body["system"]), turns.join(" "), losses.len())
+    };
+    let middle = || {
+        vec![
+            system("I"),
+            user("1"),
+            system("S"),
+            assistant("2"),
+            user("3"),
+            system("T"),
+        ]
+    };
+    let stays = |system: &str, turns: &str, losses| (system.to_owned(), turns.to_owned(), losses);
+    assert_eq!(
+        sent(middle(), DEFAULT_MODEL),
+        stays("I", "user:1 system:S assistant:2 user:3 system:T", 0)
+    );
+    // Older models, and those at clouds without it.
+    for model in [OLD, "us.anthropic.claude-opus-5-v1:0"] {
+        assert_eq!(
+            sent(middle(), model),
+            stays("I+S+T", "user:1 assistant:2 user:3", 1)
+        );
+    }
+    // The vendor wants it behind a user's turn: the nearest such place is behind the next message.
+    let between = vec![
+        system("I"),
+        user("1"),
+        assistant("2"),
+        system("S"),
+        user("3"),
+    ];
+    assert_eq!(
+        sent(between, DEFAULT_MODEL),
+        stays("I", "user:1 assistant:2 user:3 system:S", 1)
+    );
+    let last = vec![system("I"), user("1"), assistant("2"), system("S")];
+    assert_eq!(
+        sent(last, DEFAULT_MODEL),
+        stays("I+S", "user:1 assistant:2", 1)
+    );
+}
+
+#[test]
 fn a_configuration_that_cannot_work_is_refused() {
     let transport = Transport::new().unwrap();
     let connection = || Connection::new(transport.clone()).with_key("secret-key".to_owned().into());

@@ -8,13 +8,10 @@ fn gemini(model: &str) -> ModelId {
 
 pub(super) fn encoded(request: &GenerateRequest, model: &str) -> (Value, Vec<String>) {
     let model = gemini(model);
-    let encoded = request::encode(request, &model, &family::for_model(&model.name)).unwrap();
-    assert_eq!(
-        encoded.body,
-        request::encode(request, &model, &family::for_model(&model.name))
-            .unwrap()
-            .body
-    );
+    let encode =
+        || request::encode(request, &model, &family::for_model(&model.name), true).unwrap();
+    let encoded = encode();
+    assert_eq!(encoded.body, encode().body);
     (
         serde_json::from_slice(&encoded.body).unwrap(),
         encoded.losses,
@@ -90,119 +87,120 @@ fn a_whole_conversation() {
         &conversation("gemini-2.5-flash"),
         "gemini-2.5-flash",
         expect![[r#"
-        {
-          "systemInstruction": {
-            "parts": [
-              {
-                "text": "Be brief."
-              }
-            ]
-          },
-          "tools": [
             {
-              "functionDeclarations": [
+              "systemInstruction": {
+                "parts": [
+                  {
+                    "text": "Be brief."
+                  }
+                ]
+              },
+              "tools": [
                 {
-                  "name": "look",
-                  "description": "Looks.",
-                  "parametersJsonSchema": {
-                    "type": "object",
-                    "properties": {
-                      "at": {
-                        "type": "integer"
+                  "functionDeclarations": [
+                    {
+                      "name": "look",
+                      "description": "Looks.",
+                      "parametersJsonSchema": {
+                        "type": "object",
+                        "properties": {
+                          "at": {
+                            "type": "integer"
+                          }
+                        },
+                        "additionalProperties": false
                       }
                     },
-                    "additionalProperties": false
-                  }
-                },
-                {
-                  "name": "nothing",
-                  "description": "Does nothing."
-                }
-              ]
-            }
-          ],
-          "toolConfig": {
-            "functionCallingConfig": {
-              "mode": "AUTO"
-            }
-          },
-          "generationConfig": {
-            "temperature": 0.0,
-            "maxOutputTokens": 9216
-          },
-          "contents": [
-            {
-              "role": "user",
-              "parts": [
-                {
-                  "text": "Look twice."
-                }
-              ]
-            },
-            {
-              "role": "model",
-              "parts": [
-                {
-                  "functionCall": {
-                    "id": "a",
-                    "name": "look",
-                    "args": {
-                      "at": 0
+                    {
+                      "name": "nothing",
+                      "description": "Does nothing."
                     }
-                  },
-                  "thoughtSignature": "sig-a"
-                },
+                  ]
+                }
+              ],
+              "toolConfig": {
+                "functionCallingConfig": {
+                  "mode": "AUTO"
+                }
+              },
+              "generationConfig": {
+                "temperature": 0.0,
+                "maxOutputTokens": 9216
+              },
+              "store": false,
+              "contents": [
                 {
-                  "functionCall": {
-                    "id": "b",
-                    "name": "look",
-                    "args": {
-                      "at": 1
+                  "role": "user",
+                  "parts": [
+                    {
+                      "text": "Look twice."
                     }
-                  },
-                  "thoughtSignature": "sig-b"
-                }
-              ]
-            },
-            {
-              "role": "user",
-              "parts": [
-                {
-                  "functionResponse": {
-                    "name": "look",
-                    "response": {
-                      "success": true,
-                      "data": [
-                        "seen"
-                      ]
-                    },
-                    "id": "a"
-                  }
+                  ]
                 },
                 {
-                  "functionResponse": {
-                    "name": "look",
-                    "response": {
-                      "success": true,
-                      "data": [
-                        "seen"
-                      ]
+                  "role": "model",
+                  "parts": [
+                    {
+                      "functionCall": {
+                        "id": "a",
+                        "name": "look",
+                        "args": {
+                          "at": 0
+                        }
+                      },
+                      "thoughtSignature": "sig-a"
                     },
-                    "id": "b"
-                  }
-                }
-              ]
-            },
-            {
-              "role": "user",
-              "parts": [
+                    {
+                      "functionCall": {
+                        "id": "b",
+                        "name": "look",
+                        "args": {
+                          "at": 1
+                        }
+                      },
+                      "thoughtSignature": "sig-b"
+                    }
+                  ]
+                },
                 {
-                  "text": "And?"
+                  "role": "user",
+                  "parts": [
+                    {
+                      "functionResponse": {
+                        "name": "look",
+                        "response": {
+                          "success": true,
+                          "data": [
+                            "seen"
+                          ]
+                        },
+                        "id": "a"
+                      }
+                    },
+                    {
+                      "functionResponse": {
+                        "name": "look",
+                        "response": {
+                          "success": true,
+                          "data": [
+                            "seen"
+                          ]
+                        },
+                        "id": "b"
+                      }
+                    }
+                  ]
+                },
+                {
+                  "role": "user",
+                  "parts": [
+                    {
+                      "text": "And?"
+                    }
+                  ]
                 }
               ]
-            }
-          ]
-        }"#]],
+            }"#]],
     );
 }
 
@@ -265,7 +263,7 @@ fn images() {
 fn what_cannot_work_is_not_sent() {
     let refused = |request: &GenerateRequest, model: &str| {
         let model = gemini(model);
-        request::encode(request, &model, &family::for_model(&model.name))
+        request::encode(request, &model, &family::for_model(&model.name), true)
             .unwrap_err()
             .to_string()
     };

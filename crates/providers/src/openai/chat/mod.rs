@@ -88,6 +88,7 @@ pub(super) fn open(
         dialect,
         family,
         tools: request::Tools::default(),
+        stores_unless_told: row.stores_unless_told,
     };
     Ok(HttpModel::new(endpoint, wire, connection))
 }
@@ -118,6 +119,7 @@ struct Chat {
     dialect: &'static Dialect,
     family: Family,
     tools: request::Tools,
+    stores_unless_told: bool,
 }
 
 impl Wire for Chat {
@@ -128,6 +130,7 @@ impl Wire for Chat {
             &self.family,
             self.dialect,
             &self.tools,
+            self.stores_unless_told,
             streamed,
         )
     }

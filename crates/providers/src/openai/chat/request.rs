@@ -17,14 +17,14 @@ use super::super::schema;
 use super::ids::Ids;
 use super::thinking;
 use super::wire;
-use crate::encode::{Encoded, Encoder, FunctionTool, alternating, describe};
+use crate::encode::{Encoded, Encoder, Forcing, FunctionTool, alternating, describe};
 use crate::json::{push, push_escaped, push_text};
 use crate::tools_cache::ToolsCache;
 
 /// The encoded tools of recent requests: a JSON list each.
 pub(super) type Tools = ToolsCache<Vec<u8>>;
 
-/// Encodes a request.
+/// Encodes a request. `stores_unless_told`: the server keeps answers unless a request forbids it.
 ///
 /// # Errors
 /// [`ModelError::BadRequest`] if the server would refuse the request.
@@ -34,6 +34,7 @@ pub(super) fn encode(
     family: &Family,
     dialect: &Dialect,
     tools: &Tools,
+    stores_unless_told: bool,
     streamed: bool,
 ) -> Result<Encoded, ModelError> {
     let messages = match dialect.wants_alternation {
@@ -65,6 +66,10 @@ pub(super) fn encode(
             "thinking was switched off: this model takes functions in Chat Completions only without (Responses has both)",
         );
     }
+    let (offered, choice) = encoder.common.offer(match encoder.insists_on_thinking {
+        true => Forcing::Never,
+        false => dialect.forcing,
+    });
     let head = wire::Head {
         model: &model.name,
         max_completion_tokens,
@@ -80,20 +85,18 @@ pub(super) fn encode(
             },
         ),
         response_format: encoder.response_format(request)?,
-        // Not every server with this API accepts more; if a required call is not made, the runtime
-        // asks again.
-        tool_choice: (request.tool_choice == ToolChoice::None && !request.tools.is_empty())
-            .then_some("none"),
+        store: stores_unless_told.then_some(false),
+        tool_choice: tool_choice(&choice).filter(|_| !offered.is_empty()),
     };
     let ChatEncoder {
         common, messages, ..
     } = encoder;
     let not_json = |error: serde_json::Error| common.bad_request(error.to_string());
-    let tools = match request.tools.is_empty() {
+    let tools = match offered.is_empty() {
         true => None,
         false => Some(
             tools
-                .get_or_make(&request.tools, || encode_tools(&request.tools))
+                .get_or_make(&offered, || encode_tools(&offered))
                 .map_err(not_json)?,
         ),
     };
@@ -115,6 +118,18 @@ pub(super) fn encode(
     body.rotate_right(front.len());
     body.extend_from_slice(b"]}");
     Ok(common.encoded(body))
+}
+
+/// Returns the tool choice; `None` for the default, which is that the model may choose.
+fn tool_choice(choice: &ToolChoice) -> Option<Value> {
+    match choice {
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some(json!("none")),
+        ToolChoice::Required => Some(json!("required")),
+        ToolChoice::Named(name) => {
+            Some(json!({ "type": "function", "function": { "name": name } }))
+        }
+    }
 }
 
 /// Estimates the bytes of a request with these messages. A buffer that grows while it is written

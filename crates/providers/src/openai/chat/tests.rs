@@ -28,6 +28,7 @@ fn chat(row: &str, model: &str) -> Chat {
         .find(|known| known.provider.name == row)
         .unwrap();
     Chat {
+        stores_unless_told: row.provider.stores_unless_told,
         vendor: Arc::new(row.provider.vendor(model, error::parse).unwrap()),
         dialect: &row.dialect,
         family: (row.dialect.family)(model),

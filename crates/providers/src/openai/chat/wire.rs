@@ -27,6 +27,8 @@ pub(super) struct Head<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) top_k: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) store: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reasoning_effort: Option<&'static str>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) stream: bool,
@@ -35,7 +37,7 @@ pub(super) struct Head<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) response_format: Option<ResponseFormat>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) tool_choice: Option<&'static str>,
+    pub(super) tool_choice: Option<Value>,
 }
 
 #[derive(Debug, Serialize)]

@@ -43,6 +43,7 @@ pub(super) const PROVIDER: Provider = Provider {
     base_url: BASE_URL,
     default_model: Some(DEFAULT_MODEL),
     local: false,
+    stores_unless_told: true,
     retries: 1,
     call_state: None,
     open,

@@ -49,7 +49,7 @@ fn a_request_with_everything() {
         ..GenerateRequest::new(conversation())
     };
     let (body, losses) = encoded("openai-chat", "gpt-4.1", &request);
-    expect![[r#"{"model":"gpt-4.1","max_completion_tokens":1024,"temperature":0.0,"tools":[{"type":"function","function":{"name":"weather","description":"The weather of a city.","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}}],"messages":[{"role":"system","content":"Be short."},{"role":"user","content":"Weather?"},{"role":"assistant","content":"Let me look.","tool_calls":[{"id":"call_a","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Oslo\"}"}},{"id":"provisional_1","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Oslo\"}"}}]},{"role":"tool","content":"rain","tool_call_id":"call_a"},{"role":"tool","content":"{\"success\":false,\"error\":\"No such city.\"}","tool_call_id":"provisional_1"},{"role":"assistant","content":"Rain."},{"role":"user","content":"Thanks."}]}"#]]
+    expect![[r#"{"model":"gpt-4.1","max_completion_tokens":1024,"temperature":0.0,"store":false,"tools":[{"type":"function","function":{"name":"weather","description":"The weather of a city.","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}}],"messages":[{"role":"system","content":"Be short."},{"role":"user","content":"Weather?"},{"role":"assistant","content":"Let me look.","tool_calls":[{"id":"call_a","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Oslo\"}"}},{"id":"provisional_1","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Oslo\"}"}}]},{"role":"tool","content":"rain","tool_call_id":"call_a"},{"role":"tool","content":"{\"success\":false,\"error\":\"No such city.\"}","tool_call_id":"provisional_1"},{"role":"assistant","content":"Rain."},{"role":"user","content":"Thanks."}]}"#]]
         .assert_eq(&body.to_string());
     assert!(losses.is_empty(), "{losses:?}");
     let streamed = chat("openai-chat", "gpt-4.1")
@@ -107,7 +107,7 @@ fn settings_go_out_under_each_servers_names() {
             .collect();
         format!("{} {losses:?}", body.join(" "))
     };
-    expect![[r#"max_completion_tokens=25050 ["max_tokens 50 was sent as 25050: the vendor counts thinking inside it"]"#]].assert_eq(&settings("openai-chat", "gpt-5.6"));
+    expect![[r#"max_completion_tokens=25050 store=false ["max_tokens 50 was sent as 25050: the vendor counts thinking inside it"]"#]].assert_eq(&settings("openai-chat", "gpt-5.6"));
     expect!["max_tokens=50 []"].assert_eq(&settings("together", "meta-llama/Llama-4"));
     expect![[r#"max_tokens=16434 temperature=0.0 ["max_tokens 50 was sent as 16434: the vendor counts thinking inside it"]"#]].assert_eq(&settings("vllm", "Qwen/Qwen3-8B"));
     expect![[r#"max_completion_tokens=16434 ["max_tokens 50 was sent as 16434: the vendor counts thinking inside it"]"#]].assert_eq(&settings("moonshot", "kimi-k2.6"));
