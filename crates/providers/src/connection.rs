@@ -32,7 +32,8 @@ pub struct Connection {
     /// answer of any length may take any time as long as something comes.
     ///
     /// Default `None`: chosen by the server. A vendor over the network: 15 minutes if the model
-    /// thinks or may, else 30 s. A self-hosted server (Ollama, or an OpenAI- or Anthropic-shaped
+    /// thinks or may, else 30 s; before the status of a streamed answer at most three eighths of the
+    /// caller's time, so that a second attempt fits in. A self-hosted server (Ollama, or an OpenAI- or Anthropic-shaped
     /// one on this machine or a private network): 120 s, and 10 minutes before the first piece,
     /// while it reads the prompt.
     pub timeout: Option<Duration>,
