@@ -49,6 +49,8 @@ const OPENINGS: &[&str] = &[
     "certo",
     "ecco",
 ];
+/// Those of [`PAIRS`] that quote nothing.
+const EMPHASIS: &[&str] = &["**", "__", "*", "_", "`"];
 /// Marks around a whole title: quotation marks and Markdown.
 const PAIRS: &[(&str, &str)] = &[
     ("**", "**"),
@@ -179,6 +181,10 @@ fn behind_marks(line: &str) -> &str {
                 inside.filter(|inside| !inside.contains(open) && !inside.contains(close))
             {
                 line = inside.trim();
+                // Nobody quotes a sentence as an answer: the mark belongs to the quoted title.
+                if !EMPHASIS.contains(open) {
+                    line = line.trim_end_matches(['.', '。', '…', ' ']);
+                }
             }
         }
         // The end of a short title; of more words it is a sentence's.
