@@ -1,12 +1,11 @@
 //! Messages: a role and ordered parts. A message that exists keeps the rules of its role.
 
-mod json;
+pub(crate) mod json;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::id::{CallId, ModelId};
@@ -424,19 +423,6 @@ fn is_blank(part: &Part) -> bool {
         }
         _ => false,
     }
-}
-
-/// Reads the messages of a stored turn, without blank ones of the assistant, which earlier versions
-/// stored after a filtered answer.
-pub(crate) fn stored_messages<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Vec<Message>, D::Error> {
-    let stored = Vec::<json::RawMessage>::deserialize(deserializer)?;
-    let valid = stored.into_iter().map(Message::try_from);
-    valid
-        .filter(|message| !matches!(message, Err(InvalidMessage::EmptyAssistant)))
-        .collect::<Result<_, _>>()
-        .map_err(D::Error::custom)
 }
 
 /// Concatenates all text parts.

@@ -31,7 +31,7 @@ async fn play(fault: &str) -> (OutcomeCategory, Option<&'static str>, usize, usi
         .tool(tool.unwrap())
         .report_failed_calls(true)
         .limits(TurnLimits {
-            turn_deadline: Some(Duration::from_secs(5)),
+            turn_deadline: Some(Duration::from_secs(60)),
             ..TurnLimits::default()
         })
         .build()

@@ -1,12 +1,26 @@
 //! Reads a message from JSON: in our own form, and in the forms in which the specification of this
 //! project and OpenAI's API write it. We write one form only, with `parts`.
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::{Content, InvalidMessage, Message, Part, Role};
 use crate::id::CallId;
 use crate::tool::{Arguments, ToolCall, ToolResult};
+
+/// Reads the messages of a stored turn, without blank ones of the assistant, which earlier versions
+/// stored after a filtered answer.
+pub(crate) fn stored_messages<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<Message>, D::Error> {
+    let stored = Vec::<RawMessage>::deserialize(deserializer)?;
+    let valid = stored.into_iter().map(Message::try_from);
+    valid
+        .filter(|message| !matches!(message, Err(InvalidMessage::EmptyAssistant)))
+        .collect::<Result<_, _>>()
+        .map_err(D::Error::custom)
+}
 
 /// A message in any of the forms.
 #[derive(Deserialize)]
