@@ -94,6 +94,9 @@ pub(crate) fn find_fact<'a>(
     Ok((at, fact))
 }
 
+/// Decides whether the text at an index is meant.
+type Test<'a> = &'a dyn Fn(usize, &str) -> bool;
+
 /// Returns the index of the text that an id or a text means: by its whole text, its id, a part of
 /// it, or its keywords. The first of these that any text fulfils decides.
 ///
@@ -119,7 +122,7 @@ pub(crate) fn find_index<'a>(
     };
     // From the most to the least exact: the six digits of an id may also occur in the text of a
     // fact.
-    let tests: [&dyn Fn(usize, &str) -> bool; 5] = [
+    let tests: [Test<'_>; 5] = [
         &|_, content| content == which,
         &|_, content| FactId::from_text(content).as_str() == lower,
         &|_, content| content.to_lowercase() == lower,
