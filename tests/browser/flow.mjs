@@ -287,7 +287,7 @@ export async function flow(browser) {
 
     await here("Esc stops too", async () => {
       await say(page, "never end");
-      await shown(page, "This answer begins").waitFor();
+      await shown(page, "This answer begins").nth(1).waitFor();
       await page.keyboard.press("Escape");
       await shown(page, "Stopped.").nth(1).waitFor();
       await settled(page, 3);

@@ -392,7 +392,8 @@ async fn changes_of_one_user_at_the_same_time_are_each_planned_once() {
         store: store.clone(),
         reads: AtomicUsize::new(0),
     });
-    let clock = Arc::new(Zoned::now);
+    let time = time();
+    let clock = Arc::new(move || time.lock().unwrap().clone());
     let memory = DatabaseMemory::new(counting.clone(), Arc::new(store), 5_000, clock);
     let mut made = tokio::task::JoinSet::new();
     for number in 0..CHANGES {
