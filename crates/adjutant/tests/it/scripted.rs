@@ -122,8 +122,8 @@ async fn failures_are_got_over_or_named() {
     }
     let waits =
         |seconds: u32| format!("{{\"fault\": \"rate_limit\", \"retry_after_s\": {seconds}}}");
-    check(&waits(4), OutcomeCategory::ResponseGiven, None, 2).await;
-    check(&waits(6), OutcomeCategory::RateLimited, "rate_limit", 1).await;
+    check(&waits(59), OutcomeCategory::ResponseGiven, None, 2).await;
+    check(&waits(61), OutcomeCategory::RateLimited, "rate_limit", 1).await;
     let cut = "{\"fault\": \"truncated\", \"text\": \"Half of it\"}";
     check(cut, OutcomeCategory::LlmFailure, "truncated", 1).await;
 }
