@@ -94,7 +94,7 @@ const WORKLOADS: [Workload; 2] = [
         recorded: budget::MEMORY_TURN_INSTRUCTIONS,
         recorded_dev: budget::MEMORY_TURN_INSTRUCTIONS_DEV,
         repeats: 1,
-        tolerance: 3,
+        tolerance: 5,
     },
     Workload {
         store: "sqlite",
