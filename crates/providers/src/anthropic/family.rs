@@ -16,7 +16,7 @@ pub(super) struct Family {
     /// True if a thinking block may go back only after the very transcript it was generated from.
     /// Anything else is an error, unless the request asks for the block to be dropped instead.
     pub(super) binds_thinking: bool,
-    /// The required calls that the model can be held to: none while it thinks ("Forcing tool use").
+    /// The required calls that the model can be held to: none while it thinks.
     pub(super) forcing: Forcing,
     /// True if a message may have the role `system`, which applies from its place on and leaves the
     /// prefix before it as it was.

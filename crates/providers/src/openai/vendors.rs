@@ -328,7 +328,7 @@ pub(super) const ROWS: &[Row] = &[
         ),
         dialect: Dialect {
             address: Address::Version("v4"),
-            // "Currently only auto is supported".
+            // Takes `auto` only, as far as we know: the vendor's page was not compared.
             forcing: Forcing::Never,
             ..OTHERS
         },

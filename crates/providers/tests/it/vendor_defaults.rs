@@ -100,7 +100,7 @@ async fn a_required_call_is_sent_in_every_vendors_form() {
 }
 
 #[tokio::test]
-async fn where_a_named_call_cannot_be_required_only_that_tool_is_offered() {
+async fn only_the_named_tool_is_offered_if_its_call_cannot_be_required() {
     for (model, sent) in [
         ("anthropic/claude-sonnet-5-5", None),
         ("deepseek/deepseek-v4-flash", None),

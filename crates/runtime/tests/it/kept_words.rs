@@ -96,7 +96,7 @@ async fn a_failure_of_the_model_is_not_sent_back_as_its_answer() {
 }
 
 #[tokio::test]
-async fn what_was_shown_of_a_stopped_answer_is_kept() {
+async fn the_shown_part_of_a_stopped_answer_is_kept() {
     let shown = "one two three four f";
     let model = ScriptedModel::new([fault(Fault::Stall).saying(shown), text("ive six")])
         .with_requests_kept(usize::MAX);

@@ -140,7 +140,7 @@ async fn a_stopped_turn_is_answered_while_its_call_goes_on_and_the_call_settles_
 }
 
 #[tokio::test]
-async fn whoever_stops_a_turn_from_elsewhere_is_answered_too() {
+async fn a_stop_from_another_handle_is_answered_too() {
     for other_process in [false, true] {
         let (store, slow) = (store().await, Slow::new());
         let runs = process("one", &store, &slow, script());

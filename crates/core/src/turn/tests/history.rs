@@ -249,7 +249,7 @@ fn failed_calls_are_named_beside_a_success_and_stand_for_the_answer_without_one(
 }
 
 #[test]
-fn what_failed_is_named_in_words_for_a_person() {
+fn failed_calls_are_named_in_words_for_a_person() {
     let refused = |refusal| CallEnd::Refused {
         refusal,
         message: "/description: is missing".to_owned(),
