@@ -60,9 +60,9 @@ pub(crate) const SQLITE_TURN_INSTRUCTIONS_DEV: u64 = 6_489_000;
 /// Whoever adds tests to a full suite samples some of them, and runs all only in `cargo xtask test
 /// long`. Steps that run beside others, such as downloads, have none.
 pub(crate) const SUITE_MINUTES: &[(&str, f64)] = &[
-    ("clippy", 6.0),
+    ("clippy", 4.0),
     ("rustdoc", 1.5),
-    ("features one by one", 2.0),
+    ("features one by one", 4.0),
     ("build of the tests", 8.5),
     ("tests", 12.0),
     ("documentation tests", 2.0),
@@ -73,8 +73,11 @@ pub(crate) const SUITE_MINUTES: &[(&str, f64)] = &[
     ("the page with Restate", 1.0),
     ("instructions of a turn", 2.0),
 ];
-/// Factor by which a suite may exceed its minutes before CI fails: a machine is sometimes slow.
-const SUITE_TOLERANCE: f64 = 1.6;
+/// Factor by which a suite may exceed its minutes before CI fails: a machine is sometimes half as
+/// fast as another.
+const SUITE_TOLERANCE: f64 = 2.0;
+/// Minutes that are allowed on top, for a short suite on a machine that was busy with another thing.
+const SUITE_SLACK: f64 = 1.0;
 
 /// Returns what to say of a step that took longer than its suite may, and true if CI fails for it.
 pub(crate) fn over_minutes(step: &str, seconds: f64) -> Option<(String, bool)> {
@@ -82,7 +85,7 @@ pub(crate) fn over_minutes(step: &str, seconds: f64) -> Option<(String, bool)> {
     (seconds > minutes * 60.0).then(|| {
         (
             format!("over its {minutes} minutes (xtask/src/check/budget.rs)"),
-            seconds > minutes * 60.0 * SUITE_TOLERANCE,
+            seconds > (minutes * SUITE_TOLERANCE + SUITE_SLACK) * 60.0,
         )
     })
 }
@@ -203,9 +206,9 @@ mod tests {
     #[test]
     fn a_suite_over_its_minutes_is_told_and_far_over_them_fails() {
         let fails = |minutes: f64| over_minutes("clippy", minutes * 60.0).map(|(_, fails)| fails);
-        assert_eq!(fails(5.9), None);
-        assert_eq!(fails(6.1), Some(false));
-        assert_eq!(fails(10.0), Some(true));
+        assert_eq!(fails(3.9), None);
+        assert_eq!(fails(4.1), Some(false));
+        assert_eq!(fails(9.1), Some(true));
         assert_eq!(over_minutes("a download", 10_000.0), None);
     }
 
