@@ -31,11 +31,12 @@ use crate::connection::Connection;
 use crate::decode::{
     self, AnswerFold, EventsOrWhole, LineDecoder, RequestContext, SseDecoder, StreamDecoder,
 };
-use crate::encode::{Encoded, without_explanations};
+use crate::encode::Encoded;
 use crate::error::Vendor;
 use crate::http::{HttpRequest, Target};
 use crate::read_timeout::ReadTimeouts;
 use crate::retry::{self, Policy};
+use crate::transcript::without_explanations;
 
 /// A vendor's translation between our types and its API: pure, without sockets or clocks.
 pub(crate) trait Wire: Send + Sync + 'static {

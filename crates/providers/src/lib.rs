@@ -63,6 +63,8 @@ mod sse; // server-sent events
 mod text_calls; // tool calls and thinking that models write as text
 #[cfg(feature = "openai")]
 mod tools_cache; // the encoded tools of recent requests
+#[cfg(feature = "_http")]
+mod transcript; // the messages of a request as servers take them
 
 #[cfg(feature = "anthropic")]
 pub mod anthropic; // Claude, over the Messages API

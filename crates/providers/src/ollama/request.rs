@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::family::{Family, OllamaOptions};
 use super::wire;
-use crate::encode::{Encoded, Encoder, Forcing, FunctionTool, Image, alternating, describe};
+use crate::encode::{Encoded, Encoder, Forcing, FunctionTool, Image, describe};
+use crate::transcript::alternating;
 
 /// Encodes a request. `window` is the context window of a server that can be asked not to cut a
 /// prompt; `None` for other servers.

@@ -17,9 +17,10 @@ use super::super::schema;
 use super::ids::Ids;
 use super::thinking;
 use super::wire;
-use crate::encode::{Encoded, Encoder, Forcing, FunctionTool, alternating, describe};
+use crate::encode::{Encoded, Encoder, Forcing, FunctionTool, describe};
 use crate::json::{push, push_escaped, push_text};
 use crate::tools_cache::ToolsCache;
+use crate::transcript::alternating;
 
 /// The encoded tools of recent requests: a JSON list each.
 pub(super) type Tools = ToolsCache<Vec<u8>>;
