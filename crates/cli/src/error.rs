@@ -43,7 +43,9 @@ impl Exit {
     /// Converts a failed model call to an error message with exit code and remedies.
     pub(crate) fn from_model_error(error: &ModelError) -> Self {
         match error {
-            ModelError::Authentication { .. } | ModelError::NotFound { .. } => Self::Configuration,
+            ModelError::Authentication { .. }
+            | ModelError::NotPermitted { .. }
+            | ModelError::NotFound { .. } => Self::Configuration,
             ModelError::ContextTooLong { .. } => Self::Limit,
             ModelError::Refused { .. } => Self::Ok,
             // Rate limit, quota, timeout, network, server, bad request, unreadable or incomplete
@@ -233,6 +235,9 @@ fn remedies(error: &ModelError) -> Vec<String> {
         ModelError::Quota { .. } => {
             "look at your plan with the provider, or use another model: -m embedded"
         }
+        ModelError::NotPermitted { .. } => {
+            "the key is not the reason: look at the account, plan and region with the provider, or use another model: -m embedded"
+        }
         ModelError::Timeout {
             provider,
             waited,
@@ -373,6 +378,7 @@ mod tests {
             (
                 ModelError::RateLimited {
                     provider: provider(),
+                    message: message(),
                     retry_after: None,
                 },
                 5,
@@ -411,6 +417,13 @@ mod tests {
             ),
             (
                 ModelError::Authentication {
+                    provider: provider(),
+                    message: message(),
+                },
+                3,
+            ),
+            (
+                ModelError::NotPermitted {
                     provider: provider(),
                     message: message(),
                 },

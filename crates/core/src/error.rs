@@ -18,11 +18,14 @@ use crate::id::ProviderId;
 #[non_exhaustive]
 pub enum ModelError {
     /// Too many requests: wait, then send the request again.
-    #[error("rate limited by {provider}{}", after(.retry_after))]
+    #[error("rate limited by {provider}{}{}", after(.retry_after), in_its_words(message))]
     #[serde(rename = "rate_limit")]
     RateLimited {
         /// Provider that rejected the request.
         provider: ProviderId,
+        /// Message from the provider's response; empty if there is none, and in older records.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        message: String,
         /// Waiting time that the provider asks for, if it does.
         retry_after: Option<Duration>,
     },
@@ -68,6 +71,15 @@ pub enum ModelError {
         /// Waiting time that the provider asks for, if it does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after: Option<Duration>,
+    },
+    /// The provider does not serve this account, place or network, or the plan does not cover the
+    /// request. The key is not the reason, and waiting does not help.
+    #[error("{provider} does not permit this: {message}")]
+    NotPermitted {
+        /// Provider that rejected the request.
+        provider: ProviderId,
+        /// Message from the provider's response.
+        message: String,
     },
     /// The API key is missing, wrong, or lacks the permission.
     #[error("{provider} refused the credentials: {message}")]
@@ -183,6 +195,15 @@ fn after(wait: &Option<Duration>) -> String {
         .unwrap_or_default()
 }
 
+/// Returns the provider's message as the end of a sentence.
+fn in_its_words(message: &str) -> String {
+    if message.is_empty() {
+        String::new()
+    } else {
+        format!(": {message}")
+    }
+}
+
 /// Returns the status for messages. A failure inside a response has the status of a success, which
 /// would be misleading.
 fn how_it_failed(status: u16) -> String {
@@ -203,6 +224,7 @@ impl ModelError {
             Self::Timeout { .. } => "timeout",
             Self::Network { .. } => "network",
             Self::Server { .. } => "server",
+            Self::NotPermitted { .. } => "not_permitted",
             Self::Authentication { .. } => "auth",
             Self::BadRequest { .. } => "bad_request",
             Self::NotFound { .. } => "not_found",

@@ -10,19 +10,26 @@ use crate::confirmation::{PendingCall, PendingKind};
 use crate::error::{ModelError, TimeBound};
 use crate::tool::ToolError;
 
-/// The request was cut for the model's answer, or the model's answer could not be parsed.
+/// The model's answer could not be parsed.
 pub const TROUBLE_PROCESSING: &str =
     "I had trouble processing that. Please try again, perhaps in other words.";
 /// The provider timed out, or the network failed.
 pub const TEMPORARILY_UNAVAILABLE: &str =
     "The assistant is temporarily unavailable. Please try again in a moment.";
-/// The provider's rate limit or quota was reached.
+/// The connection to the provider broke in the middle of an answer.
+pub const CONNECTION_BROKE: &str = "The assistant is temporarily unavailable: the connection to its model broke in the middle of the answer. \
+     Please try again.";
+/// The provider's rate limit was reached.
 pub const TOO_MANY_REQUESTS: &str =
     "There are too many requests right now. Please try again in a little while.";
+/// The provider's quota or credit is used up; waiting does not help.
+pub const USED_UP: &str = "The assistant has had too many requests: its allowance at the provider is used up. Waiting does not \
+     bring it back; whoever runs the assistant finds the reason in its log.";
 /// Too many rounds, or too many identical calls.
 pub const TOO_COMPLEX: &str =
     "That is too complex for me to finish in one go. Please ask for it in smaller steps.";
-/// The API key is wrong, the model is unknown, or the provider rejected the request.
+/// The API key is wrong, the model is unknown, or the provider rejected the request or does not
+/// permit it.
 pub const NOT_SET_UP: &str =
     "The assistant is not set up correctly, so it cannot answer right now.";
 /// The request does not fit the context window.
@@ -86,14 +93,17 @@ pub fn for_model_error(error: &ModelError) -> Cow<'static, str> {
             )
             .into();
         }
-        ModelError::RateLimited { .. } | ModelError::Quota { .. } => TOO_MANY_REQUESTS,
+        ModelError::RateLimited { .. } => TOO_MANY_REQUESTS,
+        ModelError::Quota { .. } => USED_UP,
         ModelError::Timeout { .. } | ModelError::Network { .. } | ModelError::Server { .. } => {
             TEMPORARILY_UNAVAILABLE
         }
         ModelError::Authentication { .. }
+        | ModelError::NotPermitted { .. }
         | ModelError::BadRequest { .. }
         | ModelError::NotFound { .. } => NOT_SET_UP,
-        ModelError::InvalidResponse { .. } | ModelError::Truncated { .. } => TROUBLE_PROCESSING,
+        ModelError::InvalidResponse { .. } => TROUBLE_PROCESSING,
+        ModelError::Truncated { .. } => CONNECTION_BROKE,
         ModelError::ContextTooLong { .. } => TOO_LONG,
         ModelError::Refused { .. } => FILTERED,
     };

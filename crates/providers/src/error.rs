@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use adjutant_core::{ModelError, ModelId, TimeBound};
 
+use crate::error_kind;
+
 /// Bytes of an unreadable answer that are kept.
 const RAW_MAX: usize = 64 * 1024;
 /// Bytes of a vendor's error message that are kept.
@@ -34,18 +36,32 @@ pub(crate) struct ErrorBody {
 }
 
 impl ErrorBody {
+    /// Reads a body by its message and its codes. The kind is what they tell, if it is more than
+    /// the status tells.
+    pub(crate) fn read(status: u16, codes: &[String], message: String) -> Self {
+        Self {
+            kind: error_kind::read(status, codes, &message),
+            message,
+            retry_after: None,
+        }
+    }
+
     /// Reads a body that is not the vendor's JSON. A proxy's web page explains nothing; a line of
     /// text may.
-    pub(crate) fn from_text(body: &str) -> Self {
-        let is_page = body.trim_start().starts_with('<');
-        Self {
-            message: if is_page {
-                String::new()
-            } else {
-                body.to_owned()
-            },
-            ..Self::default()
+    pub(crate) fn from_text(status: u16, body: &str) -> Self {
+        if !body.trim_start().starts_with('<') {
+            return Self::read(status, &[], body.to_owned());
         }
+        // The vendors' own refusals of a key are JSON.
+        if status == 403 {
+            return Self {
+                message: "HTTP 403 with a web page, as a firewall or proxy on the way sends it"
+                    .to_owned(),
+                kind: Some(ErrorKind::NotPermitted),
+                retry_after: None,
+            };
+        }
+        Self::default()
     }
 }
 
@@ -54,6 +70,8 @@ impl ErrorBody {
 pub(crate) enum ErrorKind {
     /// The account is out of credit or over its plan.
     Quota,
+    /// The vendor does not serve the account, place, network or plan.
+    NotPermitted,
     /// The key is missing or wrong.
     Authentication,
     /// The request does not fit the context window.
@@ -81,13 +99,18 @@ impl Vendor {
         body: ErrorBody,
     ) -> ModelError {
         let provider = self.model.provider.clone();
-        let mut message = match truncate(body.message.trim(), MESSAGE_MAX) {
-            "" => format!("HTTP {status} without an explanation"),
-            message => message.to_owned(),
+        let words = shown(&body.message);
+        let with_request = |message: String| match request {
+            Some(request) => format!("{message} (request {request})")
+                .trim_start()
+                .to_owned(),
+            None => message,
         };
-        if let Some(request) = request {
-            message = format!("{message} (request {request})");
-        }
+        let message = with_request(if words.is_empty() {
+            format!("HTTP {status} without an explanation")
+        } else {
+            words.clone()
+        });
         let advised = |advice: &str| format!("{message} {advice}").trim_end().to_owned();
         let retry_after = body.retry_after.or(retry_after);
         let server_error = |message| ModelError::Server {
@@ -96,10 +119,9 @@ impl Vendor {
             message,
             retry_after,
         };
-        // By the message only if the body has no code: these statuses have more than one meaning.
-        let kind = body.kind.or_else(|| kind_by_message(status, &body.message));
-        match (kind, status) {
+        match (body.kind, status) {
             (Some(ErrorKind::Quota), _) => ModelError::Quota { provider, message },
+            (Some(ErrorKind::NotPermitted), _) => ModelError::NotPermitted { provider, message },
             (Some(ErrorKind::Authentication), _) | (None, 401 | 403) => {
                 ModelError::Authentication {
                     provider,
@@ -117,6 +139,8 @@ impl Vendor {
             (Some(ErrorKind::Refused), _) => ModelError::Refused { provider, message },
             (Some(ErrorKind::RateLimited), _) | (None, 429) => ModelError::RateLimited {
                 provider,
+                // The kind says it all if there are no words.
+                message: with_request(words),
                 retry_after,
             },
             (None, 300..=399) => ModelError::BadRequest {
@@ -213,23 +237,15 @@ impl Vendor {
     }
 }
 
-/// Recognises two statuses by their message. Any proxy may send them too, so the status alone does
-/// not say that the account is empty or the prompt too long.
-fn kind_by_message(status: u16, message: &str) -> Option<ErrorKind> {
-    let message = message.to_lowercase();
-    let mentions = |phrases: &[&str]| phrases.iter().any(|phrase| message.contains(phrase));
-    match status {
-        402 if mentions(&[
-            "balance", "billing", "credit", "fund", "paid", "payment", "quota",
-        ]) =>
-        {
-            Some(ErrorKind::Quota)
-        }
-        413 if mentions(&["context", "maximum size", "token", "too large", "too long"]) => {
-            Some(ErrorKind::ContextTooLong)
-        }
-        _ => None,
-    }
+/// Returns a vendor's message as logs and terminals show it: one bounded line without control
+/// characters.
+fn shown(message: &str) -> String {
+    let words = message.split(|c: char| c.is_whitespace() || c.is_control());
+    let line = words
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ");
+    truncate(&line, MESSAGE_MAX).to_owned()
 }
 
 /// Returns at most `max` bytes of a text, cut between characters.
@@ -340,7 +356,7 @@ mod tests {
         check(
             429,
             None,
-            expect!["rate_limit: rate limited by acme; asks to wait 3 s"],
+            expect!["rate_limit: rate limited by acme; asks to wait 3 s: Its words."],
         );
         check(
             429,
@@ -362,21 +378,14 @@ mod tests {
     }
 
     #[test]
-    fn words_may_say_more_than_a_status() {
-        let code = |status: u16, words: &str| {
-            let body = ErrorBody {
-                message: words.into(),
-                ..ErrorBody::default()
-            };
-            vendor().error(status, None, None, body).code()
+    fn a_message_is_one_line_without_control_characters() {
+        let body = ErrorBody {
+            message: "\u{1b}[31mNo\r\n  credit\u{7} left.\n".into(),
+            kind: Some(ErrorKind::Quota),
+            ..ErrorBody::default()
         };
-        assert_eq!(code(402, "Insufficient Balance"), "quota");
-        assert_eq!(code(402, "This request requires more credits."), "quota");
-        assert_eq!(
-            code(413, "Request too large for model x on tokens per minute"),
-            "context_too_long"
-        );
-        assert_eq!(code(400, "This field is too long."), "bad_request");
+        let error = vendor().error(429, None, None, body).to_string();
+        assert_eq!(error, "acme: quota exhausted: [31mNo credit left.");
     }
 
     #[test]

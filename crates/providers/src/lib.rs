@@ -36,6 +36,10 @@ mod decode; // bytes of a stream to deltas
 mod encode; // settings, images and losses, for every encoder
 #[cfg(feature = "_http")]
 mod error; // HTTP statuses and error bodies as ModelError
+#[cfg(feature = "_http")]
+mod error_fields; // message and codes of an error body, wherever they are
+#[cfg(feature = "_http")]
+mod error_kind; // the kind of an error by its codes and words
 mod fallback; // another model if one is unavailable
 #[cfg(feature = "_http")]
 mod family; // limits and settings of model families

@@ -292,6 +292,7 @@ mod tests {
     fn limited(seconds: u64) -> ModelError {
         ModelError::RateLimited {
             provider: provider(),
+            message: String::new(),
             retry_after: Some(Duration::from_secs(seconds)),
         }
     }

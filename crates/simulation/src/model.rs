@@ -69,6 +69,7 @@ impl Model {
             match chance.below(3) {
                 0 => Err(ModelError::RateLimited {
                     provider,
+                    message: "too many requests".to_owned(),
                     retry_after: None,
                 }),
                 1 => Err(ModelError::Network {

@@ -102,7 +102,8 @@ Output, the last line of standard output, also when it failed:
    "usage": {"input": 12, "output": 3}, "error": null}
   finish       stop, tool_calls, max_tokens, content_filter, error
   error        null, or {"kind": ..., "retry_after_s": seconds or null}; kind is one of bad_request, auth, not_found,
-               rate_limit, quota, server, timeout, network, invalid_response, truncated, context_too_long, refused
+               rate_limit, quota, not_permitted, server, timeout, network, invalid_response, truncated,
+               context_too_long, refused
 
 Example:
   echo '{"messages": [{"role": "user", "text": "Hello"}]}' | adjutant models call -m gemini

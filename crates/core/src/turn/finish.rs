@@ -151,6 +151,7 @@ impl Turn {
             | ModelError::Network { .. }
             | ModelError::Server { .. }
             | ModelError::Authentication { .. }
+            | ModelError::NotPermitted { .. }
             | ModelError::BadRequest { .. }
             | ModelError::NotFound { .. }
             | ModelError::InvalidResponse { .. }

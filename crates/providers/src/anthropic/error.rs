@@ -6,11 +6,12 @@ use adjutant_core::ModelError;
 use serde_json::Value;
 
 use crate::error::{ErrorBody, ErrorKind, Vendor};
+use crate::error_fields::ErrorFields;
 
 /// Parses the body of an answer that is not 2xx.
 pub(super) fn parse(status: u16, body: &str) -> ErrorBody {
     serde_json::from_str::<Value>(body).map_or_else(
-        |_| ErrorBody::from_text(body),
+        |_| ErrorBody::from_text(status, body),
         |body| classify(status, &body),
     )
 }
@@ -21,6 +22,9 @@ pub(super) fn in_answer(vendor: &Vendor, error: &Value) -> ModelError {
     match status_of_type(error_type(error)).or_else(|| status_in_body(error)) {
         // An error of the request is what its status says, although the answer began with a 200.
         Some(status @ 400..=499) => vendor.error(status, None, None, classify(status, error)),
+        _ if body.kind.is_some_and(|kind| kind != ErrorKind::Server) => {
+            vendor.error(200, None, None, body)
+        }
         _ => vendor.failed(format!("{}: {}", error_type(error), body.message)),
     }
 }
@@ -51,55 +55,8 @@ fn status_of_type(kind: &str) -> Option<u16> {
 
 /// Reads an error object, or an object that holds one.
 fn classify(status: u16, body: &Value) -> ErrorBody {
-    let error = body.get("error").unwrap_or(body);
-    // Proxies put the message elsewhere.
-    let message = [
-        error.get("message"),
-        Some(error),
-        body.get("message"),
-        body.get("detail"),
-    ]
-    .into_iter()
-    .flatten()
-    .find_map(Value::as_str)
-    .unwrap_or_default();
-    let lower = message.to_lowercase();
-    let mentions = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
-    let kind = match (error_type(error), status) {
-        ("overloaded_error", _) => Some(ErrorKind::Server),
-        ("billing_error", _) => Some(ErrorKind::Quota),
-        // An empty account and a spending limit are a 400 or a 429 like any other; only the message
-        // differs.
-        (_, 400 | 403 | 429)
-            if mentions(&[
-                "credit balance",
-                "spend limit",
-                "spending limit",
-                "usage limits",
-                "monthly spend",
-            ]) =>
-        {
-            Some(ErrorKind::Quota)
-        }
-        (_, 400)
-            if mentions(&[
-                "prompt is too long",
-                "exceed context limit",
-                "context window",
-                "context size",
-            ]) =>
-        {
-            Some(ErrorKind::ContextTooLong)
-        }
-        ("rate_limit_error", _) => Some(ErrorKind::RateLimited),
-        ("authentication_error", _) => Some(ErrorKind::Authentication),
-        (_, _) => None,
-    };
-    ErrorBody {
-        message: message.to_owned(),
-        retry_after: None,
-        kind,
-    }
+    let fields = ErrorFields::find_in(body);
+    ErrorBody::read(status, &fields.codes, fields.message)
 }
 
 fn error_type(error: &Value) -> &str {

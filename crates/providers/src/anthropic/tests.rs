@@ -394,7 +394,7 @@ fn what_is_no_answer_is_an_error() {
     );
     check(
         r#"{"error": {"message": "Slow down.", "code": 429}}"#,
-        expect!["rate_limit: rate limited by anthropic"],
+        expect!["rate_limit: rate limited by anthropic: Slow down."],
     );
     check(
         r#"{"content": "Plain.", "stop_reason": "end_turn", "usage": null, "model": null}"#,
@@ -414,7 +414,7 @@ fn a_stream_that_breaks_is_never_a_success() {
     expect!["server: anthropic answered with a failure: api_error: Oh."].assert_eq(&failed(format!(
         "{begun}{{\"type\": \"error\", \"error\": {{\"type\": \"api_error\", \"message\": \"Oh.\"}}}}\n"
     )));
-    expect!["rate_limit: rate limited by anthropic"].assert_eq(&failed(format!(
+    expect!["rate_limit: rate limited by anthropic: Slow down."].assert_eq(&failed(format!(
         "{begun}event: error\ndata: {}\n\n",
         r#"{"type": "error", "error": {"type": "rate_limit_error", "message": "Slow down."}}"#
     )));
@@ -587,7 +587,7 @@ fn errors_say_what_to_do() {
         429,
         "rate_limit_error",
         "Slow down.",
-        expect!["rate_limit: rate limited by anthropic"],
+        expect!["rate_limit: rate limited by anthropic: Slow down."],
     );
     check(
         500,

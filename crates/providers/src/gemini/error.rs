@@ -10,7 +10,7 @@ use crate::error::{ErrorBody, ErrorKind, Vendor};
 /// Parses the body of an answer that is not 2xx.
 pub(super) fn parse(status: u16, body: &str) -> ErrorBody {
     serde_json::from_str(body).map_or_else(
-        |_| ErrorBody::from_text(body),
+        |_| ErrorBody::from_text(status, body),
         |body| classify(status, &innermost(body)),
     )
 }
@@ -48,10 +48,12 @@ fn classify(code: u16, status: &Status) -> ErrorBody {
         .iter()
         .find_map(|detail| parse_seconds(detail.get("retryDelay")?.as_str()?));
     let message = status.message.to_lowercase();
-    let has_reason = |reason: &str| {
-        let mut details = status.details.iter();
-        details.any(|detail| detail.get("reason") == Some(&reason.into()))
-    };
+    let mut codes = vec![status.status.clone()];
+    let reasons = status
+        .details
+        .iter()
+        .filter_map(|detail| detail.get("reason")?.as_str());
+    codes.extend(reasons.map(str::to_owned));
     let is_daily = || {
         let violations = status
             .details
@@ -62,27 +64,19 @@ fn classify(code: u16, status: &Status) -> ErrorBody {
             .filter_map(|violation| violation.get("quotaId")?.as_str())
             .any(|id| id.contains("PerDay"))
     };
-    let kind = match code {
-        // A wrong key is a 400 here (recorded), with this reason if there are details.
-        400 if has_reason("API_KEY_INVALID") || message.contains("api key") => {
-            Some(ErrorKind::Authentication)
-        }
-        400 if message.contains("token count") && message.contains("exceed") => {
-            Some(ErrorKind::ContextTooLong)
-        }
+    let mut body = ErrorBody::read(code, &codes, status.message.clone());
+    body.retry_after = retry_after;
+    match code {
+        // A wrong key is a 400 here (recorded), with or without a reason among the details.
+        400 if message.contains("api key") => body.kind = Some(ErrorKind::Authentication),
         // The status and the message are the same for a busy minute and for an empty account, but
-        // waiting helps only the first. A limit of 0 is a plan that does not include the
-        // model.
-        429 if is_daily() || message.contains("limit: 0") || message.contains("depleted") => {
-            Some(ErrorKind::Quota)
-        }
-        _ => None,
-    };
-    ErrorBody {
-        message: status.message.clone(),
-        retry_after,
-        kind,
+        // waiting helps only the first. A limit of 0 is a plan that does not include the model.
+        429 if is_daily() || message.contains("limit: 0") => body.kind = Some(ErrorKind::Quota),
+        // A wait is asked for only where it helps.
+        429 if retry_after.is_some() => body.kind = Some(ErrorKind::RateLimited),
+        _ => {}
     }
+    body
 }
 
 /// Parses a protobuf duration in JSON: `34.074824224s`.

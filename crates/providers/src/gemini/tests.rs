@@ -530,7 +530,7 @@ fn a_stream_that_breaks_is_never_a_success() {
     expect!["server: gemini answered with a failure: 499 CANCELLED: Stopped."].assert_eq(&failed(format!(
         "data: {first}\n\n{{\n\"error\": {{\n\"code\": 499,\n\"message\": \"Stopped.\",\n\"status\": \"CANCELLED\"\n}}\n}}\n"
     )));
-    expect!["rate_limit: rate limited by gemini; asks to wait 2 s"].assert_eq(&failed(format!(
+    expect!["rate_limit: rate limited by gemini; asks to wait 2 s: Slow down."].assert_eq(&failed(format!(
         "data: {first}\n\ndata: {}\n\n",
         r#"{"error": {"code": 429, "message": "Slow down.", "details": [{"retryDelay": "2s"}]}}"#
     )));
@@ -548,7 +548,9 @@ fn errors_say_what_to_do() {
     check(
         429,
         include_str!("fixtures/429_minute.json"),
-        expect!["rate_limit: rate limited by gemini; asks to wait 34.5 s"],
+        expect![
+            "rate_limit: rate limited by gemini; asks to wait 34.5 s: You exceeded your current quota, please check your plan and billing details. Please retry in 34.07s."
+        ],
     );
     check(
         429,
@@ -591,7 +593,7 @@ fn errors_say_what_to_do() {
     check(
         429,
         r#"[{"error": {"code": "429", "message": "Busy.", "status": null, "details": [{"retryDelay": "3s"}, null]}}]"#,
-        expect!["rate_limit: rate limited by gemini; asks to wait 3 s"],
+        expect!["rate_limit: rate limited by gemini; asks to wait 3 s: Busy."],
     );
     check(
         503,

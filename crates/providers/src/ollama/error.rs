@@ -11,7 +11,7 @@ pub(super) fn parse(status: u16, body: &str) -> ErrorBody {
     let error = parsed.as_ref().and_then(|body| body.get("error"));
     match &parsed {
         _ if matches!(body.trim(), "" | "{}") => ErrorBody::default(),
-        _ if body.trim_start().starts_with('<') => ErrorBody::from_text(body),
+        _ if body.trim_start().starts_with('<') => ErrorBody::from_text(status, body),
         // Ollama's own 404 has a text in `error`; that of a router or another server has none.
         _ if status == 404 && !error.is_some_and(Value::is_string) => {
             not_ollama(&error.map_or_else(|| body.to_owned(), message_text))
@@ -47,34 +47,17 @@ fn classify(status: u16, error: &Value) -> ErrorBody {
     let message = message_text(error);
     let lower = message.to_lowercase();
     let mentions = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
-    let kind = if mentions(&[
-        "exceed_context_size",
-        "available context size",
-        "context length",
-        "context window",
-    ]) {
-        Some(ErrorKind::ContextTooLong)
-    } else if mentions(&["usage limit", "quota", "out of credit"])
-        && matches!(status, 200 | 402 | 403 | 429)
-    {
-        Some(ErrorKind::Quota)
-    } else if mentions(&["\" not found", "' not found"]) && lower.contains("model") {
-        Some(ErrorKind::NoSuchModel)
-    } else if mentions(&["more system memory"]) {
+    let mut body = ErrorBody::read(status, &[], message);
+    if mentions(&["more system memory"]) {
         // The server sends a 500, as if it were a passing fault.
-        Some(ErrorKind::Impossible)
-    } else {
-        None
-    };
-    let message = match advice(&lower) {
-        Some(advice) => format!("{message}. {advice}"),
-        None => message,
-    };
-    ErrorBody {
-        message,
-        retry_after: None,
-        kind,
+        body.kind = Some(ErrorKind::Impossible);
+    } else if mentions(&["usage limit"]) {
+        body.kind = Some(ErrorKind::Quota);
     }
+    if let Some(advice) = advice(&lower) {
+        body.message = format!("{}. {advice}", body.message);
+    }
+    body
 }
 
 /// Returns the message of an error. An error of the engine behind the server is JSON in a string.

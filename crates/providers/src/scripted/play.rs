@@ -186,6 +186,7 @@ fn failure(fault: &Fault, model: &ModelId) -> Option<ModelError> {
     Some(match fault {
         Fault::RateLimit { retry_after } => ModelError::RateLimited {
             provider,
+            message: String::new(),
             retry_after: *retry_after,
         },
         Fault::Quota => ModelError::Quota {

@@ -359,19 +359,19 @@ async fn what_waiting_cannot_help_is_not_asked_again(vendor: &Faults) {
     ] {
         let refused = |mode| vec![vendor.failure(status, "These words."), vendor.fine(mode)];
         check_failure(vendor, refused, (1, code, "These words.")).await;
-        // A proxy in between says nothing the vendor would.
+        // A proxy in between says nothing the vendor would. If it forbids the request, the key is not
+        // the reason.
+        let (code, words) = match status {
+            403 => ("not_permitted", "HTTP 403 with a web page".to_owned()),
+            _ => (code, format!("HTTP {status} without an explanation")),
+        };
         let page = |mode| {
             vec![
                 Answer::new(status, "<html>Not here</html>"),
                 vendor.fine(mode),
             ]
         };
-        check_failure(
-            vendor,
-            page,
-            (1, code, &format!("HTTP {status} without an explanation")),
-        )
-        .await;
+        check_failure(vendor, page, (1, code, &words)).await;
     }
 }
 

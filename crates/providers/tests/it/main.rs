@@ -18,6 +18,13 @@ mod cassette; // recordings, our own and other projects'
 mod cuts; // streams cut into other pieces
 #[cfg(feature = "gemini")]
 mod environment; // what the transport takes from it
+#[cfg(all(
+    feature = "anthropic",
+    feature = "gemini",
+    feature = "ollama",
+    feature = "openai"
+))]
+mod error_bodies; // errors in the vendors' words
 mod faults; // what any vendor may do to us
 mod rebuild; // what vendors were asked
 #[cfg(all(

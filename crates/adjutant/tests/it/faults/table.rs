@@ -438,7 +438,7 @@ fn broken_answers() -> Vec<Row> {
             .cause(&["said nothing for 2 s"])
     };
     let half = || text("Half of it");
-    let truncated = || ends(LlmFailure, "truncated").says(&["trouble processing"]);
+    let truncated = || ends(LlmFailure, "truncated").says(&["temporarily unavailable"]);
     vec![
         Row::new("500", [status(500), fine()], recovers()),
         Row::new(

@@ -177,6 +177,7 @@ fn each_model_error_has_its_outcome_and_words() {
         (
             ModelError::RateLimited {
                 provider: provider(),
+                message: message(),
                 retry_after: Some(wait),
             },
             "REFUSAL:RATE_LIMITED",
@@ -217,6 +218,14 @@ fn each_model_error_has_its_outcome_and_words() {
             },
             "ERROR:LLM_FAILURE",
             "temporarily unavailable",
+        ),
+        (
+            ModelError::NotPermitted {
+                provider: provider(),
+                message: message(),
+            },
+            "ERROR:LLM_FAILURE",
+            "not set up",
         ),
         (
             ModelError::Authentication {
@@ -260,7 +269,7 @@ fn each_model_error_has_its_outcome_and_words() {
                 source: None,
             },
             "ERROR:LLM_FAILURE",
-            "trouble processing",
+            "temporarily unavailable",
         ),
         (
             ModelError::ContextTooLong {
