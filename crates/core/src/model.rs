@@ -150,6 +150,9 @@ pub struct GenerateRequest {
     /// Time that the caller still waits, including retries. `None`: the adapter's own timeouts
     /// apply.
     pub time_left: Option<Duration>,
+    /// True if another model is asked if this one cannot answer, so that an overload is not waited
+    /// for. Default `false`.
+    pub has_fallback: bool,
     /// Trace context that HTTP adapters send as `traceparent` and `tracestate`. `None`: no trace.
     pub trace: Option<TraceContext>,
 }
@@ -165,6 +168,7 @@ impl GenerateRequest {
             config: GenerationConfig::default(),
             response_schema: None,
             time_left: None,
+            has_fallback: false,
             trace: None,
         }
     }

@@ -231,6 +231,7 @@ impl HttpModel {
             body,
             losses,
             time_left,
+            waits_for_overload: !request.has_fallback,
         })
     }
 }
@@ -247,12 +248,18 @@ struct EncodedCall {
     trace: Option<TraceContext>,
     /// The caller's time that was left when it was encoded.
     time_left: Option<Duration>,
+    /// True if an overload is waited for.
+    waits_for_overload: bool,
 }
 
 impl EncodedCall {
     fn policy(&self) -> Policy {
         let inner = &self.inner;
-        Policy::network(inner.connection.retries, inner.timeouts.retry_after_silence)
+        let policy = Policy::network(inner.connection.retries, inner.timeouts.retry_after_silence);
+        Policy {
+            delay: policy.delay.filter(|_| self.waits_for_overload),
+            ..policy
+        }
     }
 
     fn http_request(&self, time_left: Option<Duration>) -> HttpRequest {

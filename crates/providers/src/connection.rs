@@ -37,7 +37,8 @@ pub struct Connection {
     /// one on this machine or a private network): 120 s, and 10 minutes before the first piece,
     /// while it reads the prompt.
     pub timeout: Option<Duration>,
-    /// Attempts after the first if a request fails. Default 1.
+    /// Attempts after the first if a request fails. Default 1. An overload is waited for beyond them,
+    /// unless this is 0.
     pub retries: u32,
     /// The connection pool to use; a clone shares it.
     pub transport: Transport,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use adjutant_core::{ModelError, ModelId, TimeBound};
 
 use crate::error_kind;
+use crate::retry::Delay;
 
 /// Bytes of an unreadable answer that are kept.
 const RAW_MAX: usize = 64 * 1024;
@@ -39,10 +40,17 @@ impl ErrorBody {
     /// Reads a body by its message and its codes. The kind is what they tell, if it is more than
     /// the status tells.
     pub(crate) fn read(status: u16, codes: &[String], message: String) -> Self {
+        let kind = error_kind::read(status, codes, &message);
+        // The retries know an overload by the words.
+        let code = codes.iter().find(|code| error_kind::delay(code).is_some());
+        let message = match code {
+            Some(code) if error_kind::delay(&message).is_none() => format!("{code}: {message}"),
+            _ => message,
+        };
         Self {
-            kind: error_kind::read(status, codes, &message),
             message,
             retry_after: None,
+            kind,
         }
     }
 
@@ -237,6 +245,27 @@ impl Vendor {
     }
 }
 
+/// Returns the delay that an error tells of, if it tells of one.
+pub(crate) fn delay(error: &ModelError) -> Option<Delay> {
+    match error {
+        // Anthropic's status of an overload, and Groq's.
+        ModelError::Server {
+            status: 498 | 529, ..
+        } => Some(Delay::Overload),
+        // The server knows when it will be back.
+        ModelError::Server {
+            status: 503,
+            message,
+            retry_after: Some(_),
+            ..
+        } => error_kind::delay(message).or(Some(Delay::Overload)),
+        ModelError::Server { message, .. } | ModelError::RateLimited { message, .. } => {
+            error_kind::delay(message)
+        }
+        _ => None,
+    }
+}
+
 /// Returns a vendor's message as logs and terminals show it: one bounded line without control
 /// characters.
 fn shown(message: &str) -> String {
@@ -403,6 +432,44 @@ mod tests {
             error,
             "acme failed (HTTP 502): HTTP 502 without an explanation (request req_7)"
         );
+    }
+
+    #[test]
+    fn an_overload_is_known_by_its_status_its_words_or_its_end() {
+        let server = |status, message: &str, wait: Option<u64>| ModelError::Server {
+            provider: vendor().model.provider,
+            status,
+            message: message.into(),
+            retry_after: wait.map(Duration::from_secs),
+        };
+        let in_stream = ErrorBody::read(200, &["server_is_overloaded".into()], "Sorry.".into());
+        let limited = ErrorBody::read(429, &[], "We are experiencing high traffic.".into());
+        for (error, expected) in [
+            (server(529, "HTTP 529", None), Some(Delay::Overload)),
+            (server(503, "HTTP 503", Some(3)), Some(Delay::Overload)),
+            (server(503, "Loading model", Some(3)), Some(Delay::Loading)),
+            (
+                server(503, "Model m is currently loading", None),
+                Some(Delay::Loading),
+            ),
+            (
+                server(500, "The server is overloaded.", None),
+                Some(Delay::Overload),
+            ),
+            (vendor().failed(in_stream.message), Some(Delay::Overload)),
+            (
+                vendor().error(429, None, None, limited),
+                Some(Delay::Overload),
+            ),
+            (server(503, "HTTP 503", None), None),
+            (
+                server(500, "An internal error. Please try again later.", None),
+                None,
+            ),
+            (vendor().network("overloaded"), None),
+        ] {
+            assert_eq!(delay(&error), expected, "{error}");
+        }
     }
 
     #[test]

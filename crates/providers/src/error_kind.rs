@@ -8,17 +8,32 @@
 mod vocabulary; // the classes of words
 
 use crate::error::ErrorKind;
+use crate::retry::Delay;
 use vocabulary::{
-    ACCOUNT, ANSWER_LENGTH, AUTHENTICATION_CODES, BUSY, CONTENT, CONTEXT_CODES, CONVERSATION,
+    ACCOUNT, ANSWER_LENGTH, AUTHENTICATION_CODES, CONTENT, CONTEXT_CODES, CONVERSATION,
     ENTITLEMENT, FORBIDDEN, FORM, IS_CLOSED, IS_GONE, IS_MISSING, IS_NOT_SERVED, IS_REACHED,
-    IS_SHUT_OUT, IS_TOO_MUCH, IS_UNKNOWN, IS_WRONG, KEY, LENGTH, MODEL, MONEY, NETWORK,
-    NO_MODEL_CODES, OTHER_POLICIES, PLACE, QUOTA, QUOTA_CODES, RATE_CODES, REFUSED_CODES, RULES,
-    SERVER_CODES, SETTING, SPENDING, TIME_WINDOW, TOO_LONG, UNSAFE, WRITTEN_CALL,
+    IS_SHUT_OUT, IS_TOO_MUCH, IS_UNKNOWN, IS_WRONG, KEY, LENGTH, LOADING, MODEL, MONEY, NETWORK,
+    NO_MODEL_CODES, OTHER_POLICIES, OVERLOADED, PASSES, PLACE, QUOTA, QUOTA_CODES, RATE_CODES,
+    REFUSED_CODES, RULES, SERVER_CODES, SETTING, SPENDING, TIME_WINDOW, TOO_LONG, UNSAFE,
+    WRITTEN_CALL,
 };
 
 /// Returns the kind that the codes and words tell, if it is more than the status tells.
 pub(crate) fn read(status: u16, codes: &[String], message: &str) -> Option<ErrorKind> {
     Reading::new(status, codes, message).kind()
+}
+
+/// Returns the delay that the words of a server's failure tell of.
+pub(crate) fn delay(message: &str) -> Option<Delay> {
+    let sentences = sentences(message);
+    let says = |class| sentences.iter().any(|sentence| has(sentence, class));
+    if says(LOADING) {
+        Some(Delay::Loading)
+    } else if says(OVERLOADED) {
+        Some(Delay::Overload)
+    } else {
+        None
+    }
 }
 
 /// An error body, prepared for the rules.
@@ -223,11 +238,16 @@ impl Reading {
     /// request: a call that the model wrote badly, or a server without a free place.
     fn may_pass(&self) -> bool {
         let wrote_badly = self.any(&[WRITTEN_CALL, &["fail"]]);
+        let passes = || {
+            [OVERLOADED, LOADING, PASSES]
+                .iter()
+                .any(|class| self.any(&[class]))
+        };
         match self.status {
             // Groq's own status for a tier without a free place.
             498 => true,
-            400 | 422 => wrote_badly || self.any(&[BUSY]),
-            403..=428 | 430..=499 => self.any(&[BUSY]),
+            400 | 422 => wrote_badly || passes(),
+            403..=428 | 430..=499 => passes(),
             _ => false,
         }
     }

@@ -17,7 +17,8 @@ use tracing::warn;
 /// answered instead, and a stream in a [`Delta::Retrying`].
 ///
 /// The next model is asked if the one before cannot be reached, is overloaded, out of quota, or too
-/// late, after its own retries and before it emitted anything. A request that one model rejects is
+/// late, after its own retries and before it emitted anything. Only the last one is waited for if it
+/// is overloaded. A request that one model rejects is
 /// not sent to the others, because they would reject it too.
 ///
 /// # Examples
@@ -183,6 +184,7 @@ impl FallbackModel {
     async fn answer(&self, request: &GenerateRequest) -> Result<GenerateResponse, ModelError> {
         let mut attempts = Attempts::new(request);
         for (model, next) in self.with_next() {
+            attempts.request.has_fallback = request.has_fallback || next.is_some();
             match model.generate(&attempts.request).await {
                 Ok(response) => return Ok(attempts.with_losses(response, model.id())),
                 Err(error) if attempts.try_next(model.id(), &error, next.is_none()) => {}
@@ -197,6 +199,7 @@ impl FallbackModel {
         // Deltas that announce retries and fallbacks; the answer follows them.
         let mut announced = Vec::new();
         for (attempt, (model, next)) in (1..).zip(self.with_next()) {
+            attempts.request.has_fallback = request.has_fallback || next.is_some();
             let error = match model.stream(&attempts.request).await {
                 Ok(mut answer) => loop {
                     match answer.next().await {
@@ -356,6 +359,15 @@ mod tests {
         ];
         assert!(streamed(&with(&all.each_ref())).await.is_err());
         assert_eq!(all[1].calls_made(), 0);
+    }
+
+    #[tokio::test]
+    async fn only_the_last_model_is_told_that_none_stands_by() {
+        let all = [model(fault(Fault::Reset)), model(text("Hello."))]
+            .map(|model| model.with_requests_kept(1));
+        streamed(&with(&all.each_ref())).await.unwrap();
+        let told = all.map(|model| model.requests()[0].has_fallback);
+        assert_eq!(told, [true, false]);
     }
 
     #[tokio::test]

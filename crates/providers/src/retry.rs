@@ -12,6 +12,10 @@ use tracing::warn;
 
 /// The longest wait a provider may ask for when the caller set no time limit.
 const WAIT_MAX: Duration = Duration::from_secs(60);
+/// The longest pause during an overload, before jitter.
+const OVERLOAD_PAUSE_MAX: Duration = Duration::from_secs(8);
+/// The time for which a model that is loaded is waited for when the caller set no time limit.
+const LOADING_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// A failed attempt.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +37,19 @@ impl From<Failure> for ModelError {
     }
 }
 
+/// A failure of a server that ends by itself, after more than a few seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    not(feature = "_http"),
+    expect(dead_code, reason = "scripts have none")
+)]
+pub(crate) enum Delay {
+    /// The server has more to do than it can.
+    Overload,
+    /// The server loads the model.
+    Loading,
+}
+
 /// The number and pace of retries.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Policy {
@@ -43,6 +60,10 @@ pub(crate) struct Policy {
     pub(crate) pause: Duration,
     /// True if a request may be sent again after the server was silent for too long.
     pub(crate) after_silence: bool,
+    /// Reads a delay from an error. An overloaded server is asked again as long as the caller's time
+    /// allows, and one that loads the model also without a limit of time, but neither without
+    /// retries. `None`: their retries are counted as those of other errors.
+    pub(crate) delay: Option<fn(&ModelError) -> Option<Delay>>,
 }
 
 impl Policy {
@@ -53,6 +74,7 @@ impl Policy {
             retries,
             pause: Duration::from_millis(500),
             after_silence,
+            delay: Some(crate::error::delay),
         }
     }
 
@@ -61,7 +83,10 @@ impl Policy {
         Attempts {
             policy: self,
             delays: None,
+            overload_delays: None,
             failed: 0,
+            started: Instant::now(),
+            time: time_left,
             deadline,
         }
     }
@@ -76,6 +101,16 @@ impl Policy {
             .with_jitter()
             .build()
     }
+
+    fn overload_delays(self) -> ExponentialBackoff {
+        ExponentialBuilder::new()
+            .with_min_delay(self.pause)
+            .with_max_delay(OVERLOAD_PAUSE_MAX)
+            .with_factor(2.0)
+            .without_max_times()
+            .with_jitter()
+            .build()
+    }
 }
 
 /// The attempts of one request: those that failed, and the time that is left.
@@ -83,7 +118,12 @@ struct Attempts {
     policy: Policy,
     /// Built at the first failure, because most requests have none.
     delays: Option<ExponentialBackoff>,
+    /// The pauses during an overload, which are not counted as retries.
+    overload_delays: Option<ExponentialBackoff>,
     failed: u32,
+    started: Instant,
+    /// The caller's time at the start.
+    time: Option<Duration>,
     deadline: Option<Instant>,
 }
 
@@ -91,6 +131,37 @@ impl Attempts {
     fn time_left(&self) -> Option<Duration> {
         self.deadline
             .map(|deadline| deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// Returns the time for which an overload may still be waited for; `None` for another failure, or
+    /// one whose retries are counted.
+    fn patience(&self, error: &ModelError) -> Option<Duration> {
+        let delay = self.policy.delay.filter(|_| self.policy.retries > 0)?;
+        match (delay(error)?, self.time, self.time_left()) {
+            // The answer needs time as well.
+            (_, Some(time), Some(left)) => Some(left.saturating_sub(time / 8)),
+            (Delay::Loading, ..) => Some(LOADING_MAX.saturating_sub(self.started.elapsed())),
+            // Without a limit nobody said that they would wait for minutes.
+            (Delay::Overload, ..) => None,
+        }
+    }
+
+    /// Returns the next pause of an overload; `None` if there is no time for another attempt.
+    fn overload_pause(&mut self, error: &ModelError, patience: Duration) -> Option<Duration> {
+        if patience.is_zero() {
+            return None;
+        }
+        let policy = self.policy;
+        let pause = self
+            .overload_delays
+            .get_or_insert_with(|| policy.overload_delays())
+            .next()?;
+        match error.retry_after() {
+            // A server that asks for no wait would be asked without end.
+            Some(wait) => Some(wait.max(policy.pause)).filter(|wait| *wait <= patience),
+            // The last attempt is made when the time is over.
+            None => Some(pause.min(patience)),
+        }
     }
 
     /// Counts a failure, and returns the wait before the next attempt; `None` if the error is
@@ -116,6 +187,18 @@ impl Attempts {
         if !retry.unwrap_or(may_help) {
             return None;
         }
+        let wait = match self.patience(error) {
+            Some(patience) => self.overload_pause(error, patience)?,
+            None => self.counted_pause(error)?,
+        };
+        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        warn!(attempt = self.failed, wait_ms, %error, "an attempt of the model call failed; it is sent again");
+        Some(wait)
+    }
+
+    /// Returns the pause before the next of the counted retries; `None` if there is none left, or no
+    /// time for it.
+    fn counted_pause(&mut self, error: &ModelError) -> Option<Duration> {
         let pause = self
             .delays
             .get_or_insert_with(|| self.policy.delays())
@@ -130,12 +213,7 @@ impl Attempts {
             error => error.retry_after().unwrap_or(pause),
         };
         // A wait that outlasts the caller would only delay the error.
-        if wait > self.time_left().unwrap_or(WAIT_MAX) {
-            return None;
-        }
-        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-        warn!(attempt = self.failed, wait_ms, %error, "an attempt of the model call failed; it is sent again");
-        Some(wait)
+        (wait <= self.time_left().unwrap_or(WAIT_MAX)).then_some(wait)
     }
 }
 
@@ -275,7 +353,21 @@ mod tests {
         retries: 2,
         pause: Duration::from_millis(500),
         after_silence: true,
+        delay: Some(delay),
     };
+
+    fn delay(error: &ModelError) -> Option<Delay> {
+        match error {
+            ModelError::Server { message, .. } | ModelError::RateLimited { message, .. } => {
+                match &**message {
+                    "busy" => Some(Delay::Overload),
+                    "loading" => Some(Delay::Loading),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
 
     fn provider() -> ProviderId {
         ProviderId::new("test").unwrap()
@@ -451,6 +543,106 @@ mod tests {
         assert_eq!((used, before.elapsed()), (1, Duration::ZERO));
         let (result, used) = blocking(PATIENT, None, vec![Err(limited(3600)), Ok(7)]).await;
         assert_eq!((result.unwrap_err().code(), used), ("rate_limit", 1));
+    }
+
+    fn server(message: &str) -> ModelError {
+        ModelError::Server {
+            provider: provider(),
+            status: 503,
+            message: message.into(),
+            retry_after: None,
+        }
+    }
+
+    /// Sends to a server that fails like this for a time; returns the seconds after which the call
+    /// ended, and whether it was answered.
+    async fn during(
+        policy: Policy,
+        left: Option<u64>,
+        error: ModelError,
+        lasts: u64,
+    ) -> (u64, bool) {
+        let begun = Instant::now();
+        let over = begun + Duration::from_secs(lasts);
+        let result = generate(policy, left.map(Duration::from_secs), async |_| {
+            if Instant::now() < over {
+                return Err(error.clone().into());
+            }
+            Ok(())
+        })
+        .await;
+        (begun.elapsed().as_secs(), result.is_ok())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_overload_is_waited_for_as_long_as_the_time_allows() {
+        for error in [
+            server("busy"),
+            server("loading"),
+            ModelError::RateLimited {
+                provider: provider(),
+                message: "busy".into(),
+                retry_after: None,
+            },
+        ] {
+            let (took, answered) = during(PATIENT, Some(120), error.clone(), 80).await;
+            assert!(answered && (80..=97).contains(&took), "{error} {took}");
+            // What is left would be too little for an answer.
+            let (took, answered) = during(PATIENT, Some(120), error.clone(), 1_000).await;
+            assert_eq!((took, answered), (105, false), "{error}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stated_end_of_an_overload_is_waited_for_if_there_is_time() {
+        let back_after = |seconds| ModelError::Server {
+            provider: provider(),
+            status: 503,
+            message: "busy".into(),
+            retry_after: Some(Duration::from_secs(seconds)),
+        };
+        assert_eq!(
+            during(PATIENT, Some(120), back_after(30), 80).await,
+            (90, true)
+        );
+        assert_eq!(
+            during(PATIENT, Some(120), back_after(300), 80).await,
+            (0, false)
+        );
+        // No wait at all is no invitation to ask without end.
+        let (took, answered) = during(PATIENT, Some(20), back_after(0), 5).await;
+        assert_eq!((took, answered), (5, true));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_model_that_is_loaded_is_waited_for_without_a_time_limit() {
+        let loading = server("loading");
+        let (took, answered) = during(PATIENT, None, loading.clone(), 500).await;
+        assert!(answered && (500..=516).contains(&took), "{took}");
+        let (took, answered) = during(PATIENT, None, loading, 5_000).await;
+        assert_eq!((took, answered), (600, false));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn other_failures_and_other_policies_count_their_retries() {
+        let overloaded = server("busy");
+        let hurried = Policy {
+            delay: None,
+            ..PATIENT
+        };
+        let once = Policy {
+            retries: 0,
+            ..PATIENT
+        };
+        for (policy, left, error) in [
+            (PATIENT, Some(120), server("oops")),
+            (PATIENT, None, overloaded.clone()),
+            (hurried, Some(120), overloaded.clone()),
+            (once, Some(120), overloaded),
+        ] {
+            let (took, answered) = during(policy, left, error.clone(), 60).await;
+            assert!(!answered && took <= 3, "{error} {took}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

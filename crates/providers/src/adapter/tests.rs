@@ -47,6 +47,7 @@ static SUBJECTS: LazyLock<Vec<Subject>> = LazyLock::new(|| {
             losses: Vec::new(),
             trace: None,
             time_left: None,
+            waits_for_overload: true,
         };
         Subject {
             call,

@@ -595,20 +595,33 @@ pub(super) const WRITTEN_CALL: &[&str] = &[
     "json validate",
     "generate a valid",
 ];
-pub(super) const BUSY: &[&str] = &[
+/// Words of a server that has more to do than it can.
+pub(super) const OVERLOADED: &[&str] = &[
     "overload",
     "at capacity",
     "capacity exceeded",
+    "capacity limit",
+    "no capacity",
+    "insufficient capacity",
     "high demand",
     "high traffic",
-    "server is busy",
+    "is busy",
+    "too busy",
+    "server busy",
+    "maximum pending requests",
+];
+/// Words of a server that is not done with loading its model.
+pub(super) const LOADING: &[&str] = &[
     "is loading",
     "loading model",
+    "loading the model",
     "still loading",
+    "currently loading",
     "being loaded",
-    "try again later",
-    "temporarily unavailable",
+    "not ready",
 ];
+/// Words of any other failure that passes.
+pub(super) const PASSES: &[&str] = &["try again later", "temporarily unavailable"];
 /// Words of an objection to the request's form, whatever else it mentions.
 pub(super) const FORM: &[&str] = &[
     "parameter",

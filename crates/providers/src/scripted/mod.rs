@@ -223,6 +223,8 @@ impl ScriptedModel {
             retries: self.retries,
             pause: PAUSE,
             after_silence: true,
+            // Waiting does not change a script.
+            delay: None,
         }
     }
 
