@@ -33,6 +33,8 @@ mod change_feed; // broadcast of changes to subscribers
 mod decode_error; // stored values that cannot be decoded
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod digest; // SHA-256 in hexadecimal
+#[cfg(feature = "sqlite")]
+mod faults; // a clock that steps, for crash tests
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod lock; // mutexes that stay usable after a panic
 #[cfg(any(feature = "sqlite", feature = "postgres"))]

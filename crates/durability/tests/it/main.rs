@@ -14,6 +14,7 @@
 mod agents; // two agents on one store, and a store from before agents had names
 mod bench; // databases and workers to test
 mod budgets; // budgets per day of several agents
+mod clock; // clocks that step
 mod dice; // reproducible random numbers
 mod edges; // lost answers, repeats, expiry, cancellation, a full disk
 mod invariants; // checks after every run

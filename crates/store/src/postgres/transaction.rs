@@ -144,10 +144,4 @@ impl Connection for Transaction {
     fn undo(&mut self) {
         self.is_undone = true;
     }
-
-    /// Returns false: workers are on other machines, where only the end of a lease or of a session
-    /// tells.
-    fn is_dead(_: &str) -> bool {
-        false
-    }
 }

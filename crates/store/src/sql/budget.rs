@@ -362,7 +362,7 @@ async fn day_use<C: Connection>(
         if block.id == asked {
             (day_use.held, day_use.until, own_booked) =
                 (Some(block.holds), Some(block.until), booked);
-        } else if !is_closed && block.until > now && !C::is_dead(&block.worker) {
+        } else if !is_closed && block.until > now && !C::presence(&block.worker, None).is_dead() {
             day_use.others = day_use.others + (block.holds - booked);
         }
     }

@@ -202,7 +202,7 @@ async fn delete<C: Connection>(tx: &mut C, key: &ConversationKey) -> Result<Dele
     let statement = locking!(
         C,
         concat!(
-            "SELECT key, lease_by, ",
+            "SELECT key, lease_by, epoch, ",
             lease_until!(),
             " AS lease_until FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3"
         )

@@ -33,7 +33,7 @@ use crate::status::Status;
 
 /// Selects conversations with work to do, whether leased or not.
 pub(crate) const UNSETTLED: &str = concat!(
-    "SELECT agent, user_id, id, lease_by, ",
+    "SELECT agent, user_id, id, lease_by, epoch, ",
     lease_until!(),
     " AS lease_until FROM adjutant_conversation
      WHERE agent = $1 AND unsettled = 1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) ORDER BY updated_at, key"
@@ -41,7 +41,7 @@ pub(crate) const UNSETTLED: &str = concat!(
 
 /// Selects conversations with an expired pending call, whether leased or not.
 pub(crate) const EXPIRED: &str = concat!(
-    "SELECT agent, user_id, id, lease_by, ",
+    "SELECT agent, user_id, id, lease_by, epoch, ",
     lease_until!(),
     " AS lease_until FROM adjutant_conversation
      WHERE agent = $1 AND wake_at <= $3 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) ORDER BY wake_at, key"
@@ -731,5 +731,8 @@ async fn renew<C: Connection>(
             key_values![key, worker.id, &record::format_time(until), worker.epoch],
         )
         .await?;
+    if renewed > 0 {
+        C::grant(worker.id, worker.epoch, ttl);
+    }
     Ok(renewed > 0)
 }

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use super::{Backend, Connection, Failure, Row, Value, decode_all, values};
 use crate::record::{self, ConversationRow};
+use crate::worker::Presence;
 
 /// The end of a lease: as it was taken, or as the worker's last heartbeat in the same epoch has
 /// extended it.
@@ -33,7 +34,7 @@ macro_rules! work {
             $since,
             ", key) > ($3, $4) AND (lease_by IS NULL OR lease_until IS NULL OR (lease_until <= $5 AND NOT EXISTS
              (SELECT 1 FROM adjutant_worker AS worker WHERE worker.id = lease_by AND worker.epoch = adjutant_conversation.epoch
-              AND worker.seen_until > $5))",
+              AND worker.seen_until > $5)",
             $free,
             ") ORDER BY ",
             $since,
@@ -50,7 +51,7 @@ macro_rules! take_locked {
     ($due:literal, $since:literal) => {
         concat!(
             "WITH found AS MATERIALIZED (",
-            work!("key, lease_by", $due, $since, "", " FOR UPDATE SKIP LOCKED"),
+            work!("key, lease_by", $due, $since, ")", " FOR UPDATE SKIP LOCKED"),
             ") UPDATE adjutant_conversation AS taken SET lease_by = $7, lease_until = $8, epoch = $9 FROM found WHERE taken.key = found.key
              RETURNING taken.agent, taken.user_id, taken.id, found.key, found.lease_by, taken.",
             $since,
@@ -63,31 +64,37 @@ const TAKE_UNSETTLED: &str = take_locked!("unsettled = 1", "updated_at");
 const TAKE_EXPIRED: &str = take_locked!("wake_at <= $10", "wake_at");
 
 /// The same where one transaction writes at a time. SQLite's `RETURNING` cannot return the previous
-/// holder, so the work is found first; `$7` is a JSON array of the dead workers.
+/// holder, so the work is found first; `$7` and `$8` are JSON arrays of the holders that are dead,
+/// and of those that live, each with its epoch.
 macro_rules! find_exclusively {
     ($due:literal, $since:literal) => {
         work!(
-            concat!("agent, user_id, id, key, lease_by, ", $since, " AS since"),
+            concat!(
+                "agent, user_id, id, key, lease_by, epoch, ",
+                $since,
+                " AS since"
+            ),
             $due,
             $since,
-            " OR lease_by IN (SELECT value FROM json_each($7))",
+            " AND lease_by || ' ' || epoch NOT IN (SELECT value FROM json_each($8)))
+             OR lease_by || ' ' || epoch IN (SELECT value FROM json_each($7))",
             ""
         )
     };
 }
 
 pub(crate) const FIND_UNSETTLED: &str = find_exclusively!("unsettled = 1", "updated_at");
-pub(crate) const FIND_EXPIRED: &str = find_exclusively!("wake_at <= $8", "wake_at");
+pub(crate) const FIND_EXPIRED: &str = find_exclusively!("wake_at <= $9", "wake_at");
 
 /// The workers that hold leases of the work.
-const HOLDERS_OF_UNSETTLED: &str = "SELECT DISTINCT lease_by FROM adjutant_conversation
+const HOLDERS_OF_UNSETTLED: &str = "SELECT DISTINCT lease_by, epoch FROM adjutant_conversation
      WHERE agent = $1 AND unsettled = 1 AND lease_by IS NOT NULL";
-const HOLDERS_OF_EXPIRED: &str = "SELECT DISTINCT lease_by FROM adjutant_conversation
+const HOLDERS_OF_EXPIRED: &str = "SELECT DISTINCT lease_by, epoch FROM adjutant_conversation
      WHERE agent = $1 AND wake_at <= $2 AND lease_by IS NOT NULL";
 
 /// Conversations of all agents with inputs that were not taken.
 const WITH_INPUTS: &str = concat!(
-    "SELECT agent, user_id, id, lease_by, ",
+    "SELECT agent, user_id, id, lease_by, epoch, ",
     lease_until!(),
     " AS lease_until FROM adjutant_conversation WHERE unsettled = 1 AND untaken > 0"
 );
@@ -154,6 +161,9 @@ pub(super) async fn take<C: Connection>(
     } else {
         take_exclusively(tx, request, now, &until).await?
     };
+    if !taken.is_empty() {
+        C::grant(&request.worker, request.epoch, request.lease);
+    }
     // `RETURNING` has no defined order.
     taken.sort_unstable_by_key(|taken| taken.place);
     Ok(taken)
@@ -193,7 +203,9 @@ async fn take_locked<C: Connection>(
         }
     };
     let found = tx.fetch_all(statement, &values).await?;
-    Ok(decode_all(found, |row| read_taken(row, &request.worker))?)
+    Ok(decode_all(found, |row| {
+        read_taken(row, &request.worker).map(|(taken, _)| taken)
+    })?)
 }
 
 async fn take_exclusively<C: Connection>(
@@ -214,9 +226,13 @@ async fn take_exclusively<C: Connection>(
     };
     let mut values = values![agent].to_vec();
     values.extend(expired.clone());
-    // The operating system knows which workers are dead, not the database: their names are looked
-    // up between the two statements.
-    let dead = dead_workers(tx.fetch_all(holders, &values).await?, C::is_dead)?;
+    // The operating system knows which workers live, not the database: their names are looked up
+    // between the two statements.
+    let holders = Holders::classify::<C>(tx.fetch_all(holders, &values).await?, request)?;
+    let (dead, living) = (
+        record::to_json(&holders.dead)?,
+        record::to_json(&holders.living)?,
+    );
     let mut values = values![
         agent,
         request.user.as_ref().map(UserId::as_str),
@@ -224,14 +240,19 @@ async fn take_exclusively<C: Connection>(
         number,
         record::format_time(now),
         request.limit,
-        &dead
+        &dead,
+        &living
     ]
     .to_vec();
     values.extend(expired);
     let found = tx.fetch_all(statement, &values).await?;
     let mut taken = Vec::with_capacity(found.len());
-    for row in found {
-        let one = read_taken(row, &request.worker)?;
+    for mut row in found {
+        let epoch = row.get("epoch")?;
+        let (one, holder) = read_taken(row, &request.worker)?;
+        if let Some(holder) = holder {
+            C::end(&holder, epoch);
+        }
         tx.execute(
             "UPDATE adjutant_conversation SET lease_by = $1, lease_until = $2, epoch = $3 WHERE key = $4",
             values![&request.worker, until, request.epoch, one.place.number],
@@ -242,35 +263,50 @@ async fn take_exclusively<C: Connection>(
     Ok(taken)
 }
 
-/// Returns the holders that certainly do not run any more, as a JSON array.
-fn dead_workers(holders: Vec<Row>, is_dead: fn(&str) -> bool) -> Result<String, StoreError> {
-    let mut dead_workers = Vec::new();
-    for row in holders {
-        let holder: String = row.scalar()?;
-        if is_dead(&holder) {
-            dead_workers.push(holder);
-        }
-    }
-    record::to_json(&dead_workers)
+/// The holders of leases whose presence is known, each as its name, a space, and its epoch.
+#[derive(Default)]
+struct Holders {
+    dead: Vec<String>,
+    living: Vec<String>,
 }
 
-/// Decodes a conversation whose lease was taken. `lease_by` is the previous holder.
-fn read_taken(mut columns: Row, worker: &str) -> Result<Taken, StoreError> {
+impl Holders {
+    fn classify<C: Connection>(
+        holders: Vec<Row>,
+        request: &TakeRequest,
+    ) -> Result<Self, StoreError> {
+        let mut known = Self::default();
+        for mut row in holders {
+            let (holder, epoch): (String, i64) = (row.get("lease_by")?, row.get("epoch")?);
+            let name = format!("{holder} {epoch}");
+            match C::presence(&holder, Some(epoch)) {
+                Presence::Unknown => {}
+                // A worker that was suspended finds its epoch run out before its next heartbeat,
+                // and must not take what it runs itself.
+                _ if holder == request.worker && epoch == request.epoch => known.living.push(name),
+                presence if presence.is_dead() => known.dead.push(name),
+                _ => known.living.push(name),
+            }
+        }
+        Ok(known)
+    }
+}
+
+/// Decodes a conversation whose lease was taken, with the previous holder (`lease_by`) if that was
+/// another worker.
+fn read_taken(mut columns: Row, worker: &str) -> Result<(Taken, Option<String>), StoreError> {
     let key = record::read_key(&mut columns)?;
     let number = columns.get("key")?;
     let holder: Option<String> = columns.get("lease_by")?;
-    let is_of_another = holder.is_some_and(|holder| holder != worker);
+    let holder = holder.filter(|holder| holder != worker);
     let since = columns.parse("since", "the time since which work waits")?;
-    let claim = if is_of_another {
+    let claim = if holder.is_some() {
         Claim::TakenOver
     } else {
         Claim::Granted
     };
-    Ok(Taken {
-        key,
-        claim,
-        place: WorkPlace { since, number },
-    })
+    let place = WorkPlace { since, number };
+    Ok((Taken { key, claim, place }, holder))
 }
 
 /// Extends all leases of a worker's epoch, and returns those with work to do. `None` if the epoch
@@ -285,18 +321,27 @@ pub(super) async fn heartbeat<C: Connection>(
         record::format_time(lease_end(beat.lease, now)),
         record::format_time(now),
     );
-    let updated = if beat.is_first {
-        // Rows that have expired hold no lease. Our own row exists already if the answer to the
-        // first heartbeat was lost.
-        tx.execute(
-            "DELETE FROM adjutant_worker WHERE seen_until <= $1 AND NOT (id = $2 AND epoch = $3)",
-            values![&now, worker, epoch],
-        )
-        .await?;
+    if beat.is_first {
+        C::grant(worker, epoch, beat.lease);
+    }
+    let kept = C::extend(worker, epoch, beat.lease);
+    let updated = if kept == Some(false) {
+        0
+    } else if beat.is_first || kept.is_some() {
+        if beat.is_first {
+            // Rows that have expired hold no lease, or one of a worker that is known to live.
+            tx.execute(
+                "DELETE FROM adjutant_worker WHERE seen_until <= $1 AND NOT (id = $2 AND epoch = $3)",
+                values![&now, worker, epoch],
+            )
+            .await?;
+        }
+        // Our own row exists already if the answer to the first heartbeat was lost. Another process
+        // whose clock has stepped may have deleted it.
         tx.execute(
             "INSERT INTO adjutant_worker (id, epoch, seen_until) VALUES ($1, $2, $3) ON CONFLICT (id, epoch)
-             DO UPDATE SET seen_until = excluded.seen_until WHERE adjutant_worker.seen_until > $4",
-            values![worker, epoch, &until, &now],
+             DO UPDATE SET seen_until = excluded.seen_until WHERE adjutant_worker.seen_until > $4 OR $5 = 1",
+            values![worker, epoch, &until, &now, i64::from(kept.is_some())],
         )
         .await?
     } else {
@@ -345,14 +390,17 @@ impl ConversationRow {
             .lease_by
             .as_ref()
             .is_some_and(|holder| holder != worker);
-        let is_over = self.lease_until.is_none_or(|until| until <= now);
-        if is_of_another && !is_over && !self.lease_by.as_deref().is_some_and(C::is_dead) {
-            return Claim::Refused;
+        if let Some(holder) = self.lease_by.as_deref().filter(|_| is_of_another) {
+            if is_held::<C>(holder, self.epoch, self.lease_until, now) {
+                return Claim::Refused;
+            }
+            C::end(holder, self.epoch);
         }
         let is_own = self.lease_by.is_some() && !is_of_another;
         self.epoch = epoch.unwrap_or(if is_own { self.epoch } else { 0 });
         self.lease_by = Some(worker.to_owned());
         self.lease_until = Some(lease_end(ttl, now));
+        C::grant(worker, self.epoch, ttl);
         if is_of_another {
             Claim::TakenOver
         } else {
@@ -376,10 +424,24 @@ pub(super) async fn keep_free<C: Connection>(
     Ok(keys)
 }
 
-/// Returns true if no live worker holds the lease in the columns `lease_by` and `lease_until`.
+/// Returns true if the worker lives that holds a lease until a time.
+fn is_held<C: Connection>(
+    worker: &str,
+    epoch: i64,
+    until: Option<Timestamp>,
+    now: Timestamp,
+) -> bool {
+    match C::presence(worker, Some(epoch)) {
+        Presence::Unknown => until.is_some_and(|until| now < until),
+        presence => !presence.is_dead(),
+    }
+}
+
+/// Returns true if no live worker holds the lease in the columns `lease_by`, `epoch` and
+/// `lease_until`.
 pub(super) fn is_free<C: Connection>(row: &mut Row, now: Timestamp) -> Result<bool, StoreError> {
     let by: Option<String> = row.get("lease_by")?;
     let until: Option<Timestamp> = row.parse_optional("lease_until", "the end of a lease")?;
-    let is_held = by.zip(until);
-    Ok(is_held.is_none_or(|(by, until)| until <= now || C::is_dead(&by)))
+    let epoch = row.get("epoch")?;
+    Ok(!by.is_some_and(|by| is_held::<C>(&by, epoch, until, now)))
 }

@@ -38,6 +38,7 @@ mod value;
 use std::future::Future;
 use std::num::NonZeroU32;
 use std::path::Path;
+use std::time::Duration;
 
 use adjutant_core::limits::MESSAGES_QUEUED_MAX;
 use adjutant_core::port::{Alone, Relay, StoreError};
@@ -47,6 +48,7 @@ use tokio::runtime::Handle;
 
 use crate::change_feed::ChangeFeed;
 use crate::maintenance::Load;
+use crate::worker::Presence;
 pub(crate) use result_row::Row;
 pub(crate) use result_row::{Cell, FromCell, FromRow, count, decode_all, from_row};
 pub(crate) use value::Value;
@@ -196,9 +198,23 @@ pub trait Connection: Send {
     /// Rolls the transaction back at its end although the work in it succeeds.
     fn undo(&mut self);
 
-    /// Returns true if a worker certainly does not run any more, whatever its lease says. False if
-    /// that is unknown.
-    fn is_dead(worker: &str) -> bool;
+    /// Returns what is known about a worker, or about its epoch, whatever its lease says. Unknown
+    /// where workers are on other machines: there only the end of a lease or of a session tells.
+    fn presence(_worker: &str, _epoch: Option<i64>) -> Presence {
+        Presence::Unknown
+    }
+
+    /// Records that a worker has a lease in an epoch for this long from now.
+    fn grant(_worker: &str, _epoch: i64, _lease: Duration) {}
+
+    /// Extends an epoch by a clock that nobody can set. Returns false if the epoch is over, and
+    /// `None` if only the database's clock can tell.
+    fn extend(_worker: &str, _epoch: i64, _lease: Duration) -> Option<bool> {
+        None
+    }
+
+    /// Ends an epoch, because one of its leases is taken by another worker.
+    fn end(_worker: &str, _epoch: i64) {}
 }
 
 /// Adds `FOR UPDATE` to a statement where other transactions write at the same time.
@@ -293,7 +309,7 @@ pub trait Backend: Send + Sync + 'static {
     /// Done in the background.
     fn note_worker(&self, _worker: &str) {}
 
-    /// Ends the leases of workers that are known to be dead where [`Connection::is_dead`] cannot
+    /// Ends the leases of workers that are known to be dead where [`Connection::presence`] cannot
     /// tell. Returns true if there were any.
     fn end_leases_of_dead_workers(&self) -> impl Future<Output = Result<bool, Failure>> + Send {
         async { Ok(false) }

@@ -166,7 +166,7 @@ pub(super) async fn conversations<C: Connection>(
 macro_rules! leases {
     () => {
         concat!(
-            "SELECT key, id, lease_by, ",
+            "SELECT key, id, lease_by, epoch, ",
             lease_until!(),
             " AS lease_until FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND key > $3
               AND NOT EXISTS (SELECT 1 FROM adjutant_conversation AS branch WHERE branch.branched_from_key = adjutant_conversation.key)

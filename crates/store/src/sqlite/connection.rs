@@ -6,6 +6,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use adjutant_core::port::StoreError;
 use jiff::Timestamp;
@@ -15,7 +16,7 @@ use tokio::runtime::Handle;
 
 use crate::record;
 use crate::sql::{Cell, Connection, Failure, Row, Value, Work};
-use crate::worker;
+use crate::worker::{self, Presence};
 
 /// Prepared statements that are cached: more than there are in the module `sql`.
 const STATEMENTS: usize = 256;
@@ -180,16 +181,29 @@ impl Connection for SqliteConnection {
         reason = "a store does I/O, and these ports have no clock"
     )]
     async fn now(&mut self) -> Result<Timestamp, Failure> {
-        Ok(Timestamp::now())
+        Ok(crate::faults::stepped(Timestamp::now()))
     }
 
     fn undo(&mut self) {
         self.is_undone = true;
     }
 
-    /// All workers with this file are on this machine, so a dead one is noticed at once.
-    fn is_dead(worker: &str) -> bool {
-        worker::is_dead(worker)
+    /// All workers with this file are on this machine, so a dead one is noticed at once, and a
+    /// living one keeps its leases.
+    fn presence(worker: &str, epoch: Option<i64>) -> Presence {
+        worker::presence(worker, epoch)
+    }
+
+    fn grant(worker: &str, epoch: i64, lease: Duration) {
+        worker::grant(worker, epoch, lease);
+    }
+
+    fn extend(worker: &str, epoch: i64, lease: Duration) -> Option<bool> {
+        worker::extend(worker, epoch, lease)
+    }
+
+    fn end(worker: &str, epoch: i64) {
+        worker::end(worker, epoch);
     }
 }
 

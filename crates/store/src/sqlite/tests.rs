@@ -7,7 +7,8 @@ mod query_plans;
 use std::time::Duration;
 
 use adjutant_core::port::{
-    ConversationFilter, ConversationStore, GroupBy, Journal as _, StoreError,
+    Beat, Begin, Begun, Claim, ConversationFilter, ConversationStore, GroupBy, Journal as _,
+    StoreError, Worker,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, DecisionFilter, Event, Input, InputBody, InputId,
@@ -91,6 +92,54 @@ async fn a_full_disk_refuses_and_keeps_what_was_accepted() {
         store.load(&one_conversation()).await.unwrap().inbox,
         accepted
     );
+}
+
+/// A process that was suspended for longer than a lease goes on, unless another worker has taken a
+/// lease of its epoch.
+#[tokio::test]
+async fn an_epoch_that_ran_out_goes_on_unless_one_of_its_leases_was_taken() {
+    let store = Store::in_memory().await.unwrap();
+    let key = one_conversation();
+    store.submit(&key, &input(1)).await.unwrap();
+    let worker = Worker {
+        id: crate::worker_id(),
+        epoch: 7,
+    };
+    let begin = |worker, lease| Begin {
+        input: None,
+        turn: &[],
+        first: None,
+        worker,
+        lease,
+        known: None,
+        at: jiff::Timestamp::UNIX_EPOCH,
+    };
+    let beat = |is_first| Beat {
+        agent: &key.agent,
+        worker,
+        lease: Duration::ZERO,
+        is_first,
+    };
+    store
+        .begin(&key, begin(worker, Duration::ZERO))
+        .await
+        .unwrap();
+    for is_first in [true, false, false] {
+        assert!(store.beat(beat(is_first)).await.unwrap().is_some());
+    }
+    let other = Worker {
+        id: "another",
+        epoch: 8,
+    };
+    let begun = store.begin(&key, begin(other, Duration::from_secs(60)));
+    assert!(matches!(
+        begun.await.unwrap(),
+        Begun::Claimed {
+            claim: Claim::TakenOver,
+            ..
+        }
+    ));
+    assert_eq!(store.beat(beat(false)).await.unwrap(), None);
 }
 
 /// Keeps the writer thread busy until this is dropped.
