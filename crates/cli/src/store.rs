@@ -191,7 +191,10 @@ impl From<StoreError> for CliError {
             StoreError::ReadOnly { .. } => {
                 Self::read_only("the data can only be read").because(message).or_try(ELSEWHERE)
             }
-            StoreError::Full { .. } | StoreError::Unusable { .. } | StoreError::Unreadable { .. } => {
+            StoreError::Full { .. }
+            | StoreError::DiskFailed { .. }
+            | StoreError::Unusable { .. }
+            | StoreError::Unreadable { .. } => {
                 Self::configuration("the data cannot be used").because(message).or_try(ELSEWHERE)
             }
             StoreError::Conflict | StoreError::Unavailable { .. } => {

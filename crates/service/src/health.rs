@@ -62,7 +62,8 @@ async fn healthz() -> Json<Health> {
 /// Checks if the service can take requests.
 ///
 /// Asks the database. Answers 503, so that load balancers send no more requests, while the service
-/// stops, cannot reach its data, or has no space to store anything. Needs no token.
+/// stops, cannot reach its data, has no space to store anything, or has a disk that fails. Needs no
+/// token.
 #[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", tag = "operations", security(()), responses(
     (status = 200, description = "The service is ready.", body = Readiness),
     (status = 503, description = "The service is not ready, with the reasons.", body = Readiness),
@@ -94,9 +95,7 @@ async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Readiness>) {
             warn!(error, "not ready: {reason}");
         }
     }
-    if app.is_full() {
-        reasons.push("there is no space to store anything");
-    }
+    reasons.extend(app.not_storing());
     if let Auth::Jwt(jwt) = &app.auth
         && !jwt.is_usable()
     {

@@ -34,9 +34,9 @@ pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 /// Largest request body, in bytes.
 pub(crate) const BODY_MAX: usize = 1024 * 1024;
 /// Time for which the service reports itself as not ready after a write failed for want of disk
-/// space. After that, the next request tries to write again: there is no other way to find out that
-/// there is space.
-pub(crate) const FULL_FOR: Duration = Duration::from_secs(30);
+/// space, or because the disk failed. After that, the next request tries to write again: there is no
+/// other way to find out that the disk stores again.
+pub(crate) const NOT_STORING_FOR: Duration = Duration::from_secs(30);
 
 /// `Retry-After` of a conversation whose queue is full: about as long as a turn takes.
 const QUEUE_WAIT: Duration = Duration::from_secs(5);
@@ -397,7 +397,15 @@ impl Problem {
                 "Nothing can be stored",
                 "the service cannot store anything right now, because its storage is full; the operator has been notified",
             )
-            .retry_after_seconds(whole_seconds(FULL_FOR)),
+            .retry_after_seconds(whole_seconds(NOT_STORING_FOR)),
+            StoreError::DiskFailed { .. } => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "storage_failed",
+                "The storage fails",
+                "the service cannot store anything reliably right now, because its disk reports errors; what was sent may be \
+                 stored or not: send it again later, with the same Idempotency-Key. The operator has been notified",
+            )
+            .retry_after_seconds(whole_seconds(NOT_STORING_FOR)),
             // The client only has to wait, so no cause is attached.
             StoreError::QueueFull { .. } => {
                 return Self::limit_reached(format!("{error} (serve.messages_queued)"), QUEUE_WAIT);
@@ -632,6 +640,20 @@ mod tests {
         assert!(
             problem.detail().contains("cannot store") && !problem.detail().contains("adjutant.db")
         );
+        assert_eq!(problem.retry_after(), Some(30));
+        assert!(problem.take_cause().unwrap().to_string().contains(words));
+    }
+
+    #[test]
+    fn a_failing_disk_is_named_to_the_client_and_in_detail_to_the_operator() {
+        let words = "the disk fails to read or write /var/lib/adjutant.db";
+        let error = RunError::Store(StoreError::disk_failed(words));
+        let mut problem = Problem::run(&error);
+        assert_eq!(
+            (problem.status(), problem.code()),
+            (StatusCode::SERVICE_UNAVAILABLE, "storage_failed")
+        );
+        assert!(!problem.detail().contains("adjutant.db"));
         assert_eq!(problem.retry_after(), Some(30));
         assert!(problem.take_cause().unwrap().to_string().contains(words));
     }

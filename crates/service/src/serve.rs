@@ -241,7 +241,7 @@ impl Service {
             readiness: OnceLock::new(),
             gauges: OnceLock::new(),
             limits: Limits::new(config.limits),
-            full: Mutex::default(),
+            not_storing: Mutex::default(),
             connection_limits,
             connections: Connections::new(
                 connection_limits,
@@ -465,7 +465,7 @@ mod tests {
     use hyper_util::service::TowerToHyperService;
 
     use super::*;
-    use crate::problem::FULL_FOR;
+    use crate::problem::NOT_STORING_FOR;
 
     #[tokio::test]
     async fn it_is_not_ready_while_nothing_can_be_stored() {
@@ -489,9 +489,11 @@ mod tests {
         assert_eq!(ready().await, StatusCode::OK);
         state.report(&RunError::Store(StoreError::unavailable(String::new())));
         assert_eq!(ready().await, StatusCode::OK);
-        state.report(&RunError::Store(StoreError::full(String::new())));
-        assert_eq!(ready().await, StatusCode::SERVICE_UNAVAILABLE);
-        tokio::time::advance(FULL_FOR).await;
-        assert_eq!(ready().await, StatusCode::OK);
+        for error in [StoreError::full(""), StoreError::disk_failed("")] {
+            state.report(&RunError::Store(error));
+            assert_eq!(ready().await, StatusCode::SERVICE_UNAVAILABLE);
+            tokio::time::advance(NOT_STORING_FOR).await;
+            assert_eq!(ready().await, StatusCode::OK);
+        }
     }
 }

@@ -22,7 +22,7 @@ use crate::live::Runs;
 use crate::mcp_sessions::Mcp;
 use crate::metrics::{Gauge, Metrics, MetricsAccess};
 use crate::origins::Origin;
-use crate::problem::{FULL_FOR, Problem};
+use crate::problem::{NOT_STORING_FOR, Problem};
 use crate::remote::Publisher;
 use crate::token_use::{TokenUses, expires_at};
 
@@ -108,8 +108,9 @@ pub(crate) struct App {
     pub(crate) gauges: OnceLock<Gauges>,
     /// Rate and concurrency limits of users.
     pub(crate) limits: Limits,
-    /// Time at which a write last failed for want of disk space.
-    pub(crate) full: Mutex<Option<Instant>>,
+    /// Time at which a write last failed for want of disk space or because the disk failed, and the
+    /// reason for `/readyz`.
+    pub(crate) not_storing: Mutex<Option<(Instant, &'static str)>>,
     pub(crate) connection_limits: ConnectionLimits,
     /// Open connections.
     pub(crate) connections: Arc<Connections>,
@@ -222,23 +223,44 @@ impl App {
         !self.metrics_elsewhere && self.metrics_access != MetricsAccess::Off
     }
 
-    /// Returns true if a write failed for want of disk space less than [`FULL_FOR`] ago.
-    pub(crate) fn is_full(&self) -> bool {
-        let full = self.full.lock().unwrap_or_else(PoisonError::into_inner);
-        full.is_some_and(|since| since.elapsed() < FULL_FOR)
+    /// Returns the reason for which a write failed less than [`NOT_STORING_FOR`] ago, if the next one
+    /// is likely to fail too.
+    pub(crate) fn not_storing(&self) -> Option<&'static str> {
+        let failed = *self
+            .not_storing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        failed
+            .filter(|(since, _)| since.elapsed() < NOT_STORING_FOR)
+            .map(|(_, reason)| reason)
     }
 
-    /// Logs an internal error that no request was answered with, and records it for readiness.
+    /// Logs an error that no request was answered with, and records it for readiness. Only one that
+    /// neither the database nor its disk explains is called a defect.
     pub(crate) fn report(&self, error: &RunError) {
         self.record_failure(error);
-        error!(%error, "something is wrong that is ours to mend");
+        match error {
+            RunError::Store(StoreError::Unavailable { .. }) => {
+                warn!(%error, "the database was not there; the work is continued when it is");
+            }
+            RunError::Store(StoreError::Full { .. } | StoreError::DiskFailed { .. }) => {
+                error!(%error, "nothing can be stored; the work is continued when it can");
+            }
+            _ => error!(%error, "something is wrong that is ours to mend"),
+        }
     }
 
     /// Records a failure that affects whether the service is ready.
     pub(crate) fn record_failure(&self, error: &RunError) {
-        if matches!(error, RunError::Store(StoreError::Full { .. })) {
-            *self.full.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-        }
+        let reason = match error {
+            RunError::Store(StoreError::Full { .. }) => "there is no space to store anything",
+            RunError::Store(StoreError::DiskFailed { .. }) => "the disk fails to store anything",
+            _ => return,
+        };
+        *self
+            .not_storing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), reason));
     }
 
     /// Logs the reason for which requests are refused, at most a few times a minute.

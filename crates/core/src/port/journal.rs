@@ -53,6 +53,15 @@ pub enum StoreError {
         /// The driver's error.
         source: Option<Cause>,
     },
+    /// The disk failed to read or write: nothing is certain to be stored until an operator has looked
+    /// at it. What the call wrote may be there or not; the same call may work again.
+    #[error("{message}")]
+    DiskFailed {
+        /// The place on the disk, the system's error, and what to do.
+        message: String,
+        /// The driver's error.
+        source: Option<Cause>,
+    },
     /// The store can be read and not written to: read only, or choose another place.
     #[error("{message}")]
     ReadOnly {
@@ -131,6 +140,15 @@ impl StoreError {
         }
     }
 
+    /// Returns [`StoreError::DiskFailed`] without a source.
+    pub fn disk_failed(message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self::DiskFailed {
+            message,
+            source: None,
+        }
+    }
+
     /// Returns [`StoreError::ReadOnly`] without a source.
     pub fn read_only(message: impl Into<String>) -> Self {
         let message = message.into();
@@ -147,6 +165,7 @@ impl StoreError {
         cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
         if let Self::Full { source, .. }
+        | Self::DiskFailed { source, .. }
         | Self::ReadOnly { source, .. }
         | Self::Unusable { source, .. }
         | Self::Unavailable { source, .. }

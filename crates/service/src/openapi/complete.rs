@@ -24,7 +24,7 @@ const IDENTIFIED: &[(&str, &str)] = &[
     ),
     (
         "503",
-        "The service cannot reach its data, its model or its keys at the moment, or runs as many turns as allowed (`busy`).",
+        "The service cannot reach its data, its model or its keys at the moment, its disk reports errors (`storage_failed`), or it runs as many turns as allowed (`busy`).",
     ),
     ("507", "The service has no space to store anything."),
 ];

@@ -43,9 +43,15 @@ fn from_driver(error: &sqlx::Error, place: &dyn fmt::Display) -> StoreError {
             "53100" => StoreError::full(format!(
                 "there is no space left for {place}; free some, then the same works"
             )),
-            // Deadlock, serialization failure, too many connections, and the server shutting down
-            // or starting up.
-            "40P01" | "40001" | "53300" | "57P01" | "57P02" | "57P03" => {
+            "58030" => StoreError::disk_failed(format!(
+                "the server's disk fails to read or write {place} ({}); look at the server's log and at its disk",
+                error.message()
+            )),
+            // Deadlock, serialization failure, too many connections, a transaction or a session that
+            // was idle for too long because this process did not get to run, and the server shutting
+            // down or starting up.
+            "40P01" | "40001" | "53300" | "25P03" | "25P04" | "57P01" | "57P02" | "57P03"
+            | "57P05" => {
                 StoreError::unavailable(format!("{place}: {}; try again", error.message()))
             }
             code => StoreError::unusable(format!(

@@ -47,6 +47,10 @@ const MIGRATIONS: Migrations = Migrations {
 };
 
 const DIALECT: Dialect = Dialect {
+    // As `to_regclass` below: the tables that a name without a schema finds.
+    all_tables: "SELECT CAST(relname AS TEXT) AS name FROM pg_class
+                 WHERE relkind IN ('r', 'p') AND starts_with(relname, 'adjutant_') AND pg_table_is_visible(oid)",
+    own_tables: &["adjutant_worker_session"],
     tables: "SELECT count(*) FROM pg_class WHERE oid = to_regclass($1)",
     create: "CREATE TABLE adjutant_migration (
                version BIGINT PRIMARY KEY, description TEXT NOT NULL, checksum BYTEA NOT NULL,

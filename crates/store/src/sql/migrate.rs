@@ -32,10 +32,44 @@ impl Migrations {
     pub(crate) fn newest(&self) -> i64 {
         self.since.last().unwrap_or(&self.prefix).0
     }
+
+    /// Returns the number of migrations that a database with the current schema has recorded.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn recorded(&self) -> usize {
+        self.since.len() + 1
+    }
 }
+
+/// The tables of every database.
+const TABLES: [&str; 20] = [
+    "adjutant_applied_change",
+    "adjutant_blob",
+    "adjutant_budget",
+    "adjutant_budget_block",
+    "adjutant_budget_booking",
+    "adjutant_conversation",
+    "adjutant_decision",
+    "adjutant_deleted_task",
+    "adjutant_event",
+    "adjutant_fact",
+    "adjutant_inbox",
+    "adjutant_memory_change",
+    "adjutant_passage",
+    "adjutant_snapshot",
+    "adjutant_task",
+    "adjutant_task_counter",
+    "adjutant_task_number",
+    "adjutant_token",
+    "adjutant_tool_invocation",
+    "adjutant_worker",
+];
 
 /// The statements that differ between the databases.
 pub(crate) struct Dialect {
+    /// Selects the names of all tables whose names begin with `adjutant_`.
+    pub(crate) all_tables: &'static str,
+    /// The tables of this database only.
+    pub(crate) own_tables: &'static [&'static str],
     /// Counts the tables of the name `$1`.
     pub(crate) tables: &'static str,
     /// Creates the table `adjutant_migration`.
@@ -77,13 +111,42 @@ pub(crate) async fn migrate<C: Connection>(
             .await?;
         } else {
             // A new database gets the whole schema in one step.
-            tx.script(migrations.schema).await?;
+            tx.script(migrations.schema)
+                .await
+                .map_err(|failure| not_applied(failure, &migrations.prefix))?;
         }
         record(tx, dialect.note, &migrations.prefix).await?;
     }
     let mut steps = vec![migrations.prefix];
     steps.extend(migrations.since);
-    apply_missing(tx, dialect.applied, dialect.note, &steps).await
+    apply_missing(tx, dialect.applied, dialect.note, &steps).await?;
+    check_tables(tx, dialect).await
+}
+
+/// Fails if a table is missing that the schema has. Without this, only the commands that use the
+/// table would fail, long after the loss.
+pub(crate) async fn check_tables<C: Connection>(
+    tx: &mut C,
+    dialect: &Dialect,
+) -> Result<(), Failure> {
+    let mut found = Vec::new();
+    for mut row in tx.fetch_all(dialect.all_tables, &[]).await? {
+        found.push(row.get::<String>("name")?);
+    }
+    let missing: Vec<&str> = TABLES
+        .iter()
+        .chain(dialect.own_tables)
+        .copied()
+        .filter(|table| !found.iter().any(|found| found == table))
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "the table {} is missing; something else has removed it, and what was in it is lost: put a backup in the database's place",
+        missing.join(", the table ")
+    );
+    Err(StoreError::unreadable(message).into())
 }
 
 /// Returns true if the database has the schema of the first version, or a part of it, by the
@@ -116,12 +179,23 @@ async fn apply_missing<C: Connection>(
     if let Some((found, _)) = applied.iter().find(|(version, _)| *version > newest) {
         return Err(too_new(*found, newest).into());
     }
+    let Some((last, _)) = applied.last() else {
+        let message = "no version of its schema is recorded; something else has emptied the table of migrations: put a backup in the database's place";
+        return Err(StoreError::unreadable(message).into());
+    };
     for step in steps {
         match applied.iter().find(|(version, _)| *version == step.0) {
             Some((_, known)) if *known == checksum(step.2) => {}
             Some(_) => {
                 let message = format!(
                     "the schema cannot be updated: version {} of it is not ours",
+                    step.0
+                );
+                return Err(StoreError::unreadable(message).into());
+            }
+            None if step.0 < *last => {
+                let message = format!(
+                    "version {} of its schema is not recorded although version {last}, which builds on it, is; something else has changed the table of migrations: put a backup in the database's place",
                     step.0
                 );
                 return Err(StoreError::unreadable(message).into());
@@ -134,12 +208,26 @@ async fn apply_missing<C: Connection>(
                 );
                 // In the same transaction as its record: a migration is applied and recorded, or
                 // neither.
-                tx.script(step.2).await?;
+                tx.script(step.2)
+                    .await
+                    .map_err(|failure| not_applied(failure, step))?;
                 record(tx, record_statement, step).await?;
             }
         }
     }
     Ok(())
+}
+
+/// Explains a migration that was applied before, although it is not recorded.
+fn not_applied(failure: Failure, (version, ..): &Migration) -> Failure {
+    let words = failure.to_string();
+    if !(words.contains("already exists") || words.contains("duplicate column")) {
+        return failure;
+    }
+    let message = format!(
+        "version {version} of its schema is there and not recorded ({words}); something else has changed the table of migrations: put a backup in the database's place"
+    );
+    StoreError::unreadable(message).into()
 }
 
 async fn has_table<C: Connection>(

@@ -74,8 +74,8 @@ fn from_driver(error: &Error, place: &dyn fmt::Display) -> StoreError {
         ErrorCode::DiskFull => StoreError::full(format!(
             "there is no space left for {place}; free some, then the same again works"
         )),
-        ErrorCode::SystemIoFailure => StoreError::unusable(format!(
-            "{place} cannot be read or written ({error}); check the disk and its free space"
+        ErrorCode::SystemIoFailure => StoreError::disk_failed(format!(
+            "the disk fails to read or write {place} ({error}); look at the system's log and at the disk, and have a backup at hand"
         )),
         ErrorCode::NotADatabase => StoreError::unusable(format!(
             "{place} is not a database, or its start is damaged; it is left as it is: move it away, or put a backup in its place"

@@ -47,6 +47,8 @@ pub(super) const MIGRATIONS: Migrations = Migrations {
 };
 
 const DIALECT: Dialect = Dialect {
+    all_tables: "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'adjutant!_%' ESCAPE '!'",
+    own_tables: &["adjutant_passage_words"],
     tables: "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = $1",
     create: "CREATE TABLE adjutant_migration (
                version INTEGER NOT NULL PRIMARY KEY, description TEXT NOT NULL, checksum BLOB NOT NULL,
@@ -245,13 +247,19 @@ fn inspect(options: &FileOptions) -> Result<Schema, Failure> {
     if prefixed == 0 {
         return Ok(Schema::Old);
     }
-    let found = number("SELECT max(version) FROM adjutant_migration")?;
+    let found = number("SELECT coalesce(max(version), 0) FROM adjutant_migration")?;
     let newest = MIGRATIONS.newest();
-    match found.cmp(&newest) {
-        std::cmp::Ordering::Less => Ok(Schema::Old),
-        std::cmp::Ordering::Equal => Ok(Schema::Current),
-        std::cmp::Ordering::Greater => Err(migrate::too_new(found, newest).into()),
+    if found > newest {
+        return Err(migrate::too_new(found, newest).into());
     }
+    let recorded = number("SELECT count(*) FROM adjutant_migration")?;
+    // With a gap in its records a schema is not current: the migration reports it.
+    if found < newest || usize::try_from(recorded) != Ok(MIGRATIONS.recorded()) {
+        return Ok(Schema::Old);
+    }
+    let mut connection = SqliteConnection::new(connection);
+    poll_ready(migrate::check_tables(&mut connection, &DIALECT))?;
+    Ok(Schema::Current)
 }
 
 /// Migrates the schema. If several processes start at once, one migrates and the others wait.

@@ -4,8 +4,8 @@ use adjutant_core::port::{Journal as _, StoreError};
 use adjutant_core::{AgentName, UserId};
 use adjutant_store::sqlite::Store;
 use adjutant_tools::{TaskChange, TaskDescription, TaskFilter, TaskStore as _};
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{ConnectOptions as _, Connection as _};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 
 use crate::place;
 
@@ -43,14 +43,20 @@ async fn filled(path: &Path) {
     store.close().await;
 }
 
-async fn execute(path: &Path, sql: &'static str) {
-    let mut connection = SqliteConnectOptions::new()
+async fn connect(path: &Path) -> SqliteConnection {
+    let options = SqliteConnectOptions::new()
         .filename(path)
-        .create_if_missing(true)
-        .connect()
+        .create_if_missing(true);
+    // A table that others refer to can be dropped.
+    options.foreign_keys(false).connect().await.unwrap()
+}
+
+async fn execute(path: &Path, sql: &str) {
+    let mut connection = connect(path).await;
+    sqlx::query(AssertSqlSafe(sql))
+        .execute(&mut connection)
         .await
         .unwrap();
-    sqlx::query(sql).execute(&mut connection).await.unwrap();
     connection.close().await.unwrap();
 }
 
@@ -214,6 +220,56 @@ async fn a_schema_of_a_newer_program_is_left_alone() {
         &["schema version 99", "knows up to", "use the newer program"],
     )
     .await;
+}
+
+#[tokio::test]
+async fn each_missing_table_is_named_when_the_database_is_opened() {
+    let (folder, path) = place();
+    filled(&path).await;
+    let mut connection = connect(&path).await;
+    // Without those that the full-text search has for itself.
+    let tables = sqlx::query_scalar(
+        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'virtual')
+         AND name LIKE 'adjutant!_%' ESCAPE '!' AND name <> 'adjutant_migration'",
+    );
+    let tables: Vec<String> = tables.fetch_all(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    assert!(tables.len() > 20, "{tables:?}");
+    for table in tables {
+        let damaged = folder.path().join(format!("without {table}"));
+        std::fs::copy(&path, &damaged).unwrap();
+        execute(&damaged, &format!("DROP TABLE {table}")).await;
+        let words = format!("the table {table} is missing");
+        check_refused(&damaged, unreadable, &[&words, "backup"]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_gap_in_the_table_of_migrations_is_named_when_the_database_is_opened() {
+    for (struck, words) in [
+        (
+            "DELETE FROM adjutant_migration WHERE version = 9",
+            "version 9 of its schema is not recorded",
+        ),
+        (
+            "DELETE FROM adjutant_migration WHERE version = 12",
+            "version 12 of its schema is not recorded",
+        ),
+        (
+            "DELETE FROM adjutant_migration WHERE version = (SELECT max(version) FROM adjutant_migration)",
+            "is there and not recorded",
+        ),
+        (
+            "DELETE FROM adjutant_migration",
+            "no version of its schema is recorded",
+        ),
+        ("DROP TABLE adjutant_migration", "is there and not recorded"),
+    ] {
+        let (_folder, path) = place();
+        filled(&path).await;
+        execute(&path, struck).await;
+        check_refused(&path, unreadable, &[words, "table of migrations", "backup"]).await;
+    }
 }
 
 #[tokio::test]

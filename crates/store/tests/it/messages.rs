@@ -260,7 +260,8 @@ async fn take_a_turn(
     }
 }
 
-/// A process that hangs in the middle of a transaction does not keep its row locks for long.
+/// A process that hangs in the middle of a transaction does not keep its row locks for long, and is
+/// told that it may try again.
 #[tokio::test]
 async fn a_transaction_that_stands_still_is_ended_by_the_server() {
     let Some(server) = Server::start() else {
@@ -293,7 +294,8 @@ async fn a_transaction_that_stands_still_is_ended_by_the_server() {
         .await
         .unwrap();
     assert_eq!(there.len(), 1, "{there:?}");
-    standing.abort();
+    let error = standing.await.unwrap().unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
 }
 
 /// A turn that one process accepts and another takes costs one message more, whatever came before.
