@@ -13,8 +13,10 @@ mod logs; // decision log and tool invocations
 mod recovery; // leasing work, and heartbeats
 mod search; // conversation search
 mod state; // all data, and its eviction
+mod weight; // approximate size of a conversation
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use adjutant_core::limits::MESSAGES_QUEUED_MAX;
@@ -27,8 +29,10 @@ use state::State;
 
 /// Conversations, journal, logs, budgets and the tables of tools, such as tasks, in memory.
 ///
-/// At most 1,024 conversations without open work are kept; the ones unused for the longest time are
-/// forgotten first.
+/// What is kept is bounded: beyond 1,024 conversations ([`InMemory::with_conversations_max`]) or about
+/// 16 MiB of them ([`InMemory::with_bytes_max`]), whole conversations are forgotten, with their logs,
+/// the ones unused for the longest time first. One that runs, or waits for an answer, is never
+/// forgotten.
 ///
 /// # Examples
 ///
@@ -98,6 +102,28 @@ impl InMemory {
     pub fn with_messages_queued_max(mut self, messages: NonZeroU32) -> Self {
         self.messages_queued_max = messages;
         self
+    }
+
+    /// Sets the number of conversations beyond which the ones unused for the longest time are
+    /// forgotten. Default: 1,024.
+    #[must_use]
+    pub fn with_conversations_max(self, conversations: NonZeroUsize) -> Self {
+        self.state().bounds.conversations = conversations;
+        self
+    }
+
+    /// Sets the approximate size of all conversations in bytes beyond which the ones unused for the
+    /// longest time are forgotten. Default: 16 MiB.
+    #[must_use]
+    pub fn with_bytes_max(self, bytes: NonZeroUsize) -> Self {
+        self.state().bounds.bytes = bytes;
+        self
+    }
+
+    /// Returns the approximate size of all conversations with their logs, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.state().bytes.load(Ordering::Relaxed)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

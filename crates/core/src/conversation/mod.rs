@@ -25,7 +25,7 @@ pub use self::view::{
     pending, rebuilt_history, response, response_to_dropped, times_taken_up, turn_history,
     turn_of_input,
 };
-pub use self::weight::stored_weight;
+pub use self::weight::{event_weight, stored_weight};
 use crate::calibration::Calibration;
 use crate::confirmation::PendingCall;
 use crate::cost::Cost;

@@ -10,10 +10,12 @@ use crate::tool::{Arguments, ToolResult};
 const STORED_MIN: usize = 128;
 
 /// Returns the approximate size of an event in memory, in bytes. Only long values are counted.
-pub(super) fn event_weight(event: &Event) -> usize {
+#[must_use]
+pub fn event_weight(event: &Event) -> usize {
     let repeated = match event {
         // The end of a turn repeats in memory what the store keeps once, with the events before it.
         Event::TurnFinished { end, .. } => end.messages.iter().map(message_weight).sum(),
+        Event::HistorySet { messages } => messages.iter().map(message_weight).sum(),
         _ => 0,
     };
     size_of::<Event>() + said_weight(event) + repeated

@@ -2,10 +2,13 @@
 
 use adjutant_core::conversation::Status;
 use adjutant_core::port::{Alternatives, BranchPoint, Branched, Branching, StoreError};
-use adjutant_core::{ConversationId, ConversationKey, DecisionRecord, Event, Recorded, TurnId};
+use adjutant_core::{
+    ConversationId, ConversationKey, DecisionRecord, Event, LogContent, Recorded, TurnId,
+};
 
 use super::conversation::{Conversation, Origin};
 use super::state::State;
+use super::weight::Weight;
 
 fn sibling(key: &ConversationKey, conversation: ConversationId) -> ConversationKey {
     ConversationKey {
@@ -16,7 +19,11 @@ fn sibling(key: &ConversationKey, conversation: ConversationId) -> ConversationK
 
 impl State {
     /// Creates a branch, or returns it if the same one was created before.
-    pub(super) fn branch(&mut self, branching: Branching<'_>) -> Result<Branched, StoreError> {
+    pub(super) fn branch(
+        &mut self,
+        branching: Branching<'_>,
+        log: LogContent,
+    ) -> Result<Branched, StoreError> {
         let Branching { from, seq, id, at } = branching;
         let Some(named) = self.conversations.get(from) else {
             return Ok(Branched::NoSuchConversation);
@@ -53,6 +60,11 @@ impl State {
             };
         }
         self.touches += 1;
+        // The events are shared, but each conversation that has them keeps them alive.
+        let mut weight = Weight::new(&self.bytes);
+        common
+            .iter()
+            .for_each(|recorded| weight.add(&recorded.event, log));
         let branch = Conversation {
             title: if seq == 0 {
                 String::new()
@@ -68,14 +80,14 @@ impl State {
                 seq,
                 number: self.touches,
             }),
-            ..Conversation::new(at)
+            ..Conversation::new(at, weight)
         };
-        self.evict();
         self.branches
             .entry(sibling(from, point.conversation))
             .or_default()
             .push(id);
-        self.conversations.insert(key, branch);
+        self.conversations.insert(key.clone(), branch);
+        self.evict_except(&key);
         Ok(Branched::At(point))
     }
 

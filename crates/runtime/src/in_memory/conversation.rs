@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::inbox::Inbox;
+use super::weight::Weight;
 
 /// The point at which a conversation branches off another of the same user and agent.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +58,7 @@ pub(super) struct Conversation {
     pub(super) invocations: Vec<ToolInvocationRecord>,
     /// The point at which it branches off another; the events up to there are the other's.
     pub(super) origin: Option<Origin>,
+    pub(super) weight: Weight,
 }
 
 /// The lease of a worker's epoch.
@@ -79,7 +81,7 @@ impl Claim {
 }
 
 impl Conversation {
-    pub(super) fn new(at: Timestamp) -> Self {
+    pub(super) fn new(at: Timestamp, weight: Weight) -> Self {
         Self {
             title: String::new(),
             first_words: String::new(),
@@ -95,6 +97,7 @@ impl Conversation {
             decisions: Vec::new(),
             invocations: Vec::new(),
             origin: None,
+            weight,
         }
     }
 
@@ -139,6 +142,11 @@ impl Conversation {
 
     pub(super) fn is_settled(&self) -> bool {
         !self.has_work_in_inbox() && !self.status.runs()
+    }
+
+    /// Returns true if it has no open work, waits for nobody and is not leased.
+    pub(super) fn is_idle(&self) -> bool {
+        self.is_settled() && !self.status.is_parked() && !self.is_claimed()
     }
 
     /// Accepts an input once, if at most `queued_max` messages wait with it.
@@ -260,6 +268,7 @@ impl Conversation {
         }
         self.invocations
             .extend(ToolInvocationRecord::from_event(*at, event, log));
+        self.weight.add(event, log);
         self.events.push(recorded.clone());
     }
 

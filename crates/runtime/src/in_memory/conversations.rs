@@ -99,7 +99,7 @@ impl ConversationStore for InMemory {
         &'a self,
         branching: Branching<'a>,
     ) -> BoxFuture<'a, Result<Branched, StoreError>> {
-        ready(self.state().branch(branching))
+        ready(self.state().branch(branching, self.log))
     }
 
     fn alternatives<'a>(
