@@ -269,11 +269,9 @@ pub(crate) fn delay(error: &ModelError) -> Option<Delay> {
 /// Returns a vendor's message as logs and terminals show it: one bounded line without control
 /// characters.
 fn shown(message: &str) -> String {
-    let words = message.split(|c: char| c.is_whitespace() || c.is_control());
-    let line = words
-        .filter(|word| !word.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ");
+    let visible = |c: &char| c.is_whitespace() || !c.is_control();
+    let visible: String = message.chars().filter(visible).collect();
+    let line = visible.split_whitespace().collect::<Vec<_>>().join(" ");
     truncate(&line, MESSAGE_MAX).to_owned()
 }
 

@@ -501,6 +501,15 @@ impl Problem {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "The model is not available",
             ),
+            ModelError::Authentication { .. }
+            | ModelError::NotPermitted { .. }
+            | ModelError::NotFound { .. } => (
+                StatusCode::BAD_GATEWAY,
+                "The provider does not accept the service's requests",
+            ),
+            ModelError::Truncated { .. } => {
+                (StatusCode::BAD_GATEWAY, "The connection to the model broke")
+            }
             // A refusal is an answer of the model to the user, and not a failure.
             ModelError::Refused { .. } => return None,
             _ => (

@@ -199,6 +199,60 @@ fn each_failure_of_a_provider_has_its_cause_under_the_id_that_the_user_got() {
 }
 
 #[test]
+fn the_sentence_of_a_provider_reaches_the_operator_and_no_user() {
+    const SENTENCE: &str = "All credits of this account are used up.";
+    for (content, shown) in [("full", true), ("redacted", false), ("none", false)] {
+        let (home, vendor) = (
+            Home::new(),
+            Vendor::answering_by(|asked: &Asked| match asked.body.to_string() {
+                said if said.contains("quote me") => {
+                    failed(400, "INVALID_ARGUMENT", "Invalid text: quote me")
+                }
+                _ => failed(429, "RESOURCE_EXHAUSTED", &format!("{SENTENCE} Key: {KEY}")),
+            }),
+        );
+        home.config(&format!("[log]\ncontent = \"{content}\"\n"));
+        let service = Logging::of_gemini(&home, &vendor.url(), &[]);
+        let step = |turn: &str| {
+            let path = format!("/v1/admin/turns/{turn}?user=local");
+            let detail = service.ask("GET", &path, &[], "").json();
+            let steps = detail["steps"].as_array().unwrap();
+            steps
+                .iter()
+                .find(|step| step["failed"] == true)
+                .unwrap_or_else(|| panic!("{detail}"))
+                .clone()
+        };
+        let reply = service.say("used-up", "hello");
+        assert_eq!(
+            (reply.status, &reply.json()["code"]),
+            (429, &json!("quota")),
+            "{reply:?}"
+        );
+        assert!(!reply.text.contains("credits"), "{reply:?}");
+        assert!(!reply.text.contains("little while"), "{reply:?}");
+        let line = service.of("used-up", "the model call failed").to_string();
+        assert!(line.contains(SENTENCE) && !line.contains(KEY), "{line}");
+        let turn = reply.json()["run_id"].as_str().unwrap().to_owned();
+        let failed = step(&turn);
+        assert_eq!(failed["error_code"], "quota");
+        let log = home.run(&["log", "show", &turn]).succeeds().stdout;
+        for text in [failed.to_string(), log] {
+            assert_eq!(text.contains(SENTENCE), shown, "{content}: {text}");
+            assert!(!text.contains(KEY), "{text}");
+        }
+        // A sentence that may quote what was said is not shown on the page.
+        let reply = service.say("quoted", "quote me");
+        let failed = step(reply.json()["run_id"].as_str().unwrap());
+        assert_eq!(
+            (&failed["error_code"], failed.get("error_message")),
+            (&json!("bad_request"), None)
+        );
+        vendor.stop();
+    }
+}
+
+#[test]
 fn a_model_that_is_not_there_is_tried_again_and_another_stands_in_for_it() {
     let (home, (_held, url)) = (Home::new(), held_port());
     home.config("fallback = [\"demo\"]\n");

@@ -9,7 +9,6 @@ use axum::Json;
 use axum::extract::State;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tracing::info;
 use utoipa::{IntoParams, ToSchema};
 
@@ -26,6 +25,17 @@ use crate::wire::{Timing, Usage};
 
 /// Longest request id in a query, in Unicode characters.
 const REQUEST_CHARS_MAX: usize = 200;
+/// Codes of errors whose message is about the account, the model or the connection. That of any
+/// other may quote what was said.
+const WITHOUT_QUOTATIONS: [&str; 7] = [
+    "auth",
+    "not_permitted",
+    "quota",
+    "rate_limit",
+    "not_found",
+    "network",
+    "timeout",
+];
 /// Default of the shortest waiting time in the list of pending confirmations, in hours.
 const HOURS: u32 = 1;
 
@@ -230,6 +240,11 @@ struct StepState {
     failed: bool,
     /// Error code of a failed model call.
     error_code: Option<String>,
+    /// Message of a failed model call, with that of the provider, if it is about the account, the
+    /// model or the connection and the log keeps messages (`log.content`). Others may quote what was
+    /// said and are only in `words`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_message: Option<String>,
 }
 
 /// The texts of a turn: message, answer, notices and the contents of its steps.
@@ -289,7 +304,7 @@ pub(super) struct OwnerQuery {
 
 /// Returns a turn with the durations of its steps and the step that failed.
 ///
-/// For operators; each call is logged. Contains texts only if `serve.operator_sees_words` is set.
+/// For operators; each call is logged. Contains texts of users only if `serve.operator_sees_words` is set.
 #[utoipa::path(get, path = "/v1/admin/turns/{id}", tag = "administration", operation_id = "admin_turn",
     params(("id" = String, Path, description = "Id of the turn."), OwnerQuery),
     responses(
@@ -318,17 +333,15 @@ pub(super) async fn turn(
     let sees_words = administration.sees_words;
     // Logged before the steps are read, so that a call that fails then is in the log too.
     info!(%operator, owner = user.as_str(), turn = %id, words = sees_words, "an operator looked at a turn");
-    // Without the right to see texts, the trace is built without them.
-    let content = if sees_words {
-        app.agent.logs().content()
-    } else {
-        LogContent::None
-    };
+    let content = app.agent.logs().content();
     let steps = read_trace(&**app.agent.journal(), &record.key(), id, content).await?;
     let turn = TurnState::from_record(&record, app.agent.now());
     Ok(Json(TurnDetail {
         turn,
-        steps: steps.iter().map(StepState::from_step).collect(),
+        steps: steps
+            .iter()
+            .map(|step| StepState::from_step(step, content))
+            .collect(),
         words: sees_words.then(|| TurnTexts {
             message: record.message,
             content: record.content,
@@ -341,12 +354,17 @@ pub(super) async fn turn(
 }
 
 impl StepState {
-    fn from_step(step: &Step) -> Self {
-        let code = step
-            .error
-            .as_ref()
-            .and_then(|error| error.get("code"))
-            .and_then(Value::as_str);
+    fn from_step(step: &Step, content: LogContent) -> Self {
+        let field = |name| {
+            let error = step
+                .error
+                .as_ref()
+                .filter(|_| step.kind == StepKind::Model)?;
+            error.get(name)?.as_str()
+        };
+        let code = field("code");
+        let is_shown = content == LogContent::Full
+            && code.is_some_and(|code| WITHOUT_QUOTATIONS.contains(&code));
         Self {
             kind: step.kind,
             // The name of a waiting step is the text of the question, which operators may not see.
@@ -361,9 +379,8 @@ impl StepState {
             input_tokens: step.usage.and_then(|usage| usage.input_tokens),
             output_tokens: step.usage.and_then(|usage| usage.output_tokens),
             failed: step.error.is_some(),
-            error_code: code
-                .filter(|_| step.kind == StepKind::Model)
-                .map(str::to_owned),
+            error_code: code.map(str::to_owned),
+            error_message: field("message").filter(|_| is_shown).map(str::to_owned),
         }
     }
 }

@@ -20,6 +20,8 @@ export function OperationTurn({ turn, problem }) {
   const { usage, timing_ms: timing } = detail;
   const facts = [
     [t("trace.fact.error"), detail.error_code],
+    // With the words of the turn, all its errors are shown there.
+    [t("operation.provider"), detail.words ? null : detail.steps.find((step) => step.error_message)?.error_message],
     [t("trace.fact.request"), detail.request_id],
     [t("trace.fact.started"), moment(detail.started_at)],
     [t("trace.fact.model"), usage.model],

@@ -469,6 +469,7 @@ export const WORDS = {
   "problem.title.budget": "Das Budget ist aufgebraucht",
   "problem.title.timeout": "Das Modell hat nicht rechtzeitig geantwortet",
   "problem.title.network": "Das Modell ist nicht erreichbar",
+  "problem.title.truncated": "Die Verbindung zum Modell ist abgebrochen",
   "problem.title.server": "Das Modell steht nicht zur Verfügung",
   "problem.title.unavailable": "Gerade nicht verfügbar",
   "problem.title.offline": "Keine Verbindung",
@@ -568,6 +569,7 @@ export const WORDS = {
   "operation.step_failed": "fehlgeschlagen",
   "operation.cause": "Die Ursache steht im Protokoll des Dienstes unter der Kennung der Anfrage. Auf dem Rechner:",
   "operation.cause_command": "Auf dem Rechner zeigt das alles davon:",
+  "operation.provider": "Meldung des Anbieters",
   "operation.no_words": "Was gesagt wurde, wird hier nicht gezeigt (serve.operator_sees_words).",
   "operation.said": "Was gesagt wurde",
 };

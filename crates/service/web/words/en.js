@@ -469,6 +469,7 @@ export const WORDS = {
   "problem.title.budget": "The budget is used up",
   "problem.title.timeout": "The model did not answer in time",
   "problem.title.network": "The model cannot be reached",
+  "problem.title.truncated": "The connection to the model broke",
   "problem.title.server": "The model is not available",
   "problem.title.unavailable": "Not available right now",
   "problem.title.offline": "No connection",
@@ -568,6 +569,7 @@ export const WORDS = {
   "operation.step_failed": "failed",
   "operation.cause": "The cause is in the service’s log under the request’s id. On the server:",
   "operation.cause_command": "On the server, this shows all details:",
+  "operation.provider": "Provider’s message",
   "operation.no_words": "Messages are not shown here (serve.operator_sees_words).",
   "operation.said": "Messages of the turn",
 };

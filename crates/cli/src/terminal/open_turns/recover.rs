@@ -265,13 +265,14 @@ impl Session<'_> {
             self.screen
                 .note("  this turn is ended, and what was said in it is kept");
         } else if !shown {
-            let content = clip(&response.content, ANSWER_CHARS);
-            let how = match CliError::from_response(&response) {
-                Some(_) => "could not finish",
-                None => "finished",
+            let note = match CliError::from_response(&response) {
+                Some(error) => format!("could not finish what was left open: {}", error.message),
+                None => {
+                    let content = clip(&response.content, ANSWER_CHARS);
+                    format!("finished what was left open: {content}")
+                }
             };
-            self.screen
-                .note(&format!("{how} what was left open: {content}"));
+            self.screen.note(&note);
         }
         Ok(())
     }

@@ -20,7 +20,8 @@ pub(crate) use footer::{Spent, context_meter, footer};
 use std::time::Duration;
 
 use adjutant_core::{
-    AgentResponse, CallId, OutcomeCategory, PromptProgress, ToolCall, ToolResult, TurnId,
+    AgentResponse, CallId, ModelError, OutcomeCategory, PromptProgress, ToolCall, ToolResult,
+    TurnError, TurnId, words,
 };
 use adjutant_memory::Vault;
 use adjutant_runtime::RunEvent;
@@ -48,6 +49,19 @@ pub(crate) fn laid_out(screen: &Screen, vault: Option<Vault>, answer: &str) -> S
     Layout::new(Theme::new(screen.styles_answers()))
         .with_notes(vault)
         .whole(answer, screen.columns())
+}
+
+/// Returns the answer without the sentence that the service has for an error of the model: whoever is
+/// at the terminal owns the key, and reads the error itself below the answer. A refusal stays.
+fn without_error_sentence(response: &AgentResponse) -> &str {
+    let sentence = match &response.error {
+        Some(TurnError::Model { error }) if !matches!(error, ModelError::Refused { .. }) => {
+            words::for_model_error(error)
+        }
+        _ => return &response.content,
+    };
+    let content = response.content.strip_suffix(&*sentence);
+    content.unwrap_or(&response.content)
 }
 
 /// Shows the events of one run.
@@ -189,7 +203,7 @@ impl<'a> Renderer<'a> {
     /// Prints the final answer, unless it is on the screen already. `asked`: a confirmation
     /// follows, which states it better.
     pub(crate) fn finish(&mut self, response: &AgentResponse, asked: bool) {
-        let content = clean(&response.content);
+        let content = clean(without_error_sentence(response));
         let content = content.trim();
         let shown = self.streamed.trim().to_owned();
         self.end_lines();
@@ -205,13 +219,20 @@ impl<'a> Renderer<'a> {
             let is_whole =
                 response.error.is_none() && response.outcome != OutcomeCategory::Cancelled;
             if shown.is_empty() || (is_whole && content.starts_with(&shown)) {
-                self.screen.answer_line(content);
+                if !content.is_empty() {
+                    self.screen.answer_line(content);
+                }
             } else {
                 // The answer broke off. The reader of a pipe gets what there is; the exit code says
                 // that it is incomplete.
                 self.screen.answer_line(&shown);
-                self.screen.note(rest);
+                if !rest.is_empty() {
+                    self.screen.note(rest);
+                }
             }
+            return;
+        }
+        if rest.is_empty() {
             return;
         }
         // Half of an answer is on the screen; the note that it was cancelled is not part of it.
