@@ -205,6 +205,7 @@ fn builder(
         .weak_tools(examples)
         .control_functions(settings.agent.control_functions)
         .report_failed_calls(true)
+        .ask_after_lost_commits(settings.agent.ask_after_lost_commits)
         .config(config)
         .prices(prices(settings)?)
         .dyn_journal(work.clone(), work.clone(), work, store::worker(settings))

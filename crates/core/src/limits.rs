@@ -50,6 +50,9 @@ pub const IDENTICAL_CALLS_MAX: u32 = 3;
 pub const REASKS_MAX: u32 = 1;
 /// Time in which a confirmation can be given.
 pub const CONFIRMATION_EXPIRY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// Time for which a person is asked before each call that must not be repeated, after the database
+/// has lost commits.
+pub const ASK_AFTER_LOST_COMMITS: Duration = Duration::from_secs(10 * 60);
 /// Time in which a confirmation can be given by a client that keeps the conversation itself, as
 /// those of the OpenAI-compatible API do.
 pub const CONFIRMATION_EXPIRY_STATELESS: Duration = Duration::from_secs(10 * 60);

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use adjutant_core::limits::ASK_AFTER_LOST_COMMITS;
 use adjutant_core::port::{BudgetStore, ConversationStore, Journal, LogStore};
 use adjutant_core::{
     AgentName, Budgets, Empty, Gate, GenerationConfig, LanguageModel, MaxTokens, Policy,
@@ -88,6 +90,7 @@ pub struct AgentBuilder {
     worker: String,
     clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     cache_bytes: usize,
+    ask_after_lost_commits: Duration,
 }
 
 impl std::fmt::Debug for AgentBuilder {
@@ -128,6 +131,7 @@ impl AgentBuilder {
             worker: format!("pid-{}", std::process::id()),
             clock: Arc::new(system_time),
             cache_bytes: CACHE_BYTES,
+            ask_after_lost_commits: ASK_AFTER_LOST_COMMITS,
         }
     }
 
@@ -367,6 +371,15 @@ impl AgentBuilder {
         self
     }
 
+    /// Sets the time for which a person is asked before each call of class
+    /// [`Effect::Once`](adjutant_core::Effect::Once), after the database has lost commits
+    /// ([`Journal::since_lost_commits`]). Default: 10 minutes; zero: nobody is asked.
+    #[must_use]
+    pub fn ask_after_lost_commits(mut self, time: Duration) -> Self {
+        self.ask_after_lost_commits = time;
+        self
+    }
+
     /// Checks the parts and builds the agent.
     ///
     /// # Errors
@@ -453,6 +466,7 @@ impl AgentBuilder {
             clock: self.clock,
             suspects: Arc::default(),
             recent: Arc::new(Recent::new(self.cache_bytes)),
+            ask_after_lost_commits: self.ask_after_lost_commits,
             heartbeat,
             notifier,
             listeners: Arc::default(),

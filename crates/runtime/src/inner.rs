@@ -78,6 +78,8 @@ pub(crate) struct Inner {
     pub(crate) notifier: Arc<ChangeNotifier>,
     /// Receives events of turns that run in other tasks and processes.
     pub(crate) listeners: Arc<TurnListeners>,
+    /// Time for which calls that must not be repeated are asked about after lost commits.
+    pub(crate) ask_after_lost_commits: Duration,
     /// Overrides per user. The state that turns share is the same in each.
     pub(crate) overrides: BTreeMap<UserId, Arc<Self>>,
 }

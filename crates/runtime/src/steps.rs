@@ -4,6 +4,7 @@
 mod answers; // answers of people and results of client-side tools
 mod budget; // budget reservations
 mod calls; // one tool call, from its intent to its end
+mod lost_commits; // calls after the database has lost commits
 mod model; // one model call
 mod prepare; // fits a request into the context window, by compaction if needed
 mod round; // the tool calls of one answer

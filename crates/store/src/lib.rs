@@ -56,8 +56,8 @@ pub mod sqlite;
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use maintenance::{
-    DatabaseStatus, Finding, Load, Maintenance, Removed, StoredConversation, TableRows,
-    UserRemoved, UserRow,
+    CommitRisk, DatabaseStatus, Finding, Load, Maintenance, Removed, Replication,
+    StoredConversation, TableRows, UserRemoved, UserRow,
 };
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use sql::copy::copy;

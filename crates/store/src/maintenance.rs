@@ -24,6 +24,13 @@ pub trait Maintenance: Send + Sync + 'static {
     /// second while a caller waits for one.
     fn receives_notifications(&self) -> BoxFuture<'_, bool>;
 
+    /// Reads how the server copies its commits to standbys, and whether it waits until they are on
+    /// disk. `None` for SQLite.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it cannot be read.
+    fn replication(&self) -> BoxFuture<'_, Result<Option<Replication>, StoreError>>;
+
     /// Checks the database: first its own integrity check, then every conversation's journal and
     /// derived columns. Changes nothing. An empty list means that no problem was found.
     ///
@@ -159,6 +166,49 @@ pub struct Load {
     pub waiting: u32,
 }
 
+/// The way in which a server confirms commits, as far as this user may see it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Replication {
+    /// True if the server syncs its log to the disk (`fsync`).
+    pub fsync: bool,
+    /// The server's `synchronous_commit` for this user, such as `on` or `remote_apply`.
+    pub synchronous_commit: String,
+    /// The server's `synchronous_standby_names`. Empty: it waits for no standby.
+    pub synchronous_standbys: String,
+    /// Number of standbys and other receivers of the log that are connected.
+    pub receivers: u64,
+}
+
+/// The reason for which a crash or a fail-over can take what was confirmed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommitRisk {
+    /// A crash of the server's machine can damage the database.
+    NoSync,
+    /// A crash of the server takes the commits of the last moments.
+    CommitsEarly,
+    /// A fail-over to a standby takes the commits that it has not received.
+    AsynchronousStandby,
+}
+
+impl Replication {
+    /// Returns the reason for which what was confirmed may be lost, the worst first. `None`: what
+    /// was confirmed survives a crash, and a fail-over if there is one.
+    #[must_use]
+    pub fn risk(&self) -> Option<CommitRisk> {
+        let waits_for_standbys =
+            !self.synchronous_standbys.trim().is_empty() && self.synchronous_commit != "local";
+        if !self.fsync {
+            Some(CommitRisk::NoSync)
+        } else if self.synchronous_commit == "off" {
+            Some(CommitRisk::CommitsEarly)
+        } else if self.receivers > 0 && !waits_for_standbys {
+            Some(CommitRisk::AsynchronousStandby)
+        } else {
+            None
+        }
+    }
+}
+
 /// A summary of a database for an operator: product, schema, size, and work to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct DatabaseStatus {
@@ -233,5 +283,30 @@ impl Removed {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_standby_that_is_not_waited_for_and_a_server_that_confirms_early_are_risks() {
+        let risk = |fsync, commit: &str, standbys: &str, receivers| {
+            let replication = Replication {
+                fsync,
+                synchronous_commit: commit.to_owned(),
+                synchronous_standbys: standbys.to_owned(),
+                receivers,
+            };
+            replication.risk()
+        };
+        assert_eq!(risk(true, "on", "", 0), None);
+        assert_eq!(risk(true, "remote_apply", "ANY 1 (*)", 2), None);
+        let is_asynchronous = Some(CommitRisk::AsynchronousStandby);
+        assert_eq!(risk(true, "on", " ", 1), is_asynchronous);
+        assert_eq!(risk(true, "local", "ANY 1 (*)", 1), is_asynchronous);
+        assert_eq!(risk(true, "off", "", 1), Some(CommitRisk::CommitsEarly));
+        assert_eq!(risk(false, "off", "", 1), Some(CommitRisk::NoSync));
     }
 }

@@ -260,6 +260,11 @@ settings! {
         #[setting("agent.confirmation_expiry", range = SECOND..=365 * DAY, project,
             default = limits::CONFIRMATION_EXPIRY)]
         pub(crate) confirmation_expiry: Option<Duration>,
+        /// Time for which every call that must not be repeated is asked about, after PostgreSQL has
+        /// lost commits in a fail-over. 0: none is.
+        #[setting("agent.ask_after_lost_commits", range = Duration::ZERO..=DAY,
+            default = limits::ASK_AFTER_LOST_COMMITS)]
+        pub(crate) ask_after_lost_commits: Duration,
         /// True if the model can ask a question or refuse by a function call.
         #[setting("agent.control_functions", default = true)]
         pub(crate) control_functions: bool,

@@ -502,6 +502,14 @@ pub trait Journal: Send + Sync + 'static {
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
+    /// Returns the time since this process found that the database has lost commits which it had
+    /// confirmed, as an asynchronous standby does that takes the place of its primary. What was
+    /// done in them may be asked for again by clients that repeat their requests. By default
+    /// `None`: nothing was lost.
+    fn since_lost_commits(&self) -> Option<Duration> {
+        None
+    }
+
     /// Returns the identity of the database behind the journal. By default `None`: shared with no
     /// other store.
     fn store_id(&self) -> Option<StoreId> {

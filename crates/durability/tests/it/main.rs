@@ -17,6 +17,7 @@ mod budgets; // budgets per day of several agents
 mod clock; // clocks that step
 mod dice; // reproducible random numbers
 mod edges; // lost answers, repeats, expiry, cancellation, a full disk
+mod fail_over; // a standby that takes over without the last commits
 mod invariants; // checks after every run
 mod journal; // checks of a conversation
 mod kills; // SIGKILL at every boundary, and at every pair of them
@@ -32,6 +33,8 @@ mod scene; // scripted conversations
 mod server; // a PostgreSQL server
 #[path = "../../../../tests/size.rs"]
 mod size;
+#[path = "../../../store/tests/it/standby.rs"]
+mod standby; // a standby of a PostgreSQL server
 mod storm; // SIGKILL at random times, under load
 mod two_agents; // two agents, killed at the same time
 mod worker; // the worker process

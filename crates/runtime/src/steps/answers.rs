@@ -320,6 +320,9 @@ impl Steps<'_> {
             // does not expect the call any more.
             return refused(words::tool_away_waits(&call.preview));
         }
+        if runs && let Some(reason) = self.refusal_after_loss(call).await {
+            return refused(reason);
+        }
         let edited = match &answer.edited {
             None => None,
             Some(_) if answer.verdict != Verdict::Approved => {

@@ -125,7 +125,14 @@ impl Steps<'_> {
             {
                 return Ok(end);
             }
-            if !may_start {
+            let mut may_be_done = !may_start;
+            if may_start {
+                may_be_done = self.may_have_lost_start(call).await;
+                let intent = self.intent(call.id, call.tool, call.arguments);
+                self.append(intent.into_iter().collect()).await?;
+                attempt += 1;
+            }
+            if may_be_done {
                 match self.probe_call(turn, &tool, call, attempt).await? {
                     Probed::Done(end) => return Ok(*end),
                     Probed::NotDone => self.resolve_not_done(call, attempt, true).await?,
@@ -133,11 +140,8 @@ impl Steps<'_> {
                         return self.record_doubt(turn, Some(&tool), call, attempt).await;
                     }
                 }
-            } else {
-                let intent = self.intent(call.id, call.tool, call.arguments);
-                self.append(intent.into_iter().collect()).await?;
+                attempt += 1;
             }
-            attempt += 1;
         } else if self.early_end.reason().is_some() {
             // Of calls that run concurrently, some wait for their turn; they need not begin.
             let result = ToolResult::failed("it was stopped before it ran");

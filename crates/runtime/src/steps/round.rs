@@ -153,6 +153,7 @@ impl Steps<'_> {
                         .check(&self.tool_context(&call.id), call, &check)
                         .await;
                     let verdict = self.one_at_a_time(verdict, before.handed_over);
+                    let verdict = self.ask_after_loss(verdict, call, &check).await;
                     let (turn, call_id) = (self.turn, call.id.clone());
                     let checked = Event::CallChecked {
                         turn,

@@ -168,6 +168,14 @@ impl Writes for PostgresDatabase {
         read_appended(self.calls.call(&self.pool, &data.key, call).await?)
     }
 
+    fn committed(&self, conversation: i64, seq: i64, at: Timestamp) {
+        self.pool.history.committed(conversation, seq, at);
+    }
+
+    fn since_lost_commits(&self) -> Option<Duration> {
+        self.pool.history.lost_at().map(|at| at.elapsed())
+    }
+
     async fn append_in(rows: &mut Transaction, data: &AppendRequest) -> Result<Appended, Failure> {
         read_appended(rows.call(append_call(data)?).await?)
     }

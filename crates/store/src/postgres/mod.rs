@@ -7,6 +7,7 @@
 mod address;
 mod call_batch;
 mod error;
+mod history;
 mod journal;
 mod literal;
 mod notify;
@@ -25,9 +26,9 @@ use std::sync::Arc;
 use adjutant_core::port::{Relay, StoreError};
 
 use crate::change_feed::ChangeFeed;
-use crate::maintenance::Load;
+use crate::maintenance::{Load, Replication};
 use crate::sql::open_turn_cache::OpenTurnCache;
-use crate::sql::{About, Backend, Failure, Row, SqlStore, Value, Work};
+use crate::sql::{About, Backend, Failure, Row, SqlStore, Value, Work, count};
 use address::Address;
 use call_batch::CallBatcher;
 use literal::fill;
@@ -255,6 +256,27 @@ impl Backend for PostgresDatabase {
 
     async fn end_leases_of_dead_workers(&self) -> Result<bool, Failure> {
         Ok(self.execute(worker_session::END_LEASES, &[]).await? > 0)
+    }
+
+    async fn replication(&self) -> Result<Option<Replication>, Failure> {
+        // Other users' rows of the view are there for everybody, without what is in them.
+        let found = self
+            .fetch_optional(
+                "SELECT CAST(CASE current_setting('fsync') WHEN 'on' THEN 1 ELSE 0 END AS BIGINT) AS fsync, current_setting('synchronous_commit') AS synchronous_commit,
+                   current_setting('synchronous_standby_names') AS synchronous_standbys,
+                   (SELECT count(*) FROM pg_stat_replication) AS receivers",
+                &[],
+            )
+            .await?;
+        let Some(mut found) = found else {
+            return Ok(None);
+        };
+        Ok(Some(Replication {
+            fsync: found.get::<i64>("fsync")? == 1,
+            synchronous_commit: found.get("synchronous_commit")?,
+            synchronous_standbys: found.get("synchronous_standbys")?,
+            receivers: count(found.get("receivers")?),
+        }))
     }
 
     async fn receives_notifications(&self) -> bool {

@@ -1,7 +1,8 @@
 //! A pool of connections to the server.
 //!
 //! The driver's pool pings a connection before each use and after it, which costs two round trips
-//! for each transaction. This one pings only a connection that was idle for a while.
+//! for each transaction. This one tries only a connection that was idle for a while, and asks it for
+//! what a new one is asked for, too: the server's start.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
+use super::history::History;
 use crate::lock::lock;
 use crate::maintenance::Load;
 
@@ -20,7 +22,7 @@ use crate::maintenance::Load;
 /// busy.
 pub(super) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Idle time after which a connection is pinged before it is used.
+/// Idle time after which a connection is tried before it is used.
 const PING_AFTER: Duration = Duration::from_secs(1);
 
 /// Idle time after which a connection is closed, when another one is returned.
@@ -40,6 +42,7 @@ const RETRY_MAX: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Pool {
     options: PgConnectOptions,
+    pub(super) history: History,
     /// Idle connections, the most recently used last.
     idle: Mutex<Vec<Idle>>,
     /// One permit for each connection.
@@ -63,6 +66,7 @@ impl Pool {
         ));
         Arc::new(Self {
             options,
+            history: History::default(),
             idle: Mutex::default(),
             permits,
             connections_max,
@@ -97,7 +101,7 @@ impl Pool {
         permit: OwnedSemaphorePermit,
     ) -> Result<Session, sqlx::Error> {
         loop {
-            // Not `while let`, which would hold the lock during the ping.
+            // Not `while let`, which would hold the lock during the trial.
             let Some(Idle {
                 mut connection,
                 made_at,
@@ -106,16 +110,18 @@ impl Pool {
             else {
                 break;
             };
-            // A connection that the server has closed meanwhile fails the ping, and the next one is
-            // tried.
-            if since.elapsed() < PING_AFTER || connection.ping().await.is_ok() {
+            // A connection that the server has closed meanwhile fails, and the next one is tried. A
+            // pooler may have another server behind it by now.
+            if since.elapsed() < PING_AFTER || self.history.compare(&mut connection).await.is_ok() {
                 return Ok(self.session(connection, made_at, permit));
             }
         }
         let connected = timeout(ACQUIRE_TIMEOUT, self.connect_with_retry())
             .await
             .map_err(|_| sqlx::Error::PoolTimedOut)?;
-        Ok(self.session(connected?, Instant::now(), permit))
+        let mut connected = connected?;
+        self.history.compare(&mut connected).await?;
+        Ok(self.session(connected, Instant::now(), permit))
     }
 
     fn session(

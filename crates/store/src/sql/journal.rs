@@ -85,6 +85,14 @@ pub trait Writes: Backend {
     /// Returns the cached states of conversations with open turns.
     fn open_turn_cache(&self) -> &OpenTurnCache;
 
+    /// Records a commit of this process by its last event, where a database can lose commits.
+    fn committed(&self, _conversation: i64, _seq: i64, _at: Timestamp) {}
+
+    /// Returns the time since this process found that the database has lost commits of its own.
+    fn since_lost_commits(&self) -> Option<Duration> {
+        None
+    }
+
     /// Accepts an input, takes the lease, and starts the turn if there is no other work to do.
     fn begin(
         &self,
@@ -280,6 +288,8 @@ impl<B: Writes> Journal for SqlStore<B> {
                     Begun::Claimed { claim, newer }
                 }
                 BeginResult::Started(newer, open) => {
+                    self.backend
+                        .committed(open.conversation, open.next_seq - 1, begin.at);
                     self.backend.open_turn_cache().keep(key.clone(), open);
                     Begun::Started(newer.decode(key)?)
                 }
@@ -312,6 +322,10 @@ impl<B: Writes> Journal for SqlStore<B> {
         Some(self.id())
     }
 
+    fn since_lost_commits(&self) -> Option<Duration> {
+        self.backend.since_lost_commits()
+    }
+
     fn append_with_change<'a>(
         &'a self,
         key: &'a ConversationKey,
@@ -339,6 +353,8 @@ impl<B: Writes> Journal for SqlStore<B> {
             };
             let (ended, after) = self.backend.write(call, task_change::append).await?;
             // After the commit: a state that was rolled back must not be taken for the current one.
+            self.backend
+                .committed(after.conversation, after.next_seq - 1, ended.at);
             self.backend.open_turn_cache().keep(key.clone(), after);
             Ok(ended)
         })
@@ -584,7 +600,9 @@ impl<B: Writes> SqlStore<B> {
                 ..AppendRequest::new(key, writer)
             })
             .await?;
-        if let Some(after) = after {
+        if let Some((after, last)) = after.zip(events.last()) {
+            self.backend
+                .committed(after.conversation, after.next_seq - 1, last.at);
             self.backend.open_turn_cache().keep(key.clone(), after);
         }
         Ok(written)

@@ -11,8 +11,8 @@ use super::{
     user_removal, values,
 };
 use crate::maintenance::{
-    DatabaseStatus, Finding, Load, Maintenance, Removed, StoredConversation, TableRows,
-    UserRemoved, UserRow,
+    DatabaseStatus, Finding, Load, Maintenance, Removed, Replication, StoredConversation,
+    TableRows, UserRemoved, UserRow,
 };
 use crate::record;
 
@@ -44,6 +44,10 @@ impl<B: Backend> Maintenance for SqlStore<B> {
                 ..stored
             })
         })
+    }
+
+    fn replication(&self) -> BoxFuture<'_, Result<Option<Replication>, StoreError>> {
+        self.explained(self.backend.replication())
     }
 
     fn check(&self) -> BoxFuture<'_, Result<Vec<Finding>, StoreError>> {

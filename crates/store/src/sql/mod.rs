@@ -47,7 +47,7 @@ use jiff::Timestamp;
 use tokio::runtime::Handle;
 
 use crate::change_feed::ChangeFeed;
-use crate::maintenance::Load;
+use crate::maintenance::{Load, Replication};
 use crate::worker::Presence;
 pub(crate) use result_row::Row;
 pub(crate) use result_row::{Cell, FromCell, FromRow, count, decode_all, from_row};
@@ -318,6 +318,11 @@ pub trait Backend: Send + Sync + 'static {
     /// Returns true if this process is notified of other processes' writes, false if it polls for
     /// them.
     fn receives_notifications(&self) -> impl Future<Output = bool> + Send;
+
+    /// Returns how the server copies its commits to standbys. `None` where there are no standbys.
+    fn replication(&self) -> impl Future<Output = Result<Option<Replication>, Failure>> + Send {
+        async { Ok(None) }
+    }
 
     /// Returns the database's description of itself.
     fn about(&self) -> impl Future<Output = Result<About, Failure>> + Send;

@@ -8,6 +8,8 @@
 mod copy;
 mod crash;
 mod damage;
+#[cfg(all(unix, feature = "postgres"))]
+mod fail_over;
 mod first_version;
 mod format;
 mod leaving;
@@ -24,6 +26,8 @@ mod postgres;
 #[cfg(feature = "postgres")]
 mod server;
 mod sqlite;
+#[cfg(all(unix, feature = "postgres"))]
+mod standby;
 
 use std::path::PathBuf;
 

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use adjutant_store::CommitRisk;
+
 use super::folders::nearest_existing;
 use super::{Check, Group};
 use crate::config::{Database, Settings};
@@ -60,6 +62,7 @@ pub(super) async fn checks(settings: &Settings) -> (Vec<Check>, Option<Arc<dyn S
             let mut checks = vec![store_checks(&*store).await];
             if matches!(settings.database, Database::Postgres(_)) {
                 checks.push(notifications(&*store).await);
+                checks.push(confirmed_commits(&*store).await);
             }
             (checks, Some(store))
         }
@@ -76,6 +79,45 @@ async fn notifications(store: &dyn Store) -> Check {
             .because("notifications do not arrive: a pooler that gives every transaction another connection hands none on")
             .with_remedy("adjutant config set database.listen_url postgres://USER@HOST:PORT/DATABASE    (the server itself)"),
     }
+}
+
+/// Checks that what the server confirms survives a crash and a fail-over: on that rests that
+/// nothing is done twice.
+async fn confirmed_commits(store: &dyn Store) -> Check {
+    let name = "confirmed commits";
+    let replication = match store.replication().await {
+        Ok(replication) => replication.unwrap_or_default(),
+        Err(error) => {
+            return GROUP
+                .warn(name, "it cannot be told whether they survive")
+                .because(error);
+        }
+    };
+    let (cause, remedy) = match replication.risk() {
+        None if replication.receivers > 0 => {
+            return GROUP.ok(
+                name,
+                "they survive a crash, and a fail-over to a synchronous standby",
+            );
+        }
+        None => return GROUP.ok(name, "they survive a crash; no standby is connected"),
+        Some(CommitRisk::NoSync) => (
+            "fsync is off: a crash of the server's machine can take what was confirmed, and damage the database",
+            "ALTER SYSTEM SET fsync = on; SELECT pg_reload_conf();    (in the server, as its administrator)",
+        ),
+        Some(CommitRisk::CommitsEarly) => (
+            "synchronous_commit is off: a crash of the server takes the last moments, and what was done in them may be done again",
+            "ALTER SYSTEM SET synchronous_commit = on; SELECT pg_reload_conf();    (and no other value for this user or database)",
+        ),
+        Some(CommitRisk::AsynchronousStandby) => (
+            "a standby is connected that the server does not wait for: after a fail-over to it the last moments are missing, and what was done in them may be done again",
+            "ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'; SELECT pg_reload_conf();    (docs/scale.md#standbys)",
+        ),
+    };
+    GROUP
+        .warn(name, "a crash or a fail-over can take some of them")
+        .because(cause)
+        .with_remedy(remedy)
 }
 
 fn not_opened(settings: &Settings, error: &CliError) -> Check {
