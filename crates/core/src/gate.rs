@@ -10,6 +10,7 @@ use crate::confirmation::{Awaits, PendingCall, digest};
 use crate::event::{GateVerdict, Refusal};
 use crate::id::{TurnId, UserId};
 use crate::registry::{ToolRegistry, unknown_among};
+use crate::repair::fitting;
 use crate::schema::Schema;
 use crate::tool::{
     Arguments, MalformedArguments, Prepared, ToolCall, ToolContext, ToolDefinition, ToolName,
@@ -203,15 +204,34 @@ impl GateCheck<'_> {
     }
 }
 
+/// The result of a check.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckedCall {
+    /// The gate's decision, with the arguments that are used.
+    pub verdict: GateVerdict,
+    /// The corrections of the arguments, as a note for the model: the schema refused them as they
+    /// were written, and exactly one correction fits. `None`: nothing was corrected.
+    pub corrections: Option<String>,
+}
+
+impl From<GateVerdict> for CheckedCall {
+    fn from(verdict: GateVerdict) -> Self {
+        Self {
+            verdict,
+            corrections: None,
+        }
+    }
+}
+
 impl Gate {
-    /// Checks a call in a fixed order: known tool, arguments fit the schema, references resolved,
-    /// policy, confirmation. Executes nothing.
+    /// Checks a call in a fixed order: known tool, arguments fit the schema, if need be after a
+    /// correction, references resolved, policy, confirmation. Executes nothing.
     pub async fn check(
         &self,
         context: &ToolContext,
         call: &ToolCall,
         check: &GateCheck<'_>,
-    ) -> GateVerdict {
+    ) -> CheckedCall {
         // The names cannot clash: a message with a tool of the name of one of the agent's was
         // rejected.
         if check.choice.permits(&call.name)
@@ -221,12 +241,13 @@ impl Gate {
         }
         let passed = match self.examine(context, call, check).await {
             Ok(passed) => passed,
-            Err(Stopped::Ask(question)) => return GateVerdict::Ask { question },
+            Err(Stopped::Ask(question)) => return GateVerdict::Ask { question }.into(),
             Err(Stopped::Refused(refusal, message)) => {
-                return GateVerdict::Refuse { refusal, message };
+                return GateVerdict::Refuse { refusal, message }.into();
             }
         };
-        match passed.permission {
+        let corrections = passed.corrections.clone();
+        let verdict = match passed.permission {
             Permission::Confirm => GateVerdict::Confirm {
                 pending: passed.question(context, call, check),
             },
@@ -234,6 +255,10 @@ impl Gate {
             Permission::Allow | Permission::Deny => GateVerdict::Run {
                 arguments: passed.arguments,
             },
+        };
+        CheckedCall {
+            verdict,
+            corrections,
         }
     }
 
@@ -282,9 +307,11 @@ impl Gate {
         }
         // Models write an empty text for an argument that they leave out.
         let arguments = self.registry.without_blanks(&call.name, &call.arguments);
-        if let Err(places) = self.registry.check_arguments(&call.name, &arguments) {
-            return refuse(Refusal::InvalidArguments, misfit(&places));
-        }
+        let fitted = self.registry.fitting_arguments(&call.name, arguments);
+        let (arguments, corrections) = match fitted {
+            Ok(fitted) => fitted,
+            Err(places) => return refuse(Refusal::InvalidArguments, misfit(&places)),
+        };
         // Only with arguments that fit: code of the tool sees no others.
         let (arguments, preview) = match tool.prepare(context, arguments).await {
             Ok(Prepared::Ready { arguments, preview }) => (arguments, preview),
@@ -329,6 +356,7 @@ impl Gate {
         Ok(Passed {
             definition,
             arguments,
+            corrections,
             preview,
             permission,
             is_suspect,
@@ -358,6 +386,8 @@ struct Passed<'g> {
     definition: &'g ToolDefinition,
     /// Arguments with references resolved.
     arguments: Arguments,
+    /// The note about corrections, if the arguments did not fit as they were written.
+    corrections: Option<String>,
     /// The tool's description of the effect, if it has one.
     preview: Option<String>,
     permission: Permission,
@@ -417,20 +447,26 @@ fn hand_over(
     definition: &ToolDefinition,
     schema: &Schema,
     check: &GateCheck<'_>,
-) -> GateVerdict {
-    let invalid = |message| GateVerdict::Refuse {
-        refusal: Refusal::InvalidArguments,
-        message,
+) -> CheckedCall {
+    let invalid = |message| {
+        CheckedCall::from(GateVerdict::Refuse {
+            refusal: Refusal::InvalidArguments,
+            message,
+        })
     };
     if let Some(malformed) = &call.malformed {
         return invalid(not_an_object(&call.name, malformed));
     }
-    if let Err(places) = schema.check(&Value::Object(call.arguments.clone())) {
-        return invalid(misfit(&places));
-    }
-    let mut pending = pending(turn, call, definition, call.arguments.clone(), check);
+    let (arguments, corrections) = match fitting(schema, definition, call.arguments.clone()) {
+        Ok(fitted) => fitted,
+        Err(places) => return invalid(misfit(&places)),
+    };
+    let mut pending = pending(turn, call, definition, arguments, check);
     pending.awaits = Some(Awaits::Client);
-    GateVerdict::Await { pending }
+    CheckedCall {
+        verdict: GateVerdict::Await { pending },
+        corrections,
+    }
 }
 
 fn not_an_object(tool: &str, malformed: &MalformedArguments) -> String {

@@ -35,6 +35,7 @@ pub mod port; // traits that adapters and stores implement
 pub mod recall_block; // the block of recalled facts in a message
 mod redact; // redaction of logs
 mod registry; // the tools of an agent
+mod repair; // repair of arguments that miss their schema by a slip
 mod schema; // JSON Schema validation
 mod schema_of; // JSON Schema of a Rust type
 mod session; // sessions
@@ -66,7 +67,7 @@ pub use error::{ModelError, TimeBound};
 pub use event::*;
 pub use feedback::*;
 pub use fingerprint::{fingerprint, sorted};
-pub use gate::{Gate, GateCheck, Permission, Policy};
+pub use gate::{CheckedCall, Gate, GateCheck, Permission, Policy};
 pub use given_history::{GivenHistory, Loading};
 pub use id::*;
 pub use limit_name::LimitName;

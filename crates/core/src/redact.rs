@@ -101,6 +101,7 @@ impl LogContent {
                 }),
             error: result.error.as_ref().and_then(kept),
             verbatim: result.verbatim,
+            note: result.note.as_ref().and_then(kept),
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use crate::id::UserId;
+use crate::repair::fitting;
 use crate::schema::Schema;
 use crate::tool::{Arguments, InvalidTool, Reference, Tool, ToolDefinition, ToolError, ToolName};
 use crate::tool_set::ToolSet;
@@ -149,6 +150,23 @@ impl ToolRegistry {
     pub fn check_arguments(&self, name: &str, arguments: &Arguments) -> Result<(), String> {
         match self.entry(name) {
             Some(entry) => entry.schema.check(&Value::Object(arguments.clone())),
+            None => Err(self.unknown(name)),
+        }
+    }
+
+    /// Returns arguments as they fit the schema of a tool, and a note for the model if they were
+    /// corrected for it.
+    ///
+    /// # Errors
+    ///
+    /// The paths that do not fit, if not exactly one correction does; see [`Schema::check`].
+    pub(crate) fn fitting_arguments(
+        &self,
+        name: &str,
+        arguments: Arguments,
+    ) -> Result<(Arguments, Option<String>), String> {
+        match self.entry(name) {
+            Some(entry) => fitting(&entry.schema, entry.tool.definition(), arguments),
             None => Err(self.unknown(name)),
         }
     }

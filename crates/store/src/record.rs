@@ -605,6 +605,7 @@ impl InvocationRow {
                 error: error.map_err(|error| unreadable(&what, error))?,
                 // The log has the result itself, not how it was shown to the model.
                 verbatim: false,
+                note: None,
             },
             ms: convert(self.ms, &what)?,
             attempt: convert(self.attempt, &what)?,

@@ -190,6 +190,7 @@ fn turn_of(
             turn,
             call: call.id.clone(),
             verdict,
+            corrections: None,
         });
         events.push(Event::CallStarted {
             turn,

@@ -206,6 +206,15 @@ impl CurrentTurn {
         }
     }
 
+    /// Returns the note about corrections of a call's arguments, if there were any.
+    #[must_use]
+    pub fn corrections(&self, call: &CallId) -> Option<&str> {
+        match self.event(self.of_call(call)?.checked?)? {
+            Event::CallChecked { corrections, .. } => corrections.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Returns the number of times a call was started.
     #[must_use]
     pub fn times_started(&self, call: &CallId) -> u32 {

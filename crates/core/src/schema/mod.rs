@@ -9,7 +9,7 @@ mod remote; // other documents
 mod weight; // what it can cost to check at most
 
 pub use error::UnusableSchema;
-use jsonschema::{PatternOptions, Validator};
+use jsonschema::{PatternOptions, ValidationError, Validator};
 use remote::NoRemote;
 use serde_json::Value;
 use weight::Weight;
@@ -86,13 +86,10 @@ impl Schema {
             return Ok(());
         }
         let misfit = |why: &str| Err(format!("{whole}: does not fit the JSON Schema{why}"));
-        let visits_max = VISITS_MAX / self.runs();
-        if self.weight.visits(value, visits_max) >= visits_max {
+        let Some(errors) = self.errors(value, &mut self.visits_max()) else {
             return misfit(" (too large or too deep to say where)");
-        }
-        let places: Vec<String> = self
-            .validator
-            .iter_errors(value)
+        };
+        let places: Vec<String> = errors
             .take(8)
             .map(|error| {
                 let path = error.instance_path().to_string();
@@ -118,6 +115,29 @@ impl Schema {
         } else {
             Err(places.join("; "))
         }
+    }
+
+    /// Returns the maximum number of checks for listings of all errors.
+    pub(crate) fn visits_max(&self) -> u64 {
+        VISITS_MAX / self.runs()
+    }
+
+    /// Returns all errors of a value, and takes the number of checks from `visits`. `None`: not
+    /// enough of them are left.
+    pub(crate) fn errors<'v>(
+        &'v self,
+        value: &'v Value,
+        visits: &mut u64,
+    ) -> Option<impl Iterator<Item = ValidationError<'v>> + use<'v>> {
+        if self.is_beyond(&Size::measure(value)).is_some() {
+            return None;
+        }
+        let cost = self.weight.visits(value, *visits);
+        if cost >= *visits {
+            return None;
+        }
+        *visits -= cost;
+        Some(self.validator.iter_errors(value))
     }
 
     /// Returns the limit that validating a value of this size would exceed.

@@ -26,6 +26,9 @@ pub struct ToolResult {
     /// True if the model reads `data` alone, as it is, without `success` around it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub verbatim: bool,
+    /// A note for the model about its call, beside the data: that the arguments were corrected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// Deserialises `null` as data: a tool may answer `null`, and that is not the same as no answer.
@@ -44,6 +47,7 @@ impl ToolResult {
             data: Some(data.into()),
             error: None,
             verbatim: false,
+            note: None,
         }
     }
 
@@ -55,6 +59,7 @@ impl ToolResult {
             data: None,
             error: Some(error.into()),
             verbatim: false,
+            note: None,
         }
     }
 
@@ -72,6 +77,15 @@ impl ToolResult {
     #[must_use]
     pub fn asked(question: &str) -> Self {
         Self::failed(format!("not done; the person was asked: {question}"))
+    }
+
+    /// Adds a note for the model about its call. `None` leaves the result as it is.
+    #[must_use]
+    pub fn with_note(self, note: Option<String>) -> Self {
+        Self {
+            note: note.or(self.note),
+            ..self
+        }
     }
 
     /// Creates the result of an interrupted call that the user says was carried out.
@@ -127,11 +141,14 @@ impl ToolResult {
                     .into(),
             ),
             verbatim: false,
+            // The arguments stand beside the result.
+            note: None,
             ..self
         }
     }
 
-    /// Returns the text that the model reads: a verbatim text as it is, everything else as JSON.
+    /// Returns the text that the model reads: a verbatim text without a note as it is, everything
+    /// else as JSON.
     #[must_use]
     pub fn to_text(&self) -> String {
         // Without quotation marks: the model reads the text and not its JSON.
@@ -139,7 +156,7 @@ impl ToolResult {
             return words.to_owned();
         }
         match &self.data {
-            Some(data) if self.verbatim => data.to_string(),
+            Some(data) if self.is_bare() => data.to_string(),
             _ => serde_json::to_string(&self.shown()).unwrap_or_default(),
         }
     }
@@ -149,19 +166,25 @@ impl ToolResult {
             success: self.success,
             data: self.data.as_deref(),
             error: self.error.as_deref(),
+            note: self.note.as_deref(),
         }
+    }
+
+    /// Returns true if the model reads the data alone. A note needs a place beside it.
+    fn is_bare(&self) -> bool {
+        self.verbatim && self.note.is_none()
     }
 
     /// Returns the text of a verbatim result that is a text.
     pub(crate) fn words(&self) -> Option<&str> {
-        self.data.as_ref().filter(|_| self.verbatim)?.as_str()
+        self.data.as_ref().filter(|_| self.is_bare())?.as_str()
     }
 
     /// Returns the JSON that the model reads.
     #[must_use]
     pub fn to_json(&self) -> Value {
         match &self.data {
-            Some(data) if self.verbatim => Value::clone(data),
+            Some(data) if self.is_bare() => Value::clone(data),
             _ => serde_json::json!(self.shown()),
         }
     }
@@ -175,6 +198,8 @@ struct Shown<'a> {
     data: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'a str>,
 }
 
 /// A call of a known tool with valid arguments that was executed, failed or was denied.
@@ -184,7 +209,7 @@ pub struct ToolInvocation {
     pub tool: String,
     /// The arguments of the call, with references resolved to ids.
     pub arguments: Arguments,
-    /// The result of the call. Serialised as `{success, data?, error?}`.
+    /// The result of the call. Serialised as `{success, data?, error?, note?}`.
     pub result: ToolResult,
 }
 

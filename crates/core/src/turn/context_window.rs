@@ -411,6 +411,7 @@ fn in_part(
                 success: true,
                 error: None,
                 verbatim: result.verbatim,
+                note: result.note.clone(),
             },
             false => ToolResult::failed(part),
         };

@@ -86,6 +86,15 @@ pub(crate) fn check(
     arguments: &str,
     denied: &[(String, Arguments)],
 ) -> GateVerdict {
+    checked(gate, name, arguments, denied).verdict
+}
+
+pub(crate) fn checked(
+    gate: &Gate,
+    name: &str,
+    arguments: &str,
+    denied: &[(String, Arguments)],
+) -> CheckedCall {
     let turn = TurnId(Uuid::from_u128(1));
     let call = ToolCall {
         id: CallId::new("call_1").unwrap(),
@@ -142,7 +151,7 @@ fn arguments_must_fit_before_anything_else_looks_at_them() {
     let gate = gate(true, Policy::default().rule("*", None, Permission::Deny));
     for (arguments, place) in [
         ("{}", "\"what\" is a required property"),
-        (r#"{"what": 3}"#, "/what"),
+        (r#"{"what": true}"#, "/what"),
         (r#"{"what": "a", "user_id": "eve"}"#, "user_id"),
         (r#"{"what": "a"#, "EOF"),
         ("[1]", "expected a JSON object"),

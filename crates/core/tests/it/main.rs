@@ -9,6 +9,7 @@
 mod answers;
 mod confirmation;
 mod gate;
+mod repair;
 mod session;
 mod trace;
 mod vocabulary;

@@ -366,7 +366,8 @@ impl Steps<'_> {
             (PendingKind::Result, Some(result)) => {
                 let summary = Some(words::provided(&call.tool));
                 let made = Call::of_pending(call, &call.arguments);
-                let ended = self.end_of(made, result, summary.filter(|_| result.success), 0, 1);
+                let result = self.with_corrections(&call.call_id, result.clone()).await;
+                let ended = self.end_of(made, &result, summary.filter(|_| result.success), 0, 1);
                 vec![
                     self.answer_event(call, Some(input), Some(answer.verdict), None, choice),
                     ended,

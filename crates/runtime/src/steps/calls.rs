@@ -12,6 +12,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use adjutant_core::conversation::CurrentTurn;
 use adjutant_core::turn::{CallEnd, Turn};
 use adjutant_core::{
     Arguments, CallId, Doubt, Effect, Event, GateVerdict, IdempotencyKey, PendingCall, Probe,
@@ -369,6 +370,7 @@ impl Steps<'_> {
         attempt: u32,
     ) -> Result<CallEnd, RunError> {
         let ms = millis(began);
+        let result = self.with_corrections(call.id, result).await;
         let ended = self.end_of(call, &result, summary.clone(), ms, attempt);
         // A call without effects may run again after a crash, so its end need not be written now.
         match self.find(|turn| turn.effect(call.id)).await {
@@ -402,7 +404,7 @@ impl Steps<'_> {
             Probe::Unknown => Ok(Probed::Unknown),
             Probe::Done(data) => {
                 let summary = tool.describe(call.arguments, &data);
-                let result = ToolResult::ok(data);
+                let result = self.with_corrections(call.id, ToolResult::ok(data)).await;
                 let resolved =
                     self.resolved(call.id, attempt, ResolvedBy::Probe, None, Verdict::Done);
                 let end = self.end_of(call, &result, summary.clone(), 0, attempt);
@@ -417,6 +419,12 @@ impl Steps<'_> {
                 })))
             }
         }
+    }
+
+    /// Adds the note about corrections of the call's arguments to its result, if there were any.
+    pub(super) async fn with_corrections(&self, call: &CallId, result: ToolResult) -> ToolResult {
+        let read = |turn: &CurrentTurn| turn.corrections(call).map(str::to_owned);
+        result.with_note(self.find(read).await)
     }
 
     /// Puts a call in doubt: neither this process nor the tool knows its end, so a person is asked.

@@ -147,18 +147,19 @@ impl Steps<'_> {
                         client: self.tools.client(),
                         choice: turn.choice(),
                     };
-                    let verdict = self
+                    let checked = self
                         .tools
                         .gate()
                         .check(&self.tool_context(&call.id), call, &check)
                         .await;
-                    let verdict = self.one_at_a_time(verdict, before.handed_over);
+                    let verdict = self.one_at_a_time(checked.verdict, before.handed_over);
                     let verdict = self.ask_after_loss(verdict, call, &check).await;
                     let (turn, call_id) = (self.turn, call.id.clone());
                     let checked = Event::CallChecked {
                         turn,
                         call: call_id,
                         verdict: verdict.clone(),
+                        corrections: checked.corrections,
                     };
                     match &verdict {
                         // Recorded only: written in the transaction of the call, or with the event

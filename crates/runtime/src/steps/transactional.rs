@@ -54,7 +54,10 @@ impl Steps<'_> {
             .intent(call.id, call.tool, call.arguments)
             .into_iter()
             .collect();
-        let ended = self.end_in_store(tool.clone(), call, began);
+        let corrections = self
+            .find(|turn| turn.corrections(call.id).map(str::to_owned))
+            .await;
+        let ended = self.end_in_store(tool.clone(), call, began, corrections);
         let key = self.tool_context(call.id).key;
         boundary("before an append");
         let ended = self
@@ -91,6 +94,7 @@ impl Steps<'_> {
         tool: Arc<dyn Tool>,
         call: Call<'_>,
         began: Instant,
+        corrections: Option<String>,
     ) -> impl Fn(&dyn Any) -> Event + Send + Sync + 'static {
         let (turn, id, arguments) = (self.turn, call.id.clone(), call.arguments.clone());
         let name = call.tool.to_owned();
@@ -109,7 +113,7 @@ impl Steps<'_> {
                 call: id.clone(),
                 tool: name.clone(),
                 arguments: arguments.clone(),
-                result,
+                result: result.with_note(corrections.clone()),
                 summary,
                 ms: millis(began),
                 attempt: 1,

@@ -147,6 +147,7 @@ async fn a_turn_without_tools_has_none_in_another_process_either() {
                 turn,
                 call: call_id,
                 verdict: GateVerdict::Run { arguments },
+                corrections: None,
             });
         }
         store

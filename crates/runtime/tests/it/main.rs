@@ -13,6 +13,7 @@ mod cancel;
 mod client_tools;
 mod confirmation;
 mod context;
+mod corrections;
 mod cost;
 mod dispatch;
 mod disposition;

@@ -98,6 +98,7 @@ fn intent(tool: &str, effect: Effect) -> [Event; 2] {
             turn: turn(),
             call: call_id(),
             verdict,
+            corrections: None,
         },
         Event::CallStarted {
             turn: turn(),
