@@ -6,10 +6,10 @@ mod answer; // the title in the model's answer
 use std::time::Duration;
 
 use adjutant_core::{
-    ConversationKey, GenerateRequest, GenerationConfig, InputBody, MaxTokens, Message, Role, title,
-    transcript,
+    ConversationKey, GenerateRequest, GenerationConfig, InputBody, MaxTokens, Message, Role,
+    TranscriptMessage, title, transcript,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::clock::millis;
@@ -27,11 +27,13 @@ const TOKENS_MAX: u32 = 60;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Agent {
-    /// Lets the model write a title for a conversation whose title is still made of the message of
-    /// its last turn, and stores it. A title that a user gave is never replaced, not even one given
+    /// Lets the model write a title for a conversation whose title is still made of a message of the
+    /// person, and stores it. The model is asked once, after the turn that follows the one whose
+    /// message is the title: the first words are title enough for a conversation of one turn, which
+    /// then costs no second request. A title that a user gave is never replaced, not even one given
     /// while the model writes. The call is booked on the budgets of the day and is not part of the
-    /// conversation. `None`: the title stays as it is, because it was changed before, the call does
-    /// not fit the budgets, or the model failed or wrote no title.
+    /// conversation. `None`: the title stays as it is, because there is no second turn yet, it was
+    /// changed before, the call does not fit the budgets, or the model failed or wrote no title.
     ///
     /// # Errors
     /// [`RunError`] if the store fails.
@@ -41,26 +43,18 @@ impl Agent {
         let Some(summary) = summary.filter(|summary| !summary.named) else {
             return Ok(None);
         };
-        let Some(last) = inner.journal.load_turns(key, None, 1).await? else {
+        let Some(last) = inner.journal.load_turns(key, None, 2).await? else {
             return Ok(None);
         };
-        let messages = transcript(&last.events);
-        let of = |role: Role| {
-            messages
-                .iter()
-                .filter(move |message| message.role == role && !message.content.trim().is_empty())
-        };
-        let (Some(question), Some(answer)) =
-            (of(Role::User).next(), of(Role::Assistant).next_back())
-        else {
+        let exchanges = exchanges(&transcript(&last.events));
+        let [(first, _), _] = exchanges.as_slice() else {
             return Ok(None);
         };
         // The title was made of an earlier message: it had its one attempt.
-        let made = title(&InputBody::message(question.content.clone()));
-        if made.as_ref() != Some(&summary.title) {
+        if title(&InputBody::message(first.clone())).as_ref() != Some(&summary.title) {
             return Ok(None);
         }
-        let request = request(&inner.config, &question.content, &answer.content);
+        let request = request(&inner.config, &exchanges);
         let worker = inner.worker.as_str().into();
         let reservation = match inner
             .reserve_for_request((&key.user, worker), None, &request, Some(TIMEOUT))
@@ -87,9 +81,26 @@ impl Agent {
     }
 }
 
-fn request(config: &GenerationConfig, question: &str, answer: &str) -> GenerateRequest {
+/// Returns the message of the person and the last answer of each turn that has both.
+fn exchanges(messages: &[TranscriptMessage]) -> Vec<(String, String)> {
+    let mut exchanges = Vec::new();
+    for turn in messages.chunk_by(|one, next| one.turn == next.turn) {
+        let of = |role: Role| {
+            turn.iter()
+                .filter(move |message| message.role == role && !message.content.trim().is_empty())
+                .map(|message| message.content.clone())
+        };
+        exchanges.extend(of(Role::User).next().zip(of(Role::Assistant).next_back()));
+    }
+    exchanges
+}
+
+fn request(config: &GenerationConfig, exchanges: &[(String, String)]) -> GenerateRequest {
     let begin = |text: &str| text.chars().take(SHOWN_CHARS).collect::<String>();
-    let material = json!({ "person": begin(question), "assistant": begin(answer) }).to_string();
+    let material = exchanges
+        .iter()
+        .map(|(question, answer)| json!({ "person": begin(question), "assistant": begin(answer) }));
+    let material = Value::Array(material.collect()).to_string();
     let messages = [Message::system(PROMPT.trim_end()), Message::user(material)];
     GenerateRequest {
         config: GenerationConfig {

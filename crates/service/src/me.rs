@@ -40,7 +40,7 @@ struct Me {
     #[schema(required = false)]
     memory_in: Option<&'static str>,
     /// True if the model generates the titles of conversations: the title may change shortly after
-    /// the first answer.
+    /// the answer to the second message that is not a greeting.
     model_titles: bool,
     /// Reason for which nothing is remembered; absent if `memory` is true.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -76,8 +76,8 @@ pub struct ServiceConfig {
     pub metrics_bind: Option<SocketAddr>,
     /// True if the web page is served at `/`. Default: true.
     pub page: bool,
-    /// True if the model generates the titles of conversations, shortly after the first answer.
-    /// Default: false; the first words of the user's message are the title.
+    /// True if the model generates the titles of conversations, by one request after the answer to
+    /// their second message. Default: false; the first words of the user's message are the title.
     pub model_titles: bool,
     /// True if the trace context of a request (W3C Trace Context) is passed on to models and MCP
     /// servers. Default: true.

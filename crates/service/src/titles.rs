@@ -4,8 +4,10 @@ use adjutant_core::{AgentResponse, ConversationKey};
 
 use crate::state::Shared;
 
-/// Starts generating a title, if a turn ended with an answer and the conversation has no title. A
-/// failure is reported and has no other effect.
+/// Starts generating a title after a turn that ended with an answer; [`Agent::generate_title`] asks the
+/// model only if it is time. A failure is reported and has no other effect.
+///
+/// [`Agent::generate_title`]: adjutant_runtime::Agent::generate_title
 pub(crate) fn generate(app: &Shared, key: &ConversationKey, response: &AgentResponse) {
     let is_answered = response.error.is_none() && response.decision.pending.is_empty();
     // A shutdown waits for tasks like this one, so none is started then.

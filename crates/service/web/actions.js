@@ -577,7 +577,7 @@ function openTasks() {
 /** A turn ended: the lists that may have changed. */
 function afterwards() {
   loadThreads();
-  if (state.me.model_titles && state.turns.length <= 2) setTimeout(loadThreads, TITLE_AFTER_MS);
+  if (state.me.model_titles && (state.turns.length === 2 || state.turns.length === 3)) setTimeout(loadThreads, TITLE_AFTER_MS);
   const { threadId } = state;
   alternativesOf(threadId).then((alternatives) => {
     if (threadId === state.threadId) set({ alternatives });

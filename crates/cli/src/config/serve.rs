@@ -112,7 +112,7 @@ settings! {
         /// The readers of `/metrics`: operators, all users, or nobody.
         #[setting("serve.metrics", default = "operator")]
         pub(crate) metrics: MetricsAccess,
-        /// The source of titles of conversations: the model, or the beginning of the first message.
+        /// The source of titles of conversations: the model, after the second message, or the beginning of the first message.
         #[setting("serve.titles", default = "auto")]
         pub(crate) titles: Titles,
         /// Another address for `/metrics`, for everybody who reaches it.

@@ -26,19 +26,31 @@ async fn named(
 }
 
 #[tokio::test]
-async fn the_first_message_that_says_something_is_named_once() {
+async fn a_conversation_of_one_turn_costs_no_request_for_a_title() {
+    let replies = vec![text("Noted."), text("Never asked.")];
+    let (found, model, title) = named(replies, &["Hi! I need milk and bread"]).await;
+    assert_eq!(
+        (found, title.as_str()),
+        (vec![None], "I need milk and bread")
+    );
+    assert_eq!(model.calls_made(), 1);
+}
+
+#[tokio::test]
+async fn the_model_is_asked_once_after_the_turn_that_follows_the_first_words() {
     let replies = vec![
         text("Hi!"),
         text("Noted."),
+        text("Tea, too."),
         text("\u{201e}Milk, bread\u{201c}"),
         text("Noted."),
     ];
-    let (found, model, title) =
-        named(replies, &["hello", "Hi! I need milk and bread", "and tea"]).await;
-    assert_eq!(found, [None, Some("Milk, bread".to_owned()), None]);
-    assert_eq!((title.as_str(), model.calls_made()), ("Milk, bread", 4));
+    let messages = ["hello", "Hi! I need milk and bread", "and tea", "and jam"];
+    let (found, model, title) = named(replies, &messages).await;
+    assert_eq!(found, [None, None, Some("Milk, bread".to_owned()), None]);
+    assert_eq!((title.as_str(), model.calls_made()), ("Milk, bread", 5));
     let requests = model.requests();
-    let asked = &requests[2];
+    let asked = &requests[3];
     assert!(
         asked.tools.is_empty() && asked.config.max_tokens.is_some(),
         "{asked:?}"
@@ -50,11 +62,14 @@ async fn the_first_message_that_says_something_is_named_once() {
     let material: Value = serde_json::from_str(&asked.messages[1].text()).unwrap();
     assert_eq!(
         material,
-        json!({"person": "Hi! I need milk and bread", "assistant": "Noted."})
+        json!([
+            {"person": "Hi! I need milk and bread", "assistant": "Noted."},
+            {"person": "and tea", "assistant": "Tea, too."},
+        ])
     );
     // Nobody who goes on with the conversation hears of it.
     assert!(
-        requests[3]
+        requests[4]
             .messages
             .iter()
             .all(|message| !message.text().contains("Milk, bread"))
@@ -67,17 +82,17 @@ async fn what_is_not_found_changes_nothing() {
         text("\n…\n"),
         fault(Fault::Quota),
         fault(Fault::Authentication),
-    ] {
-        let (found, model, title) = named(vec![text("Noted."), reply], &["I need milk"]).await;
-        assert_eq!((found, title.as_str()), (vec![None], "I need milk"));
-        assert_eq!(model.calls_made(), 2);
-    }
-    let asks = vec![
-        text("Noted."),
         call("add_task", json!({"description": "x"})),
-    ];
-    let (found, _, title) = named(asks, &["I need milk"]).await;
-    assert_eq!((found, title.as_str()), (vec![None], "I need milk"));
+    ] {
+        let replies = vec![text("Noted."), text("Noted."), reply, text("Noted.")];
+        let messages = ["I need milk", "and tea", "and jam"];
+        let (found, model, title) = named(replies, &messages).await;
+        assert_eq!(
+            (found, title.as_str()),
+            (vec![None, None, None], "I need milk")
+        );
+        assert_eq!(model.calls_made(), 4, "a title has one attempt");
+    }
 }
 
 #[tokio::test]
@@ -100,7 +115,8 @@ async fn a_title_is_clean_or_the_first_words_stay() {
             "I need milk",
         ),
     ] {
-        let (_, _, title) = named(vec![text("Noted."), text(answer)], &["I need milk"]).await;
+        let replies = vec![text("Noted."), text("Noted."), text(answer)];
+        let (_, _, title) = named(replies, &["I need milk", "and tea"]).await;
         assert_eq!(title, expected, "{answer:?}");
     }
 }
@@ -110,18 +126,23 @@ async fn a_greeting_is_the_title_until_more_is_said() {
     let replies = vec![text("Hi!"), text("The answer is **42**.")];
     let (found, _, title) = named(replies, &["hello there"]).await;
     assert_eq!((found, title.as_str()), (vec![None], "hello there"));
-    let replies = vec![text("Hi!"), text("Noted."), text("The answer is **42**.")];
-    let (_, _, title) = named(replies, &["hello there", "I need milk"]).await;
+    let replies = vec![
+        text("Hi!"),
+        text("Noted."),
+        text("Noted."),
+        text("The answer is **42**."),
+    ];
+    let (_, _, title) = named(replies, &["hello there", "I need milk", "and tea"]).await;
     assert_eq!(title, "I need milk");
 }
 
 #[tokio::test]
 async fn a_name_that_a_person_gave_stays_and_a_budget_is_kept() {
     let store = Arc::new(InMemory::new());
-    let model = ScriptedModel::new([text("Noted."), text("Never asked.")]);
+    let model = ScriptedModel::new([text("Noted."), text("Noted."), text("Never asked.")]);
     let allowance = Allowance {
         tokens: None,
-        model_calls: Some(1),
+        model_calls: Some(2),
         tool_calls: None,
         time: None,
         cost: None,
@@ -142,10 +163,11 @@ async fn a_name_that_a_person_gave_stays_and_a_budget_is_kept() {
         "there is no such conversation"
     );
     agent.run_in(&mut context, "I need milk").await.unwrap();
+    agent.run_in(&mut context, "and tea").await.unwrap();
     assert_eq!(
         agent.generate_title(&key).await.unwrap(),
         None,
-        "the day has one call"
+        "the day has two calls"
     );
     store.rename(&key, "Groceries").await.unwrap();
     assert_eq!(agent.generate_title(&key).await.unwrap(), None);
@@ -153,13 +175,13 @@ async fn a_name_that_a_person_gave_stays_and_a_budget_is_kept() {
         store.summary(&key).await.unwrap().unwrap().title,
         "Groceries"
     );
-    assert_eq!(model.calls_made(), 1);
+    assert_eq!(model.calls_made(), 2);
 }
 
 #[tokio::test]
 async fn a_name_that_a_person_chose_stays_also_if_it_is_the_first_words() {
     let store = Arc::new(InMemory::new());
-    let model = ScriptedModel::new([text("Noted."), text("Never asked.")]);
+    let model = ScriptedModel::new([text("Noted."), text("Noted."), text("Never asked.")]);
     let agent = builder(model.clone())
         .journal(store.clone(), "test")
         .build()
@@ -167,11 +189,12 @@ async fn a_name_that_a_person_chose_stays_also_if_it_is_the_first_words() {
     let mut context = RunContext::default();
     let key = agent.key(&context);
     agent.run_in(&mut context, "I need milk").await.unwrap();
+    agent.run_in(&mut context, "and tea").await.unwrap();
     store.rename(&key, "I need milk").await.unwrap();
     assert_eq!(agent.generate_title(&key).await.unwrap(), None);
     assert_eq!(
         model.calls_made(),
-        1,
+        2,
         "nothing is paid for a title that is not wanted"
     );
 }

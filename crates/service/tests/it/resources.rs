@@ -324,12 +324,18 @@ async fn the_model_generates_a_title_in_the_background() {
         )
         .await;
     assert_eq!(said.body["content"], "Noted.");
+    // The first words are the title of one message, and the model is not asked.
+    let title = &get(&service, &anna, "/v1/threads/t_1").await["title"];
+    assert_eq!(title, "I need milk");
+    service
+        .chat(&anna, &json!({"message": "and tea", "thread_id": "t_1"}))
+        .await;
     while get(&service, &anna, "/v1/threads/t_1").await["title"] != "Milk for the weekend" {}
     // It is no part of what was said, and a name that a person gave stays.
     let messages = get(&service, &anna, "/v1/threads/t_1/messages").await;
     assert_eq!(
         messages["messages"].as_array().unwrap().len(),
-        2,
+        4,
         "{messages}"
     );
     ask(
