@@ -43,7 +43,12 @@ impl Size {
 
     /// Returns the duration of the soak test.
     fn soak_seconds(self) -> u32 {
-        if self == Self::Long { 600 } else { 60 }
+        if self == Self::Long { 300 } else { 60 }
+    }
+
+    /// Returns the least duration of the storms.
+    fn storm_seconds(self) -> u32 {
+        if self == Self::Long { 300 } else { 40 }
     }
 }
 
@@ -135,6 +140,22 @@ const RESTATE: Tests = Tests {
 const SOAK: Tests = Tests {
     filter: "package(adjutant-cli) & kind(test) & test(/^soak::/)",
     cargo: &[&["--package", "adjutant-cli", "--test", "it", "--", "soak::"]],
+};
+
+/// Storms of clocks that step and of syncs that fail, each for as long as [`Size::storm_seconds`]
+/// says. As part of the other selections they run for a few seconds.
+const STORMS: Tests = Tests {
+    filter: "package(adjutant-durability) & kind(test) & test(/^storm::.*(clock|sync)/)",
+    cargo: &[&[
+        "--package",
+        "adjutant-durability",
+        "--test",
+        "it",
+        "--",
+        "storm::nothing_is_lost_where_clocks_step",
+        "storm::nothing_is_lost_where_syncs_fail",
+        "storm::clocks_that_step",
+    ]],
 };
 
 /// Tests that need a language model's weights.
@@ -257,7 +278,12 @@ fn everything(steps: &Steps, runner: &Runner, workspace: &[Package]) {
             faults::under_load(&built, runner.size == Size::Long)
         });
         steps.step("soak of attacks", || {
-            runner.soak(runner.size.soak_seconds())
+            let seconds = runner.size.soak_seconds();
+            runner.run_for(&SOAK, "ADJUTANT_SOAK_SECONDS", seconds)
+        });
+        steps.step("storms of faults", || {
+            let seconds = runner.size.storm_seconds();
+            runner.run_for(&STORMS, "ADJUTANT_STORM_SECONDS", seconds)
         });
         fetched.join().map_or_else(
             |_| {
@@ -405,11 +431,11 @@ impl Runner {
         run_each(&mut self.commands(tests))
     }
 
-    /// Runs the soak test for this many seconds.
-    fn soak(&self, seconds: u32) -> Result<(), Failure> {
-        let mut commands = self.commands(&SOAK);
+    /// Runs tests whose duration a variable sets, in seconds.
+    fn run_for(&self, tests: &Tests, variable: &str, seconds: u32) -> Result<(), Failure> {
+        let mut commands = self.commands(tests);
         for command in &mut commands {
-            command.env("ADJUTANT_SOAK_SECONDS", seconds.to_string());
+            command.env(variable, seconds.to_string());
         }
         run_each(&mut commands)
     }

@@ -70,6 +70,7 @@ pub(crate) const SUITE_MINUTES: &[(&str, f64)] = &[
     ("tests with Restate", 2.0),
     ("faults under load", 1.5),
     ("soak of attacks", 1.5),
+    ("storms of faults", 1.0),
     ("the page with Restate", 1.0),
     ("instructions of a turn", 2.0),
 ];

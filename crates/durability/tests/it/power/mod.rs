@@ -7,7 +7,7 @@
 //! sent, and the intent of a call before the tool received it.
 
 mod disk;
-mod record;
+pub(crate) mod record;
 mod recording;
 
 use crate::not_run::not_run;
@@ -39,7 +39,8 @@ const PLACE_OF: u32 = 61;
 /// Number of moments after the disk failed at which the power is lost.
 const AFTER_A_DEFECT: usize = 12;
 
-fn recorder() -> Option<Recorder> {
+/// `None`, with a note, where it cannot be compiled.
+pub(crate) fn recorder() -> Option<Recorder> {
     Recorder::new()
         .inspect_err(|reason| not_run("adjutant-durability", reason))
         .ok()

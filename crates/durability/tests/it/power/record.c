@@ -6,6 +6,8 @@
  * that is shared, and are made anew after a power loss.
  * RECORD_LOG: the file that the records are appended to.
  * RECORD_FORGETS_SYNCS: if set, a sync is answered and not done, as by a disk that lies.
+ * RECORD_SYNCS_FAIL: a number n. From the moment on at which the process first says something to others, every n-th sync is
+ * not done and fails with EIO.
  * RECORD_FAILS: two numbers. The first counts what is done to the files from the moment on at which the process first
  * says something to others: each read, write, change of length and sync. The one with this number is not done and fails
  * with the second number as its error.
@@ -39,6 +41,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char *folder;
 static size_t folder_length;
 static int forgets_syncs;
+/* Every sync of this many fails; 0: none. */
+static long syncs_fail;
+static long syncs;
 static int record_fd = -1;
 /* How many are left until one fails, and its error. */
 static long fails_in;
@@ -53,6 +58,8 @@ __attribute__((constructor)) static void begin(void) {
     if (log == NULL || folder == NULL) return;
     folder_length = strlen(folder);
     forgets_syncs = getenv("RECORD_FORGETS_SYNCS") != NULL;
+    const char *every = getenv("RECORD_SYNCS_FAIL");
+    if (every != NULL) syncs_fail = strtol(every, NULL, 10);
     const char *fails = getenv("RECORD_FAILS");
     if (fails != NULL && sscanf(fails, "%ld %d", &fails_in, &failure) != 2) abort();
     record_fd = (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -207,7 +214,13 @@ static int sync_with(long call, int fd) {
     if (name == NULL) return (int)syscall(call, fd);
     if (forgets_syncs) return 0;
     pthread_mutex_lock(&lock);
-    int ended = fails(name) ? -1 : (int)syscall(call, fd);
+    int ended;
+    if (has_spoken && syncs_fail != 0 && ++syncs % syncs_fail == 0) {
+        errno = EIO;
+        ended = -1;
+    } else {
+        ended = fails(name) ? -1 : (int)syscall(call, fd);
+    }
     if (ended == 0) record(strcmp(name, "/") == 0 ? 'd' : 's', name, 0, NULL, 0);
     pthread_mutex_unlock(&lock);
     return ended;

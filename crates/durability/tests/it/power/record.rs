@@ -43,6 +43,8 @@ pub(crate) enum Defect {
     None,
     /// Syncs are accepted and not done.
     ForgetsSyncs,
+    /// One sync of this many fails with an I/O error and is not done. Nothing is recorded.
+    FailsSyncs { of: u32 },
     /// The operation of this number fails once, with this error of the operating system.
     Fails { number: u32, error: i32 },
 }
@@ -93,14 +95,19 @@ impl Recorder {
     pub(crate) fn variables(&self, folder: &Path, defect: Defect) -> Vec<(&'static str, OsString)> {
         // Before the first recording there is none.
         let _ = std::fs::remove_file(self.log());
+        let log = match defect {
+            Defect::FailsSyncs { .. } => "/dev/null".into(),
+            _ => self.log(),
+        };
         let mut variables = vec![
             ("LD_PRELOAD", self.library().into_os_string()),
             ("RECORD_FOLDER", folder.as_os_str().to_owned()),
-            ("RECORD_LOG", self.log().into_os_string()),
+            ("RECORD_LOG", log.into_os_string()),
         ];
         variables.extend(match defect {
             Defect::None => None,
             Defect::ForgetsSyncs => Some(("RECORD_FORGETS_SYNCS", "1".into())),
+            Defect::FailsSyncs { of } => Some(("RECORD_SYNCS_FAIL", of.to_string().into())),
             Defect::Fails { number, error } => {
                 Some(("RECORD_FAILS", format!("{number} {error}").into()))
             }
