@@ -349,7 +349,7 @@ impl Service {
     pub async fn run(self, stop: CancellationToken) -> Result<(), ServeError> {
         let state = self.state.clone();
         let warning = state.clone();
-        let serving = admission::serve(
+        let serving = admission::serve_with_liveness(
             self.listener,
             router(state.clone()),
             state.connections.clone(),
@@ -373,13 +373,7 @@ impl Service {
                 draining: state.draining.clone(),
                 stopping: stop.clone(),
             };
-            tokio::spawn(admission::serve(
-                listener,
-                router,
-                connections,
-                shutdown,
-                |_| {},
-            ))
+            tokio::spawn(admission::serve(listener, router, connections, shutdown))
         });
         let working = async {
             let served = serving.await.map_err(ServeError::Serve);

@@ -20,6 +20,7 @@ mod feedback;
 mod growth;
 mod guard;
 mod harness;
+mod liveness;
 #[path = "../../../../tests/logged.rs"]
 mod logged;
 mod long_message;
