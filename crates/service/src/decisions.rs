@@ -352,6 +352,7 @@ async fn get_decision(
 /// notices.
 #[utoipa::path(get, path = "/v1/decisions/export", operation_id = "export_decisions", tag = "decisions", params(ExportQuery), responses(
     (status = 200, description = "One decision per line.", body = DecisionWithCalls, content_type = "application/x-ndjson"),
+    (status = 409, description = "Too many requests over all of the caller's data wait already (`busy_with_your_data`)."),
 ))]
 async fn export(
     State(app): State<Shared>,
@@ -364,16 +365,20 @@ async fn export(
     };
     // The first page is read before the response starts, so that a failing store is reported as a
     // problem.
-    let first = page(&app, &user, &filter).await?;
+    let first = page(app.clone(), user.clone(), filter.clone());
+    let first = app.whole_data.run(&user, first).await?;
     let pages = stream::try_unfold(
         (app, user, filter, Some(first)),
         |(app, user, mut filter, read)| async move {
             let lines = match read {
                 Some(lines) => lines,
-                None => page(&app, &user, &filter).await?,
+                None => {
+                    let next = page(app.clone(), user.clone(), filter.clone());
+                    app.whole_data.run_part(&user, next).await?
+                }
             };
             let Some(after) = lines.after else {
-                return Ok::<_, StoreError>(None);
+                return Ok::<_, Problem>(None);
             };
             // The cursor and not an offset: a decision that is added meanwhile shifts nothing.
             filter.after = Some(after);
@@ -381,7 +386,9 @@ async fn export(
         },
     );
     // An error aborts the transfer, because the status has been sent already.
-    let body = Body::from_stream(pages.map_err(std::io::Error::other));
+    let body = Body::from_stream(
+        pages.map_err(|problem| std::io::Error::other(problem.detail().to_owned())),
+    );
     let file = "attachment; filename=\"decisions.ndjson\"";
     let headers = [
         (CONTENT_TYPE, "application/x-ndjson"),
@@ -396,15 +403,15 @@ struct Lines {
     after: Option<adjutant_core::port::Cursor>,
 }
 
-async fn page(app: &Shared, user: &UserId, filter: &DecisionFilter) -> Result<Lines, StoreError> {
+async fn page(app: Shared, user: UserId, filter: DecisionFilter) -> Result<Lines, StoreError> {
     let logs = app.agent.logs();
-    let records = logs.decisions(user, filter).await?;
+    let records = logs.decisions(&user, &filter).await?;
     let mut lines = Lines {
         text: String::new(),
         after: records.last().map(DecisionRecord::cursor),
     };
     for record in records {
-        let calls = logs.tool_invocations(user, record.id).await?;
+        let calls = logs.tool_invocations(&user, record.id).await?;
         let line = DecisionWithCalls::new(record, calls, app.agent.now());
         let unusable = |error: serde_json::Error| StoreError::unusable(error.to_string());
         lines.text += &serde_json::to_string(&line).map_err(unusable)?;

@@ -96,6 +96,7 @@ mod tools; // calling a tool without a model
 mod trace; // W3C trace context
 mod usage; // what is left of a user's limits and budgets
 mod user; // extractors: caller and role
+mod whole_data; // requests over all that a user has
 mod wire; // response types shared by several routes
 
 pub use administration::{Administration, ServerState, Servers};

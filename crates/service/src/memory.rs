@@ -7,6 +7,7 @@ use adjutant_memory::{
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -203,22 +204,25 @@ fn caller_memory(app: &App, User(user): &User) -> Result<Memory, Problem> {
 #[utoipa::path(get, path = "/v1/memory", operation_id = "list_facts", tag = "memory", params(ListQuery), responses(
     (status = 200, description = "The facts.", body = Facts),
     (status = 404, description = "The caller has no memory."),
-    (status = 409, description = "The vault is missing or invalid."),
+    (status = 409, description = "The vault is missing or invalid, or too many requests over all of the caller's data wait already (`busy_with_your_data`)."),
 ))]
 async fn list(
     State(app): State<Shared>,
     user: User,
     QueryParams(ListQuery { q }): QueryParams<ListQuery>,
-) -> Result<Json<Facts>, Problem> {
-    let words = search_query(q.as_deref(), FACT_CHARS_MAX)?;
+) -> Result<Response, Problem> {
+    let words = search_query(q.as_deref(), FACT_CHARS_MAX)?.map(str::to_owned);
     // Read at each request: the user may have edited the file by hand.
     let facts = caller_memory(&app, &user)?.facts();
-    let found = match words {
-        Some(words) => facts.search(words).await,
-        None => facts.list().await,
+    let read = async move {
+        let found = match words {
+            Some(words) => facts.search(&words).await,
+            None => facts.list().await,
+        };
+        let facts = found?.into_iter().map(Fact::from_key_fact).collect();
+        Ok::<_, MemoryError>(Json(Facts { facts }).into_response())
     };
-    let facts = found?.into_iter().map(Fact::from_key_fact).collect();
-    Ok(Json(Facts { facts }))
+    app.whole_data.run(&user.0, read).await
 }
 
 /// Remembers a fact, or corrects a similar one.
@@ -329,12 +333,13 @@ async fn undo(State(app): State<Shared>, user: User) -> Result<Json<Undone>, Pro
 /// not accept a text in place of an id: they cannot ask which of several facts is meant.
 async fn find_fact(app: &App, user: &User, id: String) -> Result<(KeyFactStore, String), Problem> {
     let facts = caller_memory(app, user)?.facts();
-    let known = facts.list().await?;
-    if known.iter().any(|fact| fact.id.as_str() == id) {
-        Ok((facts, id))
-    } else {
-        Err(Problem::unknown("fact"))
-    }
+    let look_up = async move {
+        let known = facts.list().await?;
+        let is_known = known.iter().any(|fact| fact.id.as_str() == id);
+        Ok::<_, MemoryError>(is_known.then_some((facts, id)))
+    };
+    let found = app.whole_data.run(&user.0, look_up).await?;
+    found.ok_or_else(|| Problem::unknown("fact"))
 }
 
 impl Fact {

@@ -1,5 +1,6 @@
 //! `GET /v1/search`: full-text search in the caller's conversations.
 
+use adjutant_core::port::StoreError;
 use adjutant_core::{Role, TurnId};
 use adjutant_memory::{ConversationHit, ConversationSearchOptions, search_conversations};
 use axum::Json;
@@ -93,6 +94,7 @@ impl FoundThread {
 #[utoipa::path(get, path = "/v1/search", operation_id = "search_threads", tag = "threads", params(SearchQuery), responses(
     (status = 200, description = "The conversations that match best.", body = FoundThreads),
     (status = 404, description = "This service has no conversation search."),
+    (status = 409, description = "Too many requests over all of the caller's data wait already (`busy_with_your_data`)."),
 ))]
 async fn search(
     State(app): State<Shared>,
@@ -111,10 +113,15 @@ async fn search(
         ..ConversationSearchOptions::default()
     };
     // An index that is still being built is searched as far as it reaches.
-    let found = search_conversations(&**past, app.agent.name(), &user, words, options).await?;
-    let threads = found.found.into_iter().map(FoundThread::from_hit).collect();
-    Ok(Json(FoundThreads {
-        threads,
-        is_complete: found.is_complete,
-    }))
+    let (past, agent) = (past.clone(), app.agent.name().clone());
+    let (owner, words) = (user.clone(), words.to_owned());
+    let search = async move {
+        let found = search_conversations(&*past, &agent, &owner, &words, options).await?;
+        let threads = found.found.into_iter().map(FoundThread::from_hit).collect();
+        Ok::<_, StoreError>(Json(FoundThreads {
+            threads,
+            is_complete: found.is_complete,
+        }))
+    };
+    app.whole_data.run(&user, search).await
 }

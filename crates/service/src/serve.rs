@@ -27,6 +27,7 @@ use crate::remote::Publisher;
 use crate::router::router;
 use crate::state::{App, BackgroundPrompts, Gauges, Readiness, Shared, Turns};
 use crate::token_use::TokenUses;
+use crate::whole_data::WholeData;
 
 /// Interval at which turns whose worker was lost are looked for and recovered.
 const RECOVERY_INTERVAL: Duration = Duration::from_secs(5);
@@ -241,6 +242,7 @@ impl Service {
             readiness: OnceLock::new(),
             gauges: OnceLock::new(),
             limits: Limits::new(config.limits),
+            whole_data: WholeData::default(),
             not_storing: Mutex::default(),
             connection_limits,
             connections: Connections::new(

@@ -25,6 +25,7 @@ use crate::origins::Origin;
 use crate::problem::{NOT_STORING_FOR, Problem};
 use crate::remote::Publisher;
 use crate::token_use::{TokenUses, expires_at};
+use crate::whole_data::WholeData;
 
 /// Time limit for reading the spent budgets from the database when metrics are scraped.
 const BUDGET_ANSWERS: Duration = Duration::from_secs(2);
@@ -108,6 +109,8 @@ pub(crate) struct App {
     pub(crate) gauges: OnceLock<Gauges>,
     /// Rate and concurrency limits of users.
     pub(crate) limits: Limits,
+    /// Requests over all that a user has.
+    pub(crate) whole_data: WholeData,
     /// Time at which a write last failed for want of disk space or because the disk failed, and the
     /// reason for `/readyz`.
     pub(crate) not_storing: Mutex<Option<(Instant, &'static str)>>,

@@ -1,8 +1,10 @@
 //! `GET /v1/tasks`: the caller's tasks.
 
-use adjutant_tools::{TaskFilter, TaskId};
+use adjutant_core::port::StoreError;
+use adjutant_tools::{Task, TaskFilter, TaskId};
 use axum::Json;
 use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -64,12 +66,13 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 #[utoipa::path(get, path = "/v1/tasks", operation_id = "list_tasks", tag = "tasks", params(ListQuery), responses(
     (status = 200, description = "The tasks.", body = TaskList),
     (status = 404, description = "This service has no task store."),
+    (status = 409, description = "Too many requests over all of the caller's data wait already (`busy_with_your_data`); only without `limit`."),
 ))]
 async fn list(
     State(app): State<Shared>,
     User(user): User,
     QueryParams(query): QueryParams<ListQuery>,
-) -> Result<Json<TaskList>, Problem> {
+) -> Result<Response, Problem> {
     let ListQuery {
         status,
         limit,
@@ -78,20 +81,31 @@ async fn list(
     let tasks = app.tasks.get();
     let tasks =
         tasks.ok_or_else(|| Problem::unknown("task list: this service has no task store"))?;
-    let (page, left_out) = if limit.is_none() && cursor.is_none() {
-        (tasks.list(&user, status).await?, 0)
-    } else {
-        let limit = limit.unwrap_or_default();
-        // One more shows if there is another page.
-        let shown = limit.get() + 1;
-        let mut found = tasks.list_last(&user, status, cursor, shown).await?;
-        // The list ends with the last task, so the extra one is at its beginning.
-        let left_out = found.len().saturating_sub(limit.entries());
-        (found.split_off(left_out), left_out)
-    };
+    if limit.is_none() && cursor.is_none() {
+        let (tasks, owner) = (tasks.clone(), user.clone());
+        let all = async move {
+            let found = tasks.list(&owner, status).await?;
+            Ok::<_, StoreError>(TaskList::new(found, None).into_response())
+        };
+        return app.whole_data.run(&user, all).await;
+    }
+    let limit = limit.unwrap_or_default();
+    // One more shows if there is another page.
+    let shown = limit.get() + 1;
+    let mut found = tasks.list_last(&user, status, cursor, shown).await?;
+    // The list ends with the last task, so the extra one is at its beginning.
+    let left_out = found.len().saturating_sub(limit.entries());
+    let page = found.split_off(left_out);
     let first = page.first().filter(|_| left_out > 0);
-    Ok(Json(TaskList {
-        next_cursor: first.map(|first| first.id.to_string()),
-        tasks: page.into_iter().map(TaskView::from).collect(),
-    }))
+    let next_cursor = first.map(|first| first.id.to_string());
+    Ok(TaskList::new(page, next_cursor).into_response())
+}
+
+impl TaskList {
+    fn new(tasks: Vec<Task>, next_cursor: Option<String>) -> Json<Self> {
+        Json(Self {
+            tasks: tasks.into_iter().map(TaskView::from).collect(),
+            next_cursor,
+        })
+    }
 }

@@ -330,6 +330,7 @@ impl Thread {
 /// `next_cursor` of a page is the `cursor` of the next request.
 #[utoipa::path(get, path = "/v1/threads", operation_id = "list_threads", tag = "threads", params(ListQuery), responses(
     (status = 200, description = "A page of conversations.", body = ThreadList),
+    (status = 409, description = "Too many requests over all of the caller's data wait already (`busy_with_your_data`); only with `q`."),
 ))]
 async fn list(
     State(app): State<Shared>,
@@ -344,11 +345,14 @@ async fn list(
         // One more shows if there is another page.
         limit: limit.get() + 1,
     };
-    let found = app
-        .agent
-        .conversations()
-        .list(app.agent.name(), &user, &filter)
-        .await?;
+    let (conversations, agent) = (app.agent.conversations().clone(), app.agent.name().clone());
+    let found = if filter.search.is_some() {
+        let owner = user.clone();
+        let search = async move { conversations.list(&agent, &owner, &filter).await };
+        app.whole_data.run(&user, search).await?
+    } else {
+        conversations.list(&agent, &user, &filter).await?
+    };
     let (found, next_cursor) = split_page(found, limit, ConversationSummary::cursor);
     Ok(Json(ThreadList {
         threads: found.into_iter().map(Thread::from_summary).collect(),
@@ -411,13 +415,15 @@ async fn rename(
     params(("thread_id" = String, Path, description = "Id of the conversation, or the client's name for it.")),
     responses(
         (status = 204, description = "The conversation was deleted."),
-        (status = 409, description = "A turn runs in it (`running`); nothing was deleted."),
+        (status = 409, description = "A turn runs in it (`running`), or too many requests over all of the caller's data wait already (`busy_with_your_data`); nothing was deleted."),
     ))]
 async fn delete(
     State(app): State<Shared>,
     ThreadPath(key): ThreadPath,
 ) -> Result<StatusCode, Problem> {
-    match app.agent.conversations().delete(&key).await? {
+    let (user, conversations) = (key.user.clone(), app.agent.conversations().clone());
+    let delete = async move { conversations.delete(&key).await };
+    match app.whole_data.run(&user, delete).await? {
         Deleted::Yes => Ok(StatusCode::NO_CONTENT),
         Deleted::NoSuchConversation => Err(unknown()),
         Deleted::Running => Err(Problem::new(
@@ -533,10 +539,13 @@ async fn add_feedback(
 /// active. `adjutant sessions export` writes the same file.
 #[utoipa::path(get, path = "/v1/threads/{thread_id}/export", operation_id = "export_thread", tag = "threads",
     params(("thread_id" = String, Path, description = "Id of the conversation, or the client's name for it."), ExportQuery),
-    responses((status = 200, description = "The file, as an attachment.", content(
-        (String = "text/markdown", example = json!("# buy milk\n\n- Conversation: `0199d5b6-…`\n")),
-        (serde_json::Value = "application/json", example = json!({"id": "0199d5b6-…", "title": "buy milk", "messages": [], "pending": []})),
-    ))))]
+    responses(
+        (status = 200, description = "The file, as an attachment.", content(
+            (String = "text/markdown", example = json!("# buy milk\n\n- Conversation: `0199d5b6-…`\n")),
+            (serde_json::Value = "application/json", example = json!({"id": "0199d5b6-…", "title": "buy milk", "messages": [], "pending": []})),
+        )),
+        (status = 409, description = "Too many requests over all of the caller's data wait already (`busy_with_your_data`)."),
+    ))]
 async fn export(
     State(app): State<Shared>,
     ThreadPath(key): ThreadPath,
@@ -548,16 +557,24 @@ async fn export(
         .summary(&key)
         .await?
         .ok_or_else(unknown)?;
-    let export = Export::new(summary, app.agent.journal().load(&key).await?);
-    let (kind, text) = match format {
-        ExportFormat::Markdown => ("text/markdown; charset=utf-8", export.markdown()),
-        ExportFormat::Json => (
-            "application/json",
-            export.json(&export.session(app.agent.now(), None)) + "\n",
-        ),
+    let (user, journal, now) = (
+        key.user.clone(),
+        app.agent.journal().clone(),
+        app.agent.now(),
+    );
+    let write = async move {
+        let export = Export::new(summary, journal.load(&key).await?);
+        let (kind, text) = match format {
+            ExportFormat::Markdown => ("text/markdown; charset=utf-8", export.markdown()),
+            ExportFormat::Json => (
+                "application/json",
+                export.json(&export.session(now, None)) + "\n",
+            ),
+        };
+        let headers = [(CONTENT_TYPE, kind), (CONTENT_DISPOSITION, "attachment")];
+        Ok::<_, StoreError>((headers, text).into_response())
     };
-    let headers = [(CONTENT_TYPE, kind), (CONTENT_DISPOSITION, "attachment")];
-    Ok((headers, text).into_response())
+    app.whole_data.run(&user, write).await
 }
 
 fn unknown() -> Problem {

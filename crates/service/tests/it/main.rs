@@ -37,3 +37,4 @@ mod server;
 mod text_sent_once;
 mod trace;
 mod usage;
+mod whole_data;
