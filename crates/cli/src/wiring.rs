@@ -153,8 +153,7 @@ pub(crate) fn diana(
         // The context window is the only limit for a user's own assistant, unless they set one.
         false => TurnLimits {
             message_chars_max: message_chars_max(settings),
-            history_messages_max: None,
-            summarize_at: settings.agent.summarize_at,
+            history_messages_max: history_messages_max(settings, None),
             ..limits(settings, model.capabilities())
         },
     };
@@ -375,6 +374,8 @@ fn message_chars_max(settings: &Settings) -> Option<usize> {
         .and_then(|max| usize::try_from(max).ok())
 }
 
+        history_messages_max: history_messages_max(settings, usual.history_messages_max),
+        summarize_at: set.summarize_at,
 /// Returns the built-in prices, overridden by the user's.
 fn prices(settings: &Settings) -> Result<Prices, CliError> {
     let Some(path) = &settings.prices_file else {
@@ -391,6 +392,14 @@ fn prices(settings: &Settings) -> Result<Prices, CliError> {
 }
 
 /// Returns the user's instruction, else the built-in one, with what is added to either.
+/// Returns the limit that the user set, where 0 is none, else the usual one.
+fn history_messages_max(settings: &Settings, usual: Option<usize>) -> Option<usize> {
+    match settings.agent.history_messages_max {
+        None => usual,
+        Some(max) => usize::try_from(max).ok().filter(|max| *max > 0),
+    }
+}
+
 fn instruction(settings: &Settings, built_in: &[&str], added: &str) -> Result<String, CliError> {
     let text = match &settings.system_prompt_path {
         None => built_in.concat(),

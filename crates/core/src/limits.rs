@@ -36,9 +36,6 @@ pub const CLIENT_TOOLS_BYTES_MAX: usize = 256 * 1024;
 pub const CLIENT_CONTEXT_BYTES_MAX: usize = 64 * 1024;
 /// Number of user and assistant messages of history that a turn is given.
 pub const HISTORY_MESSAGES_MAX: usize = 20;
-/// Number of messages that history is trimmed down to once it is over its bound. It is less than
-/// the bound so that the next turns begin with the same messages, which a prompt cache keeps.
-pub const HISTORY_MESSAGES_KEPT: usize = 10;
 /// Time of one tool execution.
 pub const TOOL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time of a whole turn, waiting for people not counted. A turn of a self-hosted model has no
@@ -114,11 +111,14 @@ pub struct TurnLimits {
     /// The treatment of a longer message. Default: [`LongMessage::Cut`].
     #[serde(skip_serializing_if = "LongMessage::is_usual")]
     pub long_message: LongMessage,
-    /// Number of user and assistant messages of history. `None`: only the context window bounds it.
-    /// Default: [`HISTORY_MESSAGES_MAX`].
+    /// Number of user and assistant messages of history. Beyond it the oldest turns are left out of
+    /// requests until half of it remains, with the notice `history_trimmed`, or summarised if
+    /// [`TurnLimits::summarize_at`] is set. `None`: only the context window bounds it. Default:
+    /// [`HISTORY_MESSAGES_MAX`].
     pub history_messages_max: Option<usize>,
-    /// The share of the usable context window at which old turns are summarised. `None`: never; the
-    /// oldest turns are left out when the window is full. Default: `None`.
+    /// The share of the usable context window at which old turns are summarised; with it, turns
+    /// beyond [`TurnLimits::history_messages_max`] are summarised too. `None`: never; the oldest
+    /// turns are left out. Default: `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summarize_at: Option<WindowShare>,
     /// Time of one tool execution. Default: [`TOOL_TIMEOUT`].

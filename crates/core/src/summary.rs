@@ -69,6 +69,15 @@ pub struct TurnHistory {
 }
 
 impl TurnHistory {
+    /// Returns the number of messages of the conversation that are neither in the history nor in its
+    /// summary.
+    #[must_use]
+    pub fn left_out(&self) -> usize {
+        let summarized = self.summary.as_ref();
+        self.from
+            .saturating_sub(summarized.map_or(0, |summary| summary.summarized_at))
+    }
+
     /// Replaces the summary, and the messages that it covers, by a newer one.
     pub(crate) fn summarise(&mut self, summary: Summary) {
         let gone = summary

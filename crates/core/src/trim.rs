@@ -1,6 +1,5 @@
 //! Trimming of history to whole turns, in blocks, so that the beginning of requests stays the same.
 
-use crate::limits::HISTORY_MESSAGES_KEPT;
 use crate::message::{Message, Role};
 
 /// Truncates a text to `chars_max` Unicode characters. Returns `None` if it fits.
@@ -35,9 +34,9 @@ pub fn trim(history: &[Message], messages_max: Option<usize>) -> &[Message] {
 }
 
 /// Returns the number of messages that [`trim`] drops from the front of a history that just
-/// exceeded `messages_max`.
+/// exceeded `messages_max`: so many that half of the bound remains.
 pub(crate) fn trimmed_at(history: &[Message], messages_max: usize) -> usize {
-    let kept = HISTORY_MESSAGES_KEPT.min(messages_max.div_ceil(2)).max(1);
+    let kept = messages_max.div_ceil(2).max(1);
     let mut start = 0;
     while spoken(&history[start..]) > kept {
         match turn_after(history, start) {

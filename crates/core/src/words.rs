@@ -128,6 +128,14 @@ pub fn summarized(messages: usize, before: u32, after: u32) -> String {
     )
 }
 
+/// Returns the notice that a history was sent without its oldest messages.
+#[must_use]
+pub fn history_trimmed(messages: usize) -> String {
+    format!(
+        "The conversation is long: its {messages} oldest messages were not sent to the model. All of it is still in the log."
+    )
+}
+
 /// The notice that old turns could not be summarised.
 pub const NOT_SUMMARIZED: &str = "The conversation is long, and its older part could not be summarised. If it does not fit, its oldest messages are left out.";
 

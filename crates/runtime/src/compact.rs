@@ -331,6 +331,7 @@ fn plan(inner: &Inner, conversation: &Conversation) -> Option<(Summarise, Window
         inner.window_capacity(conversation, inner.config.max_tokens.map(|max| max.get()));
     let plan = Summarise::plan(
         &conversation.turn_history_now(),
+        0,
         capacity.usable(),
         0,
         &|text| inner.count(text),

@@ -487,17 +487,13 @@ async fn history_of(
     if limits.history_messages_max == conversation.messages_max() {
         return Ok(conversation.turn_history());
     }
-    let started = conversation
-        .recent()
-        .first()
-        .map_or(0, |recorded| recorded.seq);
     // A turn has at least one message, so this many turns have enough messages.
     let turns = limits
         .history_messages_max
         .map_or(u32::MAX, |max| u32::try_from(max).unwrap_or(u32::MAX));
     let read = inner.journal.load_turns(key, Some(started), turns).await?;
     let events = read.map(|read| read.events).unwrap_or_default();
-    Ok(conversation.turn_history_within(limits.history_messages_max, &events))
+    Ok(conversation.turn_history_within(messages_max, &events))
 }
 
 /// Carries out the actions of the turn machine until the turn ends or waits.
@@ -516,6 +512,23 @@ async fn run_actions(steps: &Steps<'_>, mut turn: Box<Turn>) -> Result<(), RunEr
             Action::CallTools(calls) => match steps
                 .answering_when_stopped(&turn, steps.call_tools(&turn, calls))
                 .await?
+    let max = limits.history_messages_max;
+    earlier_history(inner, key, conversation, max, turns).await
+}
+
+/// Returns the history before the open turn since the last summary, read from the journal: at most
+/// `messages_max` messages, of at most `turns` turns.
+pub(crate) async fn earlier_history(
+    inner: &Inner,
+    key: &ConversationKey,
+    conversation: &Conversation,
+    messages_max: Option<usize>,
+    turns: u32,
+) -> Result<TurnHistory, RunError> {
+    let started = conversation
+        .recent()
+        .first()
+        .map_or(0, |recorded| recorded.seq);
             {
                 Step::Done(ends) => turn.on_call_ends(ends)?,
                 Step::Stopped(reason, ends) => turn.stop(reason, ends),

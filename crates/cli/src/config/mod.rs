@@ -253,7 +253,13 @@ settings! {
         /// The treatment of a longer message: cut it, or refuse it.
         #[setting("agent.long_message", project, default = "cut")]
         pub(crate) long_message: LongMessage,
-        /// The share of the context window at which old turns are summarised. 0: never.
+        /// Messages of history that a request contains, at most. 0: what the model can read.
+        ///
+        /// The default is for the service's assistant; a value applies in the terminal too.
+        #[setting("agent.history_messages_max", range = 0..=10_000, project,
+            unset = "20; in the terminal what the model can read")]
+        pub(crate) history_messages_max: Option<u32>,
+        /// The share of the context window at which old turns are summarised, and with them what `agent.history_messages_max` leaves out. 0: never.
         #[setting("agent.summarize_at", project, default = limits::SUMMARIZE_AT)]
         pub(crate) summarize_at: Option<WindowShare>,
         /// Time in which a call can be approved or denied.

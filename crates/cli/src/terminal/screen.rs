@@ -37,6 +37,7 @@ const STANDING: &[&str] = &[
     "not_sent",
     "instruction_incomplete",
     "context_trimmed",
+    "history_trimmed",
     "context_not_summarized",
 ];
 

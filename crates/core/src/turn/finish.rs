@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::decide::Ending;
 use super::{Action, CallEnd, CallSummary, State, StopReason, ToolStyle, Turn};
 use crate::decision::{
-    AgentDecision, DecisionKind, FailedCall, OutcomeCategory, TurnError, UserIntent,
+    AgentDecision, DecisionKind, FailedCall, Notice, OutcomeCategory, TurnError, UserIntent,
 };
 use crate::error::ModelError;
 use crate::event::TurnEnd;
@@ -280,6 +280,14 @@ impl Turn {
             message: failure.user_message.clone(),
         });
         let failed_calls = failed_calls.collect();
+        // With constrained tool calls the model reads the last messages only, in every conversation.
+        let left_out = self.setup.recalled.left_out();
+        if left_out > 0 && self.setup.style == ToolStyle::Native && self.setup.call.is_none() {
+            self.add_notice(Notice::new(
+                "history_trimmed",
+                words::history_trimmed(left_out),
+            ));
+        }
         Action::Finish(Box::new(TurnEnd {
             decision: AgentDecision {
                 kind,

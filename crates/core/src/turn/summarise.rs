@@ -42,6 +42,8 @@ pub struct Summarise {
     lines: Vec<Value>,
     /// True if the first line is an earlier summary.
     has_earlier: bool,
+    /// True if the messages are in no request any more, so that a summary need not be shorter.
+    is_left_out: bool,
 }
 
 /// The reason for which an answer is not a summary.
@@ -65,11 +67,13 @@ pub enum Unsummarised {
 }
 
 impl Summarise {
-    /// Plans a summary of whole turns, the oldest first, until at most `keep` tokens of the history
+    /// Plans a summary of whole turns, the oldest first: of the first `left_out` messages, which
+    /// requests do not contain any more, and of others until at most `keep` tokens of the history
     /// are left; 0: all finished turns. Returns `None` if nothing is gained.
     #[must_use]
     pub fn plan(
         recalled: &TurnHistory,
+        left_out: usize,
         usable: u32,
         keep: u32,
         count: &dyn Fn(&str) -> u32,
@@ -92,7 +96,7 @@ impl Summarise {
                 .get(*at)
                 .is_none_or(|next| next.role() == Role::User)
         };
-        let cut = (0..=sizes.len())
+        let cut = (left_out..=sizes.len())
             .filter(begins)
             .find(|at| sum(&sizes[*at..]) <= keep)?;
         if cut == 0 {
@@ -112,6 +116,7 @@ impl Summarise {
             tokens_max,
             lines,
             has_earlier: recalled.summary.is_some(),
+            is_left_out: left_out > 0,
         })
     }
 
@@ -199,7 +204,7 @@ impl Summarise {
             text,
         };
         let after = count(&summary.block());
-        if after >= self.counted {
+        if after >= self.counted && !self.is_left_out {
             return Err(Unsummarised::NotShorter {
                 before: self.counted,
                 after,

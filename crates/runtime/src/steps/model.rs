@@ -40,7 +40,7 @@ impl Steps<'_> {
         }
         let request = if summarised { turn.request() } else { request };
         let mut prepared = self.prepare(turn, request).await;
-        if !summarised && let Some(plan) = self.plan_summary(turn, &prepared).await {
+        if !summarised && let Some(plan) = self.plan_summary(turn, &prepared).await? {
             if let Some(reason) = Box::pin(self.summarise(turn, number, &plan, &prepared)).await? {
                 return Ok(Step::Stopped(reason, Vec::new()));
             }

@@ -12,6 +12,14 @@ use crate::RunError;
 use crate::clock::millis;
 use crate::event::RunEvent;
 use crate::faults::boundary;
+use crate::run::earlier_history;
+
+/// Messages that the limit of messages has to leave out before they are summarised. The default
+/// limit leaves out at least as many at once; with a smaller one a summary is not made for each turn.
+const LEFT_OUT_MIN: usize = 10;
+/// Turns that are read to summarise what was left out. Older ones are only in a conversation that
+/// was not summarised for so long.
+const LEFT_OUT_TURNS_MAX: u32 = 200;
 
 /// A request in the form of the model, fitted into its window.
 pub(super) struct Prepared {
@@ -67,11 +75,18 @@ impl Steps<'_> {
         }
     }
 
-    /// Returns the old turns to summarise before this request is sent, if it is time for that.
-    pub(super) async fn plan_summary(&self, turn: &Turn, prepared: &Prepared) -> Option<Summarise> {
-        let share = turn.limits().summarize_at?;
+    /// Returns the old turns to summarise before this request is sent, if it is time for that:
+    /// because the context window is nearly full, or because the limit of messages left turns out.
+    pub(super) async fn plan_summary(
+        &self,
+        turn: &Turn,
+        prepared: &Prepared,
+    ) -> Result<Option<Summarise>, RunError> {
+        let Some(share) = turn.limits().summarize_at else {
+            return Ok(None);
+        };
         if turn.style() == ToolStyle::OneRound || turn.is_unsummarised() {
-            return None;
+            return Ok(None);
         }
         let Prepared {
             capacity, fitted, ..
@@ -88,20 +103,34 @@ impl Steps<'_> {
             Err(_) => (true, true),
         };
         let over = over || turn.was_too_long();
-        if !full && !over {
-            return None;
+        let recalled = turn.turn_history();
+        let is_left_out = recalled.left_out() >= LEFT_OUT_MIN;
+        if !full && !over && !is_left_out {
+            return Ok(None);
         }
-        if !over && !self.log.lock().await.conversation().is_time_to_summarize() {
-            return None;
+        let log = self.log.lock().await;
+        if !over && !log.conversation().is_time_to_summarize() {
+            return Ok(None);
         }
-        let keep = if over {
-            0
-        } else {
-            usable / kept_divisor(share)
+        let keep = match (full, over) {
+            (_, true) => 0,
+            (true, false) => usable / kept_divisor(share),
+            (false, false) => u32::MAX,
         };
-        Summarise::plan(turn.turn_history(), usable, keep, &|text| {
-            self.inner.count(text)
-        })
+        let count = |text: &str| self.inner.count(text);
+        if recalled.left_out() == 0 {
+            return Ok(Summarise::plan(recalled, 0, usable, keep, &count));
+        }
+        let whole = earlier_history(
+            self.inner,
+            self.key,
+            log.conversation(),
+            None,
+            LEFT_OUT_TURNS_MAX,
+        )
+        .await?;
+        let left_out = whole.messages.len().saturating_sub(recalled.messages.len());
+        Ok(Summarise::plan(&whole, left_out, usable, keep, &count))
     }
 
     /// Summarises old turns, and records the summary or its failure. Returns the reason to stop the

@@ -1,6 +1,7 @@
 //! Long conversations with summaries: no dead end, nothing unsaid, the same after a crash, data
 //! stays data.
 
+mod left_out;
 mod on_request;
 
 use adjutant_core::AgentName;

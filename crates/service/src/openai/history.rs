@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use adjutant_core::turn::trim;
 use adjutant_core::{
     CallId, Content, InvalidMessage, Message, Notice, Part, Role as Speaker, ToolCall, ToolResult,
-    check_pairing,
+    check_pairing, words,
 };
 use serde_json::Value;
 
@@ -185,6 +185,11 @@ fn history(
     // One message is reserved for the instructions.
     let messages_max = limits.messages_max.map(|max| max.saturating_sub(1).max(1));
     let kept = trim(&messages, messages_max);
+    let left_out = messages.len() - kept.len();
+    if left_out > 0 {
+        let text = words::history_trimmed(left_out);
+        notices.push(Notice::new("history_trimmed", text));
+    }
     let front = match kept.first().map(Message::role) {
         _ if !instructions.is_empty() => Some(format!(
             "{}\n\n{}",

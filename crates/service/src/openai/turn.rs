@@ -108,6 +108,8 @@ pub(super) async fn start(
     let limits = TurnLimits {
         output_tokens_max: max_tokens,
         words_only,
+        // Each request is a conversation of its own, so a summary would be paid with each of them.
+        summarize_at: None,
         confirmation_expiry: agent
             .limits()
             .confirmation_expiry

@@ -374,6 +374,7 @@ fn example(name: &str) -> (&'static str, &'static str) {
         | "agent.max_tool_iterations"
         | "agent.max_parallel_tools"
         | "agent.identical_calls_max"
+        | "agent.history_messages_max"
         | "agent.message_chars_max" => ("7", "7"),
         "agent.long_message" => ("refuse", "\"refuse\""),
         "fallback" => ("ollama,demo", "[\"ollama\", \"demo\"]"),

@@ -262,7 +262,13 @@ fn past(turns: usize, chars: usize) -> TurnHistory {
 }
 
 fn plan(recalled: &TurnHistory, usable: u32, all: bool) -> Option<Summarise> {
-    Summarise::plan(recalled, usable, if all { 0 } else { usable / 4 }, &count)
+    Summarise::plan(
+        recalled,
+        0,
+        usable,
+        if all { 0 } else { usable / 4 },
+        &count,
+    )
 }
 
 #[test]
@@ -386,7 +392,7 @@ fn an_answer_is_a_summary_only_if_it_says_something_and_is_shorter() {
         &count,
     );
     assert_eq!(filtered.unwrap_err(), Unsummarised::Filtered);
-    let short = super::Summarise::plan(&past(1, 4), 1000, 0, &count).unwrap();
+    let short = super::Summarise::plan(&past(1, 4), 0, 1000, 0, &count).unwrap();
     let longer = short.read(
         &reply(FinishReason::Stop, vec![text(&"x".repeat(900))]),
         &count,

@@ -139,3 +139,31 @@ async fn a_long_history_is_trimmed_to_whole_turns_and_what_the_application_says_
     );
     replica.stop().await;
 }
+
+#[tokio::test]
+async fn what_is_left_out_of_a_long_history_is_told() {
+    let world = World::new().await;
+    let token = world.token("anna").await;
+    let replica = world
+        .replica(r#"{"text": "Number 3.", "repeat": true}"#)
+        .await;
+    let mut messages: Vec<Value> = (0..30)
+        .flat_map(|number| {
+            [
+                json!({"role": "user", "content": format!("message number {number}")}),
+                json!({"role": "assistant", "content": format!("Answer {number}.")}),
+            ]
+        })
+        .collect();
+    messages.push(json!({"role": "user", "content": "what was message number 3?"}));
+    let body = json!({"model": "adjutant", "messages": messages});
+    let answer = replica.ask(&token, &body).await;
+    let sent = transcript(&replica.last_request()).len() - 1;
+    let notice = &answer.json()["adjutant"]["notices"][0];
+    assert_eq!(notice["code"], "history_trimmed");
+    let text = notice["text"].as_str().unwrap();
+    assert!(
+        text.contains(&format!("its {} oldest messages", 61 - sent)),
+        "{sent} sent: {text}"
+    );
+}
