@@ -84,6 +84,13 @@ impl Provider {
         connection.base(self.name, self.base_url)
     }
 
+    /// Returns true for the address of another server than the vendor's own: a proxy, or a server with
+    /// the vendor's API and models of anybody.
+    pub(crate) fn is_elsewhere(&self, base: &Url) -> bool {
+        let own = Url::parse(self.base_url).ok();
+        own.is_none_or(|own| own.host() != base.host())
+    }
+
     /// Opens a model of this vendor. Sends no request.
     ///
     /// # Errors

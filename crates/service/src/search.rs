@@ -44,7 +44,7 @@ struct SearchQuery {
 struct FoundThread {
     /// Id of the conversation.
     thread_id: String,
-    /// Title; may be empty.
+    /// Title; without one, the first words of the turn that matches best.
     title: String,
     /// The turn that matches best.
     #[schema(value_type = uuid::Uuid)]

@@ -66,6 +66,15 @@ pub(super) fn definition(agent: &Agent) -> Option<ToolDefinition> {
             "answer": { "type": "string", "description": "The words of the agent" },
             "conversation_id": { "type": "string", "description": "For the next message to it" },
             "disposition": { "type": "string", "enum": ["ran", "queued", "answered", "dropped"], "description": "What became of the message" },
+            "failed_calls": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": { "tool": { "type": "string" }, "message": { "type": "string" } },
+                    "required": ["tool", "message"],
+                },
+                "description": "Calls that failed, with the reason; also if others succeeded",
+            },
             "notices": { "type": "array", "items": { "type": "string" }, "description": "What else there is to know" },
         },
         "required": ["answer", "conversation_id"],

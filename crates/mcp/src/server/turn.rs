@@ -356,6 +356,7 @@ fn answer(response: &AgentResponse) -> CallToolResult {
         "answer": response.content,
         "conversation_id": response.conversation,
         "disposition": response.disposition,
+        "failed_calls": response.failed_calls,
     });
     let notices: Vec<&str> = response
         .notices

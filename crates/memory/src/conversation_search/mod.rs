@@ -10,7 +10,9 @@ mod ranking; // BM25 over conversations and passages
 mod turn_text; // the text of a turn
 
 use adjutant_core::port::{ConversationIndex, IndexQuery, StoreError};
-use adjutant_core::{AgentName, ConversationId, ConversationKey, Role, TurnId, UserId};
+use adjutant_core::{
+    AgentName, ConversationId, ConversationKey, InputBody, Role, TurnId, UserId, first_words,
+};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -66,7 +68,7 @@ pub struct ConversationHit {
     /// The id of the conversation.
     #[serde(rename = "conversation_id")]
     pub conversation: ConversationId,
-    /// The title of the conversation. Empty if it has none yet.
+    /// The title of the conversation; if it has none, the first words of the turn that matches best.
     pub title: String,
     /// The id of the turn that matches best.
     #[serde(rename = "run_id")]
@@ -244,9 +246,16 @@ fn hit(
     } else {
         (Role::User, user)
     };
+    // A conversation of greetings has no title.
+    let title = Some(conversation.title).filter(|title| !title.is_empty());
+    let words = |text: &str| first_words(&InputBody::message(text));
+    let title = title
+        .or_else(|| words(&text.user))
+        .or_else(|| words(&text.answer))
+        .unwrap_or_default();
     ConversationHit {
         conversation: conversation.conversation,
-        title: conversation.title,
+        title,
         turn: text.turn,
         at: text.at,
         said_by,

@@ -27,6 +27,7 @@ use crate::encode::Encoded;
 use crate::error::Vendor;
 use crate::provider::Provider;
 use crate::read_timeout::ReadTimeouts;
+use crate::text_calls::ThinkingInText;
 use family::Family;
 use response::PartialAnswer;
 
@@ -114,7 +115,11 @@ fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel,
     };
     Ok(HttpModel::new(
         endpoint,
-        Anthropic { vendor, family },
+        Anthropic {
+            vendor,
+            family,
+            may_think_in_text: row.is_elsewhere(&base),
+        },
         connection,
     ))
 }
@@ -122,6 +127,8 @@ fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel,
 struct Anthropic {
     vendor: Arc<Vendor>,
     family: Family,
+    /// True for a server that is not the vendor's own: open models write their thinking into the text.
+    may_think_in_text: bool,
 }
 
 impl Wire for Anthropic {
@@ -141,6 +148,10 @@ impl Wire for Anthropic {
     }
 
     fn answer(&self, _: &RequestContext, losses: Vec<String>) -> Box<dyn AnswerFold> {
-        Box::new(PartialAnswer::new(self.vendor.clone(), losses))
+        let answer = PartialAnswer::new(self.vendor.clone(), losses);
+        match self.may_think_in_text {
+            true => Box::new(ThinkingInText::new(answer, self.vendor.model.clone())),
+            false => Box::new(answer),
+        }
     }
 }

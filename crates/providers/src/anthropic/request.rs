@@ -18,6 +18,7 @@ use super::family::Family;
 use super::schema;
 use super::wire::{self, Block, CacheControl};
 use crate::encode::{Encoded, Encoder, Image, Settings, object};
+use crate::text_calls::is_from_text;
 
 /// Media types of images that the vendor takes.
 const IMAGES: &[&str] = &["image/jpeg", "image/png", "image/gif", "image/webp"];
@@ -294,6 +295,14 @@ impl<'a> AnthropicEncoder<'a> {
             }
             Content::Text { text } | Content::Refusal { text } => {
                 object([("type", "text".into()), ("text", json!(text))])
+            }
+            Content::Thinking { .. }
+                if part
+                    .state
+                    .as_ref()
+                    .is_some_and(|state| is_from_text(&state.data)) =>
+            {
+                return Ok(None);
             }
             Content::Thinking { .. } if own.is_some_and(|state| state.contains_key("data")) => {
                 object([("type", "redacted_thinking".into())])

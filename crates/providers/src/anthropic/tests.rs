@@ -606,3 +606,29 @@ fn errors_say_what_to_do() {
     assert_eq!(error::parse(422, r#"{"detail": "no"}"#).message, "no");
     assert_eq!(error::parse(422, r#"{"error": "no"}"#).message, "no");
 }
+
+#[test]
+fn thinking_in_tags_is_thinking_on_servers_of_others() {
+    let body = json!({"model": "m", "content": [{"type": "text", "text": "<think>Hm.</think>\nHello."}],
+        "stop_reason": "end_turn", "usage": {"input_tokens": 1, "output_tokens": 1}});
+    let contents = |may_think_in_text| -> Vec<Content> {
+        let wire = Anthropic {
+            vendor: vendor("m"),
+            family: family::for_model("m"),
+            may_think_in_text,
+        };
+        let answer = wire
+            .answer(&RequestContext::default(), Vec::new())
+            .whole(&body.to_string())
+            .unwrap();
+        answer.parts.into_iter().map(|part| part.content).collect()
+    };
+    let text = |text: &str| Content::Text {
+        text: text.to_owned(),
+    };
+    let thinking = Content::Thinking {
+        text: "Hm.".to_owned(),
+    };
+    assert_eq!(contents(true), [thinking, text("Hello.")]);
+    assert_eq!(contents(false), [text("<think>Hm.</think>\nHello.")]);
+}

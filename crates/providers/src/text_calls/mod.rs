@@ -9,6 +9,7 @@
 //! bare JSON), Mistral (`[TOOL_CALLS]`), Phi and Granite (`<|tool_call|>`), Qwen2.5-Coder
 //! (`<tools>`, or fenced JSON).
 
+mod fold; // thinking in the text of any answer
 mod parse; // parses the text between the tags
 mod syntax; // the tags around calls
 #[cfg(test)]
@@ -19,6 +20,7 @@ use std::collections::VecDeque;
 use adjutant_core::{Delta, ToolSet};
 
 use crate::assembly::{Assembly, CallFragment};
+pub(crate) use fold::{ThinkingInText, is_from_text};
 use parse::Call;
 use syntax::{SYNTAXES, Syntax, THINKING_TAGS};
 

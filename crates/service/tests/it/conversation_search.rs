@@ -419,3 +419,12 @@ async fn a_search_finds_only_messages_of_the_caller() {
         json!([])
     );
 }
+
+#[tokio::test]
+async fn a_hit_in_a_conversation_of_greetings_is_named_by_its_words() {
+    let store = Arc::new(sqlite::Store::in_memory().await.unwrap());
+    let agent = agent(store.clone());
+    say(&agent, "anna", conversation(1), "Hello there!").await;
+    let hits = search(&*store, "anna", "hello there").await.found;
+    assert_eq!(hits[0].title, "Hello there!");
+}

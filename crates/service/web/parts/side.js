@@ -92,7 +92,7 @@ function Said({ found, isOpen }) {
   };
   return html`<li class=${classes("thread", "is-said", isOpen && "is-open")}>
     <a href=${`#/t/${found.thread_id}`} aria-current=${isOpen ? "page" : undefined} title=${moment(found.at)} dir="auto" onClick=${open}>
-      ${found.title || t("side.untitled")}<span class="thread-said" dir="auto">${found.passage}</span>
+      ${found.title}<span class="thread-said" dir="auto">${found.passage}</span>
     </a>
   </li>`;
 }

@@ -84,11 +84,6 @@ pub(super) async fn print(
 
 /// Formats a conversation with its matching passage.
 fn lines(hit: &ConversationHit, now: Timestamp) -> String {
-    let title = if hit.title.is_empty() {
-        "untitled"
-    } else {
-        hit.title.as_str()
-    };
     let who = if hit.said_by == Role::Assistant {
         "assistant"
     } else {
@@ -97,7 +92,7 @@ fn lines(hit: &ConversationHit, now: Timestamp) -> String {
     let head = format!(
         "{}  {}  {}",
         short(hit.conversation),
-        clip(title, TITLE_CHARS),
+        clip(&hit.title, TITLE_CHARS),
         ago(hit.at, now)
     );
     format!("{head}\n    {who}: {}", clip(&hit.passage, PASSAGE_CHARS))

@@ -74,7 +74,7 @@ async fn it_answers_and_goes_on_with_the_conversation() {
         .await;
         assert_eq!(
             second["data"],
-            json!({"answer": "You said: hello", "conversation_id": conversation, "disposition": "ran"})
+            json!({"answer": "You said: hello", "conversation_id": conversation, "disposition": "ran", "failed_calls": []})
         );
         let (agent, ana, newest) = (
             AgentName::adjutant(),
@@ -205,7 +205,7 @@ async fn a_client_cannot_approve_a_call_that_is_confirmed_elsewhere() {
     .await;
     assert_eq!(
         done["data"],
-        json!({"answer": "It is done.", "conversation_id": conversation, "disposition": "ran"}),
+        json!({"answer": "It is done.", "conversation_id": conversation, "disposition": "ran", "failed_calls": []}),
         "{done}"
     );
     assert!(client.tasks().await.is_empty());

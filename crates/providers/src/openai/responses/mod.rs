@@ -30,6 +30,7 @@ use crate::encode::Encoded;
 use crate::error::Vendor;
 use crate::provider::Provider;
 use crate::read_timeout::ReadTimeouts;
+use crate::text_calls::ThinkingInText;
 use stream::PartialAnswer;
 
 pub(super) const PROVIDER: Provider = Provider {
@@ -71,6 +72,7 @@ fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel,
         vendor,
         family,
         tools: request::Tools::default(),
+        may_think_in_text: row.is_elsewhere(&base),
     };
     Ok(HttpModel::new(endpoint, wire, connection))
 }
@@ -79,6 +81,8 @@ struct Responses {
     vendor: Arc<Vendor>,
     family: Family,
     tools: request::Tools,
+    /// True for a server that is not the vendor's own: open models write their thinking into the text.
+    may_think_in_text: bool,
 }
 
 impl Wire for Responses {
@@ -93,6 +97,10 @@ impl Wire for Responses {
     }
 
     fn answer(&self, _: &RequestContext, losses: Vec<String>) -> Box<dyn AnswerFold> {
-        Box::new(PartialAnswer::new(self.vendor.clone(), losses))
+        let answer = PartialAnswer::new(self.vendor.clone(), losses);
+        match self.may_think_in_text {
+            true => Box::new(ThinkingInText::new(answer, self.vendor.model.clone())),
+            false => Box::new(answer),
+        }
     }
 }

@@ -14,6 +14,7 @@ use super::wire::{self, Item};
 use crate::encode::{Encoded, Encoder, Image, object};
 use crate::openai::family::Family;
 use crate::openai::schema;
+use crate::text_calls::is_from_text;
 use crate::tools_cache::ToolsCache;
 
 /// Bytes of a call's id at most. Source: the published request schema.
@@ -182,6 +183,7 @@ impl<'a> ResponsesEncoder<'a> {
                     self.drop_trailing_reasoning(&mut output);
                     output.add_foreign_text(text);
                 }
+                (Content::Thinking { .. }, Some(state)) if is_from_text(state) => {}
                 (Content::Thinking { .. }, Some(state)) => match item::reasoning(state) {
                     Some(item) => output.add_own(item),
                     None => {

@@ -1,5 +1,7 @@
 mod requests; // tests of encoding
 
+use std::collections::VecDeque;
+
 use adjutant_core::{Content, Delta, GenerateResponse};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -464,4 +466,64 @@ proptest! {
     ) {
         prop_assert_eq!(streamed(&events, size), streamed(&events, usize::MAX));
     }
+}
+
+#[test]
+fn thinking_in_tags_is_thinking_on_servers_of_others() {
+    let said = "<think>\nHm. `a < b`\n</think>\n\nSay `<think>x</think>`.";
+    let response = json!({
+        "id": "r", "object": "response", "status": "completed", "model": MODEL,
+        "output": [{"type": "message", "id": "m", "role": "assistant", "status": "completed",
+            "content": [{"type": "output_text", "text": said, "annotations": []}]}],
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    });
+    let wire = |may_think_in_text| Responses {
+        vendor: answerer(),
+        family: family::for_model(MODEL),
+        tools: request::Tools::default(),
+        may_think_in_text,
+    };
+    let fold = |elsewhere| wire(elsewhere).answer(&RequestContext::default(), Vec::new());
+    let texts = |response: &GenerateResponse| -> Vec<(bool, String)> {
+        let part = |content: &Content| match content {
+            Content::Text { text } => (false, text.clone()),
+            Content::Thinking { text } => (true, text.clone()),
+            other => panic!("{other:?}"),
+        };
+        response.parts.iter().map(|it| part(&it.content)).collect()
+    };
+    let divided = [
+        (true, "Hm. `a < b`\n".to_owned()),
+        (false, "Say `<think>x</think>`.".to_owned()),
+    ];
+    let whole = fold(true).whole(&response.to_string()).unwrap();
+    assert_eq!(texts(&whole), divided);
+    let own = fold(false).whole(&response.to_string()).unwrap();
+    assert_eq!(texts(&own), [(false, said.to_owned())]);
+    let mut events: Vec<String> = said
+        .chars()
+        .map(|c| json!({"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": c.to_string()}))
+        .map(|event| event.to_string())
+        .collect();
+    events.push(last_event(&response));
+    let (mut deltas, mut answer) = (VecDeque::new(), fold(true));
+    for event in &events {
+        answer.event(event, &mut deltas).unwrap();
+    }
+    let streamed = answer.finish("", &mut deltas).unwrap();
+    assert_eq!(texts(&streamed), divided);
+    let shown = |thinks: bool| -> String {
+        let piece = |delta: &Delta| match delta {
+            Delta::Text(text) if !thinks => Some(text.clone()),
+            Delta::Thinking(text) if thinks => Some(text.clone()),
+            _ => None,
+        };
+        deltas.iter().filter_map(piece).collect()
+    };
+    assert_eq!(
+        (shown(true), shown(false)),
+        (divided[0].1.clone(), divided[1].1.clone())
+    );
+    let local = "http://127.0.0.1:1".parse().unwrap();
+    assert!(PROVIDER.is_elsewhere(&local) && !PROVIDER.is_elsewhere(&BASE_URL.parse().unwrap()));
 }
