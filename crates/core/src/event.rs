@@ -110,6 +110,10 @@ pub enum InputBody {
         /// its own.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         shown: Vec<String>,
+        /// Name of the person's time zone in the IANA database, such as `Europe/Berlin`. `None`: not
+        /// known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        time_zone: Option<String>,
     },
     /// Answers to pending calls: approvals and denials by the person, or results that the caller's
     /// program computed.
@@ -160,6 +164,7 @@ impl InputBody {
             limits: None,
             client: None,
             shown: Vec::new(),
+            time_zone: None,
         }
     }
 
@@ -247,6 +252,10 @@ pub enum Event {
         message: String,
         /// Length of the original message, in Unicode characters.
         message_chars: usize,
+        /// Local time at which the person sent the message, with its zone, as the model reads it in
+        /// front of the message. `None`: the zone is not known, or an older journal.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sent_at: Option<String>,
         /// Model that the turn started with and stays with.
         model: ModelId,
         /// True if that model ran on the person's own machine, so that nothing left it. `None` in

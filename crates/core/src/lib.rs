@@ -38,6 +38,7 @@ mod registry; // the tools of an agent
 mod repair; // repair of arguments that miss their schema by a slip
 mod schema; // JSON Schema validation
 mod schema_of; // JSON Schema of a Rust type
+pub mod sent_at; // the line about when a message was sent
 mod session; // sessions
 mod store_change; // changes in the journal's transaction
 mod summary; // summaries of old turns

@@ -2,6 +2,7 @@
 
 use crate::event::RecalledText;
 use crate::message::{Message, Role};
+use crate::sent_at;
 use crate::summary::unmarked;
 
 const MARK: &str = "memory";
@@ -21,7 +22,7 @@ pub fn format(recalled: &[RecalledText]) -> Option<String> {
     (!text.is_empty()).then(|| format!("{INTRODUCTION}\n<{MARK}>\n{text}\n</{MARK}>\n\n"))
 }
 
-/// Returns a message's text without the block of recalled facts.
+/// Returns a message's text without the block of recalled facts and the line about when it was sent.
 #[must_use]
 pub fn strip(text: &str) -> &str {
     let end = format!("\n</{MARK}>\n\n");
@@ -29,7 +30,7 @@ pub fn strip(text: &str) -> &str {
         // Only in front, where `format` puts it: a message that quotes a block keeps its text.
         .strip_prefix(INTRODUCTION)
         .and_then(|rest| rest.split_once(&end));
-    rest.map_or(text, |(_, words)| words)
+    sent_at::strip(rest.map_or(text, |(_, words)| words))
 }
 
 /// Returns true if one of the messages already has this text in its block.

@@ -277,6 +277,7 @@ impl Agent {
             limits: None,
             client: self.client.clone(),
             shown: Vec::new(),
+            time_zone: None,
         }
     }
 

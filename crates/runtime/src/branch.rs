@@ -139,6 +139,7 @@ fn find_turn(events: &[Recorded], wanted: Option<TurnId>) -> Option<(u64, InputB
                         limits: None,
                         client: client.clone(),
                         shown: Vec::new(),
+                        time_zone: None,
                     },
                 };
                 Some((recorded.seq, input))

@@ -4,6 +4,7 @@ use adjutant_core::{
     AgentName, CancellationToken, ConversationId, ConversationKey, InputId, Message, PendingCall,
     TraceContext, UserId,
 };
+use jiff::tz::TimeZone;
 use uuid::Uuid;
 
 /// The user, conversation, history and pending calls of a run: everything beside its input.
@@ -61,6 +62,10 @@ pub struct RunContext {
     /// The distributed trace that the input belongs to; passed on to models over HTTP and to MCP
     /// servers. It is not stored: a turn that another process continues has none.
     pub trace: Option<TraceContext>,
+    /// The person's time zone. Their message is then sent to the model, now and in later turns, with
+    /// its local time in front. A zone without a name of the IANA database counts as unknown. `None`:
+    /// not known, and the model is told no time.
+    pub time_zone: Option<TimeZone>,
 }
 
 /// Namespace of the conversation ids that [`RunContext::for_call`] derives from a name.
@@ -79,6 +84,7 @@ impl RunContext {
             request_id: None,
             fingerprint: None,
             trace: None,
+            time_zone: None,
         }
     }
 

@@ -513,6 +513,7 @@ mod tests {
             agent: None,
             version: None,
             metadata: serde_json::Map::new(),
+            sent_at: None,
             recalled_texts: Vec::new(),
             input: first.clone(),
             accepted_at: None,

@@ -8,6 +8,7 @@ use adjutant_core::{
     AgentResponse, ConversationKey, Event, Input, InputBody, InputId, LongMessage, ToolResult,
     check_history,
 };
+use jiff::tz::TimeZone;
 use tokio::sync::Notify;
 use tracing::{Instrument as _, debug_span};
 use uuid::Uuid;
@@ -34,7 +35,12 @@ pub(crate) async fn respond(
 ) -> Result<(AgentResponse, RunContext), RunError> {
     check(inner, &body)?;
     check_history(&context.history)?;
-    if let InputBody::Message { shown, .. } = &mut body {
+    if let InputBody::Message {
+        shown, time_zone, ..
+    } = &mut body
+    {
+        let zone = context.time_zone.as_ref().and_then(TimeZone::iana_name);
+        *time_zone = zone.map(str::to_owned);
         let asked = context.pending.iter().filter(|call| !call.awaits_result());
         *shown = asked.map(|call| call.digest.clone()).collect();
     }

@@ -9,6 +9,8 @@ use adjutant_core::{
     Input, InputBody, InputId, MaxTokens, ModelId, OutcomeCategory, OutputSchema, ToolChoice,
     TraceContext, TurnError, TurnHistory, TurnId, TurnLimits, conversation, words,
 };
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tracing::{Instrument as _, Span, error_span, info};
@@ -282,6 +284,14 @@ pub(crate) fn turn_started(inner: &Inner, input: &Input) -> Option<(TurnId, Even
             .and_then(|max| cut(&text, max))
             .unwrap_or(text),
     };
+    let sent_at = match &input.body {
+        InputBody::Message { time_zone, .. } => time_zone.as_deref(),
+        _ => None,
+    };
+    // With constrained tool calling the model reads the person's words only.
+    let sent_at = sent_at
+        .filter(|_| !inner.model.capabilities().weak_tools && !limits.words_only)
+        .and_then(|zone| local_time(input.at, zone));
     let started = Event::TurnStarted {
         turn,
         agent: Some(inner.name.clone()),
@@ -293,6 +303,7 @@ pub(crate) fn turn_started(inner: &Inner, input: &Input) -> Option<(TurnId, Even
         request_id: input.request_id.clone(),
         message,
         message_chars,
+        sent_at,
         model: if call.is_some() {
             ModelId::none()
         } else {
@@ -305,6 +316,14 @@ pub(crate) fn turn_started(inner: &Inner, input: &Input) -> Option<(TurnId, Even
         client: input.body.client().cloned().map(Box::new),
     };
     Some((turn, started))
+}
+
+/// Returns the time in a zone with the zone's name and offset. `None`: the zone is not in this system's
+/// database.
+fn local_time(at: Timestamp, zone: &str) -> Option<String> {
+    let local = at.to_zoned(TimeZone::get(zone).ok()?);
+    let time = local.strftime("%A, %Y-%m-%d, %H:%M");
+    Some(format!("{time} ({zone}, UTC{})", local.strftime("%:z")))
 }
 
 /// Returns the tracing span of a turn, with its user and the request that started it. It has the
@@ -335,6 +354,7 @@ async fn drive_turn(
         model,
         message,
         message_chars,
+        sent_at,
         recalled_texts,
         limits,
         output_schema,
@@ -373,6 +393,7 @@ async fn drive_turn(
         turn: id,
         model: model.clone(),
         recalled,
+        sent_at: sent_at.clone(),
         recalled_texts: recalled_texts.clone(),
         call: call.clone(),
         output: output_schema
@@ -491,6 +512,23 @@ async fn history_of(
     let turns = limits
         .history_messages_max
         .map_or(u32::MAX, |max| u32::try_from(max).unwrap_or(u32::MAX));
+    let max = limits.history_messages_max;
+    earlier_history(inner, key, conversation, max, turns).await
+}
+
+/// Returns the history before the open turn since the last summary, read from the journal: at most
+/// `messages_max` messages, of at most `turns` turns.
+pub(crate) async fn earlier_history(
+    inner: &Inner,
+    key: &ConversationKey,
+    conversation: &Conversation,
+    messages_max: Option<usize>,
+    turns: u32,
+) -> Result<TurnHistory, RunError> {
+    let started = conversation
+        .recent()
+        .first()
+        .map_or(0, |recorded| recorded.seq);
     let read = inner.journal.load_turns(key, Some(started), turns).await?;
     let events = read.map(|read| read.events).unwrap_or_default();
     Ok(conversation.turn_history_within(messages_max, &events))
@@ -512,23 +550,6 @@ async fn run_actions(steps: &Steps<'_>, mut turn: Box<Turn>) -> Result<(), RunEr
             Action::CallTools(calls) => match steps
                 .answering_when_stopped(&turn, steps.call_tools(&turn, calls))
                 .await?
-    let max = limits.history_messages_max;
-    earlier_history(inner, key, conversation, max, turns).await
-}
-
-/// Returns the history before the open turn since the last summary, read from the journal: at most
-/// `messages_max` messages, of at most `turns` turns.
-pub(crate) async fn earlier_history(
-    inner: &Inner,
-    key: &ConversationKey,
-    conversation: &Conversation,
-    messages_max: Option<usize>,
-    turns: u32,
-) -> Result<TurnHistory, RunError> {
-    let started = conversation
-        .recent()
-        .first()
-        .map_or(0, |recorded| recorded.seq);
             {
                 Step::Done(ends) => turn.on_call_ends(ends)?,
                 Step::Stopped(reason, ends) => turn.stop(reason, ends),
@@ -577,6 +598,7 @@ pub(crate) fn setup(
         call: None,
         message,
         message_chars,
+        sent_at: None,
         recalled_texts: Vec::new(),
         tools,
         choice: ToolChoice::Auto,

@@ -22,6 +22,7 @@ use crate::problem::Problem;
 use crate::request_id::RequestId;
 use crate::state::Shared;
 use crate::thread_id::parse_thread_id;
+use crate::time_zone;
 use crate::titles;
 use crate::trace::Trace;
 use crate::user::User;
@@ -46,6 +47,10 @@ pub(crate) struct ChatRequest {
     /// Answers to pending calls.
     #[serde(default)]
     resume: Vec<Resume>,
+    /// Time zone of the user, by its name in the IANA database. With it the model reads the local time
+    /// of the message in front of it; without it, no time.
+    #[schema(example = "Europe/Berlin", min_length = 1, max_length = 64)]
+    time_zone: Option<String>,
 }
 
 /// Answer to one pending call.
@@ -217,6 +222,7 @@ pub(crate) async fn chat(
         request_id,
         fingerprint,
         trace,
+        time_zone: time_zone::parse(request.time_zone.as_deref())?,
         ..RunContext::new(user)
     };
     match (&request.thread_id, &id) {

@@ -89,6 +89,7 @@ mod tasks; // the task list
 mod text_length; // length limits of texts in requests
 mod thread_id; // ids of conversations in requests
 mod threads; // conversations and their messages
+mod time_zone; // time zones that clients name
 mod titles; // generated conversation titles
 mod token; // creation of token secrets
 mod token_use; // last-used times of tokens

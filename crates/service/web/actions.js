@@ -316,8 +316,11 @@ export async function send(text) {
   }
   set({ turns: [...state.turns.map((turn) => (turn.status === "waiting" ? over(turn, "done") : turn)), turn], pending: [], choices: {} });
   const messages = [...lastMessage(), { id: uuid(), role: "user", content: words }];
-  await go(turn, { threadId, runId, state: openTasks(), messages, tools: [], context: [], forwardedProps: {} }, { unsent: words });
+  await go(turn, { threadId, runId, state: openTasks(), messages, tools: [], context: [], forwardedProps: { time_zone: timeZone() } }, { unsent: words });
 }
+
+/** Returns the name of the browser's time zone, which the time of a message is stated in. */
+const timeZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** Returns the title of a conversation until the service has one: the first line, cut to 60 characters. */
 function titleOf(words) {

@@ -10,7 +10,7 @@ use adjutant_memory::{
 };
 use adjutant_runtime::{InstructionAddition, Recall, RecallRequest, TurnInstruction};
 
-use super::instruction::{count_tokens, in_part, today, unread};
+use super::instruction::{count_tokens, in_part, unread};
 use super::tools::named;
 use super::undo::ON_PAGE;
 use crate::clock;
@@ -127,12 +127,8 @@ impl TurnInstruction for DatabaseRecall {
                 }
                 Err(error) => (String::new(), Some(unread(&error))),
             };
-            let mut text = format!("Today is {}.\n", today());
-            if !facts.is_empty() {
-                text = format!("{text}\n{facts}");
-            }
             InstructionAddition {
-                text,
+                text: facts,
                 notices: notice.into_iter().collect(),
             }
         })

@@ -1,5 +1,5 @@
 //! The parts of the terminal assistant's instruction that are made anew for every turn: instruction
-//! files, the date, the facts.
+//! files, the facts. The date is no part of it: it stands in front of each message.
 //!
 //! The parts that change least come first, because prompt caches match a request from its
 //! beginning.
@@ -162,8 +162,6 @@ impl TurnInstruction for UserInstruction {
                 .iter()
                 .filter_map(Instructions::model_text)
                 .collect();
-            // The date before the facts: they change more often within a day.
-            texts.push(format!("Today is {}.\n", today()));
             let (facts, notice) = self.facts().await;
             texts.push(facts);
             texts.retain(|text| !text.trim().is_empty());
@@ -202,12 +200,4 @@ pub(super) fn in_part(facts: &ImportantFacts, remedy: &str) -> Option<Notice> {
             facts.left_out
         ),
     })
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the instruction contains the local date of the user"
-)]
-pub(super) fn today() -> String {
-    jiff::Zoned::now().strftime("%A, %Y-%m-%d").to_string()
 }

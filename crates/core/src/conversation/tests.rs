@@ -148,6 +148,7 @@ fn turn_of(
         agent: None,
         version: None,
         metadata: serde_json::Map::new(),
+        sent_at: None,
         recalled_texts: Vec::new(),
         input: InputId::new(format!("input-{at}")).unwrap(),
         accepted_at: None,

@@ -40,6 +40,9 @@ pub struct TurnSetup {
     pub message: String,
     /// Length of the original message, in Unicode characters.
     pub message_chars: usize,
+    /// Local time at which the person sent the message, with its zone. It stays in front of the
+    /// message in later turns. `None`: not known.
+    pub sent_at: Option<String>,
     /// Texts that automatic recall attached to the message. They stay there in later turns.
     pub recalled_texts: Vec<RecalledText>,
     /// Tools that the model may call.

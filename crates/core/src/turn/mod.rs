@@ -57,6 +57,7 @@ use crate::limits::TurnLimits;
 use crate::message::{Content, InvalidMessage, Message, Part};
 use crate::model::{GenerateResponse, Usage};
 use crate::recall_block;
+use crate::sent_at;
 use crate::summary::{Summary, TurnHistory};
 use crate::tool::{Arguments, ToolCall, ToolInvocation};
 use crate::tool_choice::ToolChoice;
@@ -203,6 +204,9 @@ impl Turn {
             ));
             let text = words::message_cut(kept, setup.message_chars);
             notices.push(Notice::new("message_cut", text));
+        }
+        if let Some(local_time) = &setup.sent_at {
+            text.insert_str(0, &sent_at::format(local_time));
         }
         if let Some(block) = recall_block::format(&setup.recalled_texts) {
             // Part of the message from here on: later requests repeat it with the same bytes, so

@@ -49,6 +49,7 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
     let Some(Event::TurnStarted {
         message,
         message_chars,
+        sent_at,
         recalled_texts,
         model,
         limits,
@@ -75,6 +76,7 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
         call: call.clone(),
         message: message.clone(),
         message_chars: *message_chars,
+        sent_at: sent_at.clone(),
         recalled_texts: recalled_texts.clone(),
         tools: ToolSet::default(),
         choice: client.map_or_else(ToolChoice::default, |client| client.choice.clone()),

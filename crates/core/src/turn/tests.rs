@@ -51,6 +51,7 @@ fn setup() -> TurnSetup {
         call: None,
         message: "hello".to_owned(),
         message_chars: 5,
+        sent_at: None,
         recalled_texts: Vec::new(),
         control_functions: true,
         reports_failed_calls: true,

@@ -130,6 +130,7 @@ fn play(user: Option<&str>, mut replies: Vec<Content>) -> Ended {
         context: String::new(),
         call: None,
         message_chars: message.chars().count(),
+        sent_at: None,
         recalled_texts: Vec::new(),
         message,
         tools: gate.registry.tool_set(),

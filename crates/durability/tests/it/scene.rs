@@ -227,6 +227,7 @@ impl Talk {
                     ..ClientSide::default()
                 })),
                 shown: Vec::new(),
+                time_zone: None,
             },
             Say::Words(words) => InputBody::message(words),
             Say::Call { careful } => InputBody::Call(RequestedCall {

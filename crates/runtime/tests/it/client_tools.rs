@@ -49,6 +49,7 @@ fn words_only(text: &str) -> InputBody {
         limits: Some(Box::new(limits)),
         client: None,
         shown: Vec::new(),
+        time_zone: None,
     }
 }
 
@@ -659,6 +660,7 @@ async fn what_cannot_be_offered_is_refused_with_words() {
             limits: None,
             client: Some(Box::new(client)),
             shown: Vec::new(),
+            time_zone: None,
         };
         let refused = agent
             .run_input(&mut RunContext::default(), None, body)

@@ -31,6 +31,7 @@ pub(super) fn started_with(turn: TurnId, limits: TurnLimits) -> Event {
         agent: None,
         version: None,
         metadata: serde_json::Map::new(),
+        sent_at: None,
         recalled_texts: Vec::new(),
         input: InputId::new("i1").unwrap(),
         accepted_at: None,

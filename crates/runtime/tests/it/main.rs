@@ -31,6 +31,7 @@ mod prefix;
 mod recall;
 mod recovery;
 mod round;
+mod sent_at;
 mod stopped_calls;
 mod stream;
 mod summary;

@@ -4,6 +4,7 @@
 use adjutant_core::{
     Answer, ClientSide, ClientTool, InvalidClientSide, PendingCall, ToolResult, fingerprint,
 };
+use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -15,7 +16,8 @@ const FROM_THE_APPLICATION: &str = include_str!("../../../../prompts/client_cont
 
 /// A request to run the agent. The server's history is authoritative: the last user message in
 /// `messages` is the input. The other messages only show which ones the client has, as `state`
-/// shows which tasks it has, and bring the results of called `tools`. `forwardedProps` is ignored.
+/// shows which tasks it has, and bring the results of called `tools`. Of `forwardedProps` only `time_zone` is
+/// read.
 ///
 /// A client whose messages or state are not up to date receives them in full; otherwise it receives
 /// only what the run adds.
@@ -50,6 +52,19 @@ pub(crate) struct RunAgentInput {
     /// Answers to all calls that are pending in the conversation.
     #[serde(default)]
     pub(crate) resume: Vec<ResumeEntry>,
+    /// Properties for the agent. `time_zone` is the user's, by its name in the IANA database: the model
+    /// reads the local time of the message in front of it. Others, and unknown names, are ignored.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) forwarded_props: Value,
+}
+
+impl RunAgentInput {
+    /// Returns the user's time zone, if the client names a known one.
+    pub(crate) fn time_zone(&self) -> Option<TimeZone> {
+        let name = self.forwarded_props.get("time_zone")?.as_str()?;
+        TimeZone::get(name).ok()
+    }
 }
 
 /// A tool that the client executes.

@@ -191,6 +191,7 @@ pub(super) async fn start(
                     limits,
                     client: None,
                     shown: Vec::new(),
+                    time_zone: None,
                 }
             } else {
                 let answers = answers.into_iter();
@@ -220,6 +221,7 @@ pub(super) async fn start(
                 limits,
                 client,
                 shown: Vec::new(),
+                time_zone: None,
             };
             (body, Encoder::new(whole))
         }

@@ -125,6 +125,7 @@ pub(crate) async fn drive(app: Shared, run: Arc<Run>, mut new_run: NewRun) {
         request_id: new_run.request_id.clone(),
         fingerprint: Some(run.fingerprints.request.clone()),
         trace: new_run.trace.clone(),
+        time_zone: input.time_zone(),
         ..RunContext::new(run.key.user.clone())
     };
     let mut stream = agent

@@ -91,6 +91,7 @@ pub(crate) fn parse(
             limits: None,
             client,
             shown: Vec::new(),
+            time_zone: None,
         };
         return Ok(ParsedRequest {
             body: Some(body),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use adjutant_core::port::{ConversationFilter, ConversationStore, Journal as _, LogStore as _};
 use adjutant_core::{AgentName, Allowance, Budgets};
 use adjutant_core::{ConversationKey, DecisionFilter, Input, InputBody, InputId, UserId};
+use adjutant_providers::scripted::ScriptedModel;
 use adjutant_store::sqlite::Store;
 use adjutant_tools::FunctionTool;
 use jiff::Timestamp;
@@ -783,4 +784,63 @@ async fn a_full_message_queue_refuses_further_messages() {
         !told.iter().any(|line| line.contains("waiting")),
         "nobody has to mend anything: {told:?}"
     );
+}
+
+#[tokio::test]
+async fn the_zone_of_a_request_puts_the_local_time_in_front_of_its_message() {
+    let script = r#"{"text": "Noted.", "repeat": true}"#;
+    let model = Arc::new(ScriptedModel::from_jsonl(script).unwrap());
+    let store = Arc::new(Store::in_memory().await.unwrap());
+    let service = Running::start_on(store, script, |builder| {
+        builder
+            .model(model.clone())
+            .clock(|| "2026-06-01T12:00:00Z".parse().unwrap())
+    })
+    .await;
+    let anna = service.token("anna").await;
+    let last = || {
+        model
+            .requests()
+            .pop()
+            .unwrap()
+            .messages
+            .pop()
+            .unwrap()
+            .text()
+    };
+    let mut body = json!({"message": "hello", "time_zone": "Europe/Berlin"});
+    assert_eq!(service.chat(&anna, &body).await.status, 200);
+    let expected = "[The person sent this message on Monday, 2026-06-01, 14:00 (Europe/Berlin, UTC+02:00).]\n\nhello";
+    assert_eq!(last(), expected);
+    body["time_zone"] = json!("Middle/Earth");
+    let refused = service.chat(&anna, &body).await;
+    assert_eq!(
+        (refused.status, &refused.body["code"]),
+        (422, &json!("invalid_request")),
+        "{refused:?}"
+    );
+    assert_eq!(
+        service
+            .chat(&anna, &json!({"message": "hello"}))
+            .await
+            .status,
+        200
+    );
+    assert_eq!(last(), "hello", "an unknown zone is not guessed");
+    let headers = [("Authorization", format!("Bearer {anna}"))];
+    for (zone, expected) in [
+        ("Asia/Tokyo", "21:00 (Asia/Tokyo, UTC+09:00)"),
+        ("Nowhere", ""),
+    ] {
+        let run = json!({"threadId": zone, "runId": zone, "forwardedProps": {"time_zone": zone},
+            "messages": [{"id": "m", "role": "user", "content": "hello"}]});
+        let answer = service
+            .ask("POST", "/v1/runs", &headers, &run.to_string())
+            .await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let said = last();
+        assert!(said.contains(expected), "{said}");
+        assert_eq!(said == "hello", expected.is_empty());
+    }
+    service.stop().await;
 }

@@ -341,6 +341,7 @@ pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
         agent: Some(key.agent.clone()),
         version: Some("2.1".to_owned()),
         metadata: serde_json::Map::from_iter([("ticket".to_owned(), 7.into())]),
+        sent_at: None,
         recalled_texts: vec![RecalledText {
             id: Some("fact-1".to_owned()),
             text: "Josh has a cat".to_owned(),

@@ -15,6 +15,7 @@ use adjutant_core::{
 use adjutant_mcp::client::Servers;
 use adjutant_runtime::{Agent, RunContext, RunEvent, RunStream};
 use futures::FutureExt as _;
+use jiff::tz::TimeZone;
 
 use crate::command::sessions::{self, Folders, LastAnswer, Start};
 use crate::config::{Database, Settings};
@@ -368,6 +369,7 @@ impl<'a> Session<'a> {
         let _modes = (Mode::turn(self.ahead), BracketedPaste::during(self.ahead));
         // The token of the last run may be cancelled, and a cancelled one stays so.
         context.cancelled = CancellationToken::new();
+        context.time_zone = Some(TimeZone::system());
         self.spent = Spent::default();
         let stream = begin(&self.agent, context);
         let response = self.show_run(stream, context).await?;

@@ -40,10 +40,7 @@ fn everybody_has_facts(home: &Home, more: &[(&str, &str)]) {
     // message.
     let asked = say(&service, &model, &anna, "Where was I born?");
     let fits = format!("Anna was born in Zanzibar ({fact})");
-    assert!(
-        asked.contains(&fits) && asked.contains(&tea) && asked.contains("Today is "),
-        "{asked}"
-    );
+    assert!(asked.contains(&fits) && asked.contains(&tea), "{asked}");
     assert!(!asked.contains("Rome"), "{asked}");
     let asked = say(&service, &model, &bert, "Where was I born?");
     assert!(asked.contains("Bert was born in Rome"), "{asked}");

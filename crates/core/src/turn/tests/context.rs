@@ -36,6 +36,7 @@ fn started() -> Event {
         agent: None,
         version: None,
         metadata: serde_json::Map::new(),
+        sent_at: None,
         recalled_texts: Vec::new(),
         input: InputId::new("i").unwrap(),
         accepted_at: None,
