@@ -15,6 +15,7 @@ const SCRIPT = lines(
   { match: "add ", calls: [{ name: "add_task", args: { description: "{{rest}}" } }], usage: { input: 780, output: 22 } },
   { match: "delete both", calls: [{ name: "delete_task", args: { task_id: "green tea" } }, { name: "delete_task", args: { task_id: "black tea" } }] },
   { match: "delete ", calls: [{ name: "delete_task", args: { task_id: "{{rest}}" } }] },
+  { match: "please fail", fault: "authentication", once: true },
   { match: "list", calls: [{ name: "list_tasks", args: {} }] },
   { match: "never end", text: "This answer begins and then it stands", fault: "stall" },
   { text: "I heard you.", repeat: true },
@@ -387,6 +388,21 @@ export async function flow(browser) {
       await page.getByLabel("Token").fill(service.token);
       await page.getByRole("button", { name: "Sign in" }).click();
       await page.locator("#composer").waitFor();
+    });
+
+    await here("tried again: the new turn takes the place of the failed one, also after a reload", async () => {
+      await page.getByRole("button", { name: "New conversation" }).click();
+      await page.locator(".examples").waitFor();
+      await say(page, "please fail");
+      await settled(page, 1);
+      await last(page).locator(".problem").getByRole("button", { name: "Try again" }).click();
+      await shown(page, "I heard you.").waitFor();
+      await settled(page, 1);
+      assert.deepEqual(await page.locator(".bubble").allInnerTexts(), ["please fail"]);
+      await page.reload();
+      await settled(page, 1);
+      assert.deepEqual(await page.locator(".bubble").allInnerTexts(), ["please fail"]);
+      assert.equal(await page.locator(".problem").count(), 0);
     });
 
     await here("no request but to the service, nothing broken", () => {

@@ -1,7 +1,7 @@
 // What the person can do, and what the page does by itself. All requests of the page start here.
 
 import { call, path, Problem, query, send as request, uuid } from "./api.js";
-import { afterEvent, isQuestion, newTurn, over, pendingOf, resumed, turnsOf } from "./conversation.js";
+import { afterEvent, isQuestion, mayBeReplaced, newTurn, over, pendingOf, resumed, turnsOf } from "./conversation.js";
 import { draftOf, forgetDrafts, keepDraft } from "./drafts.js";
 import { patched } from "./patch.js";
 import { renewPin } from "./pins.js";
@@ -343,6 +343,13 @@ async function branchOff(turn) {
 /** Has the message of a turn answered anew, beside the answer that it has. */
 export async function regenerate(turn) {
   if (!state.run && (await branchOff(turn))) await send(turn.text);
+}
+
+/** Sends the message of a failed turn again. The new turn takes the place of the failed one. */
+export async function retry(turn) {
+  if (state.run) return;
+  if (mayBeReplaced(turn)) set({ turns: state.turns.filter((other) => other.key !== turn.key) });
+  await send(turn.text);
 }
 
 /** Goes to the alternative that is `step` further at a turn. What differs there stays in sight, with the focus. */

@@ -65,7 +65,15 @@ export function turnsOf(messages, pending, decisions) {
     if (last.parts.at(-1)?.kind === "text") last.parts.pop();
     last.parts = waiting(last.parts, pending);
   }
-  return turns;
+  return turns.filter((turn, at) => !(mayBeReplaced(turn) && turns[at + 1]?.text === turn.text));
+}
+
+/**
+ * Returns whether the same message, sent again, takes the place of a turn: it failed, and no tool was called in it. What a
+ * tool did stays in sight.
+ */
+export function mayBeReplaced(turn) {
+  return turn.status === "failed" && turn.text !== null && turn.parts.every((part) => part.kind !== "tool");
 }
 
 /** A call's part as its stored result says. */

@@ -1,6 +1,6 @@
 // One turn: what the person said, what was done, what was answered; and, when it is asked for, how.
 
-import { editTurn, openAlternative, regenerate, send } from "../actions.js";
+import { editTurn, openAlternative, regenerate, retry } from "../actions.js";
 import { grouped } from "../calls.js";
 import { moment, when } from "../format.js";
 import { t } from "../words.js";
@@ -37,7 +37,7 @@ export const Turn = memo(function Turn({ turn, isLast, isBusy, alternatives, pen
       ${grouped(turn.parts).map((part) => part.kind === "calls"
         ? html`<${Calls} key=${`calls-${part.id}`} parts=${part.parts} pending=${pending} choices=${choices} />`
         : html`<${Markdown} key=${`text-${part.id}`} text=${part.text} done=${part.done} heard=${part.isNew} />`)}
-      ${turn.problem ? html`<${ProblemCard} problem=${turn.problem} onRetry=${isLast && !isBusy && turn.text ? () => send(turn.text) : null} />` : null}
+      ${turn.problem ? html`<${ProblemCard} problem=${turn.problem} onRetry=${isLast && !isBusy && turn.text ? () => retry(turn) : null} />` : null}
       ${turn.status === "stopped" ? html`<p class="note"><${Icon} name="stop" />${t("turn.stopped")}</p>` : null}
       ${turn.status === "failed" && !turn.problem ? html`<p class="note"><${Icon} name="warn" />${t("turn.failed")}</p>` : null}
       ${(turn.decision?.notices ?? []).map((notice) => html`<p class="note"><${Icon} name="warn" />${notice.text ?? notice.code}</p>`)}
@@ -45,7 +45,7 @@ export const Turn = memo(function Turn({ turn, isLast, isBusy, alternatives, pen
         ? html`<${Working} turn=${turn} attempt=${attempt} unsent=${unsent} stopping=${stopping} />`
         : html`<${Details} turn=${turn}>
             ${answer ? html`<${CopyButton} name=${t("turn.copy_answer")} text=${() => answer} />` : null}
-            ${mayRegenerate ? html`<${IconButton} icon="retry" name=${t("turn.regenerate")} onClick=${() => regenerate(turn)} />` : null}
+            ${mayRegenerate ? html`<${IconButton} icon="retry" name=${t("turn.regenerate")} onClick=${() => (turn.status === "failed" ? retry(turn) : regenerate(turn))} />` : null}
             ${mayRate ? html`<${Rating} turn=${turn} isAsking=${isAsking} onAsk=${ask} />` : null}
           <//>
           ${mayRate && isAsking ? html`<${Reason} turn=${turn} onLeave=${() => ask(false)} />` : null}`}
