@@ -27,6 +27,9 @@ const CONSTITUTION: &str = include_str!("../../../prompts/constitution.md");
 /// Addition to it, if facts of users are kept in the database.
 const MEMORY: &str = include_str!("../../../prompts/memory.md");
 
+/// Addition for models that write texts themselves: dates in tasks, and that nothing rings.
+const DATES: &str = include_str!("../../../prompts/dates.md");
+
 /// Instruction of the terminal's assistant, and additions for her abilities.
 const DIANA: &str = include_str!("../../../prompts/diana.md");
 const DIANA_TASKS: &str = include_str!("../../../prompts/diana_tasks.md");
@@ -80,7 +83,13 @@ pub(crate) fn agent_with(
     let foreign = servers.map(Servers::tools).unwrap_or_default();
     let about_servers = about_servers(&foreign);
     let about_memory = if memory.is_some() { MEMORY } else { "" };
-    let instruction = instruction(settings, &[CONSTITUTION, about_memory], about_servers)?;
+    // With constrained tool calling the words of a task are the person's.
+    let about_dates = match model.capabilities().weak_tools {
+        true => "",
+        false => DATES,
+    };
+    let built_in = [CONSTITUTION, about_dates, about_memory];
+    let instruction = instruction(settings, &built_in, about_servers)?;
     let mut tools = task_tools(tasks);
     tools.extend(memory.map(memory::tools_in_database).unwrap_or_default());
     let tools = with_foreign(tools, foreign, &work);
@@ -140,13 +149,20 @@ pub(crate) fn diana(
     let instruction = if weak {
         instruction(settings, &[CONSTITUTION], about_servers)?
     } else {
-        let about_tasks = if no_tools { "" } else { DIANA_TASKS };
+        let [about_tasks, about_dates] = match no_tools {
+            true => ["", ""],
+            false => [DIANA_TASKS, DATES],
+        };
         let about_memory = match (has_vault, temp) {
             (_, true) => DIANA_TEMP,
             (true, false) if !no_tools => DIANA_VAULT,
             (_, false) => DIANA_NO_VAULT,
         };
-        instruction(settings, &[DIANA, about_tasks, about_memory], about_servers)?
+        instruction(
+            settings,
+            &[DIANA, about_tasks, about_dates, about_memory],
+            about_servers,
+        )?
     };
     let limits = match weak {
         true => limits(settings, model.capabilities()),
@@ -358,6 +374,8 @@ fn limits(settings: &Settings, capabilities: &Capabilities) -> TurnLimits {
         identical_calls_max: set.identical_calls_max.unwrap_or(usual.identical_calls_max),
         message_chars_max: message_chars_max(settings).or(usual.message_chars_max),
         long_message: set.long_message,
+        history_messages_max: history_messages_max(settings, usual.history_messages_max),
+        summarize_at: set.summarize_at,
         tool_timeout: set.tool_timeout.unwrap_or(usual.tool_timeout),
         turn_deadline: set.turn_deadline.or(usual.turn_deadline),
         confirmation_expiry: set.confirmation_expiry.unwrap_or(usual.confirmation_expiry),
@@ -374,8 +392,14 @@ fn message_chars_max(settings: &Settings) -> Option<usize> {
         .and_then(|max| usize::try_from(max).ok())
 }
 
-        history_messages_max: history_messages_max(settings, usual.history_messages_max),
-        summarize_at: set.summarize_at,
+/// Returns the limit that the user set, where 0 is none, else the usual one.
+fn history_messages_max(settings: &Settings, usual: Option<usize>) -> Option<usize> {
+    match settings.agent.history_messages_max {
+        None => usual,
+        Some(max) => usize::try_from(max).ok().filter(|max| *max > 0),
+    }
+}
+
 /// Returns the built-in prices, overridden by the user's.
 fn prices(settings: &Settings) -> Result<Prices, CliError> {
     let Some(path) = &settings.prices_file else {
@@ -392,14 +416,6 @@ fn prices(settings: &Settings) -> Result<Prices, CliError> {
 }
 
 /// Returns the user's instruction, else the built-in one, with what is added to either.
-/// Returns the limit that the user set, where 0 is none, else the usual one.
-fn history_messages_max(settings: &Settings, usual: Option<usize>) -> Option<usize> {
-    match settings.agent.history_messages_max {
-        None => usual,
-        Some(max) => usize::try_from(max).ok().filter(|max| *max > 0),
-    }
-}
-
 fn instruction(settings: &Settings, built_in: &[&str], added: &str) -> Result<String, CliError> {
     let text = match &settings.system_prompt_path {
         None => built_in.concat(),

@@ -49,6 +49,7 @@ mod operations;
 mod operator;
 #[cfg(unix)]
 mod policy;
+mod prompts;
 #[cfg(unix)]
 mod read_only;
 #[cfg(unix)]
