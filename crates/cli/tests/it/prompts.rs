@@ -4,17 +4,9 @@
 use serde_json::{Value, json};
 
 use crate::harness::Home;
+use crate::served_memory::gemini;
 use crate::service::{Reply, Serving, send};
-use crate::vendor::{self, Vendor};
-
-fn gemini() -> Vendor {
-    Vendor::answering_by_path(|_, _| {
-        let content = json!({ "role": "model", "parts": [{ "text": "Hello." }] });
-        vendor::Reply::events(&[
-            json!({ "candidates": [{ "content": content, "finishReason": "STOP" }] }),
-        ])
-    })
-}
+use crate::vendor::Vendor;
 
 fn serve(home: &Home, gemini: &Vendor, more: &[(&str, &str)]) -> Serving {
     let mut command = home.serve_command("gemini");

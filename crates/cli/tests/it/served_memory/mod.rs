@@ -322,7 +322,7 @@ fn no_other_user_sees_anything_of_it() {
 }
 
 /// A Gemini that says the same to everybody, and keeps what it was asked.
-fn gemini() -> Vendor {
+pub(crate) fn gemini() -> Vendor {
     Vendor::answering_by_path(|_, _| {
         let content = json!({ "role": "model", "parts": [{ "text": "Hello." }] });
         vendor::Reply::events(&[

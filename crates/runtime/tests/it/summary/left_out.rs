@@ -20,22 +20,23 @@ fn spoken(request: &GenerateRequest) -> usize {
     request.messages.iter().filter(is_spoken).count()
 }
 
-fn bounded() -> TurnLimits {
-    TurnLimits {
+/// An agent whose requests have at most 20 messages of history.
+fn bounded(model: &Reader, summarize_at: Option<WindowShare>) -> Agent {
+    let limits = TurnLimits {
         history_messages_max: Some(20),
         ..limits()
-    }
+    };
+    agent(model, &Arc::new(InMemory::new()))
+        .limits(limits)
+        .summarize_at(summarize_at)
+        .build()
+        .unwrap()
 }
 
 #[tokio::test]
 async fn what_the_limit_leaves_out_is_summarised_once_per_block() {
     let model = Reader::new(32_768);
-    let store = Arc::new(InMemory::new());
-    let agent = agent(&model, &store)
-        .limits(bounded())
-        .summarize_at(share(0.8))
-        .build()
-        .unwrap();
+    let agent = bounded(&model, share(0.8));
     let mut context = RunContext::default();
     let codes = say(&agent, &mut context, 10).await;
     assert_eq!(
@@ -83,12 +84,7 @@ async fn what_the_limit_leaves_out_is_summarised_once_per_block() {
 #[tokio::test]
 async fn what_the_limit_leaves_out_is_told_where_nothing_is_summarised() {
     let model = Reader::new(32_768);
-    let store = Arc::new(InMemory::new());
-    let agent = agent(&model, &store)
-        .limits(bounded())
-        .summarize_at(None)
-        .build()
-        .unwrap();
+    let agent = bounded(&model, None);
     let mut context = RunContext::default();
     let codes = say(&agent, &mut context, 14).await;
     assert!(codes[..10].iter().all(Vec::is_empty), "{codes:?}");
@@ -115,12 +111,7 @@ async fn a_failed_summary_leaves_the_notice_and_is_tried_again() {
         },
         ..Reader::new(32_768)
     };
-    let store = Arc::new(InMemory::new());
-    let agent = agent(&model, &store)
-        .limits(bounded())
-        .summarize_at(share(0.8))
-        .build()
-        .unwrap();
+    let agent = bounded(&model, share(0.8));
     let codes = say(&agent, &mut RunContext::default(), 16).await;
     let failed = codes.iter().position(|codes| {
         codes.contains(&"context_not_summarized".to_owned())
