@@ -34,6 +34,11 @@ pub(crate) async fn reign(world: Arc<World>, workers: Workers) {
         }
     }
     world.end_faults();
+    for worker in 0..workers.lives.len() {
+        if let Some(life) = workers.lives.life(worker) {
+            life.process.set_clock_step(0);
+        }
+    }
     world.note(&"chaos", format_args!("THE FAULTS END"));
     for worker in 0..workers.lives.len() {
         if let Some(life) = workers
@@ -45,6 +50,56 @@ pub(crate) async fn reign(world: Arc<World>, workers: Workers) {
         }
         workers.start_again(worker);
     }
+}
+
+/// Milliseconds by which a clock is wrong after a step.
+const CLOCK_STEPS: [i64; 6] = [0, HOUR, 24 * HOUR, -HOUR, -24 * HOUR, -72 * HOUR];
+const HOUR: i64 = 3_600_000;
+
+/// Lets clocks step, and the store lose commits, until the faults end.
+pub(crate) async fn disasters(world: Arc<World>, workers: Workers) {
+    let plan = &world.plan;
+    if !(plan.clock_steps || plan.losses) {
+        return;
+    }
+    loop {
+        let (wait, worker, step) = {
+            let mut chance = world.chance();
+            (
+                chance.ms(2_000..20_000),
+                chance.below(workers.lives.len()),
+                chance.below(CLOCK_STEPS.len()),
+            )
+        };
+        sleep(wait).await;
+        if plan.losses && !world.faults_are_over() {
+            fail_over(&world).await;
+        }
+        if world.faults_are_over() {
+            return;
+        }
+        if let Some(life) = workers.lives.life(worker).filter(|_| plan.clock_steps) {
+            let ms = CLOCK_STEPS.get(step).copied().unwrap_or_default();
+            life.process.set_clock_step(ms);
+            world.count("clock stepped");
+            world.note(&life.process, format_args!("ITS CLOCK IS WRONG BY {ms} ms"));
+        }
+    }
+}
+
+/// Cuts the store's standby off, and lets it take the store's place a while later.
+async fn fail_over(world: &World) {
+    world.store().cut_off_standby();
+    let wait = world.chance().ms(1..5_000);
+    sleep(wait).await;
+    let losers = world.store().fail_over();
+    if !losers.is_empty() {
+        world.count("commits lost");
+    }
+    world.note(
+        &"chaos",
+        format_args!("A STANDBY TAKES OVER, WITHOUT COMMITS OF {}", losers.len()),
+    );
 }
 
 fn kill(world: &Arc<World>, workers: &Workers, worker: usize) {

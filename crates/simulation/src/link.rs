@@ -63,14 +63,24 @@ impl Link {
             let (sender, answer) = oneshot::channel();
             let (there, back) = (world.trip(), world.trip());
             let is_lost = world.fails(world.plan.lost_answers);
+            let broken_disk = (world.plan.disk_fails > 0 && world.fails(world.plan.disk_fails))
+                .then(|| world.chance().below(2) == 0);
             let to_store = process.clone();
             tokio::spawn(async move {
                 sleep(there).await;
                 let Request { what, about } = request;
                 let answer = if world.store_is_away() {
                     Err(unavailable("the server is away"))
+                } else if broken_disk == Some(false) {
+                    Err(StoreError::disk_failed("the disk fails, nothing was done"))
                 } else {
-                    operation(&mut world.store())
+                    let mut store = world.store();
+                    store.claims.set_clock_of_caller(to_store.clock_step());
+                    operation(&mut store)
+                };
+                let answer = match broken_disk {
+                    Some(true) => answer.and(Err(StoreError::disk_failed("the disk fails"))),
+                    _ => answer,
                 };
                 let said = match &answer {
                     Ok(answer) => says(answer),
@@ -80,10 +90,10 @@ impl Link {
                     world.count("answer lost");
                 }
                 if let Err(error) = &answer {
-                    world.count(if *error == StoreError::Conflict {
-                        "conflict"
-                    } else {
-                        "store away"
+                    world.count(match error {
+                        StoreError::Conflict => "conflict",
+                        StoreError::DiskFailed { .. } => "disk failed",
+                        _ => "store away",
                     });
                 }
                 let lost = if is_lost { " (answer lost)" } else { "" };

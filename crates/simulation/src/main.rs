@@ -1,4 +1,4 @@
-//! `simulation [--seeds N] [--seed S] [--workers N] [--plant epoch]`: simulates runs, and prints
+//! `simulation [--seeds N] [--seed S] [--workers N] [--plant BUG] [--disasters yes]`: simulates runs, and prints
 //! the invariants that do not hold.
 #![expect(
     clippy::print_stdout,
@@ -13,11 +13,14 @@ use std::time::{Duration, Instant};
 use adjutant_simulation::{Options, Plant, Report, Sweep, run_traced};
 
 const HELP: &str = "\
-simulation [--seeds N] [--seed S] [--workers N] [--plant epoch]
+simulation [--seeds N] [--seed S] [--workers N] [--plant BUG] [--disasters yes]
     --seeds N       make the runs of the seeds from 0 to N - 1 (200)
     --seed S        make the run of one seed, and print everything that happens in it
     --workers N     processes in a run (1 to 4, as the seed says)
-    --plant epoch   the store does not compare the epochs of claims: a bug that is to be found
+    --plant BUG     a bug that is to be found. epoch: the store does not compare the epochs of claims; clock: it
+                    compares the end of a lease with the clock of whoever asks; loss: processes are not told that
+                    it has lost commits of theirs
+    --disasters yes clocks step, the store loses commits that it has confirmed, and its disk fails, too
 ";
 
 /// Time between two lines of progress.
@@ -27,8 +30,7 @@ const WORDS: Duration = Duration::from_secs(5);
 struct Arguments {
     seeds: u64,
     seed: Option<u64>,
-    workers: Option<usize>,
-    plant: Option<Plant>,
+    options: Options,
 }
 
 fn main() -> ExitCode {
@@ -46,18 +48,23 @@ fn parse_arguments(mut arguments: impl Iterator<Item = String>) -> Option<Argume
     let mut wanted = Arguments {
         seeds: 200,
         seed: None,
-        workers: None,
-        plant: None,
+        options: Options::new(0),
     };
+    let options = &mut wanted.options;
     while let Some(name) = arguments.next() {
         let value = arguments.next()?;
         match name.as_str() {
             "--seeds" => wanted.seeds = value.parse().ok()?,
             "--seed" => wanted.seed = Some(value.parse().ok()?),
             "--workers" => {
-                wanted.workers = Some(value.parse().ok().filter(|workers| *workers > 0)?)
+                options.workers = Some(value.parse().ok().filter(|workers| *workers > 0)?)
             }
-            "--plant" if value == "epoch" => wanted.plant = Some(Plant::Epoch),
+            "--plant" => {
+                let plants = [Plant::Epoch, Plant::Clock, Plant::Loss];
+                let plant = plants.into_iter().find(|plant| plant.to_string() == value);
+                options.plant = Some(plant?);
+            }
+            "--disasters" if value == "yes" => options.disasters = true,
             _ => return None,
         }
     }
@@ -66,11 +73,11 @@ fn parse_arguments(mut arguments: impl Iterator<Item = String>) -> Option<Argume
 
 /// Simulates one run and prints its whole trace.
 fn one(wanted: &Arguments, seed: u64) -> ExitCode {
-    let report = run_traced(Options {
+    let options = Options {
         seed,
-        workers: wanted.workers,
-        plant: wanted.plant,
-    });
+        ..wanted.options
+    };
+    let report = run_traced(options);
     report.trace.iter().for_each(|line| println!("{line}"));
     println!(
         "seed {seed}: {} lines, digest {:016x}, {:.0} simulated seconds",
@@ -81,7 +88,7 @@ fn one(wanted: &Arguments, seed: u64) -> ExitCode {
     match &report.failure {
         None => ExitCode::SUCCESS,
         Some(_) => {
-            println!("{}", report.failed(wanted.workers, wanted.plant));
+            println!("{}", report.failed(options));
             ExitCode::FAILURE
         }
     }
@@ -95,8 +102,7 @@ fn many(wanted: &Arguments) -> ExitCode {
     let mut tally = BTreeMap::new();
     let sweep = Sweep {
         seeds: 0..wanted.seeds,
-        workers: wanted.workers,
-        plant: wanted.plant,
+        options: wanted.options,
     };
     sweep.run(|report: Report| {
         for (what, times) in &report.tally {
@@ -105,7 +111,7 @@ fn many(wanted: &Arguments) -> ExitCode {
         (done, lines, simulated) = (done + 1, lines + report.lines, simulated + report.simulated);
         if report.failure.is_some() {
             failed.push(report.seed);
-            println!("{}", report.failed(wanted.workers, wanted.plant));
+            println!("{}", report.failed(wanted.options));
         }
         if said.elapsed() >= WORDS {
             said = Instant::now();

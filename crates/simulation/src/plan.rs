@@ -13,12 +13,18 @@ pub enum Plant {
     /// The store ignores epochs: a worker that was suspended for too long writes under the lease of
     /// its next life.
     Epoch,
+    /// The store compares the end of a lease with the clock of whoever asks.
+    Clock,
+    /// Processes are not told that the store has lost commits of theirs.
+    Loss,
 }
 
 impl fmt::Display for Plant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Epoch => f.write_str("epoch"),
+            Self::Clock => f.write_str("clock"),
+            Self::Loss => f.write_str("loss"),
         }
     }
 }
@@ -32,6 +38,9 @@ pub struct Options {
     pub workers: Option<usize>,
     /// The bug that the store has.
     pub plant: Option<Plant>,
+    /// True if, on top of the other faults, clocks step, the store loses commits that it has
+    /// confirmed, or its disk fails.
+    pub disasters: bool,
 }
 
 impl Options {
@@ -42,6 +51,7 @@ impl Options {
             seed,
             workers: None,
             plant: None,
+            disasters: false,
         }
     }
 }
@@ -77,6 +87,12 @@ pub(crate) struct Plan {
     pub(crate) dispatch_fails: u32,
     pub(crate) budgets: Budgets,
     pub(crate) confirmation_expiry: Duration,
+    /// True if the clocks of processes step, by hours and days.
+    pub(crate) clock_steps: bool,
+    /// True if a standby takes the place of the store that lacks the last commits.
+    pub(crate) losses: bool,
+    /// Requests that fail because of the store's disk, executed or not.
+    pub(crate) disk_fails: u32,
 }
 
 impl Plan {
@@ -96,7 +112,11 @@ impl Plan {
             ..Allowance::default()
         };
         let own = u64::try_from(chance.number(3..30)).unwrap_or(3);
-        let budgets = match bounded {
+        // Drawn only if wanted, so that all other runs stay as they were.
+        let disaster = options.disasters.then(|| chance.below(4));
+        let losses = disaster == Some(0);
+        // The ids of blocks would be other ones after the store has lost some.
+        let budgets = match bounded && !losses {
             true => Budgets {
                 per_day: calls(own),
                 everyone_per_day: calls(own + own / 2),
@@ -130,6 +150,13 @@ impl Plan {
             dispatch_fails,
             budgets,
             confirmation_expiry: chance.ms(30_000..600_000),
+            losses,
+            clock_steps: matches!(disaster, Some(1 | 3)),
+            disk_fails: if matches!(disaster, Some(2 | 3)) {
+                40
+            } else {
+                0
+            },
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use tokio::sync::Notify;
 
@@ -28,6 +29,8 @@ pub(crate) struct Process {
     /// The name of the worker, which is unique to this life.
     pub(crate) name: String,
     state: Mutex<State>,
+    /// Milliseconds by which its clock has stepped.
+    clock_step: AtomicI64,
     /// Wakes waiting tasks in the order in which they came; the order of a `watch` channel is not
     /// deterministic.
     changed: Notify,
@@ -41,6 +44,7 @@ impl Process {
             life,
             name,
             state: Mutex::new(State::Runs),
+            clock_step: AtomicI64::new(0),
             changed: Notify::new(),
         }
     }
@@ -52,6 +56,15 @@ impl Process {
     pub(crate) fn set(&self, state: State) {
         *lock(&self.state) = state;
         self.changed.notify_waiters();
+    }
+
+    /// Returns the milliseconds by which its clock has stepped.
+    pub(crate) fn clock_step(&self) -> i64 {
+        self.clock_step.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_clock_step(&self, ms: i64) {
+        self.clock_step.store(ms, Ordering::Relaxed);
     }
 
     async fn is(&self, wanted: State) {

@@ -11,7 +11,7 @@ use crate::chaos;
 use crate::invariants;
 use crate::lock::lock;
 use crate::people::People;
-use crate::plan::{Options, Plant};
+use crate::plan::Options;
 use crate::worker::Workers;
 use crate::world::World;
 
@@ -47,23 +47,30 @@ impl Report {
     /// Returns the report of a failed run for a person: the violated invariant, the last trace
     /// lines, and the command that reproduces it.
     #[must_use]
-    pub fn failed(&self, workers: Option<usize>, plant: Option<Plant>) -> String {
+    pub fn failed(&self, options: Options) -> String {
         let why = self
             .failure
             .as_ref()
             .map_or("nothing", |failure| failure.0.as_str());
         let last = self.trace.len().saturating_sub(SHOWN);
         let last = self.trace.get(last..).unwrap_or_default().join("\n");
-        let workers = workers
+        let workers = options
+            .workers
             .map(|workers| format!(" --workers {workers}"))
             .unwrap_or_default();
-        let plant = plant
+        let plant = options
+            .plant
             .map(|plant| format!(" --plant {plant}"))
             .unwrap_or_default();
+        let disasters = if options.disasters {
+            " --disasters yes"
+        } else {
+            ""
+        };
         let seed = self.seed;
         format!(
             "SEED {seed} FAILED: {why}\nthe last things that happened:\n{last}\n\
-             again, with all that happened: cargo xtask simulate --seed {seed}{workers}{plant}\n"
+             again, with all that happened: cargo xtask simulate --seed {seed}{workers}{plant}{disasters}\n"
         )
     }
 }
@@ -134,6 +141,7 @@ async fn to_the_end(world: &Arc<World>, workers: &Workers) -> Result<(), String>
     world.note(&"plan", format_args!("{:?}", world.plan));
     let people = People::start(world, workers);
     let mut reign = tokio::spawn(chaos::reign(world.clone(), workers.clone()));
+    tokio::spawn(chaos::disasters(world.clone(), workers.clone()));
     while !reign.is_finished() {
         // A violation is reported close to the step that caused it.
         let _ = tokio::time::timeout(LOOK, &mut reign).await;

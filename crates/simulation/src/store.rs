@@ -4,20 +4,23 @@
 //! One operation is one transaction: it runs with the whole store locked. The time is the store's
 //! clock.
 
+mod changes; // changes in their order, which a standby repeats
 mod claims; // leases
 mod referee; // independent record for the checks
+mod tasks; // the tasks, as tools see them
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
+use adjutant_core::limits::ASK_AFTER_LOST_COMMITS;
 use adjutant_core::port::{
     self, Begin, Begun, BudgetStore as _, Due, Finished, Holder, Journal as _, JournaledChange,
     Known, Loaded, Newer, Restorable, StoreError, Take, Taken, Worker, Writer,
 };
 use adjutant_core::{
-    AgentName, BoxFuture, ConversationId, ConversationKey, Event, Input, Recorded, UserId,
+    AgentName, BoxFuture, ConversationId, ConversationKey, Event, Input, Recorded, StoreId, UserId,
 };
 use adjutant_runtime::InMemory;
 use adjutant_tools::{TaskFilter, TaskStore as _};
@@ -25,9 +28,12 @@ use futures::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
+use crate::outside::CallName;
 use crate::plan::Plant;
+use changes::Changes;
 use claims::Claims;
 use referee::Referee;
+pub(crate) use tasks::Tasks;
 
 /// The worker name under which rows are changed, for the duration of the operation.
 const ROWS: &str = "rows";
@@ -38,9 +44,43 @@ const EVER: Duration = Duration::from_secs(1_000_000);
 #[derive(Debug)]
 pub(crate) struct Store {
     rows: Arc<InMemory>,
+    /// The first rows, whose id is that of the store.
+    first: Arc<InMemory>,
+    clock: RowClock,
+    changes: Changes,
+    standby: Option<Standby>,
+    /// Workers that have lost commits, and when.
+    lost_at: BTreeMap<String, Instant>,
     pub(crate) claims: Claims,
     snapshots: BTreeMap<ConversationId, Snapshot>,
     pub(crate) referee: Referee,
+}
+
+/// The clock of the rows.
+#[derive(Debug, Clone, Copy)]
+struct RowClock {
+    midday: Timestamp,
+    began: Instant,
+}
+
+impl RowClock {
+    fn rows(self) -> Arc<InMemory> {
+        let clock = move || {
+            self.midday + SignedDuration::try_from(self.began.elapsed()).unwrap_or_default()
+        };
+        Arc::new(InMemory::new().with_clock(clock))
+    }
+}
+
+/// A standby that was cut off: what the store had at that time.
+#[derive(Debug)]
+struct Standby {
+    changes: usize,
+    claims: Claims,
+    snapshots: BTreeMap<ConversationId, Snapshot>,
+    referee: Referee,
+    /// Workers that have committed something since.
+    writers: BTreeSet<String>,
 }
 
 /// Polls a future of the store in memory, which is always ready.
@@ -53,10 +93,18 @@ pub(crate) fn at_once<T>(answer: BoxFuture<'_, T>) -> T {
 
 impl Store {
     pub(crate) fn new(plant: Option<Plant>, midday: Timestamp) -> Self {
-        let began = Instant::now();
-        let clock = move || midday + SignedDuration::try_from(began.elapsed()).unwrap_or_default();
+        let clock = RowClock {
+            midday,
+            began: Instant::now(),
+        };
+        let rows = clock.rows();
         Self {
-            rows: Arc::new(InMemory::new().with_clock(clock)),
+            first: rows.clone(),
+            rows,
+            clock,
+            changes: Changes::default(),
+            standby: None,
+            lost_at: BTreeMap::new(),
             claims: Claims::new(plant),
             snapshots: BTreeMap::new(),
             referee: Referee::default(),
@@ -67,12 +115,121 @@ impl Store {
         &self.rows
     }
 
+    /// Returns the id of the store, which stays the same after a fail-over.
+    pub(crate) fn id(&self) -> StoreId {
+        StoreId::of(&*self.first)
+    }
+
+    /// Carries out a change, which a standby repeats.
+    fn change<T>(
+        &mut self,
+        change: impl Fn(&InMemory) -> Result<T, StoreError> + Send + Sync + 'static,
+    ) -> Result<T, StoreError> {
+        let done = change(&self.rows)?;
+        // It succeeds as it did the first time.
+        self.changes.push(move |rows| drop(change(rows)));
+        Ok(done)
+    }
+
+    /// Cuts the standby off: it receives nothing more.
+    pub(crate) fn cut_off_standby(&mut self) {
+        self.standby = Some(Standby {
+            changes: self.changes.len(),
+            claims: self.claims.clone(),
+            snapshots: self.snapshots.clone(),
+            referee: self.referee.clone(),
+            writers: BTreeSet::new(),
+        });
+    }
+
+    /// Puts the standby in the place of the store. Returns the workers that have lost commits.
+    pub(crate) fn fail_over(&mut self) -> BTreeSet<String> {
+        let Some(standby) = self.standby.take() else {
+            return BTreeSet::new();
+        };
+        self.changes.truncate(standby.changes);
+        self.rows = self.clock.rows();
+        self.changes.repeat(&self.rows);
+        self.claims = standby.claims;
+        self.snapshots = standby.snapshots;
+        self.referee.back_to(standby.referee);
+        let now = Instant::now();
+        let losers = standby.writers.iter().cloned();
+        self.lost_at.extend(losers.map(|worker| (worker, now)));
+        standby.writers
+    }
+
+    /// Returns the time since the store lost commits of a worker, as the worker is told.
+    pub(crate) fn since_lost_commits(&self, worker: &str) -> Option<Duration> {
+        let lost_at = self.lost_at.get(worker)?;
+        (self.claims.plant() != Some(Plant::Loss)).then(|| lost_at.elapsed())
+    }
+
+    /// Checks that a worker may begin a call that must not be repeated.
+    pub(crate) fn begins(&mut self, worker: &str, call: &CallName) {
+        let lost_at = self.lost_at.get(worker);
+        if let Some(at) = lost_at.filter(|at| at.elapsed() < ASK_AFTER_LOST_COMMITS) {
+            self.referee.begins(call, *at);
+        }
+    }
+
+    /// Records a commit of a worker.
+    fn wrote(&mut self, key: &ConversationKey, worker: Worker<'_>, events: &[Recorded]) {
+        self.referee.wrote(key, worker, events);
+        self.committed(worker);
+    }
+
+    fn committed(&mut self, worker: Worker<'_>) {
+        if let Some(standby) = &mut self.standby {
+            standby.writers.insert(worker.id.to_owned());
+        }
+    }
+
     pub(crate) fn submit(
         &mut self,
         key: &ConversationKey,
         input: &Input,
     ) -> Result<(), StoreError> {
-        at_once(self.rows.submit(key, input))
+        let (key, input) = (key.clone(), input.clone());
+        self.change(move |rows| at_once(rows.submit(&key, &input)))
+    }
+
+    /// Carries out [`Journal::begin`] on the rows, and releases them.
+    fn begin_rows(&mut self, key: &ConversationKey, begin: Begin<'_>) -> Result<Begun, StoreError> {
+        let Begin {
+            input,
+            turn,
+            first,
+            known,
+            at,
+            ..
+        } = begin;
+        let (key, input) = (key.clone(), input.cloned());
+        let (turn, first) = (turn.to_vec(), first.cloned());
+        self.change(move |rows| {
+            let begin = Begin {
+                input: input.as_ref(),
+                turn: &turn,
+                first: first.as_ref(),
+                worker: ROWS.into(),
+                lease: EVER,
+                known,
+                at,
+            };
+            let begun = at_once(rows.begin(&key, begin))?;
+            at_once(rows.release(&key, ROWS.into()))?;
+            Ok(begun)
+        })
+    }
+
+    /// Appends events to the rows.
+    fn append_rows(
+        &mut self,
+        key: &ConversationKey,
+        events: &[Recorded],
+    ) -> Result<(), StoreError> {
+        let (key, events) = (key.clone(), events.to_vec());
+        self.change(move |rows| at_once(rows.append(&key, &events)))
     }
 
     /// Accepts an input, and starts its turn if the conversation is not leased and has no other
@@ -86,18 +243,16 @@ impl Store {
         if self.claims.holder(key).is_some() {
             return self.submit(key, input);
         }
-        let turn = std::slice::from_ref(turn);
         let begin = Begin {
             input: Some(input),
-            turn,
+            turn: std::slice::from_ref(turn),
             first: None,
             worker: ROWS.into(),
             lease: EVER,
             known: None,
             at: input.at,
         };
-        let begun = at_once(self.rows.begin(key, begin))?;
-        at_once(self.rows.release(key, ROWS.into()))?;
+        let begun = self.begin_rows(key, begin)?;
         if let Begun::Started(newer) = begun {
             self.referee.began(key, ROWS.into(), &newer.events);
         }
@@ -109,7 +264,17 @@ impl Store {
     }
 
     pub(crate) fn end_claim(&mut self, key: &ConversationKey, worker: Worker<'_>) -> bool {
-        self.claims.end_claim(key, worker)
+        let ended = self.claims.end_claim(key, worker);
+        if ended {
+            self.referee.ended_one(key);
+        }
+        ended
+    }
+
+    fn end_those_of_the_gone(&mut self) -> bool {
+        let gone = self.claims.end_those_of_the_gone();
+        gone.iter().for_each(|worker| self.referee.ended(worker));
+        !gone.is_empty()
     }
 
     pub(crate) fn load(&self, key: &ConversationKey) -> Loaded {
@@ -142,24 +307,17 @@ impl Store {
         } = begin;
         if !self.claims.may_have(key, worker.id) {
             if let Some(input) = input {
-                at_once(self.rows.submit(key, input))?;
+                self.submit(key, input)?;
             }
             return Ok(Begun::Elsewhere);
         }
-        let begun = at_once(self.rows.begin(
-            key,
-            Begin {
-                worker: ROWS.into(),
-                lease: EVER,
-                ..begin
-            },
-        ))?;
-        at_once(self.rows.release(key, ROWS.into()))?;
+        let begun = self.begin_rows(key, begin)?;
         let claim = self.claims.claim(key, worker.id, Some(worker.epoch), lease);
-        self.referee.granted(key, worker);
+        self.referee.granted(key, worker, lease);
         Ok(match begun {
             Begun::Started(newer) => {
                 self.referee.began(key, worker, &newer.events);
+                self.committed(worker);
                 Begun::Started(self.with_snapshot(key, known, newer))
             }
             Begun::Claimed { newer, .. } => Begun::Claimed {
@@ -176,7 +334,7 @@ impl Store {
         key: &ConversationKey,
         events: &[Recorded],
     ) -> Result<(), StoreError> {
-        at_once(self.rows.append(key, events))
+        self.append_rows(key, events)
     }
 
     pub(crate) fn append_held(
@@ -186,8 +344,8 @@ impl Store {
         events: &[Recorded],
     ) -> Result<(), StoreError> {
         self.claims.check(key, writer.worker)?;
-        at_once(self.rows.append(key, events))?;
-        self.referee.wrote(key, writer.worker, events);
+        self.append_rows(key, events)?;
+        self.wrote(key, writer.worker, events);
         at_once(self.rows.book(writer.spent))
     }
 
@@ -199,16 +357,19 @@ impl Store {
         change: JournaledChange,
     ) -> Result<Recorded, StoreError> {
         self.claims.check(key, writer.worker)?;
-        let rows = Writer {
-            worker: ROWS.into(),
-            ..writer
-        };
-        at_once(self.rows.claim(key, ROWS, EVER))?;
-        let ended = at_once(self.rows.append_with_change(key, rows, events, change));
-        at_once(self.rows.release(key, ROWS.into()))?;
-        let ended = ended?;
+        let (of, before, spent) = (key.clone(), events.to_vec(), writer.spent.to_vec());
+        let ended = self.change(move |rows| {
+            let writer = Writer {
+                worker: ROWS.into(),
+                spent: &spent,
+            };
+            at_once(rows.claim(&of, ROWS, EVER))?;
+            let ended = at_once(rows.append_with_change(&of, writer, &before, change.clone()));
+            at_once(rows.release(&of, ROWS.into()))?;
+            ended
+        })?;
         let events: Vec<Recorded> = events.iter().chain([&ended]).cloned().collect();
-        self.referee.wrote(key, writer.worker, &events);
+        self.wrote(key, writer.worker, &events);
         Ok(ended)
     }
 
@@ -220,15 +381,18 @@ impl Store {
         snapshot: Option<&Snapshot>,
     ) -> Result<Finished, StoreError> {
         self.claims.check(key, writer.worker)?;
-        let rows = Writer {
-            worker: ROWS.into(),
-            ..writer
-        };
-        at_once(self.rows.claim(key, ROWS, EVER))?;
-        let finished = at_once(self.rows.finish(key, rows, events, None));
-        at_once(self.rows.release(key, ROWS.into()))?;
-        let finished = finished?;
-        self.referee.wrote(key, writer.worker, events);
+        let (of, last, spent) = (key.clone(), events.to_vec(), writer.spent.to_vec());
+        let finished = self.change(move |rows| {
+            let writer = Writer {
+                worker: ROWS.into(),
+                spent: &spent,
+            };
+            at_once(rows.claim(&of, ROWS, EVER))?;
+            let finished = at_once(rows.finish(&of, writer, &last, None));
+            at_once(rows.release(&of, ROWS.into()))?;
+            finished
+        })?;
+        self.wrote(key, writer.worker, events);
         if let Some(snapshot) = snapshot.filter(|_| !events.is_empty()) {
             self.snapshots.insert(key.conversation, snapshot.clone());
         }
@@ -251,7 +415,7 @@ impl Store {
         let claim = self.claims.claim(key, worker, None, ttl);
         if let Some(epoch) = self.claims.epoch(key).filter(|_| claim.is_held()) {
             self.referee
-                .granted(key, port::Worker { id: worker, epoch });
+                .granted(key, port::Worker { id: worker, epoch }, ttl);
         }
         Ok(claim)
     }
@@ -264,7 +428,7 @@ impl Store {
     ) -> bool {
         let is_own = self.claims.renew(key, worker, ttl);
         if is_own {
-            self.referee.confirmed(key, worker);
+            self.referee.confirmed(key, worker, ttl);
         }
         is_own
     }
@@ -293,7 +457,7 @@ impl Store {
             .cloned()
             .collect();
         // Conversations without a lease come first.
-        if free.is_empty() && self.claims.end_those_of_the_gone() {
+        if free.is_empty() && self.end_those_of_the_gone() {
             free = due
                 .into_iter()
                 .filter(|due| self.claims.is_free(&due.key))
@@ -307,7 +471,7 @@ impl Store {
                 Some(take.worker.epoch),
                 take.lease,
             );
-            self.referee.granted(&taken.key, take.worker);
+            self.referee.granted(&taken.key, take.worker, take.lease);
         }
         Ok(free)
     }
@@ -319,7 +483,7 @@ impl Store {
         user: Option<&UserId>,
         due: Due,
     ) -> Result<Vec<ConversationKey>, StoreError> {
-        self.claims.end_those_of_the_gone();
+        self.end_those_of_the_gone();
         let mut keys = at_once(match due {
             Due::Unsettled => self.rows.unsettled(agent, user),
             Due::Expired(at) => self.rows.expired(agent, user, at),
@@ -345,6 +509,7 @@ impl Store {
         if !self.claims.live(beat.worker, beat.lease, beat.is_first) {
             return Ok(None);
         }
+        self.referee.beat(beat.worker, beat.lease);
         let open = at_once(self.rows.unsettled(beat.agent, None))?;
         let held = open
             .into_iter()

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::lock::lock;
-use crate::plan::{Options, Plant};
+use crate::plan::Options;
 use crate::run::{Report, run};
 
 /// Time after which a run that has not ended is taken to hang.
@@ -20,10 +20,8 @@ const STUCK: Duration = Duration::from_secs(120);
 pub struct Sweep {
     /// The seeds to simulate, one run each.
     pub seeds: Range<u64>,
-    /// Number of processes in each run. `None`: each seed decides.
-    pub workers: Option<usize>,
-    /// The bug that the store has.
-    pub plant: Option<Plant>,
+    /// The options of each run, but for its seed.
+    pub options: Options,
 }
 
 impl Sweep {
@@ -47,8 +45,7 @@ impl Sweep {
                         lock(runs).insert(seed);
                         let made = run(Options {
                             seed,
-                            workers: self.workers,
-                            plant: self.plant,
+                            ..self.options
                         });
                         // The receiver lives until all threads have ended.
                         let _ = sender.send(made);

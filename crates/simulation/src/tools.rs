@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::{
-    Annotations, Arguments, BoxFuture, Tool, ToolContext, ToolDefinition, ToolError,
+    Annotations, Arguments, BoxFuture, Effect, Tool, ToolContext, ToolDefinition, ToolError,
 };
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -84,6 +84,9 @@ impl Tool for Remote {
             // It fails before or after it took effect, or never answers.
             let how = world.chance().below(3);
             let name = (context.conversation, context.turn, context.call.clone());
+            if self.definition.annotations.effect() == Effect::Once {
+                world.store().begins(&process.name, &name);
+            }
             let (tool, key) = (self.definition.name.to_string(), context.key.clone());
             let effect = self.definition.annotations.effect();
             let about = world.name(&context.conversation_key());

@@ -14,6 +14,7 @@ use crate::link::Link;
 use crate::lives::{Life, Lives};
 use crate::model::Model;
 use crate::process::{Process, State};
+use crate::store::Tasks;
 use crate::tools;
 use crate::world::World;
 
@@ -85,12 +86,12 @@ impl Workers {
             (chance.number(-5_000..5_000), chance.number(-1_000..1_000))
         };
         let model = ModelId::new("simulated", "model").unwrap_or_else(|_| ModelId::none());
-        let tasks: Arc<dyn TaskStore> = world.store().rows().clone();
+        let tasks: Arc<dyn TaskStore> = Arc::new(Tasks(world.clone()));
         let limits = TurnLimits {
             confirmation_expiry: world.plan.confirmation_expiry,
             ..TurnLimits::default()
         };
-        let clock = world.clone();
+        let (clock, own) = (world.clone(), process.clone());
         let agent = Agent::builder("adjutant")
             .model(Model::new(model, world, &process))
             .instruction("Answer.")
@@ -103,7 +104,7 @@ impl Workers {
             .limits(limits)
             .budgets(world.plan.budgets, link.clone())
             .journal(link, process.name.clone())
-            .clock(move || clock.time(wrong))
+            .clock(move || clock.time((wrong.0 + own.clock_step(), wrong.1)))
             .build()?;
         agent.start_relay();
         let dispatched = agent.with_dispatch(Arc::new(SimulatedDispatch::new(

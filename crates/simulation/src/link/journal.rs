@@ -286,7 +286,11 @@ impl Journal for Link {
     }
 
     fn store_id(&self) -> Option<StoreId> {
-        self.world.store().rows().store_id()
+        Some(self.world.store().id())
+    }
+
+    fn since_lost_commits(&self) -> Option<Duration> {
+        self.world.store().since_lost_commits(&self.process.name)
     }
 
     fn append_with_change<'a>(

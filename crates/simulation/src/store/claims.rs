@@ -10,9 +10,11 @@ use tokio::time::Instant;
 use crate::plan::Plant;
 
 /// The leases, and the live workers.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Claims {
     plant: Option<Plant>,
+    /// Milliseconds by which the clock of the process has stepped that asks.
+    step_of_caller: i64,
     claims: BTreeMap<ConversationId, Claim>,
     /// The time until which the epochs of workers live.
     workers: BTreeMap<(String, i64), Instant>,
@@ -20,7 +22,7 @@ pub(crate) struct Claims {
     gone: BTreeSet<String>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Claim {
     worker: String,
     epoch: i64,
@@ -32,10 +34,34 @@ impl Claims {
     pub(super) fn new(plant: Option<Plant>) -> Self {
         Self {
             plant,
+            step_of_caller: 0,
             claims: BTreeMap::new(),
             workers: BTreeMap::new(),
             gone: BTreeSet::new(),
         }
+    }
+
+    /// Returns the bug that the store has.
+    pub(super) fn plant(&self) -> Option<Plant> {
+        self.plant
+    }
+
+    /// Sets the milliseconds by which the clock of the process has stepped that asks next.
+    pub(crate) fn set_clock_of_caller(&mut self, ms: i64) {
+        self.step_of_caller = ms;
+    }
+
+    /// Returns the time by which leases are judged: the store's.
+    fn now(&self) -> Instant {
+        let (now, step) = (Instant::now(), self.step_of_caller);
+        let by = Duration::from_millis(step.unsigned_abs());
+        let wrong = match step < 0 {
+            true => now.checked_sub(by),
+            false => now.checked_add(by),
+        };
+        wrong
+            .filter(|_| self.plant == Some(Plant::Clock))
+            .unwrap_or(now)
     }
 
     /// Returns an error unless the worker has leased the conversation in its epoch, and no other
@@ -58,7 +84,7 @@ impl Claims {
     fn lives(&self, claim: &Claim) -> bool {
         let seen_until = self.workers.get(&(claim.worker.clone(), claim.epoch));
         let until = seen_until.map_or(claim.until, |seen| claim.until.max(*seen));
-        Instant::now() < until
+        self.now() < until
     }
 
     /// Returns true if no live worker has the lease.
@@ -102,7 +128,7 @@ impl Claims {
         let claim = Claim {
             worker: worker.to_owned(),
             epoch: epoch.unwrap_or(own),
-            until: Instant::now() + lease,
+            until: self.now() + lease,
         };
         self.claims.insert(key.conversation, claim);
         if is_other_worker {
@@ -120,8 +146,9 @@ impl Claims {
         lease: Duration,
     ) -> bool {
         let is_own = self.check(key, worker).is_ok();
+        let now = self.now();
         if let Some(claim) = self.claims.get_mut(&key.conversation).filter(|_| is_own) {
-            claim.until = Instant::now() + lease;
+            claim.until = now + lease;
         }
         is_own
     }
@@ -138,11 +165,12 @@ impl Claims {
     /// Ends the lease of a worker that does not answer. Returns `false` if it has none.
     pub(super) fn end_claim(&mut self, key: &ConversationKey, worker: Worker<'_>) -> bool {
         let is_own = |claim: &&mut Claim| claim.worker == worker.id && claim.epoch == worker.epoch;
+        let now = self.now();
         let Some(claim) = self.claims.get_mut(&key.conversation).filter(is_own) else {
             return false;
         };
         // Another name: the lease of a worker is valid as long as the worker of that name lives.
-        (claim.worker, claim.until) = (format!("{} (ended)", claim.worker), Instant::now());
+        (claim.worker, claim.until) = (format!("{} (ended)", claim.worker), now);
         true
     }
 
@@ -152,7 +180,7 @@ impl Claims {
 
     /// Records a heartbeat. Returns `false` if the epoch is over.
     pub(super) fn live(&mut self, worker: Worker<'_>, lease: Duration, is_first: bool) -> bool {
-        let (now, epoch) = (Instant::now(), (worker.id.to_owned(), worker.epoch));
+        let (now, epoch) = (self.now(), (worker.id.to_owned(), worker.epoch));
         let until = self.workers.get(&epoch).copied();
         if is_first {
             self.workers
@@ -170,10 +198,9 @@ impl Claims {
         self.gone.insert(worker.to_owned());
     }
 
-    /// Ends the leases of workers whose connections have ended. Returns true if there were such
-    /// workers.
-    pub(super) fn end_those_of_the_gone(&mut self) -> bool {
-        let (now, gone) = (Instant::now(), std::mem::take(&mut self.gone));
+    /// Ends the leases of workers whose connections have ended, and returns these workers.
+    pub(super) fn end_those_of_the_gone(&mut self) -> BTreeSet<String> {
+        let (now, gone) = (self.now(), std::mem::take(&mut self.gone));
         let dead = self
             .workers
             .iter_mut()
@@ -184,7 +211,7 @@ impl Claims {
             .values_mut()
             .filter(|claim| gone.contains(&claim.worker));
         lost.for_each(|claim| claim.until = now);
-        !gone.is_empty()
+        gone
     }
 
     /// Returns the conversations that live workers have leased.

@@ -7,24 +7,40 @@ use std::collections::BTreeMap;
 
 use adjutant_simulation::{Options, Plant, Sweep, run, run_traced};
 
-#[test]
-fn what_must_hold_holds_for_every_seed() {
+/// Simulates the seeds of a sweep, none of which may fail, and returns how often things happened.
+fn all_hold(seeds: u64, options: Options) -> BTreeMap<&'static str, u64> {
     let (mut failed, mut tally) = (Vec::new(), BTreeMap::new());
     let sweep = Sweep {
-        seeds: 0..size::cases(10_000, 200),
-        workers: None,
-        plant: None,
+        seeds: 0..seeds,
+        options,
     };
     sweep.run(|report| {
         if report.failure.is_some() {
-            failed.push(report.failed(None, None));
+            failed.push(report.failed(options));
         }
         for (what, times) in report.tally {
             *tally.entry(what).or_insert(0_u64) += times;
         }
     });
     assert!(failed.is_empty(), "{}", failed.join("\n"));
-    // Seeds in which no fault happens would prove nothing.
+    tally
+}
+
+/// Seeds in which no fault happens would prove nothing.
+fn all_happened(wanted: &[&str], tally: &BTreeMap<&'static str, u64>) {
+    let missing: Vec<_> = wanted
+        .iter()
+        .filter(|what| !tally.contains_key(*what))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "never happened: {missing:?}; what did: {tally:?}"
+    );
+}
+
+#[test]
+fn what_must_hold_holds_for_every_seed() {
+    let tally = all_hold(size::cases(10_000, 200), Options::new(0));
     let wanted = [
         "kill",
         "stop",
@@ -50,54 +66,68 @@ fn what_must_hold_holds_for_every_seed() {
         "CANCELLED:BY_USER",
         "restored",
     ];
-    let missing: Vec<_> = wanted
-        .iter()
-        .filter(|what| !tally.contains_key(*what))
-        .collect();
-    assert!(
-        missing.is_empty(),
-        "never happened: {missing:?}; what did: {tally:?}"
-    );
+    all_happened(&wanted, &tally);
 }
 
 #[test]
-fn a_store_that_does_not_compare_epochs_is_found() {
+fn what_must_hold_holds_in_disasters() {
+    let options = Options {
+        disasters: true,
+        ..Options::new(0)
+    };
+    let tally = all_hold(size::cases(10_000, 200), options);
+    all_happened(
+        &["clock stepped", "commits lost", "disk failed", "kill"],
+        &tally,
+    );
+}
+
+/// Checks that a bug is found by an invariant with these words, again by the same seed, and that
+/// the output says how.
+fn is_found(plant: Plant, disasters: bool, words: &str) {
     let mut found = Vec::new();
+    let sound = Options {
+        disasters,
+        ..Options::new(0)
+    };
+    let options = Options {
+        plant: Some(plant),
+        ..sound
+    };
     let sweep = Sweep {
         seeds: 0..200,
-        workers: None,
-        plant: Some(Plant::Epoch),
+        options,
     };
     sweep.run(|report| {
-        if let Some(failure) = &report.failure {
-            assert!(
-                failure
-                    .0
-                    .contains("in an epoch in which it does not have the conversation"),
-                "{failure:?}"
-            );
+        let failure = report.failure.as_ref();
+        if failure.is_some_and(|failure| failure.0.contains(words)) {
             found.push(report.seed);
         }
     });
     found.sort_unstable();
-    let first = *found.first().expect("none of 200 seeds finds it");
-    // The bug is found again, and the output says how.
-    let plant = Some(Plant::Epoch);
-    let report = run(Options {
-        seed: first,
-        workers: None,
-        plant,
-    });
-    let failed = report.failed(None, plant);
-    assert!(
-        failed.contains(&format!(
-            "cargo xtask simulate --seed {first} --plant epoch"
-        )),
-        "{failed}"
-    );
+    let seed = *found.first().expect("none of 200 seeds finds it");
+    let failed = run(Options { seed, ..options }).failed(options);
+    let again = format!("cargo xtask simulate --seed {seed} --plant {plant}");
+    assert!(failed.contains(&again), "{failed}");
     assert!(failed.contains("FAILED: writes: "), "{failed}");
     // Without the bug, the same seed holds.
-    assert_eq!(run(Options::new(first)).failure, None);
+    assert_eq!(run(Options { seed, ..sound }).failure, None);
+}
+
+#[test]
+fn a_store_that_does_not_compare_epochs_is_found() {
+    let words = "in an epoch in which it does not have the conversation";
+    is_found(Plant::Epoch, false, words);
+}
+
+#[test]
+fn a_store_that_judges_leases_by_the_clock_of_who_asks_is_found() {
+    is_found(Plant::Clock, true, "took what");
+}
+
+#[test]
+fn a_loss_of_commits_that_no_process_is_told_of_is_found() {
+    is_found(Plant::Loss, true, "was started unasked");
 }
 
 /// The last two made a budget reservation loop without end, after a grant that took longer than a
