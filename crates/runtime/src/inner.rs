@@ -166,16 +166,18 @@ impl Inner {
         newer: Newer,
     ) -> Result<Option<(Remembered, Vec<Input>)>, StoreError> {
         let (created_at, messages_max) = (newer.created_at, self.limits.history_messages_max);
-        if let Some(state) = Remembered::with(remembered, newer, messages_max) {
+        let restarts = self.journal.restarts();
+        if let Some(state) = Remembered::with(remembered, newer, messages_max, restarts) {
             return Ok(Some(state));
         }
-        // The snapshot was made with another limit of messages, so all events are folded again.
+        // The snapshot was made with another limit of messages, or the store may have lost events of
+        // the cached state, so all events are folded again.
         let all = self
             .journal
             .load_newer(key, Some(Known { seq: 0, created_at }))
             .await?;
         let all = all.filter(|all| all.restorable.is_none());
-        Ok(all.and_then(|all| Remembered::with(None, all, messages_max)))
+        Ok(all.and_then(|all| Remembered::with(None, all, messages_max, restarts)))
     }
 
     /// Returns the cost of an answer: as the provider reports it, else by the price table for the

@@ -15,6 +15,8 @@ pub(crate) struct Remembered {
     /// Boxed, because it is large and moved from step to step.
     conversation: Box<Conversation>,
     created_at: Timestamp,
+    /// Restarts of the store's server before it was read.
+    restarts: u64,
     /// Approximate size in bytes of the events since the last snapshot.
     since_snapshot: usize,
     /// Size of the last snapshot in bytes, 0 if there is none.
@@ -23,12 +25,20 @@ pub(crate) struct Remembered {
 
 impl Remembered {
     /// Folds newer events into a cached state, or into a new one if the cached state does not
-    /// precede them. `None`: the snapshot in `newer` cannot be used, and all events must be read.
+    /// precede them. `None`: the snapshot in `newer` cannot be used, or the store was restarted since
+    /// the cached state was read, and all events must be read.
     pub(crate) fn with(
         known: Option<Self>,
         newer: Newer,
         messages_max: Option<usize>,
+        restarts: u64,
     ) -> Option<(Self, Vec<Input>)> {
+        if known
+            .as_ref()
+            .is_some_and(|known| known.restarts != restarts)
+        {
+            return None;
+        }
         let Newer {
             created_at,
             restorable,
@@ -46,6 +56,7 @@ impl Remembered {
             let mut restored = Self {
                 conversation,
                 created_at,
+                restarts,
                 since_snapshot: 0,
                 snapshot,
             };
@@ -62,6 +73,7 @@ impl Remembered {
         let mut remembered = known.unwrap_or_else(|| Self {
             conversation: Box::new(Conversation::new(messages_max)),
             created_at,
+            restarts,
             since_snapshot: 0,
             snapshot: 0,
         });
@@ -288,21 +300,30 @@ mod tests {
 
     #[test]
     fn what_is_newer_is_added_only_to_the_same_conversation() {
-        let (first, _) = Remembered::with(None, newer(0, 1), Some(20)).unwrap();
+        let (first, _) = Remembered::with(None, newer(0, 1), Some(20), 0).unwrap();
         assert_eq!(first.known().seq, 1);
-        let (more, _) = Remembered::with(Some(first), newer(1, 1), Some(20)).unwrap();
+        let (more, _) = Remembered::with(Some(first), newer(1, 1), Some(20), 0).unwrap();
         assert_eq!(more.known().seq, 2);
-        let (another, _) = Remembered::with(Some(more), newer(0, 2), Some(20)).unwrap();
+        let (another, _) = Remembered::with(Some(more), newer(0, 2), Some(20), 0).unwrap();
         assert_eq!(another.known().seq, 1, "it was deleted and begun again");
-        let (wider, _) = Remembered::with(Some(another), newer(0, 2), None).unwrap();
+        let (wider, _) = Remembered::with(Some(another), newer(0, 2), None, 0).unwrap();
         assert_eq!(wider.conversation.messages_max(), None);
+    }
+
+    #[test]
+    fn a_state_from_before_a_restart_of_the_store_is_not_continued() {
+        let read = |restarts| Remembered::with(None, newer(0, 1), Some(20), restarts);
+        let (before, _) = read(0).unwrap();
+        assert!(Remembered::with(Some(before), newer(1, 1), Some(20), 1).is_none());
+        let (after, _) = read(1).unwrap();
+        assert!(Remembered::with(Some(after), newer(1, 1), Some(20), 1).is_some());
     }
 
     #[test]
     fn a_slot_that_was_used_since_a_mark_is_refused() {
         let recent = Recent::new(10_000);
         let put = |guard, known: bool| {
-            let remembered = known.then(|| Remembered::with(None, newer(0, 1), None).unwrap().0);
+            let remembered = known.then(|| Remembered::with(None, newer(0, 1), None, 0).unwrap().0);
             recent.put_back(&key(1), guard, remembered);
         };
         put(recent.slot(&key(1)).try_lock_owned().unwrap(), true);
@@ -333,7 +354,7 @@ mod tests {
             recent.put_back(
                 &key(number),
                 guard,
-                Some(Remembered::with(None, newer(0, 1), None).unwrap().0),
+                Some(Remembered::with(None, newer(0, 1), None, 0).unwrap().0),
             );
         };
         let is_known = |number| recent.slot(&key(number)).try_lock().unwrap().is_some();

@@ -55,9 +55,8 @@ fn answered(world: &World, message: &Message, turns: &Turns) -> Result<(), Strin
         (Some(AcceptedInput { taken_at: None }), _) => {
             Err(format!("{id} was accepted and never taken"))
         }
-        // Its turn, and perhaps the message, were lost with the last commits of the store.
-        (_, Some(turn)) if world.plan.losses && !turns.is_there(*turn) => Ok(()),
-        (None, Some(_)) if world.plan.losses => Ok(()),
+        // What the sender was told may have been lost with the last commits of the store.
+        (_, Some(_)) if world.plan.losses => Ok(()),
         (None, Some(_)) => Err(format!("{id} was answered and never accepted")),
         (Some(_), Some(turn)) if !turns.is_of(id, *turn) => {
             Err(format!("{id} was told of another turn than its own"))

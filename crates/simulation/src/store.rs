@@ -49,6 +49,7 @@ pub(crate) struct Store {
     clock: RowClock,
     changes: Changes,
     standby: Option<Standby>,
+    pub(crate) fail_overs: u64,
     /// Workers that have lost commits, and when.
     lost_at: BTreeMap<String, Instant>,
     pub(crate) claims: Claims,
@@ -104,6 +105,7 @@ impl Store {
             clock,
             changes: Changes::default(),
             standby: None,
+            fail_overs: 0,
             lost_at: BTreeMap::new(),
             claims: Claims::new(plant),
             snapshots: BTreeMap::new(),
@@ -147,6 +149,7 @@ impl Store {
         let Some(standby) = self.standby.take() else {
             return BTreeSet::new();
         };
+        self.fail_overs += 1;
         self.changes.truncate(standby.changes);
         self.rows = self.clock.rows();
         self.changes.repeat(&self.rows);

@@ -510,6 +510,13 @@ pub trait Journal: Send + Sync + 'static {
         None
     }
 
+    /// Returns the number of times that this process has found another start of the database's server
+    /// than before, which may lack the last commits of the earlier one. What was read earlier must
+    /// not be taken for what is there. By default 0.
+    fn restarts(&self) -> u64 {
+        0
+    }
+
     /// Returns the identity of the database behind the journal. By default `None`: shared with no
     /// other store.
     fn store_id(&self) -> Option<StoreId> {

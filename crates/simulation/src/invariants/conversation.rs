@@ -19,11 +19,6 @@ impl Turns {
         self.told.contains(&(input.clone(), turn))
     }
 
-    /// Returns true if a turn is in a journal.
-    pub(super) fn is_there(&self, turn: TurnId) -> bool {
-        self.told.iter().any(|(_, told)| *told == turn)
-    }
-
     fn note(&mut self, event: &Event) {
         let input = match event {
             Event::InputQueued { input, .. } => Some(input),

@@ -289,6 +289,10 @@ impl Journal for Link {
         Some(self.world.store().id())
     }
 
+    fn restarts(&self) -> u64 {
+        self.world.store().fail_overs
+    }
+
     fn since_lost_commits(&self) -> Option<Duration> {
         self.world.store().since_lost_commits(&self.process.name)
     }

@@ -39,6 +39,8 @@ pub(super) struct History(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     started: Option<String>,
+    /// Number of times that another start was found.
+    restarts: u64,
     /// The last commits, the newest last.
     committed: VecDeque<Committed>,
     lost_at: Option<Instant>,
@@ -69,6 +71,11 @@ impl History {
     /// Returns the time at which this process found that commits of its own are missing.
     pub(super) fn lost_at(&self) -> Option<Instant> {
         lock(&self.0).lost_at
+    }
+
+    /// Returns the number of times that another start of a server was found than before.
+    pub(super) fn restarts(&self) -> u64 {
+        lock(&self.0).restarts
     }
 
     /// Compares the server's start with the one that was seen before. After another one, looks for
@@ -103,6 +110,7 @@ impl History {
         if state.started.replace(started.clone()).as_ref() == Some(&started) {
             return Ok(());
         }
+        state.restarts += 1;
         if missing == 0 {
             info!(
                 started,

@@ -172,6 +172,10 @@ impl Writes for PostgresDatabase {
         self.pool.history.committed(conversation, seq, at);
     }
 
+    fn restarts(&self) -> u64 {
+        self.pool.history.restarts()
+    }
+
     fn since_lost_commits(&self) -> Option<Duration> {
         self.pool.history.lost_at().map(|at| at.elapsed())
     }

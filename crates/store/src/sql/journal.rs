@@ -88,6 +88,11 @@ pub trait Writes: Backend {
     /// Records a commit of this process by its last event, where a database can lose commits.
     fn committed(&self, _conversation: i64, _seq: i64, _at: Timestamp) {}
 
+    /// Returns the number of times that this process found another start of the server than before.
+    fn restarts(&self) -> u64 {
+        0
+    }
+
     /// Returns the time since this process found that the database has lost commits of its own.
     fn since_lost_commits(&self) -> Option<Duration> {
         None
@@ -320,6 +325,10 @@ impl<B: Writes> Journal for SqlStore<B> {
 
     fn store_id(&self) -> Option<StoreId> {
         Some(self.id())
+    }
+
+    fn restarts(&self) -> u64 {
+        self.backend.restarts()
     }
 
     fn since_lost_commits(&self) -> Option<Duration> {
