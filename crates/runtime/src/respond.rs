@@ -39,8 +39,10 @@ pub(crate) async fn respond(
         shown, time_zone, ..
     } = &mut body
     {
-        let zone = context.time_zone.as_ref().and_then(TimeZone::iana_name);
-        *time_zone = zone.map(str::to_owned);
+        let zone = context.time_zone.as_ref().filter(|zone| !zone.is_unknown());
+        if let Some(name) = zone.and_then(TimeZone::iana_name) {
+            *time_zone = Some(name.to_owned());
+        }
         let asked = context.pending.iter().filter(|call| !call.awaits_result());
         *shown = asked.map(|call| call.digest.clone()).collect();
     }

@@ -73,7 +73,11 @@ async fn the_local_time_stands_in_front_of_the_message_and_stays_there() {
 
 #[tokio::test]
 async fn no_time_is_told_without_a_zone_nor_with_constrained_tool_calling() {
-    for (weak, time_zone) in [(false, None), (true, zone("Europe/Berlin"))] {
+    for (weak, time_zone) in [
+        (false, None),
+        (false, Some(TimeZone::unknown())),
+        (true, zone("Europe/Berlin")),
+    ] {
         let (agent, model) = agent(&Arc::new(InMemory::new()), weak);
         let mut context = RunContext {
             time_zone,
