@@ -137,6 +137,7 @@ fn encoded(request: &GenerateRequest, model: &str) -> (Value, Vec<String>) {
 
 fn betas(request: &GenerateRequest, model: &str) -> String {
     let wire = Anthropic {
+        may_think_in_text: false,
         family: family::for_model(model),
         vendor: vendor(model),
     };
