@@ -199,7 +199,7 @@ fn each_failure_of_a_provider_has_its_cause_under_the_id_that_the_user_got() {
 }
 
 #[test]
-fn the_sentence_of_a_provider_reaches_the_operator_and_no_user() {
+fn the_sentence_of_a_provider_reaches_the_operator_and_not_the_answer() {
     const SENTENCE: &str = "All credits of this account are used up.";
     for (content, shown) in [("full", true), ("redacted", false), ("none", false)] {
         let (home, vendor) = (

@@ -223,6 +223,7 @@ pub(crate) async fn all(vendor: &Faults) {
     // Side by side: each waits for pauses between attempts.
     tokio::join!(
         what_passes_is_asked_again(vendor),
+        an_overload_is_waited_for_in_the_callers_time(vendor),
         retries_are_counted_and_announced(vendor),
         a_rate_limit_is_waited_for_or_returned(vendor),
         what_waiting_cannot_help_is_not_asked_again(vendor),
@@ -285,6 +286,28 @@ async fn what_passes_is_asked_again(vendor: &Faults) {
             FINE_AGAIN
         ),
     );
+}
+
+async fn an_overload_is_waited_for_in_the_callers_time(vendor: &Faults) {
+    // One attempt more than the retries allow.
+    let answers = |mode| {
+        let busy = || vendor.failure(503, "The model is overloaded.");
+        vec![busy(), busy(), vendor.fine(mode)]
+    };
+    for (time, expected) in [
+        (Some(Duration::from_secs(60)), r#"asked 3: Stop "Fine.""#),
+        (None, "asked 2: server"),
+    ] {
+        join_all(MODES.map(|mode| async move {
+            let line = ask(vendor, mode, answers(mode), time, |_| {}).await.line();
+            assert!(
+                line.starts_with(expected),
+                "{} {mode:?}: {line}",
+                vendor.provider
+            );
+        }))
+        .await;
+    }
 }
 
 async fn retries_are_counted_and_announced(vendor: &Faults) {
