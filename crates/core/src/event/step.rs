@@ -19,8 +19,9 @@ pub enum StepId {
     /// A start of a tool call, by its number from 1. The first start is the step of the call
     /// itself.
     Call(CallId, u32),
-    /// An input that is queued until a turn ends.
-    Queued(InputId),
+    /// An input that is queued until a turn ends. It may wait behind several turns, one after the
+    /// other.
+    Queued(TurnId, InputId),
 }
 
 /// Writes the step in the form in which stores keep it.
@@ -32,7 +33,7 @@ impl fmt::Display for StepId {
             Self::Summary(turn, number) => write!(f, "{turn}/summary/{number}"),
             Self::Call(call, 1) => write!(f, "{call}"),
             Self::Call(call, attempt) => write!(f, "{call}#{attempt}"),
-            Self::Queued(input) => write!(f, "queued/{input}"),
+            Self::Queued(turn, input) => write!(f, "{turn}/queued/{input}"),
         }
     }
 }
@@ -74,8 +75,7 @@ impl Event {
                 doubt.as_ref().map_or(1, |doubt| doubt.attempt),
             )),
             Self::DoubtResolved { call, attempt, .. } => Some(StepId::Call(call.clone(), *attempt)),
-            // An input may wait behind several turns, but it is queued once.
-            Self::InputQueued { input, .. } => Some(StepId::Queued(input.clone())),
+            Self::InputQueued { turn, input } => Some(StepId::Queued(*turn, input.clone())),
             Self::CallStarted { .. }
             | Self::Decided { .. }
             | Self::TurnStopped { .. }

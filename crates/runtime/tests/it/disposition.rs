@@ -101,6 +101,49 @@ async fn a_message_sent_while_a_question_waits_runs_after_the_answer() {
 }
 
 #[tokio::test]
+async fn a_message_waits_behind_each_turn_that_asks_a_question() {
+    let (tasks, agent, asked_context, _) = with_question(vec![
+        text("Gone."),
+        call("add_task", json!({"description": "Buy eggs"})),
+        call("delete_task", json!({"task_id": "1"})),
+        text("Eggs are gone."),
+        call("add_task", json!({"description": "Buy bread"})),
+        text("Bread is added."),
+    ])
+    .await;
+    let client = Client {
+        agent: &agent,
+        context: RunContext {
+            conversation: asked_context.conversation,
+            ..RunContext::default()
+        },
+    };
+    for (id, message) in [("b", "eggs, but not really"), ("c", "buy bread")] {
+        let queued = client.send(id, message).await;
+        assert_eq!(queued.disposition, Disposition::Queued);
+    }
+
+    let first = client.send("d", "yes").await;
+    assert_eq!(first.content, "Gone.");
+    let second = client.send("b", "eggs, but not really").await;
+    assert_eq!(
+        (second.disposition, second.outcome),
+        (Disposition::Ran, OutcomeCategory::PendingConfirmation)
+    );
+    let waits = client.send("c", "buy bread").await;
+    assert_eq!(waits.disposition, Disposition::Queued);
+
+    let second = client.send("e", "yes").await;
+    assert_eq!(second.content, "Eggs are gone.");
+    let third = client.send("c", "buy bread").await;
+    assert_eq!(
+        (third.disposition, third.content.as_str()),
+        (Disposition::Ran, "Bread is added.")
+    );
+    assert_eq!(descriptions(&tasks).await, ["Buy bread"]);
+}
+
+#[tokio::test]
 async fn an_unclear_answer_is_dropped_and_never_reports_the_end_of_the_turn() {
     let (tasks, agent, mut context, asked) =
         with_question(vec![text("Gone."), text("never said")]).await;
