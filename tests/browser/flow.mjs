@@ -15,7 +15,7 @@ const SCRIPT = lines(
   { match: "add ", calls: [{ name: "add_task", args: { description: "{{rest}}" } }], usage: { input: 780, output: 22 } },
   { match: "delete both", calls: [{ name: "delete_task", args: { task_id: "green tea" } }, { name: "delete_task", args: { task_id: "black tea" } }] },
   { match: "delete ", calls: [{ name: "delete_task", args: { task_id: "{{rest}}" } }] },
-  { match: "please fail", fault: "authentication", once: true },
+  { match: "please fail", fault: "quota", once: true },
   { match: "list", calls: [{ name: "list_tasks", args: {} }] },
   { match: "never end", text: "This answer begins and then it stands", fault: "stall" },
   { text: "I heard you.", repeat: true },

@@ -84,7 +84,7 @@ function toldAgain({ result, content, summary, ms, asked }) {
 }
 
 /** Outcomes of turns that have no answer but an error. */
-const FAILED = /^(ERROR:(?!TOOL_FAILURE)|LIMIT:)/;
+const FAILED = /^(ERROR:(?!TOOL_FAILURE)|LIMIT:|REFUSAL:RATE_LIMITED)/;
 
 function settle(turn, row) {
   if (!row) return;
