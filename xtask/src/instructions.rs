@@ -113,13 +113,11 @@ const WORKLOADS: [Workload; 2] = [
 /// # Errors
 /// A turn exceeds its limit, or the program cannot be built or run.
 pub(crate) fn within_limits(profile: Profile) -> Result<Outcome, Failure> {
-    if Command::new("valgrind").arg("--version").output().is_err() {
-        return Ok(Outcome::NotRun(
-            "it needs valgrind (Debian: apt-get install valgrind)".to_owned(),
-        ));
+    if !has_valgrind() {
+        return Ok(needs_valgrind());
     }
     let program = match profile {
-        Profile::Dev => program(profile),
+        Profile::Dev => program(profile, "turns"),
         Profile::Release => build()?,
     };
     let mut failures = Vec::new();
@@ -155,16 +153,24 @@ pub(crate) fn measure() -> Result<(), Failure> {
 
 fn build() -> Result<PathBuf, Failure> {
     run_command(&mut cargo(RELEASE_BUILD.iter().copied()))?;
-    Ok(program(Profile::Release))
+    Ok(program(Profile::Release, "turns"))
 }
 
-/// Returns the place of the program that runs turns.
-fn program(profile: Profile) -> PathBuf {
+pub(crate) fn has_valgrind() -> bool {
+    Command::new("valgrind").arg("--version").output().is_ok()
+}
+
+pub(crate) fn needs_valgrind() -> Outcome {
+    Outcome::NotRun("it needs valgrind (Debian: apt-get install valgrind)".to_owned())
+}
+
+/// Returns the place of a program whose instructions are counted.
+pub(crate) fn program(profile: Profile, name: &str) -> PathBuf {
     let folder = match profile {
         Profile::Dev => "debug",
         Profile::Release => "release",
     };
-    let name = format!("turns{}", std::env::consts::EXE_SUFFIX);
+    let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     target().join(folder).join(name)
 }
 

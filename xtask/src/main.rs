@@ -23,6 +23,7 @@ mod memory_eval; // recall of memory retrieval
 mod metadata; // `cargo metadata`
 mod model; // tests and evaluations with a language model
 mod not_run; // tests that could not run
+mod routes; // instructions of the service's routes
 mod server; // adapters against llama.cpp's server
 mod simulate; // deterministic simulation
 mod steps; // named and timed steps
@@ -42,6 +43,7 @@ cargo xtask dist [archive|rootfs|deb] [--binary FILE]   builds and tests the rel
 cargo xtask measure          size of the library with one provider: crates in its tree, CPU seconds of a clean check
 cargo xtask measure binary   size of the binary in each profile: CPU minutes of a clean build, bytes
 cargo xtask measure turn     instructions of a turn, in memory and on SQLite, counted by valgrind; also at turns 10 and 10,000
+cargo xtask measure routes   instructions of the service's routes against their limits, in the debug build of the tests
 cargo xtask memory-eval FOLDER [--json]   recall of memory retrieval over questions with known evidence; each folder in FOLDER is a data set
 cargo xtask simulate [--seeds N] [--seed S] [--workers N] [--plant epoch]
     agents of several processes in one thread, over a simulated store, clock and network: N seeds (200), or one with its trace
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
         ["measure"] => measure::library(),
         ["measure", "binary"] => measure::binary(),
         ["measure", "turn"] => instructions::measure(),
+        ["measure", "routes"] => routes::measure(),
         ["memory-eval", arguments @ ..] => memory_eval::run(arguments),
         ["simulate", arguments @ ..] => simulate::simulate(arguments),
         ["help" | "--help" | "-h"] => {

@@ -12,7 +12,7 @@ use crate::metadata::SELECTION;
 use crate::metadata::{self, Package};
 use crate::not_run;
 use crate::steps::Steps;
-use crate::{clients, model, server};
+use crate::{clients, model, routes, server};
 
 /// The package whose examples are run.
 const LIBRARY: &str = "adjutant";
@@ -337,6 +337,7 @@ fn everything(steps: &Steps, runner: &Runner, workspace: &[Package]) {
         steps.skippable_step("instructions of a turn", || {
             instructions::within_limits(Profile::Dev)
         });
+        steps.skippable_step("instructions of routes", routes::within_limits);
         if let Some(weights) = weights {
             let tests = &mut runner.commands(&WEIGHTS);
             model::suite(steps, &adjutant, &weights, tests, is_long);

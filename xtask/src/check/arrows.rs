@@ -126,12 +126,14 @@ const ALLOWED: &[Allowed] = &[
         package: "adjutant-durability",
         normal: &[
             "adjutant-core",
+            "adjutant-memory",
             "adjutant-providers",
             "adjutant-runtime",
+            "adjutant-service",
             "adjutant-store",
             "adjutant-tools",
         ],
-        dev: &["adjutant-providers"],
+        dev: &[],
     },
     // Evaluation of memory retrieval.
     Allowed {
