@@ -192,7 +192,7 @@ impl ToolRegistry {
         arguments
     }
 
-    /// Returns an error for a model that called an unknown tool, with the nearest name.
+    /// Returns an error for a model that called an unknown tool, with the nearest names.
     #[must_use]
     pub fn unknown(&self, name: &str) -> String {
         unknown_among(name, self.names().map(ToolName::as_str))
@@ -229,19 +229,32 @@ impl ToolRegistry {
     }
 }
 
+/// Maximum number of names in an error about an unknown tool.
+const NAMES_MAX: usize = 5;
+
 /// Returns an error for a model that called a tool that is not among `names`, with the nearest of
 /// them.
 pub(crate) fn unknown_among<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
+    let list = if names.len() <= NAMES_MAX {
+        names.join(", ")
+    } else {
+        let word = name.to_lowercase();
+        let mut by_distance = names.clone();
+        by_distance.sort_by_cached_key(|candidate| distance(&word, candidate));
+        by_distance.truncate(NAMES_MAX);
+        format!(
+            "{} (the nearest of {})",
+            by_distance.join(", "),
+            names.len()
+        )
+    };
     match nearest(name, names.iter().copied()) {
         Some(near) => {
-            format!(
-                "there is no tool {name:?}; did you mean {near:?}? Tools: {}",
-                names.join(", ")
-            )
+            format!("there is no tool {name:?}; did you mean {near:?}? Tools: {list}")
         }
         None if names.is_empty() => format!("there is no tool {name:?}; there are no tools"),
-        None => format!("there is no tool {name:?}. Tools: {}", names.join(", ")),
+        None => format!("there is no tool {name:?}. Tools: {list}"),
     }
 }
 
@@ -250,20 +263,23 @@ pub(crate) fn unknown_among<'a>(name: &str, names: impl Iterator<Item = &'a str>
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     known
-        .map(|candidate| {
-            let lower = candidate.to_lowercase();
-            // One or two letters are part of nearly every name.
-            let inside = word.len() > 2 && (lower.contains(&word) || word.contains(&lower));
-            let distance = if inside {
-                1
-            } else {
-                edit_distance(&word, &lower)
-            };
-            (distance, candidate)
-        })
+        .map(|candidate| (distance(&word, candidate), candidate))
         .filter(|(distance, candidate)| *distance * 3 <= candidate.chars().count().max(3))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+}
+
+/// Returns how far a name is from a word in lower case: 1 if one contains the other, else their
+/// edit distance.
+fn distance(word: &str, candidate: &str) -> usize {
+    let candidate = candidate.to_lowercase();
+    // One or two letters are part of nearly every name.
+    let inside = word.len() > 2 && (candidate.contains(word) || word.contains(&candidate));
+    if inside {
+        1
+    } else {
+        edit_distance(word, &candidate)
+    }
 }
 
 /// Returns the number of insertions, deletions, substitutions and swaps of neighbouring characters

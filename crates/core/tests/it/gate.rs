@@ -147,6 +147,28 @@ fn unknown_tools_are_told_with_the_nearest_name() {
 }
 
 #[test]
+fn an_unknown_tool_is_answered_with_the_five_nearest_of_many() {
+    let mut registry = ToolRegistry::new();
+    let names = ["task", "note", "day", "fact", "file", "event", "link"];
+    for name in names {
+        for verb in ["add", "list", "delete"] {
+            let tool = format!("{verb}_{name}");
+            let definition = ToolDefinition::new(&tool, "x", json!({"type": "object"})).unwrap();
+            registry.register(Arc::new(Remove(definition))).unwrap();
+        }
+    }
+    let policy = Policy::default();
+    let (why, words) = refusal(check(&Gate { registry, policy }, "Add_Taks", "{}", &[]));
+    assert_eq!(why, Refusal::UnknownTool);
+    assert!(
+        words.contains("did you mean \"add_task\"? Tools: add_task, "),
+        "{words}"
+    );
+    assert_eq!(words.matches('_').count(), 2 + 5, "{words}");
+    assert!(words.ends_with("(the nearest of 21)"), "{words}");
+}
+
+#[test]
 fn arguments_must_fit_before_anything_else_looks_at_them() {
     let gate = gate(true, Policy::default().rule("*", None, Permission::Deny));
     for (arguments, place) in [
