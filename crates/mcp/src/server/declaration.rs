@@ -59,7 +59,7 @@ fn add_id(input: &mut Map<String, Value>) {
     }
 }
 
-/// Returns the schema of every result: `{success, data?, error?}`, and the members for a
+/// Returns the schema of every result: `{success, data?, error?, note?}`, and the members for a
 /// confirmation.
 fn output_schema(data: Option<&Value>, mode: Option<ConfirmationMode>) -> Value {
     let (data, definitions) = embedded(data);
@@ -67,6 +67,7 @@ fn output_schema(data: Option<&Value>, mode: Option<ConfirmationMode>) -> Value 
         "success": { "type": "boolean", "description": "Whether it was done" },
         "data": data,
         "error": { "type": "string", "description": "Why it was not done" },
+        "note": { "type": "string", "description": "Which arguments were corrected, and how" },
     });
     if mode.is_some() {
         properties["status"] =

@@ -175,7 +175,7 @@ fn info(agent: &Agent) -> ServerConfig {
     let implementation = Implementation::new(agent.display_name(), env!("CARGO_PKG_VERSION"))
         .with_description(agent.description());
     let instructions = format!(
-        "{} Every result is {{success, data?, error?}}. What destroys something is confirmed by the person first: \
+        "{} Every result is {{success, data?, error?, note?}}. What destroys something is confirmed by the person first: \
          if a result says confirmation_required, nothing was done yet, and its message says what to do.",
         agent.description()
     );

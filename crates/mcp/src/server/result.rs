@@ -1,24 +1,40 @@
-//! Results of calls in MCP: `{success, data?, error?}` as structured content, and the same as text
+//! Results of calls in MCP: `{success, data?, error?, note?}` as structured content, and the same as text
 //! for clients that read only that.
 
 use adjutant_core::{PendingCall, ToolResult};
 use rmcp::model::CallToolResult;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::confirmation::CONFIRMATION_ID;
 
 /// Converts the result of a tool.
 pub(super) fn done(result: &ToolResult) -> CallToolResult {
-    match (result.success, &result.data, &result.error) {
-        (true, data, _) => CallToolResult::structured(json!({ "success": true, "data": data })),
+    let (mut content, answer): (_, fn(Value) -> CallToolResult) = if result.success {
+        (
+            json!({ "success": true, "data": result.data }),
+            CallToolResult::structured,
+        )
+    } else {
         // The data of a failure repeats its message, and does not match the output schema.
-        (false, _, error) => failed(error.as_deref().unwrap_or("it failed, and did not say why")),
+        let error = result.error.as_deref();
+        (
+            failure(error.unwrap_or("it failed, and did not say why")),
+            CallToolResult::structured_error,
+        )
+    };
+    if let Some(note) = &result.note {
+        content["note"] = json!(note);
     }
+    answer(content)
 }
 
 /// Returns the result of a call that did not run or failed, with a message for the caller.
 pub(super) fn failed(error: &str) -> CallToolResult {
-    CallToolResult::structured_error(json!({ "success": false, "error": error }))
+    CallToolResult::structured_error(failure(error))
+}
+
+fn failure(error: &str) -> Value {
+    json!({ "success": false, "error": error })
 }
 
 /// Returns the result of a call that waits for confirmation elsewhere. The id is for repeating the

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::port::LogStore as _;
-use adjutant_core::{Annotations, DecisionFilter, Permission, Policy, Tool};
+use adjutant_core::{Annotations, DecisionFilter, Permission, Policy, Schema, Tool};
 use adjutant_tools::FunctionTool;
 use rmcp::ServiceError;
 use rmcp::model::{
@@ -160,6 +160,22 @@ async fn invalid_calls_are_results_with_an_error_for_the_model() {
         );
     }
     assert_eq!(client.tasks().await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_corrected_call_runs_and_its_result_says_what_was_corrected() {
+    let world = World::new();
+    let client = Client::plain(&world.server(), "ana").await;
+    client.add(&["Buy milk"]).await;
+    let (failed, content) = client.call("list_tasks", json!({ "status": null })).await;
+    assert!(!failed, "{content}");
+    assert!(content.to_string().contains("Buy milk"), "{content}");
+    let note = content["note"].as_str().unwrap();
+    assert!(note.contains("/status"), "{note}");
+    let tools = client.peer.list_all_tools().await.unwrap();
+    let tool = tools.iter().find(|tool| tool.name == "list_tasks").unwrap();
+    let declared = json!(tool.output_schema.as_deref().unwrap());
+    assert_eq!(Schema::compile(&declared).unwrap().check(&content), Ok(()));
 }
 
 #[tokio::test]
