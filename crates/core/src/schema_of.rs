@@ -40,7 +40,75 @@ pub fn schema_of<T: JsonSchema>() -> Value {
         map.shift_remove("title");
     }
     tidy(&mut schema, false);
+    refer_to_definitions(&mut schema);
     schema
+}
+
+/// Replaces copies of definitions by references to them: a type that holds itself is defined, and
+/// inlined in addition where it is used first. The root stays as it is, because providers expect an
+/// object there.
+fn refer_to_definitions(schema: &mut Value) {
+    let Some(Value::Object(definitions)) = schema.get("$defs").cloned() else {
+        return;
+    };
+    let Some(root) = schema.as_object_mut() else {
+        return;
+    };
+    for (keyword, value) in root {
+        if keyword == "$defs" {
+            // A definition is no copy of itself.
+            value
+                .as_object_mut()
+                .into_iter()
+                .flatten()
+                .for_each(|(_, definition)| refer_inside(definition, &definitions));
+        } else {
+            refer_to(value, &definitions);
+        }
+    }
+}
+
+fn refer_to(schema: &mut Value, definitions: &Map<String, Value>) {
+    let same = definitions
+        .iter()
+        .find_map(|(name, definition)| Some((name, own_words(schema, definition)?)));
+    match same {
+        Some((name, mut words)) => {
+            words.insert("$ref".to_owned(), json!(format!("#/$defs/{name}")));
+            *schema = Value::Object(words);
+        }
+        None => refer_inside(schema, definitions),
+    }
+}
+
+fn refer_inside(schema: &mut Value, definitions: &Map<String, Value>) {
+    match schema {
+        Value::Object(map) => map
+            .iter_mut()
+            // Data may look like a schema.
+            .filter(|(keyword, _)| {
+                !matches!(keyword.as_str(), "default" | "const" | "enum" | "examples")
+            })
+            .for_each(|(_, value)| refer_to(value, definitions)),
+        Value::Array(all) => all
+            .iter_mut()
+            .for_each(|value| refer_to(value, definitions)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Returns the description that a copy of a definition has of its own. `None`: it is no copy.
+fn own_words(schema: &Value, definition: &Value) -> Option<Map<String, Value>> {
+    const WORDS: &str = "description";
+    let (mut copy, mut original) = (schema.as_object()?.clone(), definition.as_object()?.clone());
+    let (words, known) = (copy.shift_remove(WORDS), original.shift_remove(WORDS));
+    (copy == original).then(|| {
+        words
+            .filter(|words| Some(words) != known.as_ref())
+            .map(|words| (WORDS.to_owned(), words))
+            .into_iter()
+            .collect()
+    })
 }
 
 /// Simplifies a schema for models. `part`: it describes a part of an object that another schema
@@ -62,6 +130,7 @@ fn tidy(schema: &mut Value, part: bool) {
     let Some(map) = schema.as_object_mut() else {
         return;
     };
+    name_address_formats(map);
     drop_foreign_format(map);
     let composed = HERE
         .iter()
@@ -104,6 +173,29 @@ fn is_object(map: &Map<String, Value>) -> bool {
         Some(name) => name == "object",
         None => false,
     }
+}
+
+/// Replaces the format `ip`, which `schemars` writes for an address of either kind, by the two
+/// standard ones.
+fn name_address_formats(map: &mut Map<String, Value>) {
+    if map.get("format").and_then(Value::as_str) != Some("ip") || map.contains_key("anyOf") {
+        return;
+    }
+    map.shift_remove("format");
+    let types = match map.shift_remove("type") {
+        Some(Value::Array(types)) => types,
+        one => one.into_iter().collect(),
+    };
+    let kinds = types.into_iter().flat_map(|kind| {
+        if kind == "string" {
+            ["ipv4", "ipv6"]
+                .map(|format| json!({ "type": "string", "format": format }))
+                .to_vec()
+        } else {
+            vec![json!({ "type": kind })]
+        }
+    });
+    map.insert("anyOf".to_owned(), kinds.collect());
 }
 
 /// Removes formats such as `uint32`, which `schemars` writes for Rust's number types, and which few
@@ -236,7 +328,21 @@ mod tests {
             children: Vec<Node>,
         }
         check::<Args>(expect![[
-            r##"{"type":"object","properties":{"tree":{"type":"object","properties":{"size":{"type":"integer","minimum":0,"maximum":65535},"children":{"type":"array","items":{"$ref":"#/$defs/Node"}}},"required":["size","children"],"additionalProperties":false}},"required":["tree"],"$defs":{"Node":{"type":"object","properties":{"size":{"type":"integer","minimum":0,"maximum":65535},"children":{"type":"array","items":{"$ref":"#/$defs/Node"}}},"required":["size","children"],"additionalProperties":false}},"additionalProperties":false}"##
+            r##"{"type":"object","properties":{"tree":{"$ref":"#/$defs/Node"}},"required":["tree"],"$defs":{"Node":{"type":"object","properties":{"size":{"type":"integer","minimum":0,"maximum":65535},"children":{"type":"array","items":{"$ref":"#/$defs/Node"}}},"required":["size","children"],"additionalProperties":false}},"additionalProperties":false}"##
+        ]]);
+    }
+
+    #[test]
+    fn addresses_keep_their_formats() {
+        #[derive(JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is looked at")]
+        struct Args {
+            four: std::net::Ipv4Addr,
+            any: std::net::IpAddr,
+            perhaps: Option<std::net::IpAddr>,
+        }
+        check::<Args>(expect![[
+            r#"{"type":"object","properties":{"four":{"type":"string","format":"ipv4"},"any":{"anyOf":[{"type":"string","format":"ipv4"},{"type":"string","format":"ipv6"}]},"perhaps":{"anyOf":[{"type":"string","format":"ipv4"},{"type":"string","format":"ipv6"},{"type":"null"}]}},"required":["four","any"],"additionalProperties":false}"#
         ]]);
     }
 
