@@ -177,13 +177,29 @@ impl Server {
                 "name": "whoami", "description": "Says who.", "annotations": {"readOnlyHint": true},
                 "inputSchema": {"type": "object", "properties": {"who": {"type": "string"}}, "required": ["who"]}
             }),
+            json!({
+                "name": "typed", "description": "Takes every type.", "annotations": {"readOnlyHint": true},
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {
+                        "id": {"type": "string"},
+                        "count": {"type": "integer"},
+                        "all": {"type": "boolean"},
+                        "level": {"type": "string", "enum": ["error", "warning"]},
+                        "tags": {"type": "array", "items": {"type": "string"}},
+                        "maybe": {"type": ["string", "null"]}
+                    },
+                    "required": ["id"],
+                    "additionalProperties": false
+                }
+            }),
         ]
     }
 
     fn call(&mut self, id: &Value, message: &Value) {
         let arguments = &message["params"]["arguments"];
         match message["params"]["name"].as_str().unwrap() {
-            "echo" | "echo_2" | "whoami" => answer(
+            "echo" | "echo_2" | "whoami" | "typed" => answer(
                 id,
                 json!({"content": [{"type": "text", "text": "see structuredContent"}], "structuredContent": arguments}),
             ),
