@@ -13,6 +13,7 @@ use crate::id::{ConversationId, TurnId};
 use crate::limit_name::LimitName;
 use crate::model::Usage;
 use crate::names::impl_names;
+use crate::output::as_type;
 use crate::tool::{ToolCall, ToolInvocation};
 
 macro_rules! word_enum {
@@ -416,7 +417,7 @@ impl AgentResponse {
         let value = self.output.as_ref().ok_or(OutputError::None {
             outcome: self.outcome,
         })?;
-        T::deserialize(value).map_err(|error| OutputError::Unreadable {
+        as_type(value).map_err(|error| OutputError::Unreadable {
             type_name: std::any::type_name::<T>(),
             reason: error.to_string(),
         })

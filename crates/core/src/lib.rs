@@ -81,6 +81,7 @@ pub use output::{OutputSchema, Structured};
 pub use port::LanguageModel;
 pub use redact::{LogContent, UnknownLogContent};
 pub use registry::{RESERVED, ToolRegistry, edit_distance, nearest};
+pub use repair::with_integers;
 pub use schema::{Schema, UnusableSchema};
 pub use schema_of::schema_of;
 pub use session::{SESSION_IDLE_MAX, Session, SessionState, session};

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::repair::with_integers;
 use crate::schema::{Schema, UnusableSchema};
 use crate::schema_of::schema_of;
 
@@ -16,6 +18,8 @@ pub struct OutputSchema(Arc<Compiled>);
 struct Compiled {
     json: Value,
     schema: Schema,
+    /// Attempts to deserialise a value as the type that the schema is of. Returns the error.
+    reads: Option<fn(&Value) -> Result<(), String>>,
 }
 
 /// An answer that fits its schema.
@@ -34,6 +38,13 @@ impl OutputSchema {
     ///
     /// [`UnusableSchema`], also for a boolean schema, which would allow everything or nothing.
     pub fn new(schema: Value) -> Result<Self, UnusableSchema> {
+        Self::compile(schema, None)
+    }
+
+    fn compile(
+        schema: Value,
+        reads: Option<fn(&Value) -> Result<(), String>>,
+    ) -> Result<Self, UnusableSchema> {
         if !schema.is_object() {
             return Err(UnusableSchema("it must be a JSON object".to_owned()));
         }
@@ -41,16 +52,22 @@ impl OutputSchema {
         Ok(Self(Arc::new(Compiled {
             json: schema,
             schema: compiled,
+            reads,
         })))
     }
 
-    /// Compiles the schema of a Rust type ([`schema_of`]).
+    /// Compiles the schema of a Rust type ([`schema_of`]). An answer fits only if it can be
+    /// deserialised as `T`, too.
     ///
     /// # Errors
     ///
     /// [`UnusableSchema`] if the type's annotations make an unusable schema.
-    pub fn of<T: JsonSchema>() -> Result<Self, UnusableSchema> {
-        Self::new(schema_of::<T>())
+    pub fn of<T: JsonSchema + DeserializeOwned>() -> Result<Self, UnusableSchema> {
+        let reads = |value: &Value| match as_type::<T>(value) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        };
+        Self::compile(schema_of::<T>(), Some(reads))
     }
 
     /// Returns the schema as it was given.
@@ -83,13 +100,21 @@ impl OutputSchema {
     /// # Errors
     ///
     /// A message for the model: that there is no JSON, or which paths do not fit and what was
-    /// expected.
+    /// expected. An answer that no `T` can be made of has the error of the type.
     pub fn read(&self, answer: &str) -> Result<Structured, String> {
         let text = unfenced(answer).trim();
         let value: Value = serde_json::from_str(text)
             .map_err(|error| format!("the answer is not JSON: {error}"))?;
         // Also where a provider enforces the schema: it may enforce a part of it.
-        self.0.schema.check_as("the answer", &value)?;
+        let fits = self.0.schema.check_as("the answer", &value);
+        let reads = self.0.reads.map_or(Ok(()), |reads| reads(&value));
+        match (fits, reads) {
+            (Ok(()), Ok(())) => {}
+            (Err(places), Ok(())) => return Err(places),
+            (Ok(()), Err(reason)) => return Err(format!("the answer: {reason}")),
+            // The type knows the names of its variants, and the schema the places.
+            (Err(places), Err(reason)) => return Err(format!("{places}; {reason}")),
+        }
         Ok(Structured {
             text: text.to_owned(),
             value,
@@ -101,6 +126,12 @@ impl PartialEq for OutputSchema {
     fn eq(&self, other: &Self) -> bool {
         self.0.json == other.0.json
     }
+}
+
+/// Deserialises an answer. An integer may be written with a fraction of zero.
+pub(crate) fn as_type<T: DeserializeOwned>(value: &Value) -> Result<T, serde_json::Error> {
+    T::deserialize(value)
+        .or_else(|error| T::deserialize(&with_integers(value.clone())).map_err(|_| error))
 }
 
 /// Returns the content of the only code fence of an answer, or all of it. An answer that begins as

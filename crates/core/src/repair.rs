@@ -551,3 +551,18 @@ fn integer(number: &Number) -> Option<Number> {
         _ => Some(number.clone()),
     }
 }
+
+/// Returns a value in which every number that is an integer is written as one: `3` for
+/// `3.0`, which JSON Schema takes for an integer and Rust's integer types do not.
+#[must_use]
+pub fn with_integers(value: Value) -> Value {
+    match value {
+        Value::Number(number) => Value::Number(integer(&number).unwrap_or(number)),
+        Value::Array(values) => values.into_iter().map(with_integers).collect(),
+        Value::Object(values) => values
+            .into_iter()
+            .map(|(name, value)| (name, with_integers(value)))
+            .collect(),
+        other => other,
+    }
+}

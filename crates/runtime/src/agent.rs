@@ -7,10 +7,11 @@ use adjutant_core::conversation::Conversation;
 use adjutant_core::port::StoreError;
 use adjutant_core::{
     AgentResponse, Answer, CancellationToken, ClientSide, ConversationKey, InputBody, InputId,
-    OutputSchema, UserId, schema_of,
+    OutputSchema, UnusableSchema, UserId,
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::dispatch::{Dispatch, DispatchFigures, Dispatcher};
@@ -339,8 +340,13 @@ impl Agent {
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn with_output<T: JsonSchema>(&self) -> Result<Self, BuildError> {
-        self.with_output_schema(schema_of::<T>())
+    pub fn with_output<T: JsonSchema + DeserializeOwned>(&self) -> Result<Self, BuildError> {
+        let agent = self.answering_in(OutputSchema::of::<T>())?;
+        Ok(Self {
+            // A turn records the schema; the type is found by it.
+            inner: Arc::new(self.inner.with_requested_output(agent.output.as_ref())),
+            ..agent
+        })
     }
 
     /// Returns the same agent, whose answers are JSON that fits a JSON Schema:
@@ -349,7 +355,14 @@ impl Agent {
     /// # Errors
     /// [`BuildError`] as [`Agent::with_output`].
     pub fn with_output_schema(&self, schema: Value) -> Result<Self, BuildError> {
-        let output = usable_output(schema, &self.inner.model, &self.inner.gate.registry)?;
+        self.answering_in(OutputSchema::new(schema))
+    }
+
+    fn answering_in(
+        &self,
+        output: Result<OutputSchema, UnusableSchema>,
+    ) -> Result<Self, BuildError> {
+        let output = usable_output(output, &self.inner.model, &self.inner.gate.registry)?;
         Ok(Self {
             output: Some(output),
             ..self.clone()

@@ -7,13 +7,14 @@ use std::time::Duration;
 use adjutant_core::limits::ASK_AFTER_LOST_COMMITS;
 use adjutant_core::port::{BudgetStore, ConversationStore, Journal, LogStore};
 use adjutant_core::{
-    AgentName, Budgets, Empty, Gate, GenerationConfig, LanguageModel, MaxTokens, Policy,
-    Temperature, Tool, ToolRegistry, TurnLimits, WindowShare, schema_of,
+    AgentName, Budgets, Empty, Gate, GenerationConfig, LanguageModel, MaxTokens, OutputSchema,
+    Policy, Temperature, Tool, ToolRegistry, TurnLimits, UnusableSchema, WindowShare,
 };
 use adjutant_weak::WeakTools;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::BuildError;
@@ -77,7 +78,7 @@ pub struct AgentBuilder {
     config: GenerationConfig,
     limits: Option<TurnLimits>,
     summarize_at: Option<Option<WindowShare>>,
-    output: Option<Value>,
+    output: Option<Result<OutputSchema, UnusableSchema>>,
     prices: Option<Prices>,
     budgets: Budgets,
     budget_store: Option<Arc<dyn BudgetStore>>,
@@ -251,7 +252,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Makes the final answer of every turn JSON that fits the schema of `T`;
+    /// Makes the final answer of every turn JSON that fits the schema of `T`, and `T` itself;
     /// [`AgentResponse::output()`](adjutant_core::AgentResponse::output()) returns the value.
     /// Default: text.
     ///
@@ -261,15 +262,16 @@ impl AgentBuilder {
     /// ([`TurnLimits::reasks_max`]); after that the turn fails. For one request:
     /// [`Agent::with_output`].
     #[must_use]
-    pub fn output<T: JsonSchema>(self) -> Self {
-        self.output_schema(schema_of::<T>())
+    pub fn output<T: JsonSchema + DeserializeOwned>(mut self) -> Self {
+        self.output = Some(OutputSchema::of::<T>());
+        self
     }
 
     /// Makes the final answer of every turn JSON that fits a JSON Schema, as
     /// [`AgentBuilder::output`] does for a type.
     #[must_use]
     pub fn output_schema(mut self, schema: Value) -> Self {
-        self.output = Some(schema);
+        self.output = Some(OutputSchema::new(schema));
         self
     }
 
@@ -470,6 +472,7 @@ impl AgentBuilder {
             heartbeat,
             notifier,
             listeners: Arc::default(),
+            requested_output: None,
             overrides: BTreeMap::new(),
         }))
     }

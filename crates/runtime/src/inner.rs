@@ -51,6 +51,8 @@ pub(crate) struct Inner {
     pub(crate) config: GenerationConfig,
     pub(crate) limits: TurnLimits,
     pub(crate) output: Option<OutputSchema>,
+    /// The output schema of the messages of one handle, with the type that it is of.
+    pub(crate) requested_output: Option<OutputSchema>,
     pub(crate) prices: Arc<Prices>,
     pub(crate) spending: SpendingLimits,
     pub(crate) gate: Gate,
@@ -88,6 +90,19 @@ impl Inner {
     /// Returns the parts that apply in this user's conversations.
     pub(crate) fn for_user(self: &Arc<Self>, user: &UserId) -> &Arc<Self> {
         self.overrides.get(user).unwrap_or(self)
+    }
+
+    /// Returns the same agent for a handle whose messages ask for an output of their own.
+    pub(crate) fn with_requested_output(&self, output: Option<&OutputSchema>) -> Self {
+        let overrides = self.overrides.iter().map(|(user, inner)| {
+            let inner = inner.with_requested_output(output);
+            (user.clone(), Arc::new(inner))
+        });
+        Self {
+            requested_output: output.cloned(),
+            overrides: overrides.collect(),
+            ..self.clone()
+        }
     }
 
     /// Returns the same agent with an override for one user: instruction, model, tools, policy and

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{LanguageModel, OutputSchema, ToolRegistry};
-use serde_json::Value;
+use adjutant_core::{LanguageModel, OutputSchema, ToolRegistry, UnusableSchema};
 
 use crate::BuildError;
 
-/// Compiles an output schema, and checks that the model can follow it beside the tools.
+/// Returns a compiled output schema if it can be used, and checks that the model can follow it beside the tools.
 pub(crate) fn usable_output(
-    schema: Value,
+    schema: Result<OutputSchema, UnusableSchema>,
     model: &Arc<dyn LanguageModel>,
     tools: &ToolRegistry,
 ) -> Result<OutputSchema, BuildError> {
@@ -19,5 +18,5 @@ pub(crate) fn usable_output(
             model: model.id().clone(),
         });
     }
-    OutputSchema::new(schema).map_err(BuildError::Output)
+    schema.map_err(BuildError::Output)
 }

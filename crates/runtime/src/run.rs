@@ -650,11 +650,13 @@ fn config_within(inner: &Inner, limits: &TurnLimits) -> GenerationConfig {
     config
 }
 
-/// Compiles the recorded output schema, unless it is the agent's own, which is compiled already.
+/// Compiles the recorded output schema, unless it is the agent's own or that of this handle, which
+/// are compiled already and know their type.
 fn compile_output(inner: &Inner, schema: &Value) -> Result<OutputSchema, RunError> {
-    match &inner.output {
-        Some(own) if own.as_json() == schema => Ok(own.clone()),
-        Some(_) | None => OutputSchema::new(schema.clone())
+    let known = inner.requested_output.iter().chain(&inner.output);
+    match known.into_iter().find(|known| known.as_json() == schema) {
+        Some(known) => Ok(known.clone()),
+        None => OutputSchema::new(schema.clone())
             .map_err(|error| RunError::CannotContinue(format!("its output schema: {error}"))),
     }
 }

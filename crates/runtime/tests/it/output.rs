@@ -219,3 +219,77 @@ async fn what_cannot_work_is_refused_when_the_agent_is_built() {
         .unwrap();
     assert_eq!(response.output::<City>().unwrap(), oslo());
 }
+
+#[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+struct Server {
+    address: std::net::Ipv4Addr,
+    port: u16,
+}
+
+fn localhost() -> Server {
+    Server {
+        address: std::net::Ipv4Addr::LOCALHOST,
+        port: 80,
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_the_type_refuses_is_asked_for_again() {
+    let replies = || {
+        [
+            text(r#"{"address":"999.1.1.1","port":80}"#),
+            text(r#"{"address":"127.0.0.1","port":80.0}"#),
+        ]
+    };
+    let typed = |model: ScriptedModel| builder(model).output::<Server>().build().unwrap();
+    let requested = |model: ScriptedModel| {
+        let agent = builder(model).build().unwrap();
+        agent.with_output::<Server>().unwrap()
+    };
+    for make in [&typed as &dyn Fn(ScriptedModel) -> Agent, &requested] {
+        let model = ScriptedModel::new(replies()).with_requests_kept(usize::MAX);
+        let response = make(model.clone()).run("where?").await.unwrap();
+        // 80.0 is an integer.
+        assert_eq!(response.output::<Server>(), Ok(localhost()));
+        assert_eq!(response.outcome, OutcomeCategory::ResponseGiven);
+        let requests = model.requests();
+        assert_eq!(requests.len(), 2);
+        let told = requests[1].messages.last().unwrap().text();
+        assert!(told.contains("invalid IPv4 address"), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_the_type_refuses_to_the_end_is_no_success() {
+    let wrong = r#"{"address":"999.1.1.1","port":80}"#;
+    let model = ScriptedModel::new([text(wrong), text(wrong), text(wrong), text(wrong)]);
+    let agent = builder(model.clone()).output::<Server>().build().unwrap();
+    let response = agent.run("where?").await.unwrap();
+    assert_eq!(response.outcome, OutcomeCategory::LlmFailure);
+    assert_eq!(response.output, None);
+    assert!(model.calls_made() > 1);
+}
+
+#[tokio::test]
+async fn an_unknown_tag_is_answered_with_the_known_ones() {
+    #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+    #[serde(tag = "kind", rename_all = "snake_case")]
+    enum Reading {
+        Rain { mm: u32 },
+        Wind { knots: u32 },
+    }
+    let model = ScriptedModel::new([
+        text(r#"{"kind":"snow","mm":3}"#),
+        text(r#"{"kind":"rain","mm":3}"#),
+    ])
+    .with_requests_kept(usize::MAX);
+    let agent = builder(model.clone()).output::<Reading>().build().unwrap();
+    let response = agent.run("weather?").await.unwrap();
+    assert_eq!(response.output(), Ok(Reading::Rain { mm: 3 }));
+    let told = model.requests()[1].messages.last().unwrap().text();
+    assert!(
+        told.contains("`rain`, `wind`") || told.contains("`rain` or `wind`"),
+        "{told}"
+    );
+    assert_ne!(response.output(), Ok(Reading::Wind { knots: 3 }));
+}
