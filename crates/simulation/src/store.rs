@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::conversation::Snapshot;
+use adjutant_core::conversation::{Snapshot, Status};
 use adjutant_core::limits::ASK_AFTER_LOST_COMMITS;
 use adjutant_core::port::{
     self, Begin, Begun, BudgetStore as _, Due, Finished, Holder, Journal as _, JournaledChange,
@@ -526,14 +526,8 @@ impl Store {
 
     fn has_inputs(&self, key: &ConversationKey) -> bool {
         let loaded = self.load(key);
-        let queued = |input: &Input| {
-            let is_it = |recorded: &Recorded| match &*recorded.event {
-                Event::InputQueued { input: queued, .. } => *queued == input.id,
-                _ => false,
-            };
-            loaded.events.iter().any(is_it)
-        };
-        loaded.inbox.iter().any(|input| !queued(input))
+        let status = Status::from_events(&loaded.events);
+        loaded.inbox.iter().any(|input| !status.is_queued(&input.id))
     }
 
     /// Replaces the events that a snapshot covers by the snapshot, for a caller that knows nothing
