@@ -14,12 +14,15 @@ use crate::schema_of::schema_of;
 #[derive(Debug, Clone)]
 pub struct OutputSchema(Arc<Compiled>);
 
+/// Attempts to deserialise a value as the type that a schema is of. Returns the error.
+type Read = fn(&Value) -> Result<(), String>;
+
 #[derive(Debug)]
 struct Compiled {
     json: Value,
     schema: Schema,
-    /// Attempts to deserialise a value as the type that the schema is of. Returns the error.
-    reads: Option<fn(&Value) -> Result<(), String>>,
+    /// `None`: the schema is of no Rust type.
+    reads: Option<Read>,
 }
 
 /// An answer that fits its schema.
@@ -43,7 +46,7 @@ impl OutputSchema {
 
     fn compile(
         schema: Value,
-        reads: Option<fn(&Value) -> Result<(), String>>,
+        reads: Option<Read>,
     ) -> Result<Self, UnusableSchema> {
         if !schema.is_object() {
             return Err(UnusableSchema("it must be a JSON object".to_owned()));

@@ -287,7 +287,7 @@ fn no_file_and_no_case_are_usage_errors() {
 fn an_invalid_call_fails_the_run_though_its_case_passes() {
     for bad in [
         call("paint_task", json!({})),
-        call("add_task", json!({"description": 7})),
+        call("add_task", json!({"description": {"of": 7}})),
     ] {
         let script = [bad, json!({"text": "Sorry."})];
         let bench = Bench::new(&script, &[case(json!([]), "one", &json!({"tools": []}))]);

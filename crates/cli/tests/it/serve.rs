@@ -118,7 +118,7 @@ fn after_a_stop_signal_it_is_not_ready_and_answers_for_a_while() {
     let ready = || crate::service::send(&address, "GET", "/readyz", &[], "").unwrap();
     let mut kept = TcpStream::connect(&address).unwrap();
     assert!(
-        !ask_on(&mut kept, "/healthz", &address)
+        !ask_on(&mut kept, "/readyz", &address)
             .1
             .contains("connection: close")
     );
@@ -143,9 +143,9 @@ fn after_a_stop_signal_it_is_not_ready_and_answers_for_a_while() {
     );
     assert_eq!(home.tasks(), ["buy milk"]);
     // A connection that is kept is answered once more, and closed.
-    let (status, head) = ask_on(&mut kept, "/healthz", &address);
+    let (status, head) = ask_on(&mut kept, "/readyz", &address);
     assert!(
-        status == 200 && head.contains("connection: close"),
+        status == 503 && head.contains("connection: close"),
         "{head}"
     );
     assert_eq!(kept.read(&mut [0]).unwrap(), 0);

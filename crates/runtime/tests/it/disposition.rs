@@ -105,7 +105,7 @@ async fn a_message_waits_behind_each_turn_that_asks_a_question() {
     let (tasks, agent, asked_context, _) = with_question(vec![
         text("Gone."),
         call("add_task", json!({"description": "Buy eggs"})),
-        call("delete_task", json!({"task_id": "1"})),
+        call("delete_task", json!({"task_id": "2"})),
         text("Eggs are gone."),
         call("add_task", json!({"description": "Buy bread"})),
         text("Bread is added."),

@@ -268,7 +268,7 @@ fn calls() -> Vec<Row> {
         ),
         bad(
             "arguments of the wrong type",
-            r#"{"text": 7}"#,
+            r#"{"text": {"of": 7}}"#,
             &["/text", "string"],
         ),
         bad(

@@ -119,13 +119,19 @@ mod told {
                 .unwrap()
         }
 
-        /// The newest message of the person, with what was told in front of its words.
-        pub(super) fn message(&self) -> &str {
+        /// The newest message of the person, with what was told in front of its words, but for the
+        /// line about the time.
+        pub(super) fn message(&self) -> String {
             let messages = self.0["contents"].as_array().unwrap();
             let asked = messages
                 .iter()
                 .rfind(|message| message["parts"][0]["text"].is_string());
-            asked.unwrap()["parts"][0]["text"].as_str().unwrap()
+            let text = asked.unwrap()["parts"][0]["text"].as_str().unwrap();
+            let (told, rest) = text
+                .split_once("[The person sent this message on ")
+                .unwrap();
+            let (_, words) = rest.split_once(".]\n\n").unwrap();
+            format!("{told}{words}")
         }
 
         pub(super) fn tools(&self) -> Vec<&str> {
