@@ -44,10 +44,7 @@ impl OutputSchema {
         Self::compile(schema, None)
     }
 
-    fn compile(
-        schema: Value,
-        reads: Option<Read>,
-    ) -> Result<Self, UnusableSchema> {
+    fn compile(schema: Value, reads: Option<Read>) -> Result<Self, UnusableSchema> {
         if !schema.is_object() {
             return Err(UnusableSchema("it must be a JSON object".to_owned()));
         }

@@ -527,7 +527,10 @@ impl Store {
     fn has_inputs(&self, key: &ConversationKey) -> bool {
         let loaded = self.load(key);
         let status = Status::from_events(&loaded.events);
-        loaded.inbox.iter().any(|input| !status.is_queued(&input.id))
+        loaded
+            .inbox
+            .iter()
+            .any(|input| !status.is_queued(&input.id))
     }
 
     /// Replaces the events that a snapshot covers by the snapshot, for a caller that knows nothing

@@ -225,7 +225,7 @@ fn not_applied(failure: Failure, (version, ..): &Migration) -> Failure {
         return failure;
     }
     let message = format!(
-        "version {version} of its schema is there and not recorded ({words}); something else has changed the table of migrations: put a backup in the database's place"
+        "version {version} of its schema is there and not recorded ({words}): it belongs to another program, or something else has changed the table of migrations; use another database, or put a backup in its place"
     );
     StoreError::unreadable(message).into()
 }

@@ -170,7 +170,9 @@ async fn an_unusable_database_is_an_error_with_the_reason() {
         return;
     };
     let refused = async |url: String| match Store::connect(&url, 1).await.unwrap_err() {
-        StoreError::Unusable { message, .. } | StoreError::Unavailable { message, .. } => message,
+        StoreError::Unusable { message, .. }
+        | StoreError::Unavailable { message, .. }
+        | StoreError::Unreadable { message, .. } => message,
         other => panic!("{other:?}"),
     };
     let missing = refused(server.url("nowhere")).await;
