@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use adjutant_core::{ModelError, ModelId, TimeBound};
 
-use crate::error_kind;
-use crate::retry::Delay;
+use crate::delay::Delay;
+use crate::error_kind::{self, ErrorKind};
 
 /// Bytes of an unreadable answer that are kept.
 const RAW_MAX: usize = 64 * 1024;
@@ -71,29 +71,6 @@ impl ErrorBody {
         }
         Self::default()
     }
-}
-
-/// A kind of error that overrides the HTTP status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ErrorKind {
-    /// The account is out of credit or over its plan.
-    Quota,
-    /// The vendor does not serve the account, place, network or plan.
-    NotPermitted,
-    /// The key is missing or wrong.
-    Authentication,
-    /// The request does not fit the context window.
-    ContextTooLong,
-    /// The vendor does not have the model.
-    NoSuchModel,
-    /// The vendor's safety system refused to answer.
-    Refused,
-    /// The vendor failed on its side, whatever the status says.
-    Server,
-    /// Too many requests, whatever the status says.
-    RateLimited,
-    /// The request can never succeed, so it is not retried, whatever the status says.
-    Impossible,
 }
 
 impl Vendor {

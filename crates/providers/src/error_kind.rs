@@ -7,8 +7,7 @@
 
 mod vocabulary; // the classes of words
 
-use crate::error::ErrorKind;
-use crate::retry::Delay;
+use crate::delay::Delay;
 use vocabulary::{
     ACCOUNT, ANSWER_LENGTH, AUTHENTICATION_CODES, CONTENT, CONTEXT_CODES, CONVERSATION,
     ENTITLEMENT, FORBIDDEN, FORM, IS_CLOSED, IS_GONE, IS_MISSING, IS_NOT_SERVED, IS_REACHED,
@@ -17,6 +16,29 @@ use vocabulary::{
     REFUSED_CODES, RULES, SERVER_CODES, SETTING, SPENDING, TIME_WINDOW, TOO_LONG, UNSAFE,
     WRITTEN_CALL,
 };
+
+/// A kind of error that overrides the HTTP status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ErrorKind {
+    /// The account is out of credit or over its plan.
+    Quota,
+    /// The vendor does not serve the account, place, network or plan.
+    NotPermitted,
+    /// The key is missing or wrong.
+    Authentication,
+    /// The request does not fit the context window.
+    ContextTooLong,
+    /// The vendor does not have the model.
+    NoSuchModel,
+    /// The vendor's safety system refused to answer.
+    Refused,
+    /// The vendor failed on its side, whatever the status says.
+    Server,
+    /// Too many requests, whatever the status says.
+    RateLimited,
+    /// The request can never succeed, so it is not retried, whatever the status says.
+    Impossible,
+}
 
 /// Returns the kind that the codes and words tell, if it is more than the status tells.
 pub(crate) fn read(status: u16, codes: &[String], message: &str) -> Option<ErrorKind> {

@@ -32,6 +32,8 @@ mod chunked_streams; // cuts and damages streams, for tests
 mod connection; // API key, base URL, retries
 #[cfg(feature = "_http")]
 mod decode; // bytes of a stream to deltas
+#[cfg(any(feature = "_http", feature = "scripted"))]
+mod delay; // failures of a server that are waited for
 #[cfg(feature = "_http")]
 mod encode; // settings, images and losses, for every encoder
 #[cfg(feature = "_http")]

@@ -10,6 +10,8 @@ use futures::{StreamExt as _, stream};
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::warn;
 
+use crate::delay::Delay;
+
 /// The longest wait a provider may ask for when the caller set no time limit.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 /// The longest pause during an overload, before jitter.
@@ -35,19 +37,6 @@ impl From<Failure> for ModelError {
     fn from(failure: Failure) -> Self {
         failure.error
     }
-}
-
-/// A failure of a server that ends by itself, after more than a few seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(
-    not(feature = "_http"),
-    expect(dead_code, reason = "scripts have none")
-)]
-pub(crate) enum Delay {
-    /// The server has more to do than it can.
-    Overload,
-    /// The server loads the model.
-    Loading,
 }
 
 /// The number and pace of retries.

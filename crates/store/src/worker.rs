@@ -1,11 +1,13 @@
 //! The identity of worker processes, and a check whether one still runs.
 
 use std::sync::OnceLock;
+#[cfg(feature = "sqlite")]
+use std::time::Duration;
 
 #[cfg(feature = "sqlite")]
 mod claims; // leases of this process
 #[cfg(feature = "sqlite")]
-pub(crate) use claims::{end, extend, grant};
+pub(crate) use claims::end;
 
 /// Returns the name of this process as a worker: `pid-<process id>-<start time>-<boot>.<processes>`.
 ///
@@ -98,8 +100,9 @@ pub(crate) fn presence(worker: &str, epoch: Option<i64>) -> Presence {
         // now may be another one.
         None => Presence::Unknown,
         Some(_) => match epoch.filter(|_| pid == std::process::id()) {
-            Some(epoch) => claims::presence(worker, epoch),
-            None => Presence::Lives,
+            // A worker of this process lives while its epoch does.
+            Some(epoch) if !claims::is_current(worker, epoch) => Presence::Dead,
+            Some(_) | None => Presence::Lives,
         },
     }
 }
@@ -116,6 +119,22 @@ fn parse(worker: &str) -> Option<(u32, u64, Option<&str>)> {
     let place = words.next().filter(|word| word.contains('.'));
     // A start time of 0 was recorded without `/proc`.
     (started != 0).then_some((pid, started, place))
+}
+
+/// Records that a worker has a lease in an epoch for this long. Nothing is recorded for a worker
+/// that is not one of this process.
+#[cfg(feature = "sqlite")]
+pub(crate) fn grant(worker: &str, epoch: i64, lease: Duration) {
+    if is_own(worker) {
+        claims::grant(worker, epoch, lease);
+    }
+}
+
+/// Extends the epoch of a worker of this process. Returns false if it has none: another worker may
+/// have its leases. `None` if the worker is not one of this process.
+#[cfg(feature = "sqlite")]
+pub(crate) fn extend(worker: &str, epoch: i64, lease: Duration) -> Option<bool> {
+    is_own(worker).then(|| claims::extend(worker, epoch, lease))
 }
 
 /// Returns true if a worker was named by this process for itself, where its end can be seen.

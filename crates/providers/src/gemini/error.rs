@@ -5,7 +5,8 @@ use std::time::Duration;
 use adjutant_core::ModelError;
 
 use super::wire::{ErrorAnswer, Status};
-use crate::error::{ErrorBody, ErrorKind, Vendor};
+use crate::error::{ErrorBody, Vendor};
+use crate::error_kind::ErrorKind;
 
 /// Parses the body of an answer that is not 2xx.
 pub(super) fn parse(status: u16, body: &str) -> ErrorBody {

@@ -3,7 +3,8 @@
 use adjutant_core::ModelError;
 use serde_json::Value;
 
-use crate::error::{ErrorBody, ErrorKind, Vendor};
+use crate::error::{ErrorBody, Vendor};
+use crate::error_kind::ErrorKind;
 
 /// Parses the body of an answer that is not 2xx.
 pub(super) fn parse(status: u16, body: &str) -> ErrorBody {

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use super::{Presence, is_own};
 use crate::lock::lock;
 
 /// Time for which an epoch that has run out can still be extended: a process that was suspended
@@ -17,12 +16,8 @@ const KEPT: Duration = Duration::from_secs(86_400);
 /// The ends of the leases of this process, by worker and epoch.
 static ENDS: Mutex<BTreeMap<(String, i64), Instant>> = Mutex::new(BTreeMap::new());
 
-/// Records that a worker has a lease in an epoch for this long. Nothing is recorded for a worker
-/// that is not one of this process.
-pub(crate) fn grant(worker: &str, epoch: i64, lease: Duration) {
-    if !is_own(worker) {
-        return;
-    }
+/// Records that a worker of this process has a lease in an epoch for this long.
+pub(super) fn grant(worker: &str, epoch: i64, lease: Duration) {
     let now = Instant::now();
     let Some(until) = now.checked_add(lease.min(KEPT)) else {
         return;
@@ -34,16 +29,13 @@ pub(crate) fn grant(worker: &str, epoch: i64, lease: Duration) {
 }
 
 /// Extends the epoch of a worker of this process. Returns false if it has none: another worker may
-/// have its leases. `None` if the worker is not one of this process.
-pub(crate) fn extend(worker: &str, epoch: i64, lease: Duration) -> Option<bool> {
-    if !is_own(worker) {
-        return None;
-    }
+/// have its leases.
+pub(super) fn extend(worker: &str, epoch: i64, lease: Duration) -> bool {
     let is_known = lock(&ENDS).contains_key(&(worker.to_owned(), epoch));
     if is_known {
         grant(worker, epoch, lease);
     }
-    Some(is_known)
+    is_known
 }
 
 /// Ends the epoch of a worker of this process that has run out, because one of its leases is taken.
@@ -51,11 +43,8 @@ pub(crate) fn end(worker: &str, epoch: i64) {
     lock(&ENDS).remove(&(worker.to_owned(), epoch));
 }
 
-/// Returns the presence of a worker of this process: it lives while its epoch does.
-pub(super) fn presence(worker: &str, epoch: i64) -> Presence {
+/// Returns true while the epoch of a worker of this process has not run out.
+pub(super) fn is_current(worker: &str, epoch: i64) -> bool {
     let end = lock(&ENDS).get(&(worker.to_owned(), epoch)).copied();
-    match end.is_some_and(|end| Instant::now() < end) {
-        true => Presence::Lives,
-        false => Presence::Dead,
-    }
+    end.is_some_and(|end| Instant::now() < end)
 }
