@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::place::{odd, started};
 
-/// What became of a call.
+/// The end of a call, as its caller sees it.
 #[derive(Debug, PartialEq)]
 enum Became {
     /// The server got these arguments, and the model no note.
