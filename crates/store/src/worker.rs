@@ -191,16 +191,16 @@ mod tests {
     use super::*;
 
     /// The name of another process of this machine.
-    fn name_of(pid: u32) -> String {
-        let started = linux::start_ticks(pid).unwrap();
-        format!("pid-{pid}-{started}-{}", place().unwrap())
+    fn name_of(pid: u32) -> Option<String> {
+        let started = linux::start_ticks(pid)?;
+        Some(format!("pid-{pid}-{started}-{}", place()?))
     }
 
     #[test]
     fn another_process_that_runs_lives() {
         let parent = std::os::unix::process::parent_id();
-        assert_eq!(presence(&name_of(parent), None), Presence::Lives);
-        let second = format!("{}-second", name_of(parent));
+        assert_eq!(presence(&name_of(parent).unwrap(), None), Presence::Lives);
+        let second = format!("{}-second", name_of(parent).unwrap());
         assert_eq!(presence(&second, None), Presence::Lives);
     }
 
@@ -252,7 +252,7 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let id = name_of(child.id());
+        let id = name_of(child.id()).unwrap();
         assert_eq!(presence(&id, None), Presence::Lives);
         drop(child.stdin.take());
         // Not reaped yet, so it stays a zombie from the moment it ends.
@@ -279,7 +279,7 @@ mod tests {
             "host-1-2",
             "pid-1-0",
             "pid-1-0-1.2",
-            &format!("{} (ended)", name_of(std::process::id())),
+            &format!("{} (ended)", name_of(std::process::id()).unwrap()),
         ] {
             assert_eq!(presence(name, None), Presence::Unknown, "{name:?}");
         }
