@@ -46,10 +46,8 @@ fn place() -> Option<&'static str> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
     /// It runs, or is suspended and may go on.
-    #[cfg(feature = "sqlite")]
     Lives,
     /// It does not run any more.
-    #[cfg(feature = "sqlite")]
     Dead,
     /// Nothing is known: only the end of its lease tells.
     Unknown,
@@ -58,13 +56,7 @@ pub enum Presence {
 impl Presence {
     /// Returns true if the worker certainly does not run any more.
     pub(crate) fn is_dead(self) -> bool {
-        match self {
-            #[cfg(feature = "sqlite")]
-            Self::Dead => true,
-            #[cfg(feature = "sqlite")]
-            Self::Lives => false,
-            Self::Unknown => false,
-        }
+        self == Self::Dead
     }
 }
 

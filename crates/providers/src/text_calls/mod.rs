@@ -20,6 +20,7 @@ use std::collections::VecDeque;
 use adjutant_core::{Delta, ToolSet};
 
 use crate::assembly::{Assembly, CallFragment};
+#[cfg(any(feature = "anthropic", feature = "openai"))]
 pub(crate) use fold::{ThinkingInText, is_from_text};
 use parse::Call;
 use syntax::{SYNTAXES, Syntax, THINKING_TAGS};
