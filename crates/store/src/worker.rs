@@ -43,6 +43,7 @@ fn place() -> Option<&'static str> {
 }
 
 /// The knowledge about a worker, whatever any clock says.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
     /// It runs, or is suspended and may go on.
@@ -53,6 +54,7 @@ pub enum Presence {
     Unknown,
 }
 
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 impl Presence {
     /// Returns true if the worker certainly does not run any more.
     pub(crate) fn is_dead(self) -> bool {
