@@ -331,7 +331,7 @@ impl AgentBuilder {
 
     /// Sets the store of journal, logs and conversations, and the name of this process as a worker.
     /// A number is added to the name if another agent of this process has it. Default:
-    /// [`InMemory`](crate::InMemory), whose data ends with the agent.
+    /// [`InMemory`], whose data ends with the agent.
     #[must_use]
     pub fn journal<J: Journal + LogStore + ConversationStore>(
         self,
