@@ -576,7 +576,7 @@ mod tests {
         ] {
             let (took, answered) = during(PATIENT, Some(120), error.clone(), 80).await;
             assert!(answered && (80..=97).contains(&took), "{error} {took}");
-            // What is left would be too little for an answer.
+            // The time that is left would be too little for an answer.
             let (took, answered) = during(PATIENT, Some(120), error.clone(), 1_000).await;
             assert_eq!((took, answered), (105, false), "{error}");
         }

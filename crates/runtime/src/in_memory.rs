@@ -29,7 +29,7 @@ use state::State;
 
 /// Conversations, journal, logs, budgets and the tables of tools, such as tasks, in memory.
 ///
-/// What is kept is bounded: beyond 1,024 conversations ([`InMemory::with_conversations_max`]) or about
+/// The memory is bounded: beyond 1,024 conversations ([`InMemory::with_conversations_max`]) or about
 /// 16 MiB of them ([`InMemory::with_bytes_max`]), whole conversations are forgotten, with their logs,
 /// the ones unused for the longest time first. One that runs, or waits for an answer, is never
 /// forgotten.

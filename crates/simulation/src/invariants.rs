@@ -55,7 +55,7 @@ fn answered(world: &World, message: &Message, turns: &Turns) -> Result<(), Strin
         (Some(AcceptedInput { taken_at: None }), _) => {
             Err(format!("{id} was accepted and never taken"))
         }
-        // What the sender was told may have been lost with the last commits of the store.
+        // The answer that the sender got may have been lost with the last commits of the store.
         (_, Some(_)) if world.plan.losses => Ok(()),
         (None, Some(_)) => Err(format!("{id} was answered and never accepted")),
         (Some(_), Some(turn)) if !turns.is_of(id, *turn) => {

@@ -216,7 +216,7 @@ fn a_slip_with_one_repair_is_repaired_and_told() {
 }
 
 #[test]
-fn what_has_no_or_several_repairs_is_refused() {
+fn arguments_with_no_or_several_repairs_are_refused() {
     let gate = gate(&many(), false);
     for (written, place) in [
         (json!({"id": null}), "/id"),
@@ -524,7 +524,7 @@ proptest! {
         let wrapped = [(json!({ "arguments": right }), false)];
         for (slip, is_list) in of_outer.chain(of_inner).chain(wrapped) {
             match used(&gate, &slip) {
-                // What is no slip: the lower case of a choice that is written so.
+                // Not a slip: the lower case of a choice that is written so.
                 Ok((arguments, None)) => prop_assert_eq!(&arguments, &slip),
                 Ok((arguments, Some(_))) => {
                     prop_assert!(!(destructive && is_list), "{}", slip);

@@ -130,7 +130,7 @@ async fn ask(database: &Path, requests: &[&str]) -> Result<(), Failure> {
                 .replace("{number}", number);
             send(address, request)
         };
-        // What happens once in a process, such as reading lists of words, is not counted.
+        // Work that is done once in a process, such as reading lists of words, is not counted.
         attempt("1").await?;
         control(&["-i", "on"])?;
         attempt("2").await?;

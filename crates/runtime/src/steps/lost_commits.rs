@@ -1,6 +1,6 @@
 //! Calls after the database has lost its last commits.
 //!
-//! What was done in those commits is not in the journal any more, and clients repeat the requests
+//! The work in those commits is not in the journal any more, and clients repeat the requests
 //! that they know of. For a while, a person is asked before anything is done that must not be done
 //! twice.
 

@@ -135,7 +135,7 @@ async fn one_shot_runs_leave_no_more_than_the_bounds() {
 }
 
 #[tokio::test]
-async fn what_has_open_work_is_kept_whatever_its_size() {
+async fn conversations_with_open_work_are_kept_whatever_their_size() {
     let bytes = NonZeroUsize::new(100_000).unwrap();
     let store = Arc::new(InMemory::new().with_bytes_max(bytes));
     let open = key();

@@ -39,7 +39,7 @@ fn all_happened(wanted: &[&str], tally: &BTreeMap<&'static str, u64>) {
 }
 
 #[test]
-fn what_must_hold_holds_for_every_seed() {
+fn the_invariants_hold_for_every_seed() {
     let tally = all_hold(size::cases(10_000, 200), Options::new(0));
     let wanted = [
         "kill",
@@ -70,7 +70,7 @@ fn what_must_hold_holds_for_every_seed() {
 }
 
 #[test]
-fn what_must_hold_holds_in_disasters() {
+fn the_invariants_hold_in_disasters() {
     let options = Options {
         disasters: true,
         ..Options::new(0)

@@ -34,7 +34,7 @@ fn bounded(model: &Reader, summarize_at: Option<WindowShare>) -> Agent {
 }
 
 #[tokio::test]
-async fn what_the_limit_leaves_out_is_summarised_once_per_block() {
+async fn messages_beyond_the_limit_are_summarised_once_per_block() {
     let model = Reader::new(32_768);
     let agent = bounded(&model, share(0.8));
     let mut context = RunContext::default();
@@ -82,7 +82,7 @@ async fn what_the_limit_leaves_out_is_summarised_once_per_block() {
 }
 
 #[tokio::test]
-async fn what_the_limit_leaves_out_is_told_where_nothing_is_summarised() {
+async fn messages_beyond_the_limit_are_told_where_nothing_is_summarised() {
     let model = Reader::new(32_768);
     let agent = bounded(&model, None);
     let mut context = RunContext::default();

@@ -141,7 +141,7 @@ async fn a_long_history_is_trimmed_to_whole_turns_and_what_the_application_says_
 }
 
 #[tokio::test]
-async fn what_is_left_out_of_a_long_history_is_told() {
+async fn messages_left_out_of_a_long_history_are_told() {
     let world = World::new().await;
     let token = world.token("anna").await;
     let replica = world
