@@ -64,7 +64,7 @@ pub(crate) const SUITE_MINUTES: &[(&str, f64)] = &[
     ("rustdoc", 1.5),
     ("features one by one", 4.0),
     ("build of the tests", 8.5),
-    ("tests", 12.0),
+    ("tests", 11.0),
     ("documentation tests", 2.0),
     ("examples", 1.0),
     ("tests with Restate", 2.0),
