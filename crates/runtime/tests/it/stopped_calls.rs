@@ -6,6 +6,7 @@ use adjutant_core::port::Journal as _;
 use adjutant_providers::scripted::{call, text};
 use adjutant_runtime::RunContext;
 use adjutant_store::sqlite::Store;
+use futures::FutureExt as _;
 use tokio::sync::{Semaphore, watch};
 
 use super::*;
@@ -251,4 +252,15 @@ async fn calls_that_wait_for_their_turn_do_not_begin_after_the_stop() {
     slow.may_end.add_permits(2);
     agent.calls_ended().await;
     assert_eq!(slow.times(), 1);
+}
+
+#[tokio::test]
+async fn without_calls_one_poll_says_that_they_ended() {
+    let agent = builder(ScriptedModel::new([])).build().unwrap();
+    let has_budget = |_| tokio::task::consume_budget().now_or_never().is_some();
+    assert!(
+        !(0..1000).all(has_budget),
+        "the task has used up its budget of polls"
+    );
+    assert!(agent.calls_ended().now_or_never().is_some());
 }
