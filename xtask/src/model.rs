@@ -33,16 +33,16 @@ const EVALUATIONS: &[Evaluation] = &[
         file: "evals/todo.jsonl",
         min_pass: 23,
         sample: Some(Sample {
-            every: 1,
-            min_pass: 23,
+            every: 2,
+            min_pass: 11,
         }),
     },
     Evaluation {
         file: "evals/todo-lists.jsonl",
         min_pass: 54,
         sample: Some(Sample {
-            every: 3,
-            min_pass: 18,
+            every: 6,
+            min_pass: 9,
         }),
     },
     Evaluation {
@@ -54,8 +54,8 @@ const EVALUATIONS: &[Evaluation] = &[
         file: "evals/memory.jsonl",
         min_pass: 30,
         sample: Some(Sample {
-            every: 1,
-            min_pass: 30,
+            every: 5,
+            min_pass: 6,
         }),
     },
 ];
