@@ -6,6 +6,7 @@ use adjutant_core::port::FactStore;
 
 use crate::MemoryError;
 use crate::context::MemoryContext;
+use crate::key_fact::IndexCache;
 use crate::user_queue::UserQueues;
 use crate::vault_memory::{VaultMemory, blocking};
 
@@ -23,6 +24,7 @@ pub(crate) struct DatabaseFacts {
     pub(crate) context: MemoryContext,
     /// Shared by all users of the database.
     pub(crate) queues: UserQueues,
+    pub(crate) indexes: IndexCache,
 }
 
 impl Backend {

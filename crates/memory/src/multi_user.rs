@@ -8,6 +8,7 @@ use adjutant_core::{AgentName, MemoryScope, UserId};
 
 use crate::backend::DatabaseFacts;
 use crate::context::{Clock, MemoryContext};
+use crate::key_fact::IndexCache;
 use crate::user_memory::ConversationSource;
 use crate::user_queue::UserQueues;
 use crate::{Memory, MemoryError};
@@ -21,6 +22,7 @@ pub struct DatabaseMemory {
     clock: Clock,
     conversations: Option<ConversationSource>,
     queues: UserQueues,
+    indexes: IndexCache,
 }
 
 impl DatabaseMemory {
@@ -40,6 +42,7 @@ impl DatabaseMemory {
             clock,
             conversations: None,
             queues: UserQueues::default(),
+            indexes: IndexCache::default(),
         }
     }
 
@@ -66,6 +69,7 @@ impl DatabaseMemory {
             store: self.store.clone(),
             context,
             queues: self.queues.clone(),
+            indexes: self.indexes.clone(),
         };
         Memory::in_database(facts, self.conversations.clone())
     }

@@ -333,13 +333,11 @@ async fn undo(State(app): State<Shared>, user: User) -> Result<Json<Undone>, Pro
 /// not accept a text in place of an id: they cannot ask which of several facts is meant.
 async fn find_fact(app: &App, user: &User, id: String) -> Result<(KeyFactStore, String), Problem> {
     let facts = caller_memory(app, user)?.facts();
-    let look_up = async move {
-        let known = facts.list().await?;
-        let is_known = known.iter().any(|fact| fact.id.as_str() == id);
-        Ok::<_, MemoryError>(is_known.then_some((facts, id)))
-    };
-    let found = app.whole_data.run(&user.0, look_up).await?;
-    found.ok_or_else(|| Problem::unknown("fact"))
+    if facts.has_id(&id).await? {
+        Ok((facts, id))
+    } else {
+        Err(Problem::unknown("fact"))
+    }
 }
 
 impl Fact {

@@ -187,6 +187,7 @@ pub async fn memory_ledger<T: MemoryLedger>(make: impl AsyncFn() -> T) {
 pub async fn fact_store<T: FactStore + MemoryLedger>(make: impl AsyncFn() -> T) {
     facts_are_added_changed_and_removed_with_their_history(&make().await).await;
     facts_are_changed_only_as_they_were_known(&make().await).await;
+    facts_that_were_written_since_a_revision_are_read(&make().await).await;
     facts_belong_to_their_user(&make().await).await;
     of_many_changes_of_facts_at_once_one_succeeds_at_a_time(&make().await).await;
 }

@@ -139,7 +139,7 @@ impl TurnInstruction for DatabaseRecall {
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use adjutant_core::port::{FactStore, FactsChange, FactsFound, StoreError};
+    use adjutant_core::port::{FactStore, FactsChange, FactsFound, FactsUpdate, StoreError};
     use adjutant_core::{ConversationKey, MemoryScope};
     use adjutant_memory::{Cause, InMemoryLedger};
     use adjutant_providers::scripted::ScriptedModel;
@@ -154,6 +154,15 @@ mod tests {
         fn facts<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<FactsFound, StoreError>> {
             self.1.fetch_add(1, Ordering::SeqCst);
             self.0.facts(user)
+        }
+
+        fn facts_since<'a>(
+            &'a self,
+            user: &'a UserId,
+            revision: Option<i64>,
+        ) -> BoxFuture<'a, Result<FactsUpdate, StoreError>> {
+            self.1.fetch_add(1, Ordering::SeqCst);
+            self.0.facts_since(user, revision)
         }
 
         fn change_facts<'a>(

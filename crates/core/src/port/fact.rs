@@ -15,8 +15,21 @@ pub trait FactStore: Send + Sync + 'static {
     /// [`StoreError`] if the store cannot be read.
     fn facts<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<FactsFound, StoreError>>;
 
-    /// Applies a change and its history entry in one transaction if the current facts are those
-    /// that it was planned on. Otherwise changes nothing and returns `false`.
+    /// Returns the facts about a user that were written after a revision, with one statement. `None`:
+    /// all facts.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be read.
+    fn facts_since<'a>(
+        &'a self,
+        user: &'a UserId,
+        revision: Option<i64>,
+    ) -> BoxFuture<'a, Result<FactsUpdate, StoreError>>;
+
+    /// Applies a change and its history entry in one transaction if the facts still have the
+    /// revision that it was planned on. Otherwise changes nothing and returns `false`. Its cost does
+    /// not depend on the number of facts.
     ///
     /// # Errors
     ///
@@ -38,11 +51,25 @@ pub struct FactsFound {
     pub withdrawn: Vec<String>,
 }
 
+/// The facts about a user that were written after a revision. A fact that was removed is not among
+/// them: it shows in [`count`](Self::count) alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FactsUpdate {
+    /// The current revision of all facts: it is different after each change of one of them, and 0
+    /// if there was none.
+    pub revision: i64,
+    /// Number of all current facts.
+    pub count: usize,
+    /// The facts that were written, in no order. Each has the number of its row, which stays the
+    /// same if the fact is replaced, and by which facts of one time of creation are ordered.
+    pub facts: Vec<(i64, StoredFact)>,
+}
+
 /// A planned change of one fact.
 #[derive(Debug, Clone, Copy)]
 pub struct FactsChange<'a> {
-    /// Facts that the change was planned on.
-    pub known: &'a [StoredFact],
+    /// Revision of the facts that the change was planned on.
+    pub revision: i64,
     /// Text of the fact to remove.
     pub removed: Option<&'a str>,
     /// Fact to add, in the position of the removed one if there is one.

@@ -29,7 +29,7 @@ pub use conversation::{ConversationFilter, ConversationStore, ConversationSummar
 pub use conversation_index::{
     Candidate, ConversationIndex, IndexMatches, IndexQuery, IndexedPart, Passage, Unindexed,
 };
-pub use fact::{FactStore, FactsChange, FactsFound};
+pub use fact::{FactStore, FactsChange, FactsFound, FactsUpdate};
 pub use journal::{
     AcceptedInput, Begin, Begun, Finished, Journal, Known, Loaded, LogStore, Newer, Rated,
     Restorable, StoreError, Turns,

@@ -28,6 +28,12 @@ impl FactId {
         Self(sha256_hex(text.as_bytes(), 3))
     }
 
+    /// Returns an id as it is written. `None` if no fact can have it.
+    pub(crate) fn from_digits(digits: &str) -> Option<Self> {
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        (digits.len() == 6 && digits.bytes().all(is_digit)).then(|| Self(digits.to_owned()))
+    }
+
     /// Returns the hexadecimal digits.
     #[must_use]
     pub fn as_str(&self) -> &str {

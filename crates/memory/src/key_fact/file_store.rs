@@ -11,6 +11,7 @@ use super::change::FactChange;
 use super::corpus::FactCorpus;
 use super::document::{FactsFile, Section, new_file, touch_modified, verify};
 use super::fact::KeyFact;
+use super::known_facts::KnownFacts;
 use super::planned_change::{PlannedChange, answer_from_sides, fact_sides, recorded_answer};
 use super::record::FactRecord;
 use super::snapshot::CHANGES_READ;
@@ -101,7 +102,7 @@ impl VaultMemory {
     pub(super) async fn apply(
         &self,
         cause: &Cause,
-        plan: impl Fn(&[FactRecord]) -> Result<PlannedChange, MemoryError>,
+        plan: impl Fn(&dyn KnownFacts) -> Result<PlannedChange, MemoryError>,
     ) -> Result<FactChange, MemoryError> {
         let prior = self.context.prior_change(cause).await?;
         if let Some(change) = recorded_answer(prior.as_ref()) {
@@ -137,7 +138,7 @@ impl VaultMemory {
                 None => Err(MemoryError::BrokeOff(None)),
             };
             let mut expected = expected_facts(&file, None);
-            let (new, old, content, keeps_date) = match plan(file.facts())? {
+            let (new, old, content, keeps_date) = match plan(&file.facts())? {
                 PlannedChange::Nothing { at } => {
                     let fact = at_index(at)?.0.to_fact();
                     return Ok(PlannedWrite::Nothing(FactChange::Known { fact }));

@@ -1,13 +1,9 @@
 //! The choice of one stored fact: the one that an id or a text means, or the one that a new text
 //! corrects or contradicts.
 
-use std::cell::OnceCell;
-use std::collections::HashSet;
-
 use super::correction::{Relation, names_replaced_part, relation};
-use super::fact::FactId;
 use super::keywords::{FactTokens, Overlap};
-use super::record::{Chronology, FactRecord};
+use super::known_facts::{KnownFact, KnownFacts};
 use crate::MemoryError;
 use crate::rank::{Query, TermCounts};
 
@@ -20,27 +16,21 @@ const CANDIDATES_MAX: usize = 5;
 /// Returns the index of the stored fact that has this relation to a new text: of several the one
 /// that the user's message names, else the one that shares most keywords, the newest of equals.
 pub(crate) fn best_match(
-    facts: &[FactRecord],
+    facts: &dyn KnownFacts,
     content: &str,
     message: &str,
     wanted: Relation,
 ) -> Option<usize> {
     let new = FactTokens::new(content);
-    let contents: Vec<&str> = facts.iter().map(|fact| fact.content.as_str()).collect();
-    let compared = nearest(&contents, &[content, message]);
-    let matches = Chronology::new(facts)
-        .oldest_first
+    let mut compared = nearest(facts, &[content, message]);
+    facts.sort_oldest_first(&mut compared);
+    let matches = compared
         .into_iter()
-        .filter(|at| {
-            compared
-                .as_ref()
-                .is_none_or(|compared| compared.contains(at))
-        })
-        .filter_map(|at| Some((at, facts.get(at)?)))
-        .filter(|(_, fact)| relation(&fact.content, content, message) == wanted)
-        .map(|(at, fact)| {
-            let is_named = names_replaced_part(&fact.content, content, message);
-            let overlap = Overlap::between(&new, &FactTokens::new(&fact.content));
+        .filter_map(|at| Some((at, facts.get(at)?.content)))
+        .filter(|(_, known)| relation(known, content, message) == wanted)
+        .map(|(at, known)| {
+            let is_named = names_replaced_part(known, content, message);
+            let overlap = Overlap::between(&new, &FactTokens::new(known));
             (is_named, overlap, at)
         });
     // The facts come oldest first and the last of equals counts, so that is the newest.
@@ -51,97 +41,83 @@ pub(crate) fn best_match(
     best.map(|(_, _, at)| at)
 }
 
-/// Returns the indexes of the [`COMPARED_MAX`] facts that share most with some texts, by BM25. `None`
+/// Returns the indexes of the [`COMPARED_MAX`] facts that share most with some texts, by BM25; all
 /// if there are no more facts than that.
 ///
 /// A comparison of two sentences parses both, so that comparing a text with thousands of facts takes
 /// seconds. What corrects, contradicts or names a fact shares words with it.
-fn nearest(contents: &[&str], texts: &[&str]) -> Option<HashSet<usize>> {
-    if contents.len() <= COMPARED_MAX {
-        return None;
+fn nearest(facts: &dyn KnownFacts, texts: &[&str]) -> Vec<usize> {
+    if facts.len() <= COMPARED_MAX {
+        return facts.in_order();
     }
     let weighted: Vec<(&str, f64)> = texts.iter().map(|text| (*text, 1.0)).collect();
     let query = Query::new(&weighted);
-    let counts: Vec<TermCounts> = contents
-        .iter()
-        .map(|content| query.count_prefiltered(content))
-        .collect();
-    let mut scores: Vec<(usize, f64)> = query
-        .score(&counts)
-        .values
-        .into_iter()
-        .enumerate()
-        .filter(|(_, score)| *score > 0.0)
-        .collect();
-    // Of equals the newest, which stands last.
-    scores.sort_by(|(at, score), (other_at, other)| {
-        other.total_cmp(score).then_with(|| other_at.cmp(at))
-    });
-    scores.truncate(COMPARED_MAX);
-    Some(scores.into_iter().map(|(at, _)| at).collect())
+    let (indexes, counts): (Vec<usize>, Vec<TermCounts>) =
+        facts.count_terms(&query).into_iter().unzip();
+    let scores = query.score(&counts).values.into_iter().enumerate();
+    let mut scores: Vec<(usize, f64)> = scores.filter(|(_, score)| *score > 0.0).collect();
+    if scores.len() > COMPARED_MAX {
+        // Of equals the newest, which stands last.
+        scores.select_nth_unstable_by(COMPARED_MAX, |(place, score), (other_place, other)| {
+            other.total_cmp(score).then_with(|| other_place.cmp(place))
+        });
+        scores.truncate(COMPARED_MAX);
+    }
+    let places = scores.into_iter();
+    places
+        .filter_map(|(place, _)| indexes.get(place).copied())
+        .collect()
 }
 
-/// Returns the fact that an id or a text means, with its index.
+/// Returns the indexes of the facts that are meant, in their order.
+type Search<'a> = &'a dyn Fn() -> Vec<usize>;
+
+/// Returns the fact that an id or a text means, with its index: by its whole text, its id, a part of
+/// it, or its keywords. The first of these that any fact fulfils decides.
 ///
 /// # Errors
 /// [`MemoryError::NoSuchFact`], [`MemoryError::Ambiguous`].
 pub(crate) fn find_fact<'a>(
-    facts: &'a [FactRecord],
+    facts: &'a dyn KnownFacts,
     which: &str,
-) -> Result<(usize, &'a FactRecord), MemoryError> {
-    let at = find_index(facts.iter().map(|fact| fact.content.as_str()), which)?;
-    let fact = facts.get(at).ok_or_else(|| no_such_fact(which))?;
-    Ok((at, fact))
-}
-
-/// Decides whether the text at an index is meant.
-type Test<'a> = &'a dyn Fn(usize, &str) -> bool;
-
-/// Returns the index of the text that an id or a text means: by its whole text, its id, a part of
-/// it, or its keywords. The first of these that any text fulfils decides.
-///
-/// # Errors
-/// As [`find_fact`].
-pub(crate) fn find_index<'a>(
-    contents: impl Iterator<Item = &'a str>,
-    which: &str,
-) -> Result<usize, MemoryError> {
+) -> Result<(usize, KnownFact<'a>), MemoryError> {
     let which = which.trim();
     if which.is_empty() {
         return Err(no_such_fact(which));
     }
-    let contents: Vec<&str> = contents.collect();
     let lower = which.to_lowercase();
-    let tokens = FactTokens::new(which);
-    let compared = OnceCell::new();
-    let is_near = |at: usize| {
-        let compared = compared.get_or_init(|| nearest(&contents, &[which]));
-        compared
-            .as_ref()
-            .is_none_or(|compared| compared.contains(&at))
+    let with_keywords = || {
+        let tokens = FactTokens::new(which);
+        let mut near = nearest(facts, &[which]);
+        facts.sort(&mut near);
+        near.retain(|at| {
+            let known = facts.get(*at).map(|fact| FactTokens::new(fact.content));
+            known.is_some_and(|known| Overlap::between(&tokens, &known).is_match())
+        });
+        near
     };
     // From the most to the least exact: the six digits of an id may also occur in the text of a
     // fact.
-    let tests: [Test<'_>; 5] = [
-        &|_, content| content == which,
-        &|_, content| FactId::from_text(content).as_str() == lower,
-        &|_, content| content.to_lowercase() == lower,
-        &|_, content| content.to_lowercase().contains(&lower),
-        &|at, content| {
-            is_near(at) && Overlap::between(&tokens, &FactTokens::new(content)).is_match()
-        },
+    let searches: [Search<'_>; 5] = [
+        &|| Vec::from_iter(facts.with_text(which)),
+        &|| facts.with_id(&lower),
+        &|| facts.with_lower(&|text| text == lower),
+        &|| facts.with_lower(&|text| text.contains(&lower)),
+        &with_keywords,
     ];
-    for test in tests {
-        let found: Vec<(usize, &str)> = contents
-            .iter()
-            .copied()
-            .enumerate()
-            .filter(|(at, content)| test(*at, content))
+    for search in searches {
+        let found: Vec<(usize, KnownFact<'a>)> = search()
+            .into_iter()
+            .filter_map(|at| Some((at, facts.get(at)?)))
             .collect();
         match found.as_slice() {
             [] => {}
             // Two lines with the same text are one fact: either will do.
-            [(first, content), rest @ ..] if rest.iter().all(|(_, other)| other == content) => {
+            [first, rest @ ..]
+                if rest
+                    .iter()
+                    .all(|(_, other)| other.content == first.1.content) =>
+            {
                 return Ok(*first);
             }
             many => {
@@ -149,7 +125,7 @@ pub(crate) fn find_index<'a>(
                 return Err(MemoryError::Ambiguous {
                     which: which.to_owned(),
                     candidates: candidates
-                        .map(|(_, content)| (*content).to_owned())
+                        .map(|(_, fact)| fact.content.to_owned())
                         .collect(),
                 });
             }

@@ -1,9 +1,11 @@
 //! Key facts about the owner of a memory, one line each, in the file `memory/facts.md` of a vault
 //! or in a database.
 //!
-//! [`KeyFactStore`] has the operations. A change is planned over a list of facts
-//! ([`PlannedChange`](planned_change::PlannedChange)), so that both backends have the same rules;
-//! `file_store` and `database_store` carry it out.
+//! [`KeyFactStore`] has the operations. A change
+//! ([`PlannedChange`](planned_change::PlannedChange)) is planned over
+//! [`KnownFacts`](known_facts::KnownFacts), so that both backends have the same rules; `file_store`
+//! and `database_store` carry it out. A file is read for each change; the facts of a database are
+//! kept with an index of their words, and only what changed is read.
 
 mod cache; // the facts of a file, as long as it is the same file
 mod change; // the result of a change
@@ -16,7 +18,10 @@ mod file_store; // facts in the file
 mod grammar; // subject and predicate of a sentence, cues of corrections
 mod history; // provenance and undo
 mod in_memory_ledger; // a ledger of changes without a database
+mod index_cache; // indexed facts of the users that changed theirs last
+mod indexed_facts; // facts of a database by their ids and words
 mod keywords; // the words that two facts are compared by
+mod known_facts; // the facts that a change is planned over
 mod lookup; // find a fact by id or text
 mod planned_change; // a change, independent of the backend
 mod prompt; // facts as a model reads them
@@ -26,6 +31,7 @@ mod snapshot; // facts and withdrawn texts of one moment
 mod store; // the operations
 
 pub(crate) use cache::FactCache;
+pub(crate) use index_cache::IndexCache;
 
 pub use change::FactChange;
 pub use fact::{FACT_CHARS_MAX, FactId, KeyFact};

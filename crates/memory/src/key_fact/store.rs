@@ -8,7 +8,8 @@ use super::corpus::FactCorpus;
 use super::correction::Relation;
 use super::fact::{KeyFact, parse_fact};
 use super::keywords::{FactTokens, Overlap, shared_keywords};
-use super::lookup::{best_match, find_fact, find_index};
+use super::known_facts::KnownFacts;
+use super::lookup::{best_match, find_fact};
 use super::planned_change::PlannedChange;
 use super::prompt::{self, ImportantFacts, Storage};
 use super::record::FactRecord;
@@ -75,7 +76,13 @@ impl KeyFactStore {
     /// [`MemoryError::Store`] if the database does not answer. A ledger that does not answer is no
     /// error: times and sources are left out then.
     pub async fn list(&self) -> Result<Vec<KeyFact>, MemoryError> {
-        let mut facts = to_facts(&self.read().await?);
+        let facts = self.read().await?;
+        Ok(self.dated(&facts).await)
+    }
+
+    /// Returns facts with what the ledger knows of them.
+    async fn dated(&self, facts: &[FactRecord]) -> Vec<KeyFact> {
+        let mut facts = to_facts(facts);
         if let Backend::Vault(memory) = &self.0 {
             // A line of the file has a day at most; the rest is in the ledger.
             let origins = memory.origins().await;
@@ -89,7 +96,7 @@ impl KeyFactStore {
                 }
             }
         }
-        Ok(facts)
+        facts
     }
 
     /// Returns the facts tagged `#important` or standing under that heading, in the order of the
@@ -170,13 +177,24 @@ impl KeyFactStore {
     /// # Errors
     /// [`MemoryError::NoSuchFact`], [`MemoryError::Ambiguous`], and as [`KeyFactStore::list`].
     pub async fn find(&self, which: &str) -> Result<KeyFact, MemoryError> {
-        let mut facts = self.list().await?;
         let which = which.to_owned();
-        let find = move || {
-            let at = find_index(facts.iter().map(|fact| fact.content.as_str()), &which)?;
-            Ok(facts.swap_remove(at))
-        };
-        self.0.compute(find).await?
+        let found = self
+            .search_one(move |facts| Ok(Some(find_fact(facts, &which)?.0)))
+            .await?;
+        let dated = self.dated(found.as_slice()).await.pop();
+        dated.ok_or(MemoryError::BrokeOff(None))
+    }
+
+    /// Returns true if a fact has this id.
+    ///
+    /// # Errors
+    /// As [`KeyFactStore::list`].
+    pub async fn has_id(&self, id: &str) -> Result<bool, MemoryError> {
+        let id = id.to_owned();
+        let found = self
+            .search_one(move |facts| Ok(facts.with_id(&id).first().copied()))
+            .await?;
+        Ok(found.is_some())
     }
 
     /// Remembers a text. It replaces a stored fact if it announces a correction ("no", "actually",
@@ -222,8 +240,8 @@ impl KeyFactStore {
                 important,
                 renews_date,
             };
-            let mut all = facts.iter().enumerate();
-            if let Some((at, known)) = all.find(|(_, fact)| fact.content == content) {
+            let indexed = |at: usize| Some((at, facts.get(at)?));
+            if let Some((at, known)) = facts.with_text(&content).and_then(indexed) {
                 return Ok(match important && !known.important {
                     true => reword(at, important, false),
                     false => PlannedChange::Nothing { at },
@@ -233,8 +251,8 @@ impl KeyFactStore {
                 Some(which) => Some(find_fact(facts, which)?.0),
                 None => best_match(facts, &content, &said, Relation::Corrects),
             };
-            if let Some((at, known)) = corrected.and_then(|at| Some((at, facts.get(at)?))) {
-                let tokens = (FactTokens::new(&known.content), FactTokens::new(&content));
+            if let Some((at, known)) = corrected.and_then(indexed) {
+                let tokens = (FactTokens::new(known.content), FactTokens::new(&content));
                 let says_the_same = Overlap::between(&tokens.0, &tokens.1).is_match();
                 return Ok(reword(at, important || known.important, !says_the_same));
             }
@@ -262,18 +280,19 @@ impl KeyFactStore {
         words: &str,
         message: &str,
     ) -> Result<Option<KeyFact>, MemoryError> {
-        let facts = self.read().await?;
         let (words, message) = (words.to_owned(), message.to_owned());
-        let compare = move || {
-            let is_known = facts.iter().any(|fact| fact.content == words);
+        let found = self.search_one(move |facts| {
+            let best = |wanted| best_match(facts, &words, &message, wanted);
             // A fact that the text corrects is replaced, so it contradicts nothing any more.
-            if is_known || best_match(&facts, &words, &message, Relation::Corrects).is_some() {
-                return None;
-            }
-            let at = best_match(&facts, &words, &message, Relation::Contradicts)?;
-            facts.get(at).map(FactRecord::to_fact)
-        };
-        self.0.compute(compare).await
+            let is_answered =
+                facts.with_text(&words).is_some() || best(Relation::Corrects).is_some();
+            Ok(if is_answered {
+                None
+            } else {
+                best(Relation::Contradicts)
+            })
+        });
+        Ok(found.await?.as_ref().map(FactRecord::to_fact))
     }
 
     /// Edits the text of a fact, or its importance; `None` leaves either as it is.
@@ -291,12 +310,12 @@ impl KeyFactStore {
         let which = which.to_owned();
         self.apply(cause, move |facts| {
             let (at, known) = find_fact(facts, &which)?;
-            let (content, tagged) = new.clone().unwrap_or((known.content.clone(), false));
+            let (content, tagged) = new.clone().unwrap_or((known.content.to_owned(), false));
             let important = important.unwrap_or(known.important || tagged);
             if content == known.content && important == known.important {
                 return Ok(PlannedChange::Nothing { at });
             }
-            if content != known.content && facts.iter().any(|other| other.content == content) {
+            if content != known.content && facts.with_text(&content).is_some() {
                 return Err(MemoryError::fact(format!(
                     "another fact already reads “{content}”"
                 )));
@@ -347,10 +366,26 @@ impl KeyFactStore {
         }
     }
 
+    /// Searches for one fact where the search holds up no other request.
+    async fn search_one(
+        &self,
+        search: impl Fn(&dyn KnownFacts) -> Result<Option<usize>, MemoryError> + Send + 'static,
+    ) -> Result<Option<FactRecord>, MemoryError> {
+        match &self.0 {
+            Backend::Vault(memory) => {
+                let facts = memory.facts().await?;
+                let searching =
+                    move || Ok(search(&&facts[..])?.and_then(|at| facts.get(at).cloned()));
+                self.0.compute(searching).await?
+            }
+            Backend::Database(database) => database.search_one(search).await,
+        }
+    }
+
     async fn apply(
         &self,
         cause: &Cause,
-        plan: impl Fn(&[FactRecord]) -> Result<PlannedChange, MemoryError> + Send + Sync + 'static,
+        plan: impl Fn(&dyn KnownFacts) -> Result<PlannedChange, MemoryError> + Send + Sync + 'static,
     ) -> Result<FactChange, MemoryError> {
         match &self.0 {
             Backend::Vault(memory) => memory.apply(cause, plan).await,

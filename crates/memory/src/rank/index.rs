@@ -1,6 +1,6 @@
 //! An inverted index of many short texts: a query looks up its stems and reads none of the texts.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{Query, TermCounts, language_of, stem_of};
 use crate::language::{Language, each_token};
@@ -22,25 +22,60 @@ impl Index {
     pub(crate) fn new<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
         let mut index = Self::default();
         for (at, text) in texts.into_iter().enumerate() {
-            let mut length = 0_u32;
-            if let Some(language) = language_of(text) {
-                let (_, postings) = index
-                    .postings
-                    .entry(language.index())
-                    .or_insert_with(|| (language, HashMap::new()));
-                each_token(text, |token| {
-                    length += 1;
-                    let stem = stem_of(token.word, token.is_bigram, language);
-                    let texts = postings.entry(stem).or_default();
-                    match texts.last_mut().filter(|(last, _)| *last == at) {
-                        Some((_, count)) => *count += 1.0,
-                        None => texts.push((at, 1.0)),
-                    }
-                });
-            }
-            index.lengths.push(f64::from(length));
+            index.insert(at, text);
         }
         index
+    }
+
+    /// Indexes a text under a number that no other text has.
+    pub(crate) fn insert(&mut self, at: usize, text: &str) {
+        let mut length = 0_u32;
+        if let Some(language) = language_of(text) {
+            let (_, postings) = self
+                .postings
+                .entry(language.index())
+                .or_insert_with(|| (language, HashMap::new()));
+            each_token(text, |token| {
+                length += 1;
+                let stem = stem_of(token.word, token.is_bigram, language);
+                let texts = postings.entry(stem).or_default();
+                match texts.last_mut().filter(|(last, _)| *last == at) {
+                    Some((_, count)) => *count += 1.0,
+                    None => texts.push((at, 1.0)),
+                }
+            });
+        }
+        if self.lengths.len() <= at {
+            self.lengths.resize(at + 1, 0.0);
+        }
+        if let Some(place) = self.lengths.get_mut(at) {
+            *place = f64::from(length);
+        }
+    }
+
+    /// Removes the text that was indexed under a number.
+    pub(crate) fn remove(&mut self, at: usize, text: &str) {
+        if let Some(length) = self.lengths.get_mut(at) {
+            *length = 0.0;
+        }
+        let Some(language) = language_of(text) else {
+            return;
+        };
+        let Some((_, postings)) = self.postings.get_mut(&language.index()) else {
+            return;
+        };
+        let mut stems = HashSet::new();
+        each_token(text, |token| {
+            stems.insert(stem_of(token.word, token.is_bigram, language));
+        });
+        for stem in stems {
+            if let Some(texts) = postings.get_mut(&stem) {
+                texts.retain(|(other, _)| *other != at);
+                if texts.is_empty() {
+                    postings.remove(&stem);
+                }
+            }
+        }
     }
 }
 
@@ -102,5 +137,23 @@ mod tests {
                 "{question}"
             );
         }
+    }
+
+    #[test]
+    fn a_text_that_was_removed_is_counted_no_more() {
+        let mut index = Index::new(["Anna likes tea, black tea", "Bert likes tea", "Ana bebe té"]);
+        index.remove(0, "Anna likes tea, black tea");
+        index.insert(0, "Cleo likes milk");
+        index.remove(2, "Ana bebe té");
+        let query = Query::new(&[("black tea or milk", 1.0), ("té", 1.0)]);
+        let rest = ["Cleo likes milk", "Bert likes tea", ""];
+        for (counted, text) in query.count_in_index(&index).iter().zip(rest) {
+            let expected = query.count(text);
+            assert_eq!(counted.counts, expected.counts, "{text}");
+            assert_eq!(counted.length, expected.length, "{text}");
+        }
+        index.remove(0, "Cleo likes milk");
+        index.remove(1, "Bert likes tea");
+        assert!(index.postings.values().all(|(_, stems)| stems.is_empty()));
     }
 }

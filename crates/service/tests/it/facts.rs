@@ -3,17 +3,19 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use adjutant_core::port::{FactStore, FactsChange, FactsFound, MemoryLedger, StoreError};
+use adjutant_core::port::{
+    FactStore, FactsChange, FactsFound, FactsUpdate, MemoryLedger, StoreError,
+};
 use adjutant_core::turn::estimate_tokens;
 use adjutant_core::{
-    BoxFuture, CallId, ConversationId, FactLine, IdempotencyKey, MemoryEffect, MemoryScope,
-    MemorySource, Message, TurnId, UserId,
+    BoxFuture, CallId, ConversationId, FactLine, IdempotencyKey, MemoryChange, MemoryEffect,
+    MemoryScope, MemorySource, MemoryState, Message, StoredFact, TurnId, UserId,
 };
 use adjutant_memory::{
-    Cause, DatabaseMemory, FACT_CHARS_MAX, FactChange, InMemoryLedger, Memory, MemoryError,
-    MemoryOptions, NewFact, RecallLimits, Vault,
+    Cause, DatabaseMemory, FACT_CHARS_MAX, FactChange, InMemoryLedger, KeyFactStore, Memory,
+    MemoryError, MemoryOptions, NewFact, RecallLimits, Vault,
 };
-use adjutant_store::{postgres, sqlite};
+use adjutant_store::{Maintenance as _, postgres, sqlite};
 use jiff::{ToSpan as _, Zoned};
 
 use crate::server::Server;
@@ -363,16 +365,53 @@ async fn a_call_has_one_effect_in_a_database() {
     a_repeated_call_has_one_effect(postgres::Store::connect(&url, 4).await.unwrap()).await;
 }
 
-/// A store that counts how often facts are read.
+/// A store that counts the facts that are read.
 struct Counting {
     store: sqlite::Store,
-    reads: AtomicUsize,
+    statements: AtomicUsize,
+    facts: AtomicUsize,
+}
+
+impl Counting {
+    fn new(store: &sqlite::Store) -> Self {
+        Self {
+            store: store.clone(),
+            statements: AtomicUsize::new(0),
+            facts: AtomicUsize::new(0),
+        }
+    }
+
+    fn count(&self, facts: usize) {
+        self.statements.fetch_add(1, Ordering::SeqCst);
+        self.facts.fetch_add(facts, Ordering::SeqCst);
+    }
+
+    /// Returns the statements that read facts, and the facts that they read, since the last call.
+    fn take(&self) -> (usize, usize) {
+        let take = |count: &AtomicUsize| count.swap(0, Ordering::SeqCst);
+        (take(&self.statements), take(&self.facts))
+    }
 }
 
 impl FactStore for Counting {
     fn facts<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<FactsFound, StoreError>> {
-        self.reads.fetch_add(1, Ordering::SeqCst);
-        self.store.facts(user)
+        Box::pin(async move {
+            let found = self.store.facts(user).await?;
+            self.count(found.facts.len());
+            Ok(found)
+        })
+    }
+
+    fn facts_since<'a>(
+        &'a self,
+        user: &'a UserId,
+        revision: Option<i64>,
+    ) -> BoxFuture<'a, Result<FactsUpdate, StoreError>> {
+        Box::pin(async move {
+            let update = self.store.facts_since(user, revision).await?;
+            self.count(update.facts.len());
+            Ok(update)
+        })
     }
 
     fn change_facts<'a>(
@@ -384,17 +423,62 @@ impl FactStore for Counting {
     }
 }
 
+/// The memory of one process over a store that others change too.
+fn process(store: &sqlite::Store) -> (Arc<Counting>, DatabaseMemory) {
+    let counting = Arc::new(Counting::new(store));
+    let clock = Arc::new(|| "2025-12-10T14:05:00[Europe/Berlin]".parse().unwrap());
+    let memory = DatabaseMemory::new(counting.clone(), Arc::new(store.clone()), 5_000, clock);
+    (counting, memory)
+}
+
+/// Stores facts without comparing them with others.
+async fn store_facts(store: &sqlite::Store, number: usize) {
+    let mut revision = store.facts_since(&anna(), None).await.unwrap().revision;
+    for at in 0..number {
+        let created_at = "2025-12-01T00:00:00Z".parse().unwrap();
+        let fact = StoredFact {
+            text: format!(
+                "The box {at} with the letters of year {} is in cellar {}",
+                at % 90,
+                at % 7
+            ),
+            important: false,
+            created_at,
+            updated_at: created_at,
+            source: None,
+        };
+        let record = MemoryChange {
+            id: uuid::Uuid::now_v7(),
+            at: created_at,
+            source: None,
+            key: None,
+            effect: MemoryEffect::Fact {
+                before: None,
+                after: None,
+            },
+            state: MemoryState::Done,
+            patch: None,
+        };
+        let change = FactsChange {
+            revision,
+            removed: None,
+            put: Some(&fact),
+            record: &record,
+        };
+        let scope = MemoryScope::database(anna());
+        assert!(store.change_facts(&scope, change).await.unwrap());
+        revision = match revision {
+            0 => store.facts_since(&anna(), None).await.unwrap().revision,
+            revision => revision + 1,
+        };
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_of_one_user_at_the_same_time_are_each_planned_once() {
     const CHANGES: usize = 20;
     let store = sqlite::Store::in_memory().await.unwrap();
-    let counting = Arc::new(Counting {
-        store: store.clone(),
-        reads: AtomicUsize::new(0),
-    });
-    let time = time();
-    let clock = Arc::new(move || time.lock().unwrap().clone());
-    let memory = DatabaseMemory::new(counting.clone(), Arc::new(store), 5_000, clock);
+    let (counting, memory) = process(&store);
     let mut made = tokio::task::JoinSet::new();
     for number in 0..CHANGES {
         // Each request has a handle of its own.
@@ -406,16 +490,91 @@ async fn changes_of_one_user_at_the_same_time_are_each_planned_once() {
     }
     let made = made.join_all().await;
     assert_eq!(made.len(), CHANGES);
-    assert_eq!(counting.reads.load(Ordering::SeqCst), CHANGES);
+    // Each reads the fact that the one before it has added.
+    assert_eq!(counting.take(), (CHANGES, CHANGES - 1));
     let facts = memory.for_user(&anna()).facts().list().await.unwrap();
     assert_eq!(facts.len(), CHANGES);
 }
 
-/// With more facts than a text is compared with, the right one is still found.
 #[tokio::test]
-async fn one_of_hundreds_of_facts_is_corrected_contradicted_and_forgotten() {
-    let store = Arc::new(sqlite::Store::in_memory().await.unwrap());
-    let memory = in_database(&store, &time(), 5_000).for_user(&anna());
+async fn a_change_reads_only_what_was_written_since_the_one_before() {
+    for number in [10, 1_000] {
+        let store = sqlite::Store::in_memory().await.unwrap();
+        store_facts(&store, number).await;
+        let (counting, memory) = process(&store);
+        let facts = memory.for_user(&anna()).facts();
+        let cause = Cause::person();
+        let added = facts
+            .add("Anna has a bicycle", false, &cause)
+            .await
+            .unwrap();
+        assert_eq!(counting.take(), (1, number));
+        facts.add("Paul has a boat", false, &cause).await.unwrap();
+        assert_eq!(counting.take(), (1, 1));
+        let id = added.fact().id.as_str();
+        assert!(facts.has_id(id).await.unwrap());
+        facts
+            .edit(id, Some("Anna has a red bicycle"), None, &cause)
+            .await
+            .unwrap();
+        assert_eq!(counting.take(), (2, 1));
+        facts
+            .forget("Anna has a red bicycle", &cause)
+            .await
+            .unwrap();
+        assert_eq!(counting.take(), (1, 1));
+        memory.for_user(&anna()).undo().await.unwrap();
+        assert_eq!(counting.take(), (1, 0));
+        facts.add("Paul has a boat", true, &cause).await.unwrap();
+        assert_eq!(counting.take(), (1, 1));
+        assert_eq!(facts.list().await.unwrap().len(), number + 2);
+    }
+}
+
+#[tokio::test]
+async fn changes_of_another_process_are_seen_by_the_next_change() {
+    let store = sqlite::Store::in_memory().await.unwrap();
+    store_facts(&store, 100).await;
+    let ((counting, here), (_, elsewhere)) = (process(&store), process(&store));
+    let (here, elsewhere) = (
+        here.for_user(&anna()).facts(),
+        elsewhere.for_user(&anna()).facts(),
+    );
+    let cause = Cause::person();
+    let add =
+        async |facts: &KeyFactStore, text: &str| facts.add(text, false, &cause).await.unwrap();
+    add(&here, "Anna lives in Graz").await;
+    counting.take();
+    // A fact is replaced and another added: only these are read.
+    add(&elsewhere, "Anna now lives in Linz").await;
+    add(&elsewhere, "Paul lives in Rome").await;
+    let change = add(&here, "Anna now lives in Munich").await;
+    assert!(
+        matches!(&change, FactChange::Updated { before, .. } if before == "Anna now lives in Linz"),
+        "{change:?}"
+    );
+    assert_eq!(counting.take(), (1, 2));
+    // Of a fact that is gone nothing can be read: another one that was added does not hide that.
+    let oldest = "The box 0 with the letters of year 0 is in cellar 0";
+    let gone = elsewhere.forget(oldest, &cause).await.unwrap();
+    add(&elsewhere, "Cleo likes tea").await;
+    assert!(!here.has_id(gone.fact().id.as_str()).await.unwrap());
+    assert_eq!(counting.take().0, 2);
+    // Nor does one that has its row.
+    let gone = elsewhere.forget("Cleo likes tea", &cause).await.unwrap();
+    let added = add(&elsewhere, "Paul has a boat").await;
+    assert!(!here.has_id(gone.fact().id.as_str()).await.unwrap());
+    assert!(here.has_id(added.fact().id.as_str()).await.unwrap());
+    // The user's data is removed, and begins anew.
+    store.remove_user(&anna()).await.unwrap();
+    add(&elsewhere, "Anna has a cat").await;
+    let change = add(&here, "Anna now lives in Oslo").await;
+    assert!(matches!(change, FactChange::Added { .. }), "{change:?}");
+    assert_eq!(here.list().await.unwrap().len(), 2);
+}
+
+/// With more facts than a text is compared with, the right one is still found.
+async fn one_of_hundreds_is_found(memory: &Memory) -> Vec<String> {
     let facts = memory.facts();
     let add = async |text: &str| facts.add(text, false, &Cause::person()).await.unwrap();
     add("Anna lives in Graz").await;
@@ -439,5 +598,40 @@ async fn one_of_hundreds_of_facts_is_corrected_contradicted_and_forgotten() {
         .await
         .unwrap();
     assert_eq!(change.fact().content, "Anna's brother Paul likes green tea");
-    assert_eq!(facts.list().await.unwrap().len(), 151);
+    // Of many that are alike both backends take the same.
+    let mut told = Vec::new();
+    for text in [
+        "Friend 7 of Anna now lives in town 3",
+        "Actually friend 12 of Anna lives in house 999",
+        "friend 4 of Anna",
+        "town 2, house 100",
+    ] {
+        told.push(outcome(
+            facts.add(text, false, &call(told.len() as u32)).await,
+        ));
+        told.push(outcome(facts.forget(text, &Cause::person()).await));
+    }
+    let listed = facts.list().await.unwrap();
+    assert!(listed.len() < 155 && listed.len() > 140, "{}", listed.len());
+    let mut contents: Vec<String> = listed.into_iter().map(|fact| fact.content).collect();
+    contents.sort();
+    told.extend(contents);
+    told
+}
+
+#[tokio::test]
+async fn one_of_hundreds_of_facts_is_corrected_contradicted_and_forgotten() {
+    let store = Arc::new(sqlite::Store::in_memory().await.unwrap());
+    let database = in_database(&store, &time(), 5_000).for_user(&anna());
+    let (folder, now) = (tempfile::tempdir().unwrap(), time());
+    let vault = Memory::new(
+        Vault::open(folder.path()).unwrap(),
+        anna(),
+        MemoryOptions::default(),
+        Arc::new(InMemoryLedger::new()),
+        Arc::new(move || now.lock().unwrap().clone()),
+    )
+    .unwrap();
+    let found = one_of_hundreds_is_found(&database).await;
+    assert_eq!(one_of_hundreds_is_found(&vault).await, found);
 }

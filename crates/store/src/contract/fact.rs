@@ -1,4 +1,4 @@
-use adjutant_core::port::{FactStore, FactsChange, MemoryLedger};
+use adjutant_core::port::{FactStore, FactsChange, FactsUpdate, MemoryLedger};
 use adjutant_core::{CallId, MemoryChange, MemoryScope, MemorySource, MemoryState, StoredFact};
 
 use super::fixture::{at, conversation, key, turn, user};
@@ -24,6 +24,11 @@ fn scope(name: &str) -> MemoryScope {
     MemoryScope::database(user(name))
 }
 
+async fn revision_of(store: &impl FactStore, scope: &MemoryScope) -> i64 {
+    let update = store.facts_since(&scope.user, None).await;
+    update.unwrap().revision
+}
+
 /// Facts that are added, replaced and removed are read as they were written, oldest first, and each
 /// change is in the history.
 pub async fn facts_are_added_changed_and_removed_with_their_history(
@@ -37,18 +42,19 @@ pub async fn facts_are_added_changed_and_removed_with_their_history(
         stored("Tea", 2),
     );
     assert_eq!(store.facts(&anna.user).await.unwrap(), Default::default());
-    let mut known: Vec<StoredFact> = Vec::new();
+    let mut revision = 0;
     for (number, fact) in [(1, &first), (2, &second), (3, &third)] {
         let record = change(number, None, Some(&fact.text));
         let change = FactsChange {
-            known: &known,
+            revision,
             removed: None,
             put: Some(fact),
             record: &record,
         };
         assert!(store.change_facts(&anna, change).await.unwrap());
-        known = store.facts(&anna.user).await.unwrap().facts;
+        revision = revision_of(store, &anna).await;
     }
+    let known = store.facts(&anna.user).await.unwrap().facts;
     assert_eq!(known, [second.clone(), first.clone(), third.clone()]);
 
     // Replaced in its place with its time of creation, then removed.
@@ -59,7 +65,7 @@ pub async fn facts_are_added_changed_and_removed_with_their_history(
     };
     let record = change(4, Some(&first.text), Some(&reworded.text));
     let put = FactsChange {
-        known: &known,
+        revision,
         removed: Some(&first.text),
         put: Some(&reworded),
         record: &record,
@@ -72,7 +78,7 @@ pub async fn facts_are_added_changed_and_removed_with_their_history(
     );
     let record = change(5, Some(&long), None);
     let removed = FactsChange {
-        known: &found.facts,
+        revision: revision_of(store, &anna).await,
         removed: Some(&long),
         put: None,
         record: &record,
@@ -93,7 +99,7 @@ pub async fn facts_are_added_changed_and_removed_with_their_history(
         ..record
     };
     let back = FactsChange {
-        known: &found.facts,
+        revision: revision_of(store, &anna).await,
         removed: None,
         put: Some(&second),
         record: &undone,
@@ -109,29 +115,77 @@ pub async fn facts_are_changed_only_as_they_were_known(store: &(impl FactStore +
     let (one, other) = (stored("a", 1), stored("b", 2));
     let record = change(1, None, Some("a"));
     let put = FactsChange {
-        known: &[],
+        revision: 0,
         removed: None,
         put: Some(&one),
         record: &record,
     };
     assert!(store.change_facts(&anna, put).await.unwrap());
-    let known = [one.clone()];
-    let unlike = [StoredFact {
-        important: !one.important,
-        ..one.clone()
-    }];
-    for known in [&[][..], &unlike, &[one.clone(), other.clone()]] {
+    let revision = revision_of(store, &anna).await;
+    for revision in [0, revision - 1, revision + 1] {
         let record = change(2, Some("a"), Some("b"));
         let put = FactsChange {
-            known,
+            revision,
             removed: Some("a"),
             put: Some(&other),
             record: &record,
         };
         assert!(!store.change_facts(&anna, put).await.unwrap());
     }
-    assert_eq!(store.facts(&anna.user).await.unwrap().facts, known);
+    // The fact to remove is not there, or the one to add is, whatever the revision says.
+    for (removed, put) in [(Some("b"), None), (None, Some(&one))] {
+        let record = change(2, removed, put.map(|fact| fact.text.as_str()));
+        let unlike = FactsChange {
+            revision,
+            removed,
+            put,
+            record: &record,
+        };
+        assert!(!store.change_facts(&anna, unlike).await.unwrap());
+    }
+    assert_eq!(revision_of(store, &anna).await, revision);
+    assert_eq!(store.facts(&anna.user).await.unwrap().facts, [one]);
     assert_eq!(store.newest(&anna, 9).await.unwrap().len(), 1);
+}
+
+/// Each change gives the facts another revision, and only what was written after one is read.
+pub async fn facts_that_were_written_since_a_revision_are_read(store: &impl FactStore) {
+    let anna = scope("anna");
+    let since = async |revision| store.facts_since(&anna.user, revision).await.unwrap();
+    assert_eq!(since(None).await, FactsUpdate::default());
+    let [one, other, third] = [("a", 1), ("b", 2), ("c", 3)].map(|(text, at)| stored(text, at));
+    let mut revisions = vec![0];
+    let changes = [
+        (None, Some(&one)),
+        (None, Some(&other)),
+        (Some("a"), Some(&third)),
+        (Some("b"), None),
+    ];
+    for (number, (removed, put)) in (1..).zip(changes) {
+        let record = change(number, removed, put.map(|fact| fact.text.as_str()));
+        let revision = revisions.last().copied().unwrap();
+        let planned = FactsChange {
+            revision,
+            removed,
+            put,
+            record: &record,
+        };
+        assert!(store.change_facts(&anna, planned).await.unwrap());
+        let update = since(Some(revision)).await;
+        let texts: Vec<&StoredFact> = update.facts.iter().map(|(_, fact)| fact).collect();
+        assert_eq!(texts, Vec::from_iter(put));
+        revisions.push(update.revision);
+    }
+    assert!(revisions.is_sorted_by(|one, other| one < other));
+    // The fact that took the place of another has its number.
+    let all = since(None).await;
+    assert_eq!((all.count, all.facts.len()), (1, 1));
+    let first = since(Some(revisions[1])).await;
+    assert_eq!(first.facts, all.facts);
+    assert_eq!(since(Some(all.revision)).await.facts, []);
+    // Of another user nothing is read.
+    let bert = store.facts_since(&user("bert"), None).await.unwrap();
+    assert_eq!(bert, FactsUpdate::default());
 }
 
 /// Facts of one user are invisible to others.
@@ -140,7 +194,7 @@ pub async fn facts_belong_to_their_user(store: &impl FactStore) {
         let fact = stored("the same words", 1);
         let record = change(1, None, Some(&fact.text));
         let put = FactsChange {
-            known: &[],
+            revision: 0,
             removed: None,
             put: Some(&fact),
             record: &record,
@@ -150,10 +204,10 @@ pub async fn facts_belong_to_their_user(store: &impl FactStore) {
             "{name}"
         );
     }
-    let known = store.facts(&user("ann")).await.unwrap().facts;
+    let revision = revision_of(store, &scope("ann")).await;
     let record = change(2, Some("the same words"), None);
     let removed = FactsChange {
-        known: &known,
+        revision,
         removed: Some("the same words"),
         put: None,
         record: &record,
@@ -177,12 +231,11 @@ pub async fn facts_belong_to_their_user(store: &impl FactStore) {
 /// Of several concurrent changes that were planned over the same facts, one succeeds.
 pub async fn of_many_changes_of_facts_at_once_one_succeeds_at_a_time(store: &impl FactStore) {
     let anna = scope("anna");
-    let known: Vec<StoredFact> = Vec::new();
     let change = async |number: u32| {
         let fact = stored(&format!("fact {number}"), i64::from(number));
         let record = change(number, None, Some(&fact.text));
         let put = FactsChange {
-            known: &known,
+            revision: 0,
             removed: None,
             put: Some(&fact),
             record: &record,

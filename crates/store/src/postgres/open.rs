@@ -43,6 +43,11 @@ const MIGRATIONS: Migrations = Migrations {
         (16, "tasks", include_str!("migrations/0016_tasks.sql")),
         (17, "passage", include_str!("migrations/0017_passage.sql")),
         (18, "fact", include_str!("migrations/0018_fact.sql")),
+        (
+            19,
+            "fact revision",
+            include_str!("migrations/0019_fact_revision.sql"),
+        ),
     ],
 };
 

@@ -43,6 +43,11 @@ pub(super) const MIGRATIONS: Migrations = Migrations {
         (15, "tasks", include_str!("migrations/0015_tasks.sql")),
         (16, "passage", include_str!("migrations/0016_passage.sql")),
         (17, "fact", include_str!("migrations/0017_fact.sql")),
+        (
+            18,
+            "fact revision",
+            include_str!("migrations/0018_fact_revision.sql"),
+        ),
     ],
 };
 

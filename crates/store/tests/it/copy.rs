@@ -102,7 +102,8 @@ async fn odd(path: &Path) -> sqlite::Store {
              INSERT INTO adjutant_budget VALUES ('', '2026-11-24', 0, 0, 0, 0, 0), ('ana', '2026-11-24', 1, 2, 3, 4, 5);
              INSERT INTO adjutant_budget_block VALUES ('b1', '2026-11-24', 'ana', 'w', 7, 't', 1, 2, 3, 4, 5, 0, 1, 2, 3, 4);
              INSERT INTO adjutant_budget_booking VALUES ('k', '2026-11-24', 'ana', NULL, 'b1', 0, 1, 1, 2, 3, 4, 5, 0);
-             INSERT INTO adjutant_fact VALUES (5, 'ana', 'h', '{odd}', 1, 't', 't', NULL, NULL, NULL), (9, 'ana ', 'h', 'x', 0, 't', 't', 'c7', 't', 'c');
+             INSERT INTO adjutant_fact VALUES (5, 'ana', 'h', '{odd}', 1, 't', 't', NULL, NULL, NULL, 0), (9, 'ana ', 'h', 'x', 0, 't', 't', 'c7', 't', 'c', 9223372036854775807);
+             INSERT INTO adjutant_fact_revision VALUES ('ana', 9223372036854775807), ('ana ', 0);
              INSERT INTO adjutant_memory_change VALUES (17, 's', 'ana', '/v', 'i', 't', NULL, 'st', 'b', 'a', 1, '{odd}');"
         ),
     )
@@ -359,7 +360,7 @@ mod server {
             store.close().await;
             let empty = "TRUNCATE adjutant_task, adjutant_deleted_task, adjutant_task_number, adjutant_task_counter, adjutant_applied_change, adjutant_conversation, adjutant_inbox,
                          adjutant_event, adjutant_blob, adjutant_decision, adjutant_tool_invocation, adjutant_token, adjutant_budget,
-                         adjutant_budget_block, adjutant_budget_booking, adjutant_memory_change, adjutant_snapshot, adjutant_passage, adjutant_fact";
+                         adjutant_budget_block, adjutant_budget_booking, adjutant_memory_change, adjutant_snapshot, adjutant_passage, adjutant_fact, adjutant_fact_revision";
             sqlx::raw_sql(empty).execute(&mut connection).await.unwrap();
         }
     }

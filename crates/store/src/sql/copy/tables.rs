@@ -112,7 +112,10 @@ pub(super) const TABLES: &[Table] = tables! {
         seq: Int, scope: Text, user_id: Text, vault: Text, id: Text, at: Text, call_key: Text, state: Text, before_hash: Text, after_hash: Text, v: Int, body: Text,
     }
     fact (key: 1, is_numbered: true, page: MANY) {
-        key: Int, user_id: Text, text_hash: Text, text: Text, important: Int, created_at: Text, updated_at: Text, conversation: Text, turn: Text, call: Text,
+        key: Int, user_id: Text, text_hash: Text, text: Text, important: Int, created_at: Text, updated_at: Text, conversation: Text, turn: Text, call: Text, revision: Int,
+    }
+    fact_revision (key: 1, is_numbered: false, page: MANY) {
+        user_id: Text, revision: Int,
     }
 };
 

@@ -69,6 +69,12 @@ async fn looking_for_work_reads_an_index() {
         facts.contains("adjutant_memory_change USING INDEX") && facts.contains("(scope=?"),
         "{facts}"
     );
+    let written = plan(&store, fact::SINCE).await;
+    assert!(
+        written.contains("INDEX adjutant_fact_written (user_id=? AND revision>?)")
+            && !written.contains("SCAN adjutant"),
+        "{written}"
+    );
     let newer = plan(&store, passage::UNINDEXED).await;
     let index = "USING INDEX adjutant_conversation_unindexed (agent=?)";
     assert!(
