@@ -41,7 +41,7 @@ impl Migrations {
 }
 
 /// The tables of every database.
-const TABLES: [&str; 20] = [
+const TABLES: [&str; 21] = [
     "adjutant_applied_change",
     "adjutant_blob",
     "adjutant_budget",
@@ -52,6 +52,7 @@ const TABLES: [&str; 20] = [
     "adjutant_deleted_task",
     "adjutant_event",
     "adjutant_fact",
+    "adjutant_fact_revision",
     "adjutant_inbox",
     "adjutant_memory_change",
     "adjutant_passage",
