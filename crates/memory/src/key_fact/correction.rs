@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::grammar::{Cue, Sentence, detect_cue, parse_pair};
+use super::grammar::{Cue, Sentence, Words, parse_pair};
 use super::keywords::{FactTokens, Overlap, shared_keywords};
 use crate::language::each_token;
 use crate::rank::share;
@@ -32,25 +32,57 @@ pub(crate) enum Relation {
     Corrects,
 }
 
-/// Returns the relation of a new text to a stored fact. `message`: the user's message, which may
-/// announce a correction.
-pub(crate) fn relation(known: &str, new: &str, message: &str) -> Relation {
+/// A new text, read once for its comparisons with many stored facts.
+pub(crate) struct NewText {
+    words: Words,
+    /// Its words without what the grammar adds to them.
+    plain_words: Vec<String>,
+    keywords: FactTokens,
+    /// The sentences of the user's message that are about it.
+    message: Words,
+    cue: Cue,
+}
+
+impl NewText {
+    /// Reads a new text. `message`: the user's message, which may announce a correction.
+    pub(crate) fn new(content: &str, message: &str) -> Self {
+        let words = Words::new(content);
+        let keywords = FactTokens::new(content);
+        // A message may correct one fact and state another: only the sentences about this one count.
+        let message = Words::new(&relevant_sentences(&keywords, message));
+        Self {
+            // The text that a model makes of “no, actually …” often has no such words any more.
+            cue: message.cue().max(words.cue()),
+            plain_words: plain_words(content),
+            words,
+            keywords,
+            message,
+        }
+    }
+
+    /// Returns the words that it shares with a stored fact, and the number of words of both.
+    pub(crate) fn overlap(&self, known: &str) -> Overlap {
+        Overlap::between(&self.keywords, &FactTokens::new(known))
+    }
+}
+
+/// Returns the relation of a new text to a stored fact.
+pub(crate) fn relation(known: &str, new: &NewText) -> Relation {
     // Only case and punctuation differ.
-    if same_words(known, new) {
+    if !new.plain_words.is_empty() && plain_words(known) == new.plain_words {
         return Relation::Corrects;
     }
-    // A message may correct one fact and state another: only the sentences about this one count.
-    let message = &relevant_sentences(new, message);
-    // The text that a model makes of “no, actually …” often has no such words any more.
-    let cue = detect_cue(message).max(detect_cue(new));
+    let cue = new.cue;
     let corrects_if = |is_correction: bool| match is_correction {
         true => Relation::Corrects,
         false => Relation::Compatible,
     };
-    let parsed = parse_pair(known, new).filter(|(known, new)| known.has_verb && new.has_verb);
+    let parsed = parse_pair(&Words::new(known), &new.words)
+        .filter(|(known, new)| known.has_verb && new.has_verb);
+    let is_similar = || new.overlap(known).is_match();
     let Some((known_sentence, new_sentence)) = parsed else {
         // Without a grammar for the language only the likeness of the keywords can be compared.
-        return corrects_if(cue > Cue::None && is_similar(known, new));
+        return corrects_if(cue > Cue::None && is_similar());
     };
     // Likeness alone replaced true facts about other people: “Anna lives in Graz” is as like to
     // “Ben lives in Graz” as to its correction.
@@ -69,29 +101,28 @@ pub(crate) fn relation(known: &str, new: &str, message: &str) -> Relation {
     let attributes_differ =
         known_sentence.attributes != new_sentence.attributes && !is_one_attribute;
     let is_mentioned =
-        || cue == Cue::Correction && mentions(message, &known_sentence, &new_sentence);
+        || cue == Cue::Correction && mentions(&new.message, &known_sentence, &new_sentence);
     let shares_predicate = cue == Cue::Correction && shared_part(old, now) >= SHARED_PART_MIN;
     corrects_if(
         !attributes_differ
             && (is_one_attribute
                 || shares_predicate
                 || is_mentioned()
-                || is_similar(known, new)
+                || is_similar()
                 || are_measures(&known_sentence, &new_sentence)),
     )
 }
 
 /// Returns true if the user's message names the part of a stored fact that the new text does not
 /// have: "not in Munich".
-pub(crate) fn names_replaced_part(known: &str, new: &str, message: &str) -> bool {
-    parse_pair(known, new)
-        .is_some_and(|(known, now)| mentions(&relevant_sentences(new, message), &known, &now))
+pub(crate) fn names_replaced_part(known: &str, new: &NewText) -> bool {
+    parse_pair(&Words::new(known), &new.words)
+        .is_some_and(|(known, now)| mentions(&new.message, &known, &now))
 }
 
 /// Returns the sentences of a message that hold a keyword of a fact; all of the message if there
 /// are none. A few words in front, such as "No.", belong to the sentence behind them.
-fn relevant_sentences(fact: &str, message: &str) -> String {
-    let tokens = FactTokens::new(fact);
+fn relevant_sentences(fact: &FactTokens, message: &str) -> String {
     let (mut sentences, mut current) = (Vec::new(), String::new());
     for piece in message.split_inclusive(['.', '!', '?', ';', '\n']) {
         current.push_str(piece);
@@ -100,7 +131,7 @@ fn relevant_sentences(fact: &str, message: &str) -> String {
         }
     }
     sentences.push(current);
-    sentences.retain(|sentence| shared_keywords(&tokens, &FactTokens::new(sentence)) > 0);
+    sentences.retain(|sentence| shared_keywords(fact, &FactTokens::new(sentence)) > 0);
     if sentences.is_empty() {
         message.to_owned()
     } else {
@@ -108,19 +139,10 @@ fn relevant_sentences(fact: &str, message: &str) -> String {
     }
 }
 
-fn same_words(known: &str, new: &str) -> bool {
-    let words = |text: &str| {
-        let mut words: Vec<String> = Vec::new();
-        each_token(text, |token| words.push(token.word.to_owned()));
-        words
-    };
-    let known = words(known);
-    !known.is_empty() && known == words(new)
-}
-
-/// Returns true if more than 70 % of the keywords are the same.
-fn is_similar(known: &str, new: &str) -> bool {
-    Overlap::between(&FactTokens::new(known), &FactTokens::new(new)).is_match()
+fn plain_words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    each_token(text, |token| words.push(token.word.to_owned()));
+    words
 }
 
 fn have_same_subject(known: &Sentence, new: &Sentence) -> bool {
@@ -144,7 +166,7 @@ fn shared_part(known: &[String], new: &[String]) -> f64 {
 }
 
 /// Returns true if a message names the part of a fact that is wrong: "not Monday but Tuesday".
-fn mentions(message: &str, known: &Sentence, new: &Sentence) -> bool {
+fn mentions(message: &Words, known: &Sentence, new: &Sentence) -> bool {
     let Some((message, _)) = parse_pair(message, message) else {
         return false;
     };

@@ -3,7 +3,7 @@
 //!
 //! Five languages. In any other, a fact is corrected only if the caller names it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use crate::language::{Language, each_token};
@@ -195,8 +195,10 @@ struct Grammar {
     table: &'static Table,
     language: Option<&'static Language>,
     uses: HashMap<&'static str, WordUses>,
-    /// Cues of several words, which are no part of the statement.
-    phrases: Vec<&'static str>,
+    /// Cues of several words between spaces, which are no part of the statement.
+    phrases: Vec<String>,
+    /// Cues of one word, which are none either.
+    fillers: HashSet<&'static str>,
 }
 
 /// Articles, pronouns and prepositions that are joined to the next word by an apostrophe.
@@ -221,13 +223,16 @@ static GRAMMARS: LazyLock<Vec<Grammar>> = LazyLock::new(|| {
         }
         let phrases = [table.corrects, table.changes, table.adds]
             .into_iter()
-            .flat_map(words);
-        let phrases = phrases.filter(|phrase| phrase.contains(' ')).collect();
+            .flat_map(words)
+            .filter(|phrase| phrase.contains(' '))
+            .map(|phrase| format!(" {phrase} "))
+            .collect();
         Grammar {
             table,
             language: Language::from_code(table.code),
             uses,
             phrases,
+            fillers: words(table.corrects).chain(words(table.changes)).collect(),
         }
     };
     TABLES.iter().map(build).collect()
@@ -244,17 +249,47 @@ pub(crate) enum Cue {
     Correction,
 }
 
-/// Detects the cue of a text in its language; in any of the five if the language is not detected.
-pub(crate) fn detect_cue(said: &str) -> Cue {
-    let tokens = tokens(said);
-    let text = format!(" {} ", tokens.join(" "));
-    match detect_grammar(&tokens) {
-        Some(grammar) => grammar.cue(&text),
-        None => GRAMMARS
-            .iter()
-            .map(|grammar| grammar.cue(&text))
-            .max()
-            .unwrap_or(Cue::None),
+/// The words of a text. An address is one word; an elision is a word of its own.
+pub(crate) struct Words(Vec<String>);
+
+impl Words {
+    /// Divides a text into words.
+    pub(crate) fn new(text: &str) -> Self {
+        let mut found = Vec::new();
+        for word in text.split_whitespace() {
+            // The parts of an address say nothing about its subject.
+            if word.contains('@') || word.contains("://") {
+                found.push(word.trim_end_matches(['.', ',', ';', '!']).to_lowercase());
+                continue;
+            }
+            // Elided words of French and Italian are words of their own: `j'habite`, `dell'anno`.
+            each_token(word, |token| match token.word.split_once('\'') {
+                Some((joined, rest)) if ELISIONS.contains(&joined) => {
+                    found.push(format!("{joined}'"));
+                    found.push(rest.to_owned());
+                }
+                Some(_) | None => found.push(token.word.to_owned()),
+            });
+        }
+        Self(found)
+    }
+
+    /// Detects the cue of the text in its language; in any of the five if the language is not
+    /// detected.
+    pub(crate) fn cue(&self) -> Cue {
+        let text = format!(" {} ", self.0.join(" "));
+        match detect_grammar(self.iter()) {
+            Some(grammar) => grammar.cue(&text),
+            None => GRAMMARS
+                .iter()
+                .map(|grammar| grammar.cue(&text))
+                .max()
+                .unwrap_or(Cue::None),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &str> + Clone {
+        self.0.iter().map(String::as_str)
     }
 }
 
@@ -273,15 +308,10 @@ pub(crate) struct Sentence {
 
 /// Parses two sentences in the language that is detected from both together. `None` if it is none
 /// of the five.
-pub(crate) fn parse_pair(one: &str, other: &str) -> Option<(Sentence, Sentence)> {
-    let (one, other) = (tokens(one), tokens(other));
-    let both: Vec<String> = one.iter().chain(&other).cloned().collect();
-    let grammar = detect_grammar(&both)?;
+pub(crate) fn parse_pair(one: &Words, other: &Words) -> Option<(Sentence, Sentence)> {
+    let grammar = detect_grammar(one.iter().chain(other.iter()))?;
     let language = grammar.language?;
-    Some((
-        grammar.parse(&one, language),
-        grammar.parse(&other, language),
-    ))
+    Some((grammar.parse(one, language), grammar.parse(other, language)))
 }
 
 impl Grammar {
@@ -305,16 +335,14 @@ impl Grammar {
         }
     }
 
-    fn parse(&self, tokens: &[String], language: &Language) -> Sentence {
+    fn parse(&self, words: &Words, language: &Language) -> Sentence {
         let mut sentence = Sentence::default();
-        let is_filler = |word: &str| {
-            let mut fillers = words(self.table.corrects).chain(words(self.table.changes));
-            fillers.any(|filler| filler == word)
-        };
-        let mut text = format!(" {} ", tokens.join(" "));
+        let mut text = format!(" {} ", words.0.join(" "));
         // Before the text is divided into words, or “used to” would leave words of content behind.
         for phrase in &self.phrases {
-            text = text.replace(&format!(" {phrase} "), " ");
+            if text.contains(phrase) {
+                text = text.replace(phrase, " ");
+            }
         }
         let mut has_speaker = self.table.drops_pronouns;
         for word in text.split_whitespace() {
@@ -330,7 +358,7 @@ impl Grammar {
                 }
             } else if !uses.is_verb
                 && !uses.is_speaker
-                && !is_filler(word)
+                && !self.fillers.contains(word)
                 && !is_function_word(word, language)
             {
                 let stem = language.stem(word);
@@ -354,46 +382,28 @@ fn is_function_word(word: &str, language: &Language) -> bool {
     word.ends_with('\'') || language.is_stop(word)
 }
 
-/// Returns the words of a text. An address is one word; an elision is a word of its own.
-fn tokens(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for word in text.split_whitespace() {
-        // The parts of an address say nothing about its subject.
-        if word.contains('@') || word.contains("://") {
-            found.push(word.trim_end_matches(['.', ',', ';', '!']).to_lowercase());
-            continue;
-        }
-        // Elided words of French and Italian are words of their own: `j'habite`, `dell'anno`.
-        each_token(word, |token| match token.word.split_once('\'') {
-            Some((joined, rest)) if ELISIONS.contains(&joined) => {
-                found.push(format!("{joined}'"));
-                found.push(rest.to_owned());
-            }
-            Some(_) | None => found.push(token.word.to_owned()),
-        });
-    }
-    found
-}
-
 /// Detects the grammar of the language that knows most of these words. `None` if none of the five
 /// knows a word, or another language knows more.
-fn detect_grammar(tokens: &[String]) -> Option<&'static Grammar> {
+fn detect_grammar<'a>(words: impl Iterator<Item = &'a str> + Clone) -> Option<&'static Grammar> {
     let known = |grammar: &Grammar| {
-        let is_known = |word: &&String| {
-            grammar.uses.contains_key(word.as_str())
+        let is_known = |word: &&str| {
+            grammar.uses.contains_key(*word)
                 || grammar
                     .language
                     .is_some_and(|language| language.is_stop(word))
         };
-        tokens.iter().filter(is_known).count()
+        words.clone().filter(is_known).count()
     };
     // Reversed, because `max_by_key` returns the last of equals: English, the first, wins ties.
-    let best = GRAMMARS.iter().rev().max_by_key(|grammar| known(grammar))?;
-    let general = Language::detect(tokens.iter().map(String::as_str));
+    let (known, best) = GRAMMARS
+        .iter()
+        .rev()
+        .map(|grammar| (known(grammar), grammar))
+        .max_by_key(|(known, _)| *known)?;
+    let general = Language::detect(words.clone());
     // A language without a grammar that has more stop words among them is not one of the five.
     let is_other = general.is_some_and(|language| {
-        let of_it = tokens.iter().filter(|word| language.is_stop(word)).count();
-        of_it > known(best)
+        words.clone().filter(|word| language.is_stop(word)).count() > known
     });
-    (known(best) > 0 && !is_other).then_some(best)
+    (known > 0 && !is_other).then_some(best)
 }

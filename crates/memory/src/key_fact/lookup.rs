@@ -1,7 +1,7 @@
 //! The choice of one stored fact: the one that an id or a text means, or the one that a new text
 //! corrects or contradicts.
 
-use super::correction::{Relation, names_replaced_part, relation};
+use super::correction::{NewText, Relation, names_replaced_part, relation};
 use super::keywords::{FactTokens, Overlap};
 use super::known_facts::{KnownFact, KnownFacts};
 use crate::MemoryError;
@@ -21,18 +21,14 @@ pub(crate) fn best_match(
     message: &str,
     wanted: Relation,
 ) -> Option<usize> {
-    let new = FactTokens::new(content);
+    let new = NewText::new(content, message);
     let mut compared = nearest(facts, &[content, message]);
     facts.sort_oldest_first(&mut compared);
     let matches = compared
         .into_iter()
         .filter_map(|at| Some((at, facts.get(at)?.content)))
-        .filter(|(_, known)| relation(known, content, message) == wanted)
-        .map(|(at, known)| {
-            let is_named = names_replaced_part(known, content, message);
-            let overlap = Overlap::between(&new, &FactTokens::new(known));
-            (is_named, overlap, at)
-        });
+        .filter(|(_, known)| relation(known, &new) == wanted)
+        .map(|(at, known)| (names_replaced_part(known, &new), new.overlap(known), at));
     // The facts come oldest first and the last of equals counts, so that is the newest.
     let best = matches.max_by(|(is_named, overlap, _), (other_is_named, other, _)| {
         let by_name = is_named.cmp(other_is_named);
