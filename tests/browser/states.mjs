@@ -12,7 +12,7 @@ export const STATES = lines(
   { match: "\"success\":false", text: "That did not work." },
   { match: "\"success\":true", text: "Done." },
   { match: "too often", fault: "rate_limit", retry_after_s: 59 },
-  { match: "trouble", fault: "server" },
+  { match: "trouble", fault: "server", once: true },
   { match: "long word", text: `${LONG} ends.` },
   { match: "long code", text: `Here:\n\n\`\`\`text\n${CODE}\n\`\`\`\n\nThat was it.` },
   { match: "hebrew", text: "שלום! **שתי** משימות:\n\n- קניית חלב\n- שיחה לרופא\n\nAnd English." },
@@ -78,13 +78,15 @@ export async function states(browser) {
       await last(page).getByText("Details for support").click();
       assert.match(await last(page).locator(".facts").innerText(), /code server · turn [0-9a-f-]{36}/);
       await last(page).getByRole("button", { name: "Try again" }).click();
-      await settled(page, 3);
+      // The new turn takes the place of the failed one.
+      await last(page).getByText("I heard you.").waitFor();
+      await settled(page, 2);
     });
 
     await here("a request that is refused tells its id", async () => {
       await page.route("**/v1/runs", (route) => route.fulfill({ status: 500, contentType: "application/problem+json", headers: { "x-request-id": "req-7" }, body: JSON.stringify({ title: "Internal error", status: 500, detail: "something went wrong on our side", code: "internal" }) }));
       await say(page, "hello");
-      await settled(page, 4);
+      await settled(page, 3);
       await last(page).getByText("Details for support").click();
       assert.match(await last(page).locator(".facts").innerText(), /code internal · request req-7/);
       await page.unroute("**/v1/runs");
@@ -92,10 +94,11 @@ export async function states(browser) {
 
     await here("a tool that failed says what failed, why, and what can be done", async () => {
       await say(page, "grumble");
-      await settled(page, 5);
+      await settled(page, 4);
       assert.match(await last(page).locator(".tool.is-failed").innerText(), /Grumble: please failed[\s\S]*I will not do that[\s\S]*try again/);
       assert.equal(await last(page).locator(".tool-server").innerText(), "other");
-      assert.equal(await last(page).getByText("That did not work.").count(), 1, "the answer is said once");
+      assert.equal(await last(page).getByText("I will not do that.", { exact: true }).count(), 1, "the answer is the tool's error, said once");
+      assert.equal(await last(page).getByText("That did not work.").count(), 0, "the model's words do not stand in its place");
     });
 
     await here("a tool that would take for ever says how far it is, and Stop ends it", async () => {
@@ -107,24 +110,24 @@ export async function states(browser) {
       await last(page).getByText("Stopped. Completed actions are not undone.").waitFor();
       // Half a second on a machine that is not busy.
       console.log(`      it took ${Date.now() - began} ms`);
-      await settled(page, 6);
+      await settled(page, 5);
       assert.equal(await page.locator(".tool-at").count(), 0);
     });
 
     await here("in doubt: what became of it is asked, and the answer counts", async () => {
       await say(page, "launch");
-      await settled(page, 7);
+      await settled(page, 6);
       const card = page.locator(".confirm");
       assert.match(await card.innerText(), /Was this done\?[\s\S]*It is unknown/);
       await page.waitForFunction(() => document.activeElement?.textContent === "Not done: leave it");
       await card.getByRole("button", { name: "It was done" }).click();
       await page.waitForFunction(() => !document.querySelector(".confirm"));
-      await settled(page, 7);
+      await settled(page, 6);
     });
 
     await here("too late: the question is closed, nothing was done, and it can be asked again", async () => {
       await say(page, "add old milk");
-      await settled(page, 8);
+      await settled(page, 7);
       await say(page, "delete old milk");
       await page.locator(".confirm .expiry", { hasText: /0:0\d/ }).waitFor();
       await page.getByText("Nothing was done.").waitFor();

@@ -133,7 +133,7 @@ async function asking(name, connect, approve) {
     assert.equal(added.data.answer, '[demo] Added “green tea”.');
     const { conversation_id } = added.data;
     const listed = await ask(client, 'list', { conversation_id });
-    assert.deepEqual(listed.data, { answer: '[demo] Your tasks: green tea.', conversation_id, disposition: 'ran' });
+    assert.deepEqual(listed.data, { answer: '[demo] Your tasks: green tea.', conversation_id, disposition: 'ran', failed_calls: [] });
     const { contents } = await client.readResource({ uri: `adjutant://threads/${conversation_id}` });
     assert.match(contents[0].text, /add green tea[^]*list/);
     const unknown = await ask(client, 'list', { conversation_id: '0199d5b6-7e3c-7c8a-a2f5-3d1f0e6b9a11' });

@@ -55,7 +55,6 @@ pub(crate) struct RunAgentInput {
     /// Properties for the agent. `time_zone` is the user's, by its name in the IANA database: the model
     /// reads the local time of the message in front of it. Others, and unknown names, are ignored.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
     pub(crate) forwarded_props: Value,
 }
 
