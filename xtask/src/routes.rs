@@ -29,7 +29,7 @@ struct Data {
 
 const LITTLE: Data = Data {
     name: "little",
-    facts: 10,
+    facts: 100,
     others: 20,
 };
 /// Nearly as many facts as a user may have.
@@ -45,6 +45,8 @@ struct Route {
     method: &'static str,
     path: &'static str,
     body: &'static str,
+    /// Limit of its instructions.
+    max: u64,
 }
 
 const fn get(path: &'static str) -> Route {
@@ -52,6 +54,7 @@ const fn get(path: &'static str) -> Route {
         method: "GET",
         path,
         body: "",
+        max: INSTRUCTIONS_MAX,
     }
 }
 
@@ -60,10 +63,11 @@ const fn post(path: &'static str, body: &'static str) -> Route {
         method: "POST",
         path,
         body,
+        max: INSTRUCTIONS_MAX,
     }
 }
 
-const ROUTES: [Route; 11] = [
+const ROUTES: [Route; 13] = [
     get("/v1/me"),
     get("/v1/usage"),
     get("/v1/pending"),
@@ -77,6 +81,19 @@ const ROUTES: [Route; 11] = [
         "/v1/tools/add_task/invoke",
         r#"{"args": {"description": "buy {number} lemons"}}"#,
     ),
+    post(
+        "/v1/memory",
+        r#"{"content": "The note about {number} bicycles is in the shed"}"#,
+    ),
+    // A text that announces a correction is compared with 64 facts, here of 100 words each, sentence
+    // by sentence.
+    Route {
+        max: 800_000_000,
+        ..post(
+            "/v1/memory",
+            r#"{"content": "Actually, the note about {number} bicycles is in the shed"}"#,
+        )
+    },
     post(
         "/v1/chat",
         r#"{"message": "What is the answer to question {number}?", "thread_id": "{thread}"}"#,
@@ -149,7 +166,9 @@ fn parse_total(text: &str) -> Result<u64, Failure> {
 
 impl Route {
     fn request(&self) -> String {
-        let Self { method, path, body } = self;
+        let Self {
+            method, path, body, ..
+        } = self;
         format!("{method} {path} {body}")
     }
 
@@ -160,9 +179,10 @@ impl Route {
             self.method, self.path
         );
         println!("    {description}");
-        if much > INSTRUCTIONS_MAX || much > little * GROWTH_MAX / 100 + NOISE {
+        if much > self.max || much > little * GROWTH_MAX / 100 + NOISE {
             return Err(format!(
-                "{description}; {INSTRUCTIONS_MAX} and {GROWTH_MAX} % are allowed"
+                "{description}; {} and {GROWTH_MAX} % are allowed",
+                self.max
             ));
         }
         Ok(())

@@ -66,12 +66,25 @@ impl NewText {
     }
 }
 
-/// Returns the relation of a new text to a stored fact.
-pub(crate) fn relation(known: &str, new: &NewText) -> Relation {
+/// Returns true if a new text has a relation to a stored fact.
+pub(crate) fn has_relation(known: &str, new: &NewText, wanted: Relation) -> bool {
     // Only case and punctuation differ.
     if !new.plain_words.is_empty() && plain_words(known) == new.plain_words {
-        return Relation::Corrects;
+        return wanted == Relation::Corrects;
     }
+    // Without a cue nothing else is corrected, and with one nothing is contradicted: most new texts
+    // are compared with no sentence.
+    let is_announced = new.cue > Cue::None;
+    let is_possible = match wanted {
+        Relation::Corrects => is_announced,
+        Relation::Contradicts => !is_announced,
+        Relation::Compatible => true,
+    };
+    is_possible && relation(known, new) == wanted
+}
+
+/// Returns the relation of a new text to a stored fact of other words.
+fn relation(known: &str, new: &NewText) -> Relation {
     let cue = new.cue;
     let corrects_if = |is_correction: bool| match is_correction {
         true => Relation::Corrects,

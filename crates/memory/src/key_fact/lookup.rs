@@ -1,7 +1,7 @@
 //! The choice of one stored fact: the one that an id or a text means, or the one that a new text
 //! corrects or contradicts.
 
-use super::correction::{NewText, Relation, names_replaced_part, relation};
+use super::correction::{NewText, Relation, has_relation, names_replaced_part};
 use super::keywords::{FactTokens, Overlap};
 use super::known_facts::{KnownFact, KnownFacts};
 use crate::MemoryError;
@@ -27,7 +27,7 @@ pub(crate) fn best_match(
     let matches = compared
         .into_iter()
         .filter_map(|at| Some((at, facts.get(at)?.content)))
-        .filter(|(_, known)| relation(known, &new) == wanted)
+        .filter(|(_, known)| has_relation(known, &new, wanted))
         .map(|(at, known)| (names_replaced_part(known, &new), new.overlap(known), at));
     // The facts come oldest first and the last of equals counts, so that is the newest.
     let best = matches.max_by(|(is_named, overlap, _), (other_is_named, other, _)| {
