@@ -2,7 +2,6 @@
 //! another of its two connections to the server, and nothing of a session outlives one.
 
 use std::cell::Cell;
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
 
@@ -12,7 +11,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
 use crate::leaving::errors_beside_leavers;
 use crate::not_run::not_run;
-use crate::server::{Server, program};
+use crate::server::{Server, program, wait_for_line};
 
 /// Only the name of its socket.
 const PORT: u16 = 6432;
@@ -66,14 +65,7 @@ impl<'a> Pooler<'a> {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut words = BufReader::new(process.stderr.take().unwrap()).lines();
-        let ready = words
-            .by_ref()
-            .map(Result::unwrap)
-            .any(|line| line.contains("process up"));
-        assert!(ready, "the pooler ended before it was ready");
-        // Its output is read, so that it never blocks.
-        std::thread::spawn(move || words.for_each(drop));
+        wait_for_line(&mut process, "process up");
         Some(Self { server, process })
     }
 

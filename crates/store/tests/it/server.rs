@@ -9,6 +9,18 @@ use tempfile::TempDir;
 
 use crate::not_run::not_run;
 
+/// Waits until a process writes a line with these words to its standard error.
+pub(crate) fn wait_for_line(process: &mut Child, words: &str) {
+    let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
+    let found = lines
+        .by_ref()
+        .map(Result::unwrap)
+        .any(|line| line.contains(words));
+    assert!(found, "the process ended before it wrote: {words}");
+    // Its output is read, so that it never blocks.
+    std::thread::spawn(move || lines.for_each(drop));
+}
+
 /// A running server.
 pub(crate) struct Server {
     folder: TempDir,
@@ -98,14 +110,7 @@ impl Server {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut words = BufReader::new(process.stderr.take().unwrap()).lines();
-        let ready = words
-            .by_ref()
-            .map(Result::unwrap)
-            .any(|line| line.contains("ready to accept connections"));
-        assert!(ready, "the server ended before it was ready");
-        // Its output is read, so that it never blocks.
-        std::thread::spawn(move || words.for_each(drop));
+        wait_for_line(&mut process, "ready to accept connections");
         self.process = Some(process);
     }
 

@@ -1,6 +1,5 @@
 //! A standby of a PostgreSQL server for a test, and an address that leads from one to the other.
 
-use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -9,7 +8,7 @@ use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use tempfile::TempDir;
 
-use crate::server::{Server, program};
+use crate::server::{Server, program, wait_for_line};
 
 /// Time in which a server must have done what it was told.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -46,13 +45,7 @@ impl Standby {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut words = BufReader::new(process.stderr.take().unwrap()).lines();
-        let ready = words
-            .by_ref()
-            .map(Result::unwrap)
-            .any(|line| line.contains("ready to accept"));
-        assert!(ready, "the standby ended before it was ready");
-        std::thread::spawn(move || words.for_each(drop));
+        wait_for_line(&mut process, "ready to accept");
         Self { folder, process }
     }
 

@@ -2,7 +2,8 @@
 //! gets, and what the model is told.
 
 use adjutant_core::Message;
-use adjutant_providers::scripted::{ScriptedModel, call, text};
+use adjutant_mcp::client::Servers;
+use adjutant_providers::scripted::{Reply, ScriptedModel, call, text};
 use adjutant_runtime::Agent;
 use serde_json::{Value, json};
 
@@ -20,6 +21,19 @@ enum Became {
 }
 
 use Became::{AsWritten, Corrected, Refused};
+
+/// Returns the messages that a model is sent after a call of these servers' tools.
+async fn messages_after(servers: &Servers, reply: Reply) -> Vec<Message> {
+    let model = ScriptedModel::new([reply, text("Well.")]).with_requests_kept(usize::MAX);
+    let agent = Agent::builder("adjutant")
+        .model(model.clone())
+        .instruction("Be brief.")
+        .tools(servers.tools())
+        .build()
+        .unwrap();
+    agent.run("please").await.unwrap();
+    model.requests().swap_remove(1).messages
+}
 
 #[tokio::test]
 async fn slips_are_corrected_before_a_server_is_called() {
@@ -100,17 +114,7 @@ async fn slips_are_corrected_before_a_server_is_called() {
             Refused("did you mean \"odd__typed\"?"),
         ),
     ] {
-        let model = ScriptedModel::new([call(tool, arguments.clone()), text("Well.")])
-            .with_requests_kept(usize::MAX);
-        let agent = Agent::builder("adjutant")
-            .model(model.clone())
-            .instruction("Be brief.")
-            .tools(servers.tools())
-            .build()
-            .unwrap();
-        agent.run("please").await.unwrap();
-        let requests = model.requests();
-        let messages = &requests[1].messages;
+        let messages = messages_after(&servers, call(tool, arguments.clone())).await;
         let written = messages
             .iter()
             .flat_map(Message::tool_calls)
@@ -139,17 +143,8 @@ async fn slips_are_corrected_before_a_server_is_called() {
 async fn an_unknown_name_is_answered_with_the_nearest_names_only() {
     // A server with 512 tools.
     let servers = started(odd("endless")).await;
-    let model = ScriptedModel::new([call("odd__tool_nine", json!({})), text("Well.")])
-        .with_requests_kept(usize::MAX);
-    let agent = Agent::builder("adjutant")
-        .model(model.clone())
-        .instruction("Be brief.")
-        .tools(servers.tools())
-        .build()
-        .unwrap();
-    agent.run("please").await.unwrap();
-    let requests = model.requests();
-    let (_, _, result) = requests[1].messages.last().unwrap().tool_result().unwrap();
+    let messages = messages_after(&servers, call("odd__tool_nine", json!({}))).await;
+    let (_, _, result) = messages.last().unwrap().tool_result().unwrap();
     let error = result.error.as_deref().unwrap();
     assert_eq!(error.matches("odd__").count(), 1 + 5, "{error}");
     assert!(error.contains("of 512"), "{error}");
