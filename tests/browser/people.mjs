@@ -42,6 +42,15 @@ export async function people(browser) {
       await page.waitForFunction(() => document.getElementById("composer").value === "for the new one");
     });
 
+    await here("the browser's time zone is stored for the person, and again when they have travelled", async () => {
+      for (const timezoneId of ["Asia/Kolkata", "America/New_York"]) {
+        const abroad = await open(browser, service, { timezoneId });
+        await abroad.waitForFunction(async (zone) => (await (await fetch("/v1/settings")).json()).time_zone === zone, timezoneId);
+        assert.deepEqual(abroad.broken, []);
+        await abroad.close();
+      }
+    });
+
     await here("what is sent is no draft any more, and of many drafts the last ones are kept", async () => {
       await page.press("#composer", "Enter");
       await settled(page, 1);

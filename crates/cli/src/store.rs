@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant_core::port::{
     BudgetStore, ConversationIndex, ConversationStore, FactStore, Journal, LogStore, MemoryLedger,
-    OperatorStore, StoreError, TokenStore,
+    OperatorStore, StoreError, TokenStore, UserSettingStore,
 };
 use adjutant_core::{AgentName, Budgets, ConversationId, ConversationKey, UserId};
 #[cfg(feature = "postgres")]
@@ -17,11 +17,14 @@ use crate::error::CliError;
 
 /// The store of an agent.
 pub(crate) trait Work:
-    Journal + LogStore + ConversationStore + TaskStore + BudgetStore
+    Journal + LogStore + ConversationStore + TaskStore + BudgetStore + UserSettingStore
 {
 }
 
-impl<S: Journal + LogStore + ConversationStore + TaskStore + BudgetStore> Work for S {}
+impl<S: Journal + LogStore + ConversationStore + TaskStore + BudgetStore + UserSettingStore> Work
+    for S
+{
+}
 
 /// The store of commands.
 pub(crate) trait Store:

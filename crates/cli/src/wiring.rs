@@ -223,6 +223,7 @@ fn builder(
         .ask_after_lost_commits(settings.agent.ask_after_lost_commits)
         .config(config)
         .prices(prices(settings)?)
+        .user_settings(work.clone())
         .dyn_journal(work.clone(), work.clone(), work, store::worker(settings))
         .model(model);
     if settings.budgets != Budgets::default() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_core::port::{ConversationStore, Journal, LogStore, StoreError};
+use adjutant_core::port::{ConversationStore, Journal, LogStore, StoreError, UserSettingStore};
 use adjutant_core::{
     AgentName, Allowance, Budgets, ConversationId, ConversationKey, GenerationConfig,
     LanguageModel, Permission, Spending, ToolDefinition, ToolRegistry, TurnLimits, UserId,
@@ -146,6 +146,12 @@ impl Agent {
     #[must_use]
     pub fn conversations(&self) -> &Arc<dyn ConversationStore> {
         &self.inner().conversations
+    }
+
+    /// Returns the store of the users' settings, if it has one.
+    #[must_use]
+    pub fn user_settings(&self) -> Option<&Arc<dyn UserSettingStore>> {
+        self.inner().user_settings.as_ref()
     }
 
     /// Returns the limits of its turns: rounds of tools, tokens, time.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::limits::ASK_AFTER_LOST_COMMITS;
-use adjutant_core::port::{BudgetStore, ConversationStore, Journal, LogStore};
+use adjutant_core::port::{BudgetStore, ConversationStore, Journal, LogStore, UserSettingStore};
 use adjutant_core::{
     AgentName, Budgets, Empty, Gate, GenerationConfig, LanguageModel, MaxTokens, OutputSchema,
     Policy, Temperature, Tool, ToolRegistry, TurnLimits, UnusableSchema, WindowShare,
@@ -82,6 +82,7 @@ pub struct AgentBuilder {
     prices: Option<Prices>,
     budgets: Budgets,
     budget_store: Option<Arc<dyn BudgetStore>>,
+    user_settings: Option<Arc<dyn UserSettingStore>>,
     weak_tools: WeakTools,
     control_functions: bool,
     reports_failed_calls: bool,
@@ -123,6 +124,7 @@ impl AgentBuilder {
             prices: None,
             budgets: Budgets::default(),
             budget_store: None,
+            user_settings: None,
             weak_tools: WeakTools::default(),
             control_functions: true,
             reports_failed_calls: false,
@@ -299,6 +301,15 @@ impl AgentBuilder {
         self
     }
 
+    /// Sets the store of the users' settings. The time of a message whose sender names no
+    /// [`time_zone`](crate::RunContext::time_zone) is stated in the user's stored one. Default: no
+    /// store.
+    #[must_use]
+    pub fn user_settings(mut self, store: Arc<dyn UserSettingStore>) -> Self {
+        self.user_settings = Some(store);
+        self
+    }
+
     /// Sets the examples for constrained tool calling of weak models. Default: no examples.
     #[must_use]
     pub fn weak_tools(mut self, weak_tools: WeakTools) -> Self {
@@ -464,6 +475,7 @@ impl AgentBuilder {
             journal: self.journal,
             logs: self.logs,
             conversations: self.conversations,
+            user_settings: self.user_settings,
             worker: heartbeat.worker().to_owned(),
             clock: self.clock,
             suspects: Arc::default(),

@@ -64,7 +64,8 @@ pub struct RunContext {
     pub trace: Option<TraceContext>,
     /// The person's time zone. Their message is then sent to the model, now and in later turns, with
     /// its local time in front. A zone without a name of the IANA database counts as unknown. `None`:
-    /// not known, and the model is told no time.
+    /// the stored one ([`AgentBuilder::user_settings`](crate::AgentBuilder::user_settings)); without
+    /// it the model is told no time.
     pub time_zone: Option<TimeZone>,
 }
 

@@ -13,6 +13,7 @@ mod logs; // decision log and tool invocations
 mod recovery; // leasing work, and heartbeats
 mod search; // conversation search
 mod state; // all data, and its eviction
+mod user_setting; // settings of users
 mod weight; // approximate size of a conversation
 
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -27,7 +28,7 @@ use crate::clock::Clock;
 
 use state::State;
 
-/// Conversations, journal, logs, budgets and the tables of tools, such as tasks, in memory.
+/// Conversations, journal, logs, budgets, settings of users and the tables of tools, such as tasks, in memory.
 ///
 /// The memory is bounded: beyond 1,024 conversations ([`InMemory::with_conversations_max`]) or about
 /// 16 MiB of them ([`InMemory::with_bytes_max`]), whole conversations are forgotten, with their logs,

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use adjutant_core::port::{ConversationStore, Journal, Known, Loaded, LogStore, Newer, StoreError};
+use adjutant_core::port::{
+    ConversationStore, Journal, Known, Loaded, LogStore, Newer, StoreError, UserSettingStore,
+};
 use adjutant_core::{
     AgentName, ConversationKey, Cost, Gate, GenerateResponse, GenerationConfig, Input,
     LanguageModel, Message, ModelError, Notice, OutputSchema, RecalledText, TurnLimits, UserId,
@@ -68,6 +70,7 @@ pub(crate) struct Inner {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) logs: Arc<dyn LogStore>,
     pub(crate) conversations: Arc<dyn ConversationStore>,
+    pub(crate) user_settings: Option<Arc<dyn UserSettingStore>>,
     pub(crate) worker: String,
     pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     /// Locked while a turn runs that may have crashed its earlier workers.

@@ -39,9 +39,8 @@ pub(crate) async fn respond(
         shown, time_zone, ..
     } = &mut body
     {
-        let zone = context.time_zone.as_ref().filter(|zone| !zone.is_unknown());
-        if let Some(name) = zone.and_then(TimeZone::iana_name) {
-            *time_zone = Some(name.to_owned());
+        if let Some(name) = zone_name(inner, &context).await? {
+            *time_zone = Some(name);
         }
         let asked = context.pending.iter().filter(|call| !call.awaits_result());
         *shown = asked.map(|call| call.digest.clone()).collect();
@@ -88,6 +87,18 @@ pub(crate) async fn respond(
         RunError::CannotContinue("nothing was waiting for this answer".to_owned())
     })?;
     Ok(answer(outcome, context, caller.emitter).await)
+}
+
+/// Returns the name of the user's time zone: the caller's, else the stored one. `None` if neither is
+/// known.
+async fn zone_name(inner: &Inner, context: &RunContext) -> Result<Option<String>, RunError> {
+    let name = match (&context.time_zone, &inner.user_settings) {
+        (Some(zone), _) => zone.iana_name().map(str::to_owned),
+        (None, Some(store)) => store.user_settings(&context.user).await?.time_zone,
+        (None, None) => None,
+    };
+    // Unknown to a later version of the database of zones, or to this one.
+    Ok(name.filter(|name| TimeZone::get(name).is_ok_and(|zone| !zone.is_unknown())))
 }
 
 /// Brings the caller's context up to date, and emits the end of the run.

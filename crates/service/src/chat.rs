@@ -47,8 +47,8 @@ pub(crate) struct ChatRequest {
     /// Answers to pending calls.
     #[serde(default)]
     resume: Vec<Resume>,
-    /// Time zone of the user, by its name in the IANA database. With it the model reads the local time
-    /// of the message in front of it; without it, no time.
+    /// Time zone of the user, by its name in the IANA database; by default that of `/v1/settings`. With
+    /// one the model reads the local time of the message in front of it; without it, no time.
     #[schema(example = "Europe/Berlin", min_length = 1, max_length = 64)]
     time_zone: Option<String>,
 }

@@ -22,8 +22,8 @@ use crate::problem::{BODY_MAX, Problem};
 use crate::state::Shared;
 use crate::{
     access, admin, branches, chat, decisions, feedback, guard, health, mcp, me, metrics_route,
-    observe, openai, openapi, origins, page, pending, problem_response, runs, session, sign_in,
-    slow_body, stream_access, tasks, threads, tools, usage, user,
+    observe, openai, openapi, origins, page, pending, problem_response, runs, session, settings,
+    sign_in, slow_body, stream_access, tasks, threads, tools, usage, user,
 };
 
 /// A body that declares itself too large is read up to this size, and for this long, before the
@@ -78,6 +78,7 @@ pub(crate) fn router(state: Shared) -> Router {
         .merge(decisions::routes())
         .merge(memory())
         .merge(session::routes())
+        .merge(settings::routes())
         .merge(sign_in::routes())
         .merge(access::routes())
         .merge(health::routes());

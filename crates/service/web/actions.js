@@ -38,7 +38,18 @@ export async function begin() {
   loadThreads();
   loadTasks();
   loadBudget();
+  storeTimeZone();
   await openFromAddress();
+}
+
+/** Stores the browser's time zone, so that the time of what the person writes in other programs is known too. */
+async function storeTimeZone() {
+  try {
+    const { time_zone: stored } = await call("GET", "/v1/settings");
+    if (stored !== timeZone()) await call("PATCH", "/v1/settings", { time_zone: timeZone() });
+  } catch {
+    // The page states the zone with each message itself.
+  }
 }
 
 export async function signIn(token) {

@@ -32,6 +32,7 @@ mod task;
 mod task_change;
 mod task_index;
 mod token;
+mod user_setting;
 
 pub use begin::*;
 pub use branch::*;
@@ -54,11 +55,13 @@ pub use task::*;
 pub use task_change::*;
 pub use task_index::*;
 pub use token::*;
+pub use user_setting::*;
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use adjutant_core::port::ConversationIndex;
 use adjutant_core::port::{
     BudgetStore, ConversationStore, FactStore, Journal, LogStore, MemoryLedger, TokenStore,
+    UserSettingStore,
 };
 use adjutant_tools::{TaskIndex, TaskStore};
 
@@ -168,6 +171,11 @@ pub async fn budget_store<T: BudgetStore + Journal>(make: impl AsyncFn() -> T) {
     of_many_requests_at_once_no_two_get_the_same_remainder(&make().await).await;
     eight_workers_with_shares_spend_all_and_no_more(&make().await).await;
     bookings_are_in_the_commit_of_their_events(&make().await).await;
+}
+
+/// Checks the contract of [`UserSettingStore`].
+pub async fn user_setting_store<T: UserSettingStore>(make: impl AsyncFn() -> T) {
+    settings_belong_to_their_user(&make().await).await;
 }
 
 /// Checks the contract of [`TaskIndex`].

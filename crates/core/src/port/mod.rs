@@ -16,6 +16,7 @@ mod memory_ledger;
 mod operator;
 mod relay;
 mod token;
+mod user_setting;
 mod work;
 mod worker;
 
@@ -43,5 +44,6 @@ pub use operator::{
 };
 pub use relay::{Alone, Recipients, Relay, RelayItem, RelayReceiver, pieces};
 pub use token::{NoSuchRole, Role, TokenGrant, TokenKind, TokenRecord, TokenRefused, TokenStore};
+pub use user_setting::{UserSettingStore, UserSettings};
 pub use work::{Due, Take, Taken, WorkPlace};
 pub use worker::{Beat, Holder, Running, Worker, Writer};

@@ -5,7 +5,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use adjutant_core::port::{Cursor, StoreError};
+use adjutant_core::port::{Cursor, StoreError, UserSettings};
 use adjutant_core::{AgentName, ConversationId, ConversationKey, Input, UserId, UserTables};
 use tokio::time::Instant;
 
@@ -36,6 +36,7 @@ pub(super) struct State {
     /// Numbers of conversations and of bytes from which on eviction is tried again.
     evict_from: (usize, usize),
     pub(super) users: HashMap<UserId, UserTables>,
+    pub(super) user_settings: HashMap<UserId, UserSettings>,
     pub(super) ledger: Ledger,
     /// Expiry of each live worker's epoch. `None`: it overflows the clock.
     pub(super) workers: HashMap<(String, i64), Option<Instant>>,

@@ -36,6 +36,11 @@ async fn in_memory_keeps_the_budget_contract() {
     contract::budget_store(async || InMemory::new()).await;
 }
 
+#[tokio::test]
+async fn in_memory_keeps_the_contract_of_settings() {
+    contract::user_setting_store(async || InMemory::new()).await;
+}
+
 /// Conversations that are kept, if nobody waits for anything in them.
 const KEPT: usize = 1024;
 

@@ -52,8 +52,9 @@ pub(crate) struct RunAgentInput {
     /// Answers to all calls that are pending in the conversation.
     #[serde(default)]
     pub(crate) resume: Vec<ResumeEntry>,
-    /// Properties for the agent. `time_zone` is the user's, by its name in the IANA database: the model
-    /// reads the local time of the message in front of it. Others, and unknown names, are ignored.
+    /// Properties for the agent. `time_zone` is the user's, by its name in the IANA database, and by
+    /// default that of `/v1/settings`: the model reads the local time of the message in front of it.
+    /// Others, and unknown names, are ignored.
     #[serde(default)]
     pub(crate) forwarded_props: Value,
 }

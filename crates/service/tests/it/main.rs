@@ -34,6 +34,7 @@ mod resources;
 mod runs;
 #[path = "../../../store/tests/it/server.rs"]
 mod server;
+mod settings;
 mod text_sent_once;
 mod trace;
 mod usage;

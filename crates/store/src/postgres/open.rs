@@ -48,6 +48,11 @@ const MIGRATIONS: Migrations = Migrations {
             "fact revision",
             include_str!("migrations/0019_fact_revision.sql"),
         ),
+        (
+            20,
+            "user setting",
+            include_str!("migrations/0020_user_setting.sql"),
+        ),
     ],
 };
 

@@ -41,7 +41,7 @@ impl Migrations {
 }
 
 /// The tables of every database.
-const TABLES: [&str; 21] = [
+const TABLES: [&str; 22] = [
     "adjutant_applied_change",
     "adjutant_blob",
     "adjutant_budget",
@@ -62,6 +62,7 @@ const TABLES: [&str; 21] = [
     "adjutant_task_number",
     "adjutant_token",
     "adjutant_tool_invocation",
+    "adjutant_user_setting",
     "adjutant_worker",
 ];
 

@@ -33,6 +33,7 @@ mod task_index;
 mod token;
 pub(crate) mod user_page;
 mod user_removal;
+mod user_setting;
 mod value;
 
 use std::future::Future;

@@ -52,6 +52,7 @@ pub(super) const OF_USER: &[OfUser] = &[
     of_user!("memory_change", true),
     of_user!("fact", true),
     of_user!("fact_revision", true),
+    of_user!("user_setting", true),
     of_user!("token", false),
     of_user!("budget", true),
     of_user!("budget_block", true),

@@ -48,6 +48,11 @@ pub(super) const MIGRATIONS: Migrations = Migrations {
             "fact revision",
             include_str!("migrations/0018_fact_revision.sql"),
         ),
+        (
+            19,
+            "user setting",
+            include_str!("migrations/0019_user_setting.sql"),
+        ),
     ],
 };
 

@@ -104,6 +104,7 @@ async fn odd(path: &Path) -> sqlite::Store {
              INSERT INTO adjutant_budget_booking VALUES ('k', '2026-11-24', 'ana', NULL, 'b1', 0, 1, 1, 2, 3, 4, 5, 0);
              INSERT INTO adjutant_fact VALUES (5, 'ana', 'h', '{odd}', 1, 't', 't', NULL, NULL, NULL, 0), (9, 'ana ', 'h', 'x', 0, 't', 't', 'c7', 't', 'c', 9223372036854775807);
              INSERT INTO adjutant_fact_revision VALUES ('ana', 9223372036854775807), ('ana ', 0);
+             INSERT INTO adjutant_user_setting VALUES ('ana', '{odd}'), ('ana ', NULL);
              INSERT INTO adjutant_memory_change VALUES (17, 's', 'ana', '/v', 'i', 't', NULL, 'st', 'b', 'a', 1, '{odd}');"
         ),
     )
@@ -347,6 +348,7 @@ mod server {
         contract::budget_store(make).await;
         contract::memory_ledger(make).await;
         contract::fact_store(make).await;
+        contract::user_setting_store(make).await;
         contract::past_conversations(make).await;
         let made = made.take();
         assert!(made.len() > 30, "{}", made.len());
@@ -360,7 +362,7 @@ mod server {
             store.close().await;
             let empty = "TRUNCATE adjutant_task, adjutant_deleted_task, adjutant_task_number, adjutant_task_counter, adjutant_applied_change, adjutant_conversation, adjutant_inbox,
                          adjutant_event, adjutant_blob, adjutant_decision, adjutant_tool_invocation, adjutant_token, adjutant_budget,
-                         adjutant_budget_block, adjutant_budget_booking, adjutant_memory_change, adjutant_snapshot, adjutant_passage, adjutant_fact, adjutant_fact_revision";
+                         adjutant_budget_block, adjutant_budget_booking, adjutant_memory_change, adjutant_snapshot, adjutant_passage, adjutant_fact, adjutant_fact_revision, adjutant_user_setting";
             sqlx::raw_sql(empty).execute(&mut connection).await.unwrap();
         }
     }

@@ -143,6 +143,7 @@ async fn it_keeps_the_contracts() {
     contract::budget_store(&fresh).await;
     contract::memory_ledger(&fresh).await;
     contract::fact_store(&fresh).await;
+    contract::user_setting_store(&fresh).await;
     contract::task_index(&fresh).await;
     contract::past_conversations(&fresh).await;
     contract::what_is_old_goes_and_what_is_pending_never(&fresh().await).await;

@@ -68,6 +68,7 @@ async fn it_keeps_both_contracts() {
     contract::budget_store(&fresh).await;
     contract::memory_ledger(&fresh).await;
     contract::fact_store(&fresh).await;
+    contract::user_setting_store(&fresh).await;
     contract::task_index(&fresh).await;
     contract::past_conversations(&fresh).await;
     let url = server.create_database("reopened").await;

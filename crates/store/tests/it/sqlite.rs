@@ -28,6 +28,7 @@ async fn memory_keeps_the_budget_contract() {
 async fn memory_keeps_the_memory_ledger_contract() {
     contract::memory_ledger(in_memory).await;
     contract::fact_store(in_memory).await;
+    contract::user_setting_store(in_memory).await;
     contract::task_index(in_memory).await;
 }
 

@@ -117,6 +117,9 @@ pub(super) const TABLES: &[Table] = tables! {
     fact_revision (key: 1, is_numbered: false, page: MANY) {
         user_id: Text, revision: Int,
     }
+    user_setting (key: 1, is_numbered: false, page: MANY) {
+        user_id: Text, time_zone: Text,
+    }
 };
 
 /// Returns the names of a table's columns. Empty if there is no such table.

@@ -1,0 +1,35 @@
+use crate::BoxFuture;
+use crate::id::UserId;
+use crate::port::StoreError;
+
+/// Settings that belong to a user, whatever program they use.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UserSettings {
+    /// Time zone of the user, by its name in the IANA database. The time of a message is stated in it
+    /// if whoever sends the message names none.
+    pub time_zone: Option<String>,
+}
+
+/// Storage of the users' settings.
+pub trait UserSettingStore: Send + Sync + 'static {
+    /// Returns the settings of a user; the defaults if none were stored.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be read.
+    fn user_settings<'a>(
+        &'a self,
+        user: &'a UserId,
+    ) -> BoxFuture<'a, Result<UserSettings, StoreError>>;
+
+    /// Replaces the settings of a user.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if they cannot be written.
+    fn put_user_settings<'a>(
+        &'a self,
+        user: &'a UserId,
+        settings: &'a UserSettings,
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
+}

@@ -1,0 +1,5 @@
+-- What a user has set, whatever program they use. A user who never set anything has no row.
+CREATE TABLE adjutant_user_setting (
+    user_id   TEXT NOT NULL PRIMARY KEY,
+    time_zone TEXT
+) STRICT;
