@@ -337,6 +337,8 @@ fn prepare(service: &Serving, anna: &str) -> Annas {
         "{kept}"
     );
     let facts = ask(service, anna, "GET", "/v1/memory", &Value::Null).json();
+    let abroad = json!({"time_zone": "Africa/Dar_es_Salaam"});
+    ask(service, anna, "PATCH", "/v1/settings", &abroad).json();
     let asked = chat(&format!("drop {SECRET}"));
     assert_eq!(asked["decision"], "REQUEST_CONFIRMATION", "{asked}");
     let threads = ask(service, anna, "GET", "/v1/threads", &Value::Null).json();
@@ -402,6 +404,7 @@ fn everything(service: &Serving, token: &str) -> Value {
         of_threads,
         get("/v1/tasks").json(),
         get("/v1/memory").json(),
+        get("/v1/settings").json(),
         decisions
     ])
 }
@@ -613,6 +616,11 @@ fn attempts(method: &str, path: &str, annas: &Annas) -> Vec<Attempt> {
             as_anna.iter().map(|query| (format!("{path}?{query}"), Value::Null)).collect()
         }
         ("POST", "/v1/memory") => vec![(path.to_owned(), json!({"content": "I am anna", "user": "anna"}))],
+        ("PATCH", "/v1/settings") => vec![
+            (path.to_owned(), json!({"time_zone": "Europe/Rome"})),
+            (path.to_owned(), json!({"time_zone": "Europe/Rome", "user": "anna"})),
+            (format!("{path}?user=anna"), json!({"time_zone": null})),
+        ],
         ("POST", "/v1/notes/links") => vec![(path.to_owned(), json!({"links": ["zanzibar", "facts"]}))],
         ("PATCH", "/v1/memory/{id}") => {
             of_runs(path, "{id}").into_iter().map(|(path, _)| (path, json!({"important": true}))).collect()
