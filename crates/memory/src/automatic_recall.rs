@@ -87,7 +87,9 @@ impl Memory {
         let facts = self.facts();
         // No fact can have been withdrawn since it was attached to an empty history.
         let snapshot = facts.snapshot(!history.is_empty()).await?;
-        let relevant = facts.relevant_in(&snapshot.facts, message, &earlier, limits, count);
+        let relevant = facts
+            .relevant_in(&snapshot.facts, message, &earlier, limits, count)
+            .await?;
         let relevant = relevant.into_iter().map(|fact| RecalledText {
             id: Some(fact.fact.id.to_string()),
             text: fact.line,

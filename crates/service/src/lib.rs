@@ -81,7 +81,7 @@ mod runs; // POST /v1/runs: turns as event streams
 mod search; // search in past conversations
 mod serve; // binding, serving, recovery and shutdown
 mod session; // browser sessions and their cookie
-mod settings; // what users have set
+mod settings; // settings of users
 mod sign_in; // OpenID Connect login
 mod slow_body; // timeouts of request bodies
 mod state; // state shared by all handlers

@@ -1,4 +1,4 @@
-//! `/v1/settings`: what the caller has set, whatever program they use.
+//! `/v1/settings`: the caller's settings, whatever program they use.
 
 use adjutant_core::port::{UserSettingStore, UserSettings};
 use axum::Json;
@@ -14,7 +14,7 @@ use crate::state::{App, Shared};
 use crate::time_zone;
 use crate::user::User;
 
-/// What the caller has set.
+/// The settings of the caller.
 #[derive(Serialize, ToSchema)]
 #[schema(example = json!({"time_zone": "Europe/Berlin"}))]
 struct Settings {

@@ -10,7 +10,7 @@ pub struct UserSettings {
     pub time_zone: Option<String>,
 }
 
-/// Storage of the users' settings.
+/// Reads and writes [`UserSettings`]. A user without stored ones has the defaults.
 pub trait UserSettingStore: Send + Sync + 'static {
     /// Returns the settings of a user; the defaults if none were stored.
     ///

@@ -29,11 +29,14 @@ impl DatabaseFacts {
         let found = self.store.facts(&self.context.scope.user).await;
         let found = found.map_err(|source| MemoryError::Store { source })?;
         let zone = (self.context.clock)().time_zone().clone();
-        let facts = found.facts.iter();
-        let facts = facts.map(|fact| FactRecord::from_stored(fact, &zone));
-        let facts = FactCorpus::unindexed(facts.collect());
+        let stored = found.facts;
+        let reading = move || {
+            let facts = stored.iter();
+            let facts = facts.map(|fact| FactRecord::from_stored(fact, &zone));
+            FactCorpus::unindexed(facts.collect())
+        };
         Ok(Snapshot {
-            facts: Arc::new(facts),
+            facts: Arc::new(self.queues.compute(reading).await?),
             withdrawn: found.withdrawn.into(),
         })
     }

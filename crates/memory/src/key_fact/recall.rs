@@ -1,5 +1,7 @@
 //! The choice of facts for a message or a query, by BM25 and by their neighbours in time.
 
+use std::sync::Arc;
+
 use adjutant_core::turn::estimate_tokens;
 use serde::Serialize;
 
@@ -9,7 +11,7 @@ use super::prompt;
 use super::record::FactRecord;
 use super::store::KeyFactStore;
 use crate::MemoryError;
-use crate::rank::Query;
+use crate::rank::{Query, Scores};
 
 /// Weight of the terms of earlier messages, relative to those of the message itself.
 const EARLIER_MESSAGE: f64 = 0.25;
@@ -72,28 +74,41 @@ impl KeyFactStore {
         count: &(dyn Fn(&str) -> u32 + Sync),
     ) -> Result<Vec<RecalledFact>, MemoryError> {
         let facts = self.read().await?;
-        Ok(self.relevant_in(&facts, message, before, limits, count))
+        self.relevant_in(&facts, message, before, limits, count)
+            .await
     }
 
     /// Does the same as [`relevant_to`](Self::relevant_to) over facts that were read before.
-    pub(crate) fn relevant_in(
+    ///
+    /// # Errors
+    /// [`MemoryError`] if the scores cannot be computed.
+    pub(crate) async fn relevant_in(
         &self,
-        facts: &FactCorpus,
+        facts: &Arc<FactCorpus>,
         message: &str,
         before: &[&str],
         limits: RecallLimits,
         count: &(dyn Fn(&str) -> u32 + Sync),
-    ) -> Vec<RecalledFact> {
+    ) -> Result<Vec<RecalledFact>, MemoryError> {
         let texts: Vec<(&str, f64)> = std::iter::once((message, 1.0))
             .chain(before.iter().map(|text| (*text, EARLIER_MESSAGE)))
             .collect();
+        let scores = self.scores(facts, Query::new(&texts)).await?;
         let included = self.important_in(facts, count).included;
         // The model has these in its instruction, so they are not attached to the message too.
         let is_in_instruction = |fact: &FactRecord| {
             fact.important && included.contains(&FactId::from_text(&fact.content))
         };
-        let scored = scored(facts, &Query::new(&texts), is_in_instruction);
-        within_limits(scored.into_iter(), limits, count)
+        let scored = scored(facts, &scores, is_in_instruction);
+        Ok(within_limits(scored.into_iter(), limits, count))
+    }
+
+    /// Scores the facts for a query where that holds up no other request: all texts are read.
+    async fn scores(&self, facts: &Arc<FactCorpus>, query: Query) -> Result<Scores, MemoryError> {
+        let facts = facts.clone();
+        self.0
+            .compute(move || query.score(&facts.count_terms(&query)))
+            .await
     }
 
     /// Returns the fact that fits a text best, if it holds most of its terms.
@@ -122,7 +137,8 @@ impl KeyFactStore {
         limits: RecallLimits,
     ) -> Result<Vec<RecalledFact>, MemoryError> {
         let facts = self.read().await?;
-        let scored = scored(&facts, &Query::new(&[(query, 1.0)]), |_| false).into_iter();
+        let scores = self.scores(&facts, Query::new(&[(query, 1.0)])).await?;
+        let scored = scored(&facts, &scores, |_| false).into_iter();
         Ok(within_limits(
             scored.filter(|fact| fact.score > 0.0),
             limits,
@@ -155,13 +171,12 @@ fn within_limits<'a>(
     recalled
 }
 
-/// Scores the facts, best first, without those for which `is_excluded` is true.
+/// Returns the facts with their scores, best first, without those for which `is_excluded` is true.
 fn scored<'a>(
     facts: &'a FactCorpus,
-    query: &Query,
+    scores: &Scores,
     is_excluded: impl Fn(&FactRecord) -> bool,
 ) -> Vec<ScoredFact<'a>> {
-    let scores = query.score(&facts.count_terms(query));
     let chronology = facts.chronology();
     let neighbour = |at: usize, other: Option<usize>| {
         let other = other.filter(|other| chronology.days.get(*other) == chronology.days.get(at));

@@ -1,4 +1,4 @@
-//! What users have set, and what it changes.
+//! Settings of users, and their effect on messages.
 
 use std::sync::Arc;
 
