@@ -174,10 +174,15 @@ impl Terminal {
         self.keys("\x1b[200~").keys(text).keys("\x1b[201~")
     }
 
-    /// Waits until the words are on the screen.
+    /// Waits until the words are on the screen, in one line or wrapped: paths of temporary files are
+    /// longer on some machines.
     #[track_caller]
     pub(crate) fn sees(&mut self, words: &str) -> &mut Self {
-        self.waits(words, |screen| screen.contents().contains(words))
+        self.waits(words, |screen| {
+            let contents = screen.contents();
+            let unwrapped: Vec<&str> = contents.split_whitespace().collect();
+            contents.contains(words) || unwrapped.join(" ").contains(words)
+        })
     }
 
     /// Waits until a line of the screen ends with an empty prompt, below these words.
