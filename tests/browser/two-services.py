@@ -32,7 +32,8 @@ class Model(dispatch.Model):
                 _, body = await dispatch.read_request(reader)
                 last = json.loads(body)["messages"][-1]
                 content = last["content"] if isinstance(last["content"], str) else "".join(part.get("text", "") for part in last["content"])
-                command, _, rest = content.partition(" ")
+                # The time of the message stands in front of it.
+                command, _, rest = content.rpartition(".]\n\n")[2].partition(" ")
                 tools = {"add": ("add_task", "description"), "delete": ("delete_task", "task_id")}
                 writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
                 if last["role"] == "user" and command == "words":
