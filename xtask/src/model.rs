@@ -33,16 +33,16 @@ const EVALUATIONS: &[Evaluation] = &[
         file: "evals/todo.jsonl",
         min_pass: 23,
         sample: Some(Sample {
-            every: 2,
-            min_pass: 11,
+            every: 4,
+            min_pass: 5,
         }),
     },
     Evaluation {
         file: "evals/todo-lists.jsonl",
         min_pass: 54,
         sample: Some(Sample {
-            every: 6,
-            min_pass: 9,
+            every: 8,
+            min_pass: 7,
         }),
     },
     Evaluation {
@@ -54,8 +54,8 @@ const EVALUATIONS: &[Evaluation] = &[
         file: "evals/memory.jsonl",
         min_pass: 30,
         sample: Some(Sample {
-            every: 5,
-            min_pass: 6,
+            every: 8,
+            min_pass: 3,
         }),
     },
 ];
