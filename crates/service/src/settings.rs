@@ -44,6 +44,8 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 }
 
 /// Returns the caller's settings.
+///
+/// A setting that was never stored is `null`.
 #[utoipa::path(get, path = "/v1/settings", operation_id = "get_settings", tag = "session", responses(
     (status = 200, description = "The settings.", body = Settings),
     (status = 404, description = "This service stores no settings."),
