@@ -28,7 +28,8 @@ use crate::clock::Clock;
 
 use state::State;
 
-/// Conversations, journal, logs, budgets, settings of users and the tables of tools, such as tasks, in memory.
+/// Conversations, journal, logs, budgets, settings of users and the tables of tools, such as tasks,
+/// in memory.
 ///
 /// The memory is bounded: beyond 1,024 conversations ([`InMemory::with_conversations_max`]) or about
 /// 16 MiB of them ([`InMemory::with_bytes_max`]), whole conversations are forgotten, with their logs,

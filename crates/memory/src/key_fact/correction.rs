@@ -35,7 +35,7 @@ pub(crate) enum Relation {
 /// A new text, read once for its comparisons with many stored facts.
 pub(crate) struct NewText {
     words: Words,
-    /// Its words without what the grammar adds to them.
+    /// Its words as they are compared for equality: addresses and elisions are divided like all else.
     plain_words: Vec<String>,
     keywords: FactTokens,
     /// The sentences of the user's message that are about it.
@@ -60,7 +60,7 @@ impl NewText {
         }
     }
 
-    /// Returns the words that it shares with a stored fact, and the number of words of both.
+    /// Returns the overlap of its keywords with those of a stored fact.
     pub(crate) fn overlap(&self, known: &str) -> Overlap {
         Overlap::between(&self.keywords, &FactTokens::new(known))
     }
