@@ -7,10 +7,29 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::limits::{CLIENT_CONTEXT_BYTES_MAX, CLIENT_TOOLS_BYTES_MAX, CLIENT_TOOLS_MAX};
+use crate::message::{Content, Message};
 use crate::registry::{RESERVED, ToolRegistry};
 use crate::schema::Schema;
 use crate::tool::{Annotations, ToolDefinition, ToolName};
 use crate::tool_choice::ToolChoice;
+
+/// Introduction of text that the sending program shows the model, such as its own instructions, a
+/// page or a document.
+pub const CLIENT_CONTEXT_INTRODUCTION: &str = include_str!("../../../prompts/client_context.md");
+
+/// Returns the words of a message without text of the sending program.
+#[must_use]
+pub fn without_client_context(message: &Message) -> String {
+    let introduction = CLIENT_CONTEXT_INTRODUCTION.trim_end();
+    let texts = message
+        .parts()
+        .iter()
+        .filter_map(|part| match &part.content {
+            Content::Text { text } if !text.starts_with(introduction) => Some(text.as_str()),
+            _ => None,
+        });
+    texts.collect()
+}
 
 /// A tool that the caller executes. The model may call it, and the turn waits until the caller
 /// submits the result.
@@ -203,6 +222,12 @@ pub struct ClientSide {
 }
 
 impl ClientSide {
+    /// Returns true if the program shows the model something beside the person's message.
+    #[must_use]
+    pub fn has_context(&self) -> bool {
+        !self.context.trim().is_empty()
+    }
+
     /// Validates tools, choice and context together with the agent's own tools.
     ///
     /// # Errors

@@ -21,7 +21,8 @@ pub struct PendingCall {
     pub arguments: Arguments,
     /// Description of the effect, for the person.
     pub preview: String,
-    /// Hash over turn, call, tool and arguments. Only an answer with this digest counts.
+    /// Hash over turn, call, tool, arguments and description. Only an answer with this digest
+    /// counts.
     pub digest: String,
     /// [`ToolDefinition::fingerprint`](crate::ToolDefinition::fingerprint) of the tool when the
     /// question was asked, because an approval is for that definition. `None` in older journals and
@@ -43,6 +44,10 @@ pub struct PendingCall {
     /// [`Verdict::Provided`] and no answer of a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaits: Option<Awaits>,
+    /// True if the call is confirmed only because it is not in the person's own words, so that an
+    /// approval may count for the rest of the conversation ([`Answer::for_conversation`]).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub for_conversation: bool,
 }
 
 /// The source of a call's result, if the agent does not execute it.
@@ -117,6 +122,7 @@ impl PendingCall {
             shown: None,
             result: None,
             choice: ToolChoice::Auto,
+            for_conversation: false,
         }
     }
 
@@ -140,13 +146,21 @@ impl PendingCall {
     }
 }
 
-/// Returns the SHA-256, in hexadecimal digits, over turn, call, tool and arguments with sorted
-/// keys.
+/// Returns the SHA-256, in hexadecimal digits, over turn, call, tool, arguments with sorted keys,
+/// and the description that the person is shown.
 #[must_use]
-pub fn digest(turn: TurnId, call: &CallId, tool: &str, arguments: &Arguments) -> String {
-    // Keys are sorted: their order is the model's, and equal calls have to have equal digests.
-    let canonical =
-        serde_json::json!([turn, call, tool, sorted(&Value::Object(arguments.clone()))]);
+pub fn digest(
+    turn: TurnId,
+    call: &CallId,
+    tool: &str,
+    arguments: &Arguments,
+    preview: &str,
+) -> String {
+    // Keys are sorted: their order is the model's, and equal calls have to have equal digests. The
+    // description is part of it because an id may stand for something else by the time of the
+    // answer.
+    let arguments = sorted(&Value::Object(arguments.clone()));
+    let canonical = serde_json::json!([turn, call, tool, arguments, preview]);
     sha256(&canonical.to_string())
 }
 
@@ -191,6 +205,11 @@ pub struct Answer {
     /// counts.
     #[serde(default, skip_serializing_if = "ToolChoice::is_auto")]
     pub choice: ToolChoice,
+    /// Approves, with [`Verdict::Approved`], also later calls of this tool in the conversation that
+    /// would be confirmed only because they are not in the person's own words. Amounts and addresses
+    /// that are not are still confirmed. Ignored unless [`PendingCall::for_conversation`] offers it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub for_conversation: bool,
 }
 
 impl Answer {
@@ -206,6 +225,13 @@ impl Answer {
     #[must_use]
     pub fn as_shown(mut self, digest: impl Into<String>) -> Self {
         self.shown = Some(digest.into());
+        self
+    }
+
+    /// Makes an approval count for the rest of the conversation.
+    #[must_use]
+    pub fn for_conversation(mut self) -> Self {
+        self.for_conversation = true;
         self
     }
 

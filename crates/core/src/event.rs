@@ -220,6 +220,10 @@ pub enum Event {
     HistorySet {
         /// The messages that replace the history, without an instruction.
         messages: Vec<Message>,
+        /// True if some of them are, or were written after reading, text of others beside results
+        /// that are marked so.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        from_others: bool,
     },
     /// A turn took an input and started.
     TurnStarted {
@@ -450,9 +454,14 @@ pub enum Event {
         /// is in its [`Event::CallFinished`].
         #[serde(default, skip_serializing_if = "ToolChoice::is_auto")]
         choice: ToolChoice,
+        /// True if the person approved such calls of the tool for the rest of the conversation, as
+        /// [`Answer::for_conversation`] says.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        for_conversation: bool,
     },
-    /// A person approved a call with other arguments without having seen what the call does with
-    /// them. Nothing was executed; the call waits for confirmation with these arguments.
+    /// A person approved a call without having seen what it does now: with other arguments, or after
+    /// what its arguments stand for has changed. Nothing was executed; the call waits for
+    /// confirmation as it is described here.
     CallEdited {
         /// The turn that waits for an answer.
         turn: TurnId,

@@ -1,19 +1,21 @@
 //! The gate in front of every tool: known tool, valid arguments, resolved references, policy,
 //! confirmation. The driver of the turn journals and executes what passes.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
 
 use crate::call_words::{call_in_words, name_in_words};
 use crate::client_side::ClientTools;
 use crate::confirmation::{Awaits, PendingCall, digest};
 use crate::event::{GateVerdict, Refusal};
 use crate::id::{TurnId, UserId};
+use crate::own_words::{Foreign, KnownItems, OwnWords};
 use crate::registry::{ToolRegistry, unknown_among};
 use crate::repair::fitting;
 use crate::schema::Schema;
 use crate::tool::{
-    Arguments, MalformedArguments, Prepared, ToolCall, ToolContext, ToolDefinition, ToolName,
+    Arguments, MalformedArguments, Prepared, Tool, ToolCall, ToolContext, ToolDefinition, ToolName,
 };
 use crate::tool_choice::ToolChoice;
 use crate::visible::visible;
@@ -96,80 +98,78 @@ pub struct Gate {
     pub policy: Policy,
 }
 
-/// Suffix of the question if the call was proposed after content from others was read.
+/// Suffix of the question about a call that was proposed after text of others was read.
 const AFTER_OTHERS: &str = " (proposed after reading words of others)";
 
-/// Returns true if an argument contains a web address that is not in the person's own messages:
-/// requesting it would reveal data to its owner.
-fn names_an_address(arguments: &Arguments, messages: &str) -> bool {
-    fn names(name: &str, value: &Value, messages: &str) -> bool {
-        match value {
-            Value::String(text) => {
-                let is_place = is_named_as_an_address(name)
-                    && !text.is_empty()
-                    // An address that the person wrote themselves reveals nothing.
-                    && !messages.contains(text.as_str());
-                is_place
-                    || text
-                        .split(|c: char| {
-                            c.is_whitespace() || matches!(c, '"' | '<' | '>' | '(' | ')')
-                        })
-                        .any(|word| is_address(word) && !messages.contains(word))
-            }
-            Value::Array(values) => values.iter().any(|value| names(name, value, messages)),
-            Value::Object(values) => values
-                .iter()
-                .any(|(name, value)| names(name, value, messages)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => false,
-        }
-    }
-    arguments
-        .iter()
-        .any(|(name, value)| names(name, value, messages))
+/// Suffix of the question about another call that is not in the person's own words.
+const NOT_OWN: &str = " (not in your own words)";
+
+/// The origin of a call that a model made: what the person said, and what else the model had read.
+#[derive(Debug)]
+pub struct Provenance {
+    /// The words of the person in this conversation.
+    pub own_words: OwnWords,
+    /// The items of results that the model could read.
+    pub items: KnownItems,
+    /// True if the model had read text of others, which may be what asks for the call.
+    pub after_others: bool,
+    /// Tools whose calls the person approved for the conversation.
+    pub approved_tools: BTreeSet<String>,
 }
 
-/// Returns true if one of the words of an argument's name (`target_url`, `targetUrl`) says that it
-/// is an address.
-fn is_named_as_an_address(name: &str) -> bool {
-    const NAMES: [&str; 10] = [
-        "url", "uri", "href", "link", "host", "hostname", "domain", "website", "webpage",
-        "endpoint",
-    ];
-    let mut words = String::new();
-    let mut was_lower = false;
-    for letter in name.chars() {
-        if was_lower && letter.is_uppercase() || !letter.is_alphanumeric() {
-            words.push(' ');
-        }
-        words.push(letter.to_ascii_lowercase());
-        was_lower = letter.is_lowercase();
-    }
-    words.split(|c: char| !c.is_alphanumeric()).any(|word| {
-        NAMES
-            .iter()
-            .any(|named| word.strip_suffix('s').unwrap_or(word) == *named || word == *named)
-    })
+/// A reason to ask the person about a call that the policy would let run.
+#[derive(Debug, Clone, Copy)]
+struct Suspicion {
+    after_others: bool,
+    /// True if an approval may count for the rest of the conversation.
+    for_conversation: bool,
 }
 
-/// Returns true if a word looks like a web address: with a scheme, `www.`, or a host with dots and
-/// a path. A host alone looks like a file name.
-fn is_address(word: &str) -> bool {
-    let begins_with_www = word
-        .get(..4)
-        .is_some_and(|begin| begin.eq_ignore_ascii_case("www."));
-    let host_with_path = word
-        .split_once(['/', '?', '#', ':'])
-        .is_some_and(|(host, _)| {
-            let labels = || host.split('.');
-            labels().count() > 1
-                && labels().all(|label| {
-                    !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || c == '-')
-                })
-                && labels()
-                    .next_back()
-                    .is_some_and(|last| last.len() > 1 && last.chars().all(char::is_alphabetic))
-        });
-    word.contains("://") || begins_with_www || host_with_path
+impl Provenance {
+    /// Returns true if a call of a tool may have to be confirmed because of its origin: other calls
+    /// need no provenance. `after_others` as in [`Provenance::after_others`].
+    #[must_use]
+    pub fn is_needed(tool: &dyn Tool, after_others: bool) -> bool {
+        let annotations = tool.definition().annotations;
+        // What text of others could gain by is a change, or a request that carries what the model
+        // knows to a server. Without such text, only what leaves the house counts.
+        let has_effect = !annotations.read_only || !annotations.closed_world;
+        tool.recalled_argument().is_some()
+            || has_effect && (after_others || tool.reads_from_others())
+    }
+
+    fn suspicion(
+        &self,
+        tool: &dyn Tool,
+        written: &Arguments,
+        arguments: &Arguments,
+    ) -> Option<Suspicion> {
+        if !Self::is_needed(tool, self.after_others) {
+            return None;
+        }
+        let definition = tool.definition();
+        let recalled = tool.recalled_argument();
+        let suspicion = Suspicion {
+            after_others: self.after_others,
+            for_conversation: recalled.is_none(),
+        };
+        let foreign = match recalled {
+            // It would stay in every later conversation.
+            Some(_) if self.after_others => Foreign::AmountOrAddress,
+            Some(name) => arguments.get(name).map_or(Foreign::Nothing, |text| {
+                self.own_words.foreign_in(name, text, &self.items)
+            }),
+            None => self
+                .own_words
+                .foreign_arguments(definition, written, arguments, &self.items),
+        };
+        let is_approved = || self.approved_tools.contains(definition.name.as_str());
+        match foreign {
+            Foreign::Nothing => None,
+            Foreign::Words if suspicion.for_conversation && is_approved() => None,
+            Foreign::Words | Foreign::AmountOrAddress => Some(suspicion),
+        }
+    }
 }
 
 /// The context of a check: time, earlier decisions of the turn, and what the caller provides.
@@ -184,10 +184,9 @@ pub struct GateCheck<'a> {
     /// Tool and arguments of calls that were interrupted in this turn and may have had their
     /// effect.
     pub interrupted: &'a [(String, Arguments)],
-    /// The person's messages, if content from others was read in this turn before the call was
-    /// proposed ([`Tool::reads_from_others`](crate::Tool::reads_from_others)), because that content
-    /// may be what asks for the call.
-    pub said_before_others: Option<&'a str>,
+    /// The origin of the call. `None`: a person made it, or it cannot have to be confirmed because of
+    /// its origin ([`Provenance::is_needed`]).
+    pub provenance: Option<&'a Provenance>,
     /// Tools that the caller executes in this turn.
     pub client: &'a ClientTools,
     /// Tool choice of the turn. A call that it does not permit is refused like one of an unknown
@@ -335,17 +334,16 @@ impl Gate {
         }
         let definition = tool.definition();
         let mut permission = self.policy.permission(&context.user, definition);
-        // Text of others may try to act through the model. What it could gain by is a change, or an
-        // address that carries what the model knows to a server.
-        let is_suspect = check.said_before_others.is_some_and(|messages| {
-            let changes = !definition.annotations.read_only;
-            let reaches_out =
-                !definition.annotations.closed_world && names_an_address(&arguments, messages);
-            // A rule that names the tool is the operator's decision about exactly this case.
-            (changes || reaches_out) && !self.policy.allows_by_name(&context.user, definition)
-        });
-        if is_suspect && permission == Permission::Allow {
-            permission = Permission::Confirm;
+        // A rule that names the tool is the operator's decision about exactly this case.
+        let mut suspicion = check
+            .provenance
+            .filter(|_| !self.policy.allows_by_name(&context.user, definition))
+            .and_then(|origin| origin.suspicion(&**tool, &call.arguments, &arguments));
+        match (permission, &mut suspicion) {
+            (Permission::Allow, Some(_)) => permission = Permission::Confirm,
+            // The policy confirms every call of the tool.
+            (_, Some(suspicion)) => suspicion.for_conversation = false,
+            (_, None) => {}
         }
         if permission == Permission::Deny {
             return refuse(
@@ -359,7 +357,7 @@ impl Gate {
             corrections,
             preview,
             permission,
-            is_suspect,
+            suspicion,
         })
     }
 
@@ -391,8 +389,8 @@ struct Passed<'g> {
     /// The tool's description of the effect, if it has one.
     preview: Option<String>,
     permission: Permission,
-    /// True if content from others may be what asks for the call.
-    is_suspect: bool,
+    /// The reason to ask the person because of the call's origin.
+    suspicion: Option<Suspicion>,
 }
 
 impl Passed<'_> {
@@ -405,30 +403,47 @@ impl Passed<'_> {
         // The model chose the order of the arguments, and with it what a person reads first: the
         // schema's order is used instead.
         let arguments = self.definition.in_order(self.arguments);
-        let mut pending = pending(context.turn, call, self.definition, arguments, check);
-        if let Some(preview) = &self.preview {
-            pending.preview = visible(preview);
-        }
-        if self.is_suspect {
-            pending.preview.push_str(AFTER_OTHERS);
+        let preview = self.preview.as_deref();
+        let mut pending = pending(
+            context.turn,
+            call,
+            self.definition,
+            arguments,
+            preview,
+            check,
+        );
+        if let Some(suspicion) = self.suspicion {
+            let suffix = if suspicion.after_others {
+                AFTER_OTHERS
+            } else {
+                NOT_OWN
+            };
+            pending.preview.push_str(suffix);
+            pending.for_conversation = suspicion.for_conversation;
         }
         pending
     }
 }
 
-/// Returns a call that waits, with a description that is made of its arguments.
+/// Returns a call that waits, with the tool's description of it or one that is made of its
+/// arguments.
 fn pending(
     turn: TurnId,
     call: &ToolCall,
     definition: &ToolDefinition,
     arguments: Arguments,
+    preview: Option<&str>,
     check: &GateCheck<'_>,
 ) -> PendingCall {
+    let preview = match preview {
+        Some(preview) => visible(preview),
+        None => visible(&call_in_words(&name_in_words(&call.name), &arguments)),
+    };
     PendingCall {
-        digest: digest(turn, &call.id, &call.name, &arguments),
+        digest: digest(turn, &call.id, &call.name, &arguments, &preview),
         call_id: call.id.clone(),
         tool: call.name.clone(),
-        preview: visible(&call_in_words(&name_in_words(&call.name), &arguments)),
+        preview,
         arguments,
         definition: Some(definition.fingerprint()),
         intent: definition.intent.clone(),
@@ -436,6 +451,7 @@ fn pending(
         expires_at: check.expires_at(),
         doubt: None,
         awaits: None,
+        for_conversation: false,
     }
 }
 
@@ -461,7 +477,7 @@ fn hand_over(
         Ok(fitted) => fitted,
         Err(places) => return invalid(misfit(&places)),
     };
-    let mut pending = pending(turn, call, definition, arguments, check);
+    let mut pending = pending(turn, call, definition, arguments, None, check);
     pending.awaits = Some(Awaits::Client);
     CheckedCall {
         verdict: GateVerdict::Await { pending },

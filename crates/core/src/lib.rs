@@ -5,6 +5,7 @@
 //! (`adjutant-runtime`), through the traits in [`port`].
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod attachment; // frames around attached text
 mod budget; // budgets: limits, reservations, spending
 mod calibration; // calibration of token estimates
 mod call_end; // ends of tool calls
@@ -31,6 +32,7 @@ mod message; // messages and their parts
 mod model; // requests, responses, capabilities
 mod names; // names of enum values
 mod output; // structured output
+mod own_words; // the person's own words in arguments
 pub mod port; // traits that adapters and stores implement
 pub mod recall_block; // the block of recalled facts in a message
 mod redact; // redaction of logs
@@ -68,7 +70,7 @@ pub use error::{ModelError, TimeBound};
 pub use event::*;
 pub use feedback::*;
 pub use fingerprint::{fingerprint, sorted};
-pub use gate::{CheckedCall, Gate, GateCheck, Permission, Policy};
+pub use gate::{CheckedCall, Gate, GateCheck, Permission, Policy, Provenance};
 pub use given_history::{GivenHistory, Loading};
 pub use id::*;
 pub use limit_name::LimitName;
@@ -78,6 +80,7 @@ pub use memory::*;
 pub use message::*;
 pub use model::*;
 pub use output::{OutputSchema, Structured};
+pub use own_words::{Foreign, KnownItems, OwnWords};
 pub use port::LanguageModel;
 pub use redact::{LogContent, UnknownLogContent};
 pub use registry::{RESERVED, ToolRegistry, edit_distance, nearest};

@@ -102,6 +102,7 @@ impl LogContent {
             error: result.error.as_ref().and_then(kept),
             verbatim: result.verbatim,
             note: result.note.as_ref().and_then(kept),
+            from_others: result.from_others,
         }
     }
 

@@ -110,7 +110,7 @@ pub fn transcript(events: &[Recorded]) -> Vec<TranscriptMessage> {
     let mut entries: Vec<TranscriptMessage> = Vec::new();
     for Recorded { at, event, .. } in events {
         match &**event {
-            Event::HistorySet { messages } => {
+            Event::HistorySet { messages, .. } => {
                 // It replaces everything that was said before.
                 entries = messages
                     .iter()

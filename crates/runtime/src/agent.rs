@@ -170,6 +170,7 @@ impl Agent {
             .finish()
             .await?;
         context.history = after.history;
+        context.history_is_from_others = after.history_is_from_others;
         context.pending = after.pending;
         Ok(response)
     }
@@ -255,6 +256,7 @@ impl Agent {
         };
         if let Some(conversation) = state.as_ref().map(Remembered::conversation) {
             context.history = conversation.kept_messages().to_vec();
+            context.history_is_from_others = conversation.history_is_from_others();
             context.pending = conversation.pending().to_vec();
         }
         Ok(context)

@@ -106,6 +106,7 @@ impl Agent {
         let history = conversation::history(&events);
         let context = RunContext {
             conversation: id,
+            history_is_from_others: conversation::hold_text_of_others(&history),
             history,
             ..RunContext::new(key.user.clone())
         };

@@ -43,6 +43,11 @@ pub struct RunContext {
     /// [`Agent::context`](crate::Agent::context) fills it with the messages that the next request
     /// begins with, and so does a run if another process continued the conversation in between.
     pub history: Vec<Message>,
+    /// True if the history holds text of others, or a model wrote some of it after reading such text:
+    /// calls that are not in the user's own words are then confirmed. Results of tools say so
+    /// themselves; set it for documents and answers that came from elsewhere. Each run brings it up
+    /// to date.
+    pub history_is_from_others: bool,
     /// Calls that wait for a confirmation or a result, as the caller was shown them. A message that
     /// answers none of them is then dropped as an unclear answer; from a caller without them it is
     /// queued until they are answered ([`Disposition`](adjutant_core::Disposition)).
@@ -80,6 +85,7 @@ impl RunContext {
             user,
             conversation: ConversationId(Uuid::now_v7()),
             history: Vec::new(),
+            history_is_from_others: false,
             pending: Vec::new(),
             cancelled: CancellationToken::new(),
             request_id: None,

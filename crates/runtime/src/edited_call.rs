@@ -92,10 +92,10 @@ pub(crate) async fn preview_edited_call(
     let check = GateCheck {
         now: inner.now(),
         confirmation_expiry: inner.limits.confirmation_expiry,
-        // The user wrote the arguments, so earlier denials and untrusted text do not apply.
+        // The user wrote the arguments, so earlier denials and text of others do not apply.
         denied: &[],
         interrupted,
-        said_before_others: None,
+        provenance: None,
         // Client-side tools await a result, not a confirmation.
         client: &ClientTools::default(),
         choice: &ToolChoice::Auto,
@@ -103,6 +103,7 @@ pub(crate) async fn preview_edited_call(
     let question = inner.gate.question(context, &asked, &check).await?;
     Ok(PendingCall {
         expires_at: call.expires_at,
+        for_conversation: call.for_conversation,
         ..question
     })
 }

@@ -283,7 +283,7 @@ async fn turn_with_recall(
     }
     let history = || match (remembered, submission.first) {
         (Some(remembered), _) => remembered.conversation().turn_history().messages,
-        (None, Some(Event::HistorySet { messages })) => messages.clone(),
+        (None, Some(Event::HistorySet { messages, .. })) => messages.clone(),
         (None, _) => Vec::new(),
     };
     let found = inner.recall_for(key, message, history).await;

@@ -292,7 +292,11 @@ mod tests {
             events: vec![Recorded {
                 seq: after + 1,
                 at: Timestamp::UNIX_EPOCH,
-                event: Event::HistorySet { messages }.into(),
+                event: Event::HistorySet {
+                    messages,
+                    from_others: false,
+                }
+                .into(),
             }],
             inbox: Vec::new(),
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_core::conversation::Conversation;
+use adjutant_core::conversation::{self, Conversation};
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
 use adjutant_core::{
     AgentResponse, ConversationKey, Event, Input, InputBody, InputId, LongMessage, ToolResult,
@@ -114,6 +114,8 @@ async fn answer(
         messages,
     } = outcome;
     context.pending = pending;
+    let (NewMessages::Replace(new) | NewMessages::Append(new)) = &messages;
+    context.history_is_from_others |= conversation::hold_text_of_others(new);
     match messages {
         NewMessages::Replace(messages) => context.history = messages,
         NewMessages::Append(messages) => context.history.extend(messages),
@@ -172,6 +174,7 @@ async fn submit(
         None => {
             let first = (known > 0).then(|| Event::HistorySet {
                 messages: context.history.clone(),
+                from_others: context.history_is_from_others,
             });
             let submission = Submission {
                 input,

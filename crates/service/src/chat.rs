@@ -72,6 +72,11 @@ pub(crate) struct Resume {
     /// The `interrupt_id` that `POST /v1/pending/{interrupt_id}/preview` returned, if the user has
     /// seen the effect of the edited arguments.
     shown: Option<String>,
+    /// With `approved`: also approves later calls of the tool in this conversation that are confirmed
+    /// only because they are not in the user's own words. Amounts and addresses are still confirmed.
+    /// Only for a pending call that has `for_conversation`.
+    #[serde(default)]
+    for_conversation: bool,
 }
 
 impl Resume {
@@ -81,6 +86,7 @@ impl Resume {
             verdict: self.verdict,
             edited_args: self.edited_args,
             shown: self.shown,
+            for_conversation: self.for_conversation,
         }
     }
 }

@@ -39,6 +39,10 @@ pub(crate) struct Pending {
     /// Time at which a call in doubt was started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) since: Option<Timestamp>,
+    /// True if the call is confirmed only because it is not in the user's own words: an approval may
+    /// then count `for_conversation`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) for_conversation: bool,
 }
 
 /// Kind of answer that a pending call waits for.
@@ -70,6 +74,7 @@ impl Pending {
             kind: PendingKind::from_call(&call),
             interrupt_id: call.digest,
             since: call.doubt.map(|doubt| doubt.since),
+            for_conversation: call.for_conversation,
             tool: call.tool,
             args: call.arguments,
             preview: call.preview,
@@ -88,6 +93,9 @@ pub(crate) struct CallAnswer {
     pub(crate) edited_args: Option<Arguments>,
     /// The `interrupt_id` of the preview of `edited_args` that the user has seen.
     pub(crate) shown: Option<String>,
+    /// True if an approval counts for later calls of the tool in the conversation too.
+    #[serde(default)]
+    pub(crate) for_conversation: bool,
 }
 
 /// The user's statement about a call in doubt.
@@ -127,6 +135,9 @@ impl CallAnswer {
         }
         if let Some(digest) = self.shown {
             answer = answer.as_shown(digest);
+        }
+        if self.for_conversation {
+            answer = answer.for_conversation();
         }
         Ok(answer)
     }

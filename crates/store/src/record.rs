@@ -606,6 +606,7 @@ impl InvocationRow {
                 // The log has the result itself, not how it was shown to the model.
                 verbatim: false,
                 note: None,
+                from_others: false,
             },
             ms: convert(self.ms, &what)?,
             attempt: convert(self.attempt, &what)?,

@@ -159,7 +159,7 @@ impl ReadResult {
 fn result_of<'r>(recorded: &'r Recorded, wanted: &str) -> Option<&'r ToolResult> {
     match &*recorded.event {
         Event::CallFinished { call, result, .. } if call.as_str() == wanted => Some(result),
-        Event::HistorySet { messages } => messages.iter().find_map(|message| {
+        Event::HistorySet { messages, .. } => messages.iter().find_map(|message| {
             let (call, _, result) = message.tool_result()?;
             (call.as_str() == wanted).then_some(result)
         }),

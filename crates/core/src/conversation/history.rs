@@ -166,7 +166,7 @@ impl History {
         let mut all = Self::new(None);
         for Recorded { seq, event, .. } in with_messages {
             match &*event {
-                Event::HistorySet { messages } => all.set(seq, messages.iter().cloned()),
+                Event::HistorySet { messages, .. } => all.set(seq, messages.iter().cloned()),
                 Event::TurnFinished { end, .. } => {
                     end.history().for_each(|message| all.push(seq, message));
                 }
@@ -224,7 +224,7 @@ impl History {
 pub fn history(events: &[Recorded]) -> Vec<Message> {
     let mut messages = Vec::new();
     for recorded in events {
-        if let Event::HistorySet { messages: set } = &*recorded.event {
+        if let Event::HistorySet { messages: set, .. } = &*recorded.event {
             messages = set.clone();
         } else if let Event::TurnFinished { end, .. } = &*recorded.event {
             messages.extend(end.history());

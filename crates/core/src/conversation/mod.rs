@@ -6,6 +6,7 @@
 
 mod history;
 mod learned;
+mod provenance;
 mod snapshot;
 mod status;
 #[cfg(test)]
@@ -14,9 +15,12 @@ mod turn;
 mod view;
 mod weight;
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 pub use self::history::history;
+pub use self::provenance::hold_text_of_others;
 pub use self::snapshot::{SNAPSHOT_VERSION, Snapshot};
 pub use self::status::Status;
 pub use self::turn::CurrentTurn;
@@ -37,6 +41,7 @@ use crate::summary::{Summary, TurnHistory};
 use crate::trim::trim;
 use history::History;
 use learned::{Learned, SummaryTries};
+use provenance::Provenance;
 
 /// The state that a turn needs of its conversation. Its size depends on the open turn and the limit
 /// of history, not on the length of the conversation.
@@ -49,7 +54,7 @@ use learned::{Learned, SummaryTries};
 ///
 /// let mut conversation = Conversation::new(Some(20));
 /// let messages = vec![Message::user("I like tea.")?];
-/// conversation.apply(Recorded { seq: 1, at: "2026-11-24T08:00:00Z".parse()?, event: Event::HistorySet { messages }.into() });
+/// conversation.apply(Recorded { seq: 1, at: "2026-11-24T08:00:00Z".parse()?, event: Event::HistorySet { messages, from_others: false }.into() });
 /// assert_eq!((conversation.next_seq(), conversation.turn_history().messages.len()), (2, 1));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -60,6 +65,7 @@ pub struct Conversation {
     history: History,
     learned: Learned,
     summary_tries: SummaryTries,
+    provenance: Provenance,
     usage: Usage,
     cost: Option<Cost>,
     started_at: Option<Timestamp>,
@@ -82,6 +88,7 @@ impl Conversation {
             history: History::new(messages_max),
             learned: Learned::default(),
             summary_tries: SummaryTries::default(),
+            provenance: Provenance::default(),
             usage: Usage::default(),
             cost: Some(Cost::default()),
             started_at: None,
@@ -114,11 +121,14 @@ impl Conversation {
             _ => recorded.at,
         };
         self.started_at = Some(self.started_at.map_or(began, |known| known.min(began)));
+        // Before the status: an answer ends the wait of its call.
+        self.provenance
+            .follow(&recorded.event, &self.status.waiting);
         self.status.apply(recorded.seq, &recorded.event);
         self.learned.follow(&recorded.event);
         self.summary_tries.follow(&recorded.event);
         match &*recorded.event {
-            Event::HistorySet { messages } => {
+            Event::HistorySet { messages, .. } => {
                 self.history.set(recorded.seq, messages.iter().cloned())
             }
             Event::ConversationSummarized { summary, .. } => match self.status.turn {
@@ -273,6 +283,33 @@ impl Conversation {
     #[must_use]
     pub fn summary(&self) -> Option<&Summary> {
         self.history.summary()
+    }
+
+    /// Returns true if the history of the next turn holds text of others, or text that was written
+    /// after a model had read some. It stays true until the history is replaced.
+    #[must_use]
+    pub fn history_is_from_others(&self) -> bool {
+        self.provenance.history_is_from_others()
+    }
+
+    /// Returns true if the model had read text of others when it made its last reply in the open
+    /// turn.
+    #[must_use]
+    pub fn last_reply_is_from_others(&self) -> bool {
+        let in_turn = |current: &CurrentTurn| {
+            let before = current.before_last_reply().unwrap_or_default();
+            before
+                .iter()
+                .any(|recorded| provenance::is_from_others(&recorded.event))
+        };
+        self.history_is_from_others() || self.current.as_ref().is_some_and(in_turn)
+    }
+
+    /// Returns the tools whose calls the person approved for the conversation, although they are
+    /// not in their own words.
+    #[must_use]
+    pub fn approved_tools(&self) -> &BTreeSet<String> {
+        self.provenance.approved_tools()
     }
 
     /// Returns the calibration of request sizes for a model. `exact`: the sizes are counted by the

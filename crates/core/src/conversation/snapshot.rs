@@ -5,13 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use super::history::{History, Outline};
 use super::learned::{Learned, SummaryTries};
+use super::provenance::Provenance;
 use super::{Conversation, Status};
 use crate::cost::Cost;
 use crate::event::Recorded;
 use crate::model::Usage;
 
 /// Version of the format of [`Snapshot::body`] that is written, and the only one that is read.
-pub const SNAPSHOT_VERSION: u32 = 1;
+pub const SNAPSHOT_VERSION: u32 = 2;
 
 /// The state of a conversation between two turns, without messages. A cache: the events give the
 /// same state.
@@ -34,6 +35,7 @@ struct Body {
     history: Outline,
     learned: Learned,
     summary_tries: SummaryTries,
+    provenance: Provenance,
     usage: Usage,
     cost: Option<Cost>,
     started_at: Option<Timestamp>,
@@ -58,6 +60,7 @@ impl Conversation {
             history: self.history.outline(),
             learned: self.learned.clone(),
             summary_tries: self.summary_tries.clone(),
+            provenance: self.provenance.clone(),
             usage: self.usage,
             cost: self.cost,
             started_at: self.started_at,
@@ -94,6 +97,7 @@ impl Conversation {
             history: History::restore(messages_max, body.history, with_messages)?,
             learned: body.learned,
             summary_tries: body.summary_tries,
+            provenance: body.provenance,
             usage: body.usage,
             cost: body.cost,
             started_at: body.started_at,

@@ -84,6 +84,7 @@ fn journal(happenings: &[Happens], messages_max: Option<usize>) -> Vec<Recorded>
                 });
                 vec![Event::HistorySet {
                     messages: messages.collect(),
+                    from_others: false,
                 }]
             }
             Happens::Summary(more) => vec![summarised(None, up_to(more))],

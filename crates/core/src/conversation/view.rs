@@ -121,7 +121,11 @@ fn answered_by<'a>(events: &'a [Recorded], shown: &PendingCall) -> Option<Option
 fn is_repeated(events: &[Recorded], answer: &Answer) -> bool {
     events.iter().any(|recorded| match &*recorded.event {
         Event::CallFinished { call, result, .. } => {
-            *call == answer.call_id && answer.result.as_ref() == Some(result)
+            *call == answer.call_id
+                && answer
+                    .result
+                    .as_ref()
+                    .is_some_and(|known| known.says_the_same(result))
         }
         _ => false,
     })

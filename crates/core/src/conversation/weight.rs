@@ -15,7 +15,7 @@ pub fn event_weight(event: &Event) -> usize {
     let repeated = match event {
         // The end of a turn repeats in memory what the store keeps once, with the events before it.
         Event::TurnFinished { end, .. } => end.messages.iter().map(message_weight).sum(),
-        Event::HistorySet { messages } => messages.iter().map(message_weight).sum(),
+        Event::HistorySet { messages, .. } => messages.iter().map(message_weight).sum(),
         _ => 0,
     };
     size_of::<Event>() + said_weight(event) + repeated

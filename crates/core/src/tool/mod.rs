@@ -212,12 +212,27 @@ pub trait Tool: Send + Sync + 'static {
         Box::pin(std::future::ready(Probe::Unknown))
     }
 
-    /// Returns true if its results hold text of others: a web page, a mail, another server's
-    /// answer. Such text may try to act through the model, so a change that is proposed after it in
-    /// the same turn is confirmed by the user, unless the policy allows the tool by name. Default:
-    /// `false`.
+    /// Returns true if its results and errors are text of others: a web page, a mail, another
+    /// server's answer. Such text may try to act through the model, so what is proposed after it in
+    /// the conversation is confirmed by the user unless it is in their own words (see
+    /// [`Provenance`](crate::Provenance)). Default: `false`.
     fn reads_from_others(&self) -> bool {
         false
+    }
+
+    /// Returns true if this result of a successful call holds text of others, for a tool whose
+    /// results mostly do not: a list in which some rows were written by another program. Default:
+    /// `false`.
+    fn holds_text_of_others(&self, data: &Value) -> bool {
+        let _ = data;
+        false
+    }
+
+    /// Returns the name of the argument whose text a model reads in later conversations, as it reads
+    /// facts about the user. Such a call is confirmed by the user unless that text is in their own
+    /// words, and always after text of others. Default: none.
+    fn recalled_argument(&self) -> Option<&str> {
+        None
     }
 
     /// Returns the bound of one execution. Default: the turn's `tool_timeout`.

@@ -29,6 +29,12 @@ pub struct ToolResult {
     /// A note for the model about its call, beside the data: that the arguments were corrected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// True if it is text of others, or holds some: what a page, a mail or another program says.
+    /// Such text may try to act through the model. Set by the runtime from
+    /// [`Tool::reads_from_others`](crate::Tool::reads_from_others) and
+    /// [`Tool::holds_text_of_others`](crate::Tool::holds_text_of_others).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_others: bool,
 }
 
 /// Deserialises `null` as data: a tool may answer `null`, and that is not the same as no answer.
@@ -48,6 +54,7 @@ impl ToolResult {
             error: None,
             verbatim: false,
             note: None,
+            from_others: false,
         }
     }
 
@@ -60,6 +67,7 @@ impl ToolResult {
             error: Some(error.into()),
             verbatim: false,
             note: None,
+            from_others: false,
         }
     }
 
@@ -86,6 +94,22 @@ impl ToolResult {
             note: note.or(self.note),
             ..self
         }
+    }
+
+    /// Marks the result as text of others, if it is.
+    #[must_use]
+    pub fn marked(self, from_others: bool) -> Self {
+        Self {
+            from_others: from_others || self.from_others,
+            ..self
+        }
+    }
+
+    /// Returns true if another result says the same, whether it is marked as text of others or not.
+    #[must_use]
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        let marked = |result: &Self| result.clone().marked(true);
+        marked(self) == marked(other)
     }
 
     /// Creates the result of an interrupted call that the user says was carried out.

@@ -412,8 +412,9 @@ fn in_part(
                 error: None,
                 verbatim: result.verbatim,
                 note: result.note.clone(),
+                from_others: result.from_others,
             },
-            false => ToolResult::failed(part),
+            false => ToolResult::failed(part).marked(result.from_others),
         };
         let message = Message::tool(call_id.clone(), name, result).ok()?;
         if message_tokens(&message, count) <= tokens {

@@ -393,6 +393,12 @@ impl Turn {
         notice.join(&mut self.notices);
     }
 
+    /// Returns true if the turn makes a call that a person requested, and asks no model.
+    #[must_use]
+    pub fn is_requested_call(&self) -> bool {
+        self.setup.call.is_some()
+    }
+
     /// Returns the calls that the user denied in this turn, with their arguments. They are not
     /// asked again.
     #[must_use]

@@ -139,6 +139,7 @@ fn waits(preview: &str) -> CallEnd {
         expires_at: Timestamp::MAX,
         doubt: None,
         awaits: None,
+        for_conversation: false,
     })
 }
 

@@ -151,11 +151,11 @@ fn the_digest_of_a_doubt_is_of_one_start_only() {
     let (turn, call) = (TurnId(Uuid::from_u128(1)), CallId::new("c").unwrap());
     let of = |attempt| doubt_digest(turn, &call, "send", &Arguments::new(), attempt);
     assert_ne!(of(1), of(2));
-    assert_ne!(of(1), digest(turn, &call, "send", &Arguments::new()));
+    assert_ne!(of(1), digest(turn, &call, "send", &Arguments::new(), ""));
 }
 
 #[test]
-fn a_digest_binds_turn_call_tool_and_arguments_but_not_their_order() {
+fn a_digest_binds_turn_call_tool_arguments_and_description_but_not_the_order() {
     let (turn, call) = (TurnId(Uuid::from_u128(1)), CallId::new("c").unwrap());
     let object = |value: serde_json::Value| value.as_object().cloned().unwrap();
     let base = digest(
@@ -163,6 +163,7 @@ fn a_digest_binds_turn_call_tool_and_arguments_but_not_their_order() {
         &call,
         "remove",
         &object(json!({"a": 1, "b": {"d": 1, "c": 2}})),
+        "Remove it",
     );
     assert_eq!(
         base,
@@ -170,7 +171,8 @@ fn a_digest_binds_turn_call_tool_and_arguments_but_not_their_order() {
             turn,
             &call,
             "remove",
-            &object(json!({"b": {"c": 2, "d": 1}, "a": 1}))
+            &object(json!({"b": {"c": 2, "d": 1}, "a": 1})),
+            "Remove it"
         )
     );
     assert_eq!(base.len(), 64);
@@ -180,24 +182,35 @@ fn a_digest_binds_turn_call_tool_and_arguments_but_not_their_order() {
             &call,
             "remove",
             &object(json!({"a": 1, "b": {"d": 1, "c": 2}})),
+            "Remove it",
         ),
         digest(
             turn,
             &CallId::new("d").unwrap(),
             "remove",
             &object(json!({"a": 1, "b": {"d": 1, "c": 2}})),
+            "Remove it",
         ),
         digest(
             turn,
             &call,
             "add",
             &object(json!({"a": 1, "b": {"d": 1, "c": 2}})),
+            "Remove it",
         ),
         digest(
             turn,
             &call,
             "remove",
             &object(json!({"a": 1, "b": {"d": 1, "c": 3}})),
+            "Remove it",
+        ),
+        digest(
+            turn,
+            &call,
+            "remove",
+            &object(json!({"a": 1, "b": {"d": 1, "c": 2}})),
+            "Remove the other",
         ),
     ] {
         assert_ne!(base, other);

@@ -117,7 +117,7 @@ pub(crate) fn checked(
         confirmation_expiry: std::time::Duration::from_secs(60),
         denied,
         interrupted: &[],
-        said_before_others: None,
+        provenance: None,
         client: &ClientTools::default(),
         choice: &ToolChoice::Auto,
     };
@@ -220,6 +220,7 @@ fn a_destructive_call_waits_with_resolved_arguments_and_a_digest() {
         &pending.call_id,
         "remove",
         &pending.arguments,
+        &pending.preview,
     );
     assert_eq!(pending.digest, expected);
 }

@@ -18,6 +18,9 @@ pub(super) trait Operation: Send + Sync + 'static {
     /// The text that a person is asked for confirmation with. `None`: the call is shown as it is.
     const PREVIEW: Option<fn(&Self::Args) -> String> = None;
 
+    /// The argument whose text is read in later conversations, as [`Tool::recalled_argument`] says.
+    const RECALLED: Option<&'static str> = None;
+
     /// Returns the name, the description and the schema that a model reads.
     fn definition(&self) -> ToolDefinition;
 
@@ -89,6 +92,10 @@ pub(super) fn brief_tool<O: Operation>(
 }
 
 impl<O: Operation> Tool for OperationTool<O> {
+    fn recalled_argument(&self) -> Option<&str> {
+        O::RECALLED
+    }
+
     fn definition(&self) -> &ToolDefinition {
         &self.definition
     }

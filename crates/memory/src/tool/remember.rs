@@ -23,6 +23,8 @@ pub(super) struct Args {
 impl Operation for Remember {
     type Args = Args;
 
+    const RECALLED: Option<&'static str> = Some("fact");
+
     const PREVIEW: Option<fn(&Args) -> String> = Some(|args| format!("Remember “{}”", args.fact));
 
     fn definition(&self) -> ToolDefinition {

@@ -324,6 +324,17 @@ impl Steps<'_> {
             return refused(reason);
         }
         let edited = match &answer.edited {
+            None if runs => match self.shown_otherwise(call).await {
+                None => None,
+                // What the ids stand for has changed since the person was asked.
+                Some(pending) => {
+                    return vec![Event::CallEdited {
+                        turn: self.turn,
+                        input: input.id.clone(),
+                        pending,
+                    }];
+                }
+            },
             None => None,
             Some(_) if answer.verdict != Verdict::Approved => {
                 return refused(words::EDITED_WITHOUT_YES.to_owned());
@@ -351,13 +362,20 @@ impl Steps<'_> {
         let choice = answer.choice.clone();
         match (call.kind(), &answer.result) {
             (PendingKind::Confirmation, _) => {
-                vec![self.answer_event(
+                let answered = self.answer_event(
                     call,
                     Some(input),
                     Some(answer.verdict),
                     edited,
                     ToolChoice::Auto,
-                )]
+                );
+                let is_approved = answer.verdict == Verdict::Approved;
+                vec![
+                    match answer.for_conversation && is_approved && call.for_conversation {
+                        true => for_conversation(answered),
+                        false => answered,
+                    },
+                ]
             }
             (PendingKind::Result, None) => refused(words::RESULT_MISSING.to_owned()),
             (PendingKind::Result, Some(_)) if !self.tools.client().has_choice(&choice) => {
@@ -367,6 +385,8 @@ impl Steps<'_> {
                 let summary = Some(words::provided(&call.tool));
                 let made = Call::of_pending(call, &call.arguments);
                 let result = self.with_corrections(&call.call_id, result.clone()).await;
+                // Whatever its program reads is unknown here.
+                let result = result.marked(true);
                 let ended = self.end_of(made, &result, summary.filter(|_| result.success), 0, 1);
                 vec![
                     self.answer_event(call, Some(input), Some(answer.verdict), None, choice),
@@ -377,6 +397,18 @@ impl Steps<'_> {
                 self.resolution_events(call, ResolvedBy::Person, Some(input), answer.verdict)
             }
         }
+    }
+
+    /// Returns the question about a pending call as it is now, if its description is another than
+    /// the one that was shown. A call that cannot be described any more fails when it runs.
+    async fn shown_otherwise(&self, call: &PendingCall) -> Option<PendingCall> {
+        if call.kind() != PendingKind::Confirmation {
+            return None;
+        }
+        let question = self.preview_edited_call(call, call.arguments.clone()).await;
+        question
+            .ok()
+            .filter(|question| question.digest != call.digest)
     }
 
     /// Returns the question about a pending call with edited arguments.
@@ -415,6 +447,7 @@ impl Steps<'_> {
             verdict,
             edited,
             choice,
+            for_conversation: false,
         }
     }
 
@@ -479,4 +512,15 @@ fn as_edited<'a>(turn: &'a CurrentTurn, shown: &'a PendingCall) -> &'a PendingCa
         None => turn.edited(&shown.call_id).unwrap_or(shown),
         Some(_) => shown,
     }
+}
+
+/// Makes an approval count for the rest of the conversation.
+fn for_conversation(mut answered: Event) -> Event {
+    if let Event::CallAnswered {
+        for_conversation, ..
+    } = &mut answered
+    {
+        *for_conversation = true;
+    }
+    answered
 }

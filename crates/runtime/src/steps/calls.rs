@@ -87,6 +87,12 @@ enum Outcome {
     BrokeOff(ToolError),
 }
 
+/// Returns true if a result is text of others.
+pub(super) fn is_from_others(tool: &dyn Tool, result: &ToolResult) -> bool {
+    let data = result.data.as_deref().filter(|_| result.success);
+    tool.reads_from_others() || data.is_some_and(|data| tool.holds_text_of_others(data))
+}
+
 /// A tool's answer about a call whose end is unknown.
 enum Probed {
     /// The call took effect; its end is recorded.
@@ -371,6 +377,7 @@ impl Steps<'_> {
     ) -> Result<CallEnd, RunError> {
         let ms = millis(began);
         let result = self.with_corrections(call.id, result).await;
+        let result = self.with_mark(call.tool, result);
         let ended = self.end_of(call, &result, summary.clone(), ms, attempt);
         // A call without effects may run again after a crash, so its end need not be written now.
         match self.find(|turn| turn.effect(call.id)).await {
@@ -405,6 +412,7 @@ impl Steps<'_> {
             Probe::Done(data) => {
                 let summary = tool.describe(call.arguments, &data);
                 let result = self.with_corrections(call.id, ToolResult::ok(data)).await;
+                let result = self.with_mark(call.tool, result);
                 let resolved =
                     self.resolved(call.id, attempt, ResolvedBy::Probe, None, Verdict::Done);
                 let end = self.end_of(call, &result, summary.clone(), 0, attempt);
@@ -425,6 +433,16 @@ impl Steps<'_> {
     pub(super) async fn with_corrections(&self, call: &CallId, result: ToolResult) -> ToolResult {
         let read = |turn: &CurrentTurn| turn.corrections(call).map(str::to_owned);
         result.with_note(self.find(read).await)
+    }
+
+    /// Marks a result as text of others, if it is.
+    fn with_mark(&self, tool: &str, result: ToolResult) -> ToolResult {
+        let registry = &self.tools.gate().registry;
+        // A tool that is not registered any more was one of an MCP server.
+        let from_others = registry
+            .get(tool)
+            .is_none_or(|tool| is_from_others(&**tool, &result));
+        result.marked(from_others)
     }
 
     /// Puts a call in doubt: neither this process nor the tool knows its end, so a person is asked.
@@ -492,6 +510,7 @@ impl Steps<'_> {
                 since: self.last_started(call.id).await.unwrap_or(now),
             }),
             awaits: None,
+            for_conversation: false,
         }
     }
 

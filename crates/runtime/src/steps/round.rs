@@ -130,7 +130,7 @@ impl Steps<'_> {
         before: Before<'_>,
         is_followed: bool,
     ) -> Result<Vec<(CallId, CallEnd)>, RunError> {
-        let message = self.message_before_untrusted().await;
+        let provenance = self.provenance(turn, group).await;
         let mut verdicts = Vec::with_capacity(group.len());
         let mut intents = Vec::with_capacity(2 * group.len());
         for call in group {
@@ -143,7 +143,7 @@ impl Steps<'_> {
                         confirmation_expiry: turn.limits().confirmation_expiry,
                         denied: turn.denied(),
                         interrupted: before.interrupted,
-                        said_before_others: message.as_deref(),
+                        provenance: provenance.as_ref(),
                         client: self.tools.client(),
                         choice: turn.choice(),
                     };

@@ -9,7 +9,7 @@ use adjutant_core::{Event, Tool, ToolResult, TransactionalTool};
 use tokio::time::Instant;
 
 use super::Steps;
-use super::calls::Call;
+use super::calls::{Call, is_from_others};
 use crate::RunError;
 use crate::clock::millis;
 use crate::event::RunEvent;
@@ -108,12 +108,13 @@ impl Steps<'_> {
                 Some(Err(error)) => (ToolResult::failed(error.to_string()), None),
                 None => (ToolResult::failed("the tool is another by now"), None),
             };
+            let from_others = is_from_others(&*tool, &result);
             Event::CallFinished {
                 turn,
                 call: id.clone(),
                 tool: name.clone(),
                 arguments: arguments.clone(),
-                result: result.with_note(corrections.clone()),
+                result: result.marked(from_others).with_note(corrections.clone()),
                 summary,
                 ms: millis(began),
                 attempt: 1,

@@ -1,97 +1,94 @@
-//! Finds out whether a model had read untrusted text (web pages, mails, other programs) when it
-//! made its calls: such text may contain instructions (prompt injection).
+//! The origin of the calls that a model makes: the person's own words, and text of others that may
+//! contain instructions (prompt injection).
 
 use adjutant_core::conversation::Conversation;
-use adjutant_core::turn::READ_RESULT;
-use adjutant_core::{Arguments, CallId, Event};
-use serde_json::Value;
+use adjutant_core::turn::Turn;
+use adjutant_core::{
+    Event, KnownItems, OwnWords, Provenance, Role, ToolCall, ToolResult, attachment, recall_block,
+    without_client_context,
+};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 
 use super::Steps;
 
 impl Steps<'_> {
-    /// Returns the user's message, if the model had read untrusted text in this turn when it made
-    /// its last calls.
-    pub(super) async fn message_before_untrusted(&self) -> Option<String> {
+    /// Returns the origin of the calls of a group, if one of them may have to be confirmed because
+    /// of it. A call that a person made has none.
+    pub(super) async fn provenance(&self, turn: &Turn, group: &[ToolCall]) -> Option<Provenance> {
+        if turn.is_requested_call() {
+            return None;
+        }
         let log = self.log.lock().await;
         let conversation = log.conversation();
-        let current = conversation.current()?;
-        let has_read = current
-            .before_last_reply()?
-            .iter()
-            .any(|recorded| match &*recorded.event {
-                // The error of a result that was not found is our own text.
-                Event::CallFinished { tool, result, .. }
-                    if tool == READ_RESULT && !result.success =>
-                {
-                    false
-                }
-                Event::CallFinished {
-                    tool, arguments, ..
-                } => self.may_hold_untrusted(conversation, tool, arguments),
-                _ => false,
-            });
-        match current.started()? {
-            Event::TurnStarted { message, .. } if has_read => Some(message.clone()),
-            _ => None,
-        }
-    }
-
-    /// Returns true if the result of a call may hold untrusted text.
-    fn may_hold_untrusted(
-        &self,
-        conversation: &Conversation,
-        tool: &str,
-        arguments: &Arguments,
-    ) -> bool {
-        let (mut tool, mut arguments) = (tool.to_owned(), arguments.clone());
-        // A call of `READ_RESULT` reads on in the result of an earlier call, perhaps of an earlier
-        // turn, so that call decides. Chains longer than this are treated as untrusted.
-        const CHAIN_MAX: usize = 32;
-        for _ in 0..CHAIN_MAX {
-            if tool != READ_RESULT {
-                // A tool that is not registered any more came from an MCP server.
-                return self
-                    .inner
-                    .gate
-                    .registry
-                    .get(&tool)
-                    .is_none_or(|tool| tool.reads_from_others());
-            }
-            let wanted = arguments
-                .get("call")
-                .and_then(Value::as_str)
-                .and_then(|id| CallId::new(id).ok());
-            // Without the id of a call it reads nothing.
-            let Some(wanted) = wanted else { return false };
-            match call_of(conversation, &wanted) {
-                Some(call) => (tool, arguments) = call,
-                // The call is older than the state, so its tool is unknown.
-                None => return true,
-            }
-        }
-        true
+        let after_others = conversation.last_reply_is_from_others();
+        let registry = &self.tools.gate().registry;
+        let is_needed = |call: &ToolCall| {
+            registry
+                .get(&call.name)
+                .is_some_and(|tool| Provenance::is_needed(&**tool, after_others))
+        };
+        group.iter().any(is_needed).then(|| Provenance {
+            own_words: own_words(
+                conversation,
+                self.inner.now().to_zoned(TimeZone::UTC).date(),
+            ),
+            items: known_items(conversation),
+            after_others,
+            approved_tools: conversation.approved_tools().clone(),
+        })
     }
 }
 
-/// Returns the tool and the arguments of a call that ended, in this turn or in the messages that
-/// are kept of earlier ones.
-fn call_of(conversation: &Conversation, wanted: &CallId) -> Option<(String, Arguments)> {
-    if let Some((tool, arguments)) = conversation
+/// Returns the words that the person wrote in the conversation, without what they attached and
+/// without what a program wrote in their name. `today`: the day, if the message does not say it.
+fn own_words(conversation: &Conversation, today: Date) -> OwnWords {
+    let kept = conversation.kept_messages().iter();
+    let earlier = kept
+        .filter(|message| message.role() == Role::User)
+        .map(without_client_context);
+    let (message, sent_on) = match conversation.current().and_then(|turn| turn.started()) {
+        Some(Event::TurnStarted {
+            message, sent_at, ..
+        }) => (message.as_str(), sent_at.as_deref().and_then(day_of)),
+        _ => ("", None),
+    };
+    let earlier: Vec<String> = earlier
+        .map(|text| attachment::strip(recall_block::strip(&text)).into_owned())
+        .collect();
+    let current = attachment::strip(message);
+    let all = earlier.iter().map(String::as_str).chain([&*current]);
+    OwnWords::new(all, sent_on.unwrap_or(today))
+}
+
+/// Returns the day of a local time such as `Saturday, 2026-11-28, 09:15 (Europe/Berlin, UTC+01:00)`.
+fn day_of(sent_at: &str) -> Option<Date> {
+    sent_at
+        .split([',', ' '])
+        .find_map(|part| part.parse::<Date>().ok())
+}
+
+/// Returns the items of the results that the model can read: those of the open turn, and those of
+/// the history.
+fn known_items(conversation: &Conversation) -> KnownItems {
+    let mut items = KnownItems::default();
+    let mut add = |result: &ToolResult, from_others: bool| {
+        if let Some(data) = &result.data {
+            items.add(data, from_others);
+        }
+    };
+    for message in conversation.kept_messages() {
+        if let Some((_, _, result)) = message.tool_result() {
+            add(result, result.from_others);
+        }
+    }
+    let before = conversation
         .current()
-        .and_then(|current| current.ran(wanted))
-    {
-        return Some((tool.to_owned(), arguments.clone()));
+        .and_then(|turn| turn.before_last_reply());
+    for recorded in before.unwrap_or_default() {
+        if let Event::CallFinished { result, .. } = &*recorded.event {
+            add(result, result.from_others);
+        }
     }
-    let kept = conversation.kept_messages();
-    let mut calls = kept.iter().rev().flat_map(|message| message.tool_calls());
-    if let Some(call) = calls.find(|call| call.id == *wanted) {
-        return Some((call.name.clone(), call.arguments.clone()));
-    }
-    // A history from the caller may hold a result whose call was left out.
-    let mut results = kept
-        .iter()
-        .rev()
-        .filter_map(|message| message.tool_result());
-    let (_, tool, _) = results.find(|(call, ..)| *call == wanted)?;
-    Some((tool.to_owned(), Arguments::new()))
+    items
 }

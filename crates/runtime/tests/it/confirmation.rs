@@ -260,7 +260,13 @@ async fn a_yes_with_other_arguments_passes_the_gate_again_and_runs_those() {
     let to_bert = question(to("Bert")).await.unwrap();
     assert_eq!(
         to_bert.digest,
-        digest(asked.turn, &shown.call_id, "send", &to("Bert"))
+        digest(
+            asked.turn,
+            &shown.call_id,
+            "send",
+            &to("Bert"),
+            &to_bert.preview
+        )
     );
     assert_eq!(
         (&to_bert.arguments, to_bert.expires_at),
@@ -306,7 +312,13 @@ async fn a_yes_with_other_arguments_passes_the_gate_again_and_runs_those() {
     let recorded = recorded.unwrap();
     assert_eq!(
         recorded.digest,
-        digest(asked.turn, &shown.call_id, "send", &to("Bert"))
+        digest(
+            asked.turn,
+            &shown.call_id,
+            "send",
+            &to("Bert"),
+            &to_bert.preview
+        )
     );
     assert_ne!(recorded.digest, shown.digest);
 }

@@ -555,6 +555,7 @@ async fn an_approved_call_whose_process_dies_is_asked_about_by_the_next() {
             verdict: Some(Verdict::Approved),
             edited: None,
             choice: ToolChoice::Auto,
+            for_conversation: false,
         },
         Event::CallStarted {
             turn,

@@ -431,7 +431,7 @@ impl<'a> Encoder<'a> {
 
 /// Converts a pending call, with the JSON Schema of its answer.
 fn interrupt(call: &PendingCall) -> Interrupt {
-    let (reason, kind, schema) = match &call.doubt {
+    let (reason, kind, mut schema) = match &call.doubt {
         None => (
             "confirmation",
             "confirmation",
@@ -460,7 +460,16 @@ fn interrupt(call: &PendingCall) -> Interrupt {
             }),
         ),
     };
+    if call.for_conversation {
+        schema["properties"]["for_conversation"] = json!({
+            "type": "boolean",
+            "description": "True if the approval counts for later calls of the tool in this conversation too."
+        });
+    }
     let mut metadata = json!({ "tool": call.tool, "args": call.arguments, "kind": kind });
+    if call.for_conversation {
+        metadata["for_conversation"] = json!(true);
+    }
     if let Some(doubt) = &call.doubt {
         metadata["since"] = json!(doubt.since);
     }

@@ -2,7 +2,8 @@
 //! ignores.
 
 use adjutant_core::{
-    Answer, ClientSide, ClientTool, InvalidClientSide, PendingCall, ToolResult, fingerprint,
+    Answer, CLIENT_CONTEXT_INTRODUCTION, ClientSide, ClientTool, InvalidClientSide, PendingCall,
+    ToolResult, fingerprint,
 };
 use jiff::tz::TimeZone;
 use serde::Deserialize;
@@ -10,9 +11,6 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::event::Message;
-
-/// Introduction of the client's context in the prompt.
-const FROM_THE_APPLICATION: &str = include_str!("../../../../prompts/client_context.md");
 
 /// A request to run the agent. The server's history is authoritative: the last user message in
 /// `messages` is the input. The other messages only show which ones the client has, as `state`
@@ -234,7 +232,7 @@ impl RunAgentInput {
             true => String::new(),
             false => format!(
                 "{}\n\n{}",
-                FROM_THE_APPLICATION.trim_end(),
+                CLIENT_CONTEXT_INTRODUCTION.trim_end(),
                 known.join("\n\n")
             ),
         };

@@ -83,7 +83,7 @@ impl Transcript {
         }
         for recorded in events {
             match &*recorded.event {
-                Event::HistorySet { messages: set } => {
+                Event::HistorySet { messages: set, .. } => {
                     // An imported history replaces all messages before it.
                     messages = Vec::new();
                     let turn = Turn::from_events(&[], None);

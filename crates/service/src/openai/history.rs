@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use adjutant_core::turn::trim;
 use adjutant_core::{
-    CallId, Content, InvalidMessage, Message, Notice, Part, Role as Speaker, ToolCall, ToolResult,
-    check_pairing, words,
+    CLIENT_CONTEXT_INTRODUCTION, CallId, Content, InvalidMessage, Message, Notice, Part,
+    Role as Speaker, ToolCall, ToolResult, check_pairing, without_client_context, words,
 };
 use serde_json::Value;
 
@@ -17,8 +17,6 @@ use super::error::invalid;
 use super::message::{ChatMessage, FunctionCalled, Messages, Role};
 use crate::problem::Problem;
 
-/// Introduction of the client's instructions.
-pub(super) const FROM_THE_APPLICATION: &str = include_str!("../../../../prompts/client_context.md");
 /// Message of a new turn that starts with results of the client's tools, because no turn waits for
 /// them.
 const RESULTS_CAME: &str = include_str!("../../../../prompts/client_results.md");
@@ -193,7 +191,7 @@ fn history(
     let front = match kept.first().map(Message::role) {
         _ if !instructions.is_empty() => Some(format!(
             "{}\n\n{}",
-            FROM_THE_APPLICATION.trim_end(),
+            CLIENT_CONTEXT_INTRODUCTION.trim_end(),
             instructions.join("\n\n")
         )),
         // Some providers require that the user speaks first.
@@ -210,6 +208,15 @@ fn history(
     // Checked at the end: the parts that were left out may have separated a call and its result.
     check_pairing(&history).map_err(|error| invalid(all.member, error.to_string()))?;
     Ok(history)
+}
+
+/// Returns true if a client's history holds more than the person's own words. The client's
+/// instructions may be documents; results are of its tools; and an answer may have been written after
+/// text of others was read, of which the client's messages say nothing.
+pub(super) fn is_from_others(history: &[Message]) -> bool {
+    history.iter().any(|message| {
+        message.role() != Speaker::User || without_client_context(message) != message.text()
+    })
 }
 
 /// Returns the messages that are in the journal. Without tools, only texts.

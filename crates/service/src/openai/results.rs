@@ -191,6 +191,7 @@ fn are_same_results(events: &[Recorded], results: &Results<'_>) -> Option<bool> 
                 _ => None,
             })
     };
-    let pairs = shown.filter_map(|call| Some(results.result_for(call)? == *provided(call)?));
+    let pairs =
+        shown.filter_map(|call| Some(results.result_for(call)?.says_the_same(provided(call)?)));
     pairs.reduce(|all, same| all && same)
 }

@@ -2,8 +2,8 @@
 
 use adjutant_core::limits::CONFIRMATION_EXPIRY_STATELESS;
 use adjutant_core::{
-    AgentResponse, ClientSide, ConversationId, InputBody, InputId, InvalidClientSide, Notice,
-    TraceContext, TurnLimits, UserId, read_message,
+    AgentResponse, CLIENT_CONTEXT_INTRODUCTION, ClientSide, ConversationId, InputBody, InputId,
+    InvalidClientSide, Notice, TraceContext, TurnLimits, UserId, read_message,
 };
 use adjutant_runtime::{Agent, BuildError, RunContext, RunStream};
 use axum::http::HeaderMap;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::answer::{AnswerPart, Encoder};
 use super::background::{self, is_background};
 use super::error::{about, invalid};
-use super::history::{self, FROM_THE_APPLICATION, HistoryLimits, Transcript};
+use super::history::{self, HistoryLimits, Transcript};
 use super::message::{ChatMessage, MessageContent, Messages, Role};
 use super::models::{self, ModelKind};
 use super::options::RequestOptions;
@@ -214,6 +214,7 @@ pub(super) async fn start(
             if key.is_some() {
                 stateless::check_key_is_new(&app.agent, &app.agent.key(&context)).await?;
             }
+            context.history_is_from_others = history::is_from_others(&history);
             context.history = history;
             let body = InputBody::Message {
                 text: message,
@@ -261,7 +262,7 @@ fn with_instructions(
         return Ok(client);
     };
     let mut client = client.unwrap_or_default();
-    client.context = format!("{}\n\n{text}", FROM_THE_APPLICATION.trim_end());
+    client.context = format!("{}\n\n{text}", CLIENT_CONTEXT_INTRODUCTION.trim_end());
     let context = ClientSide {
         context: client.context.clone(),
         ..ClientSide::default()

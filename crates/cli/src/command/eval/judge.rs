@@ -265,6 +265,7 @@ mod tests {
             expires_at: Timestamp::UNIX_EPOCH,
             doubt: None,
             awaits: None,
+            for_conversation: false,
         }
     }
 

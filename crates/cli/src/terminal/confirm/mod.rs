@@ -22,6 +22,7 @@ use question::{Allowance, allowances, question};
 /// Keys that answer a confirmation by themselves.
 const YES_NO_EDIT: &[char] = &['y', 'n', 'e'];
 const YES_NO_EDIT_ALWAYS: &[char] = &['y', 'n', 'e', 'a'];
+const YES_NO_EDIT_CONVERSATION: &[char] = &['y', 'n', 'e', 'c'];
 const DONE_RETRY_LEAVE: &[char] = &['d', 'r', 'l'];
 const VIEW_NO: &[char] = &['v', 'n'];
 
@@ -92,12 +93,15 @@ impl Approver<'_> {
         // A call can be approved only after all of its arguments were shown.
         let mut folded = whole(call);
         loop {
-            let can_grant = self.permissions.can_grant(call);
+            // A permission given here would also cover amounts and addresses, of which each is asked
+            // about.
+            let can_grant = !call.for_conversation && self.permissions.can_grant(call);
             let question = question(call, folded.is_some(), can_grant);
             let keys = match (&folded, call.doubt.is_some()) {
                 (Some(_), _) => VIEW_NO,
                 (None, true) => DONE_RETRY_LEAVE,
                 (None, false) if can_grant => YES_NO_EDIT_ALWAYS,
+                (None, false) if call.for_conversation => YES_NO_EDIT_CONVERSATION,
                 (None, false) => YES_NO_EDIT,
             };
             let line = self.read_answer(&question, keys).await?;
@@ -130,6 +134,9 @@ impl Approver<'_> {
                     };
                     return Ok(call.answer(Verdict::Approved).with_arguments(edited));
                 }
+                (false, "c" | "C") if call.for_conversation => {
+                    return Ok(call.answer(Verdict::Approved).for_conversation());
+                }
                 (false, "a" | "A" | "always") if can_grant => {
                     if !self.ask_for_permission(call).await? {
                         // No permission was chosen: the question is repeated.
@@ -141,6 +148,7 @@ impl Approver<'_> {
                     Reading::Yes => Ok(Verdict::Approved),
                     Reading::No => Ok(Verdict::Denied),
                     Reading::Unclear if can_grant => Err("Please answer y, n, e or a."),
+                    Reading::Unclear if call.for_conversation => Err("Please answer y, n, e or c."),
                     Reading::Unclear => Err("Please answer y, n or e."),
                 },
             };

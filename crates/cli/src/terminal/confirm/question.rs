@@ -77,7 +77,8 @@ pub(crate) fn whole(call: &PendingCall) -> Option<String> {
 
 /// Formats the question about a call: `? delete_task “buy milk tomorrow” [y] delete [n] keep [e]
 /// edit [a] always `. `is_folded`: part of the preview was not shown, so approving is not offered.
-/// `can_grant`: later calls can be allowed too.
+/// `can_grant`: later calls can be allowed too. A call that offers it can be allowed for the
+/// conversation, `[c]`.
 pub(super) fn question(call: &PendingCall, is_folded: bool, can_grant: bool) -> String {
     let preview = preview(call);
     if is_folded {
@@ -113,7 +114,11 @@ pub(super) fn question(call: &PendingCall, is_folded: bool, can_grant: bool) -> 
     let yes = verb
         .filter(|verb| takes_away(verb) || PLAIN_VERBS.contains(verb))
         .unwrap_or("yes");
-    let always = if can_grant { " [a] always " } else { "" };
+    let always = match (can_grant, call.for_conversation) {
+        (true, _) => " [a] always ",
+        (false, true) => " [c] yes, in this conversation ",
+        (false, false) => "",
+    };
     format!(
         "? {} {what}  [y] {yes}  [n] {no}  [e] edit {always}",
         clip(&call.tool, NAME_CHARS)

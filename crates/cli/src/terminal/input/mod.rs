@@ -16,7 +16,8 @@ use crate::error::CliError;
 use crate::terminal::screen::Screen;
 use text::{Text, Unusable};
 
-pub(crate) use frame::{framed, notes_in};
+pub(crate) use adjutant_core::attachment::notes_in;
+pub(crate) use frame::framed;
 use stdin::Input;
 pub(crate) use stdin::Stdin;
 

@@ -485,6 +485,7 @@ impl<'a> Session<'a> {
                 .unwrap_or_default(),
         );
         context.history = after.history;
+        context.history_is_from_others = after.history_is_from_others;
         context.pending = after.pending;
         if self.prints {
             renderer.finish(&response, self.will_be_answered(&response));

@@ -482,6 +482,7 @@ fn the_past_is_the_last_summary_and_what_was_said_since() {
     );
     events.push(Event::HistorySet {
         messages: Vec::new(),
+        from_others: false,
     });
     assert_eq!(
         turn_history(&recorded(events), None),
