@@ -1,5 +1,6 @@
 //! Other people's tools in the real binary: configured, listed, called, confirmed, lost.
 
+mod daily; // what a person is asked about in ordinary days
 mod pins; // what the person agreed to
 
 use std::io::{BufRead as _, BufReader};
