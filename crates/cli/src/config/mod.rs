@@ -50,7 +50,7 @@ pub(crate) use credentials::{Credentials, key_ending};
 pub(crate) use database::Database;
 pub(crate) use dirs::{DEFAULT_USER_NAME, Dirs, expand_home};
 pub(crate) use edit::{Draft, find_setting};
-pub(crate) use files::{write_keeping_permissions, write_private};
+pub(crate) use files::{FILE_BYTES_MAX, read_named_text, write_keeping_permissions, write_private};
 use key::Key;
 pub(crate) use layer::Shown;
 use layer::Values;

@@ -2,12 +2,13 @@
 //! or the new one, never a part.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
 use crate::VaultError;
+use crate::outside_file::read_regular_file;
 
 /// Bound of a note that is read or written, in bytes: 4 MiB. Larger files are left alone.
 pub const NOTE_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -35,16 +36,13 @@ pub(super) struct StagingArea<'a> {
 /// Reads a file, at most [`NOTE_BYTES_MAX`].
 pub(super) fn read_text(path: &Path, name: &str) -> Result<StoredText, VaultError> {
     let failed = |error: io::Error| VaultError::from_file(name, "read", error);
-    // A file that is too large by its size is not opened; one that has no size is checked after
-    // reading.
-    let size = fs::metadata(path).map_err(failed)?.len();
-    if size > NOTE_BYTES_MAX {
-        return Err(too_large(name, size));
-    }
-    let bytes = read_bytes(path).map_err(failed)?;
-    if bytes.len() as u64 > NOTE_BYTES_MAX {
-        return Err(too_large(name, bytes.len() as u64));
-    }
+    let bytes = read_regular_file(path, NOTE_BYTES_MAX).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => too_large(
+            name,
+            fs::metadata(path).map_or(NOTE_BYTES_MAX + 1, |about| about.len()),
+        ),
+        _ => failed(error),
+    })?;
     String::from_utf8(bytes)
         .map(StoredText)
         .map_err(|error| VaultError::NotText {
@@ -60,15 +58,6 @@ pub(super) fn too_large(name: &str, bytes: u64) -> VaultError {
         bytes,
         max: NOTE_BYTES_MAX,
     }
-}
-
-fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?
-        // One byte more than allowed, so that the caller sees that the file is too large.
-        .take(NOTE_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// Writes `after` to a temporary file, makes it durable, checks again that the target is what
@@ -214,9 +203,10 @@ fn keep_owner(file: &File, metadata: &fs::Metadata) {
 fn keep_owner(_file: &File, _about: &fs::Metadata) {}
 
 fn is_unchanged(target: &Path, before: Option<&StoredText>) -> io::Result<bool> {
-    match read_bytes(target) {
+    match read_regular_file(target, NOTE_BYTES_MAX) {
         Ok(now) => Ok(before.is_some_and(|before| before.0.as_bytes() == now)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(before.is_none()),
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Ok(false),
         Err(error) => Err(error),
     }
 }
@@ -237,7 +227,7 @@ fn swap_in(temporary: &Path, target: &Path, before: &StoredText, after: &[u8]) -
     // The content is compared only after this: it takes a while, in which a program that had opened
     // the file before may still write into it.
     sync_folder(target);
-    let mut out = match read_bytes(temporary) {
+    let mut out = match read_regular_file(temporary, NOTE_BYTES_MAX) {
         Ok(out) if out == before.0.as_bytes() => return Ok(true),
         other => other.unwrap_or_default(),
     };
@@ -250,7 +240,7 @@ fn swap_in(temporary: &Path, target: &Path, before: &StoredText, after: &[u8]) -
             fs::rename(temporary, target)?;
             return Ok(false);
         }
-        let now = read_bytes(temporary).unwrap_or_default();
+        let now = read_regular_file(temporary, NOTE_BYTES_MAX).unwrap_or_default();
         if now == put {
             sync_folder(target);
             return Ok(false);

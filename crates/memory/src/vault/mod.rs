@@ -20,6 +20,7 @@ use std::sync::Arc;
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
 use crate::VaultError;
+use crate::outside_file::read_regular_file;
 use crate::text::sha256_hex;
 
 pub use discover::{System, UserFolders, find_vaults};
@@ -291,12 +292,7 @@ impl Vault {
     /// Reads a settings file below `.obsidian`. `None` if it is missing or cannot be read as text.
     pub(crate) fn obsidian_setting(&self, name: &str) -> Option<String> {
         let path = self.0.root.join(".obsidian").join(name);
-        let metadata = fs::metadata(&path).ok()?;
-        // Reading a pipe would not end.
-        if !metadata.is_file() || metadata.len() > NOTE_BYTES_MAX {
-            return None;
-        }
-        fs::read_to_string(path).ok()
+        String::from_utf8(read_regular_file(&path, NOTE_BYTES_MAX).ok()?).ok()
     }
 }
 

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use adjutant_core::UserId;
-use adjutant_memory::{DailyNotes, DailySource, InMemoryLedger, Memory, NOTE_BYTES_MAX, Vault};
+use adjutant_memory::{
+    DailyNotes, DailySource, InMemoryLedger, Memory, NOTE_BYTES_MAX, Vault, read_regular_file,
+};
 use serde_json::{Map, Value};
 
 use super::{Check, Group};
@@ -165,16 +167,13 @@ fn template_trouble(vault: &Vault, daily: &DailyNotes) -> Option<(String, &'stat
 
 fn broken(file: &Path) -> Option<String> {
     // Larger files are ignored by the assistant, so they are not read here either.
-    let bytes = std::fs::metadata(file).map_or(0, |about| about.len());
-    if bytes > NOTE_BYTES_MAX {
-        return Some(format!(
-            "it has {bytes} bytes, and {NOTE_BYTES_MAX} at most are read"
-        ));
-    }
-    let text = match std::fs::read_to_string(file) {
+    let text = match read_regular_file(file, NOTE_BYTES_MAX) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
         Err(error) => return Some(error.to_string()),
+    };
+    let Ok(text) = String::from_utf8(text) else {
+        return Some("it is not UTF-8 text".to_owned());
     };
     let text = text.trim_start_matches('\u{FEFF}');
     if text.trim().is_empty() {
