@@ -31,7 +31,22 @@ pub(super) struct StagingArea<'a> {
     pub(super) tag: &'a str,
     /// The path of the note, for errors.
     pub(super) name: &'a str,
+    /// The readers of a file that did not exist.
+    pub(super) readers: Readers,
 }
+
+/// Who may read a new file. Nobody but its owner may write to it, whatever the umask allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Readers {
+    /// The owner alone: facts about a person.
+    Owner,
+    /// Everybody that the umask allows, as for other notes of the vault.
+    Usual,
+}
+
+/// Mode bits of folders in a vault, and of a folder of our own.
+const FOLDER_MODE: u32 = 0o755;
+const OWN_FOLDER_MODE: u32 = 0o700;
 
 /// Reads a file, at most [`NOTE_BYTES_MAX`].
 pub(super) fn read_text(path: &Path, name: &str) -> Result<StoredText, VaultError> {
@@ -88,16 +103,16 @@ pub(super) fn replace(
             });
         }
     } else {
-        fs::create_dir_all(folder).map_err(failed)?;
+        create_folders(folder, FOLDER_MODE).map_err(failed)?;
     }
     // A watcher of the vault, such as a synchronisation, sees no half-written file in the work
     // folder.
     if let Some(work) = staging.work {
         // If this fails, the folder cannot be used, and the file is written beside the target.
-        let _ = fs::create_dir_all(work);
+        let _ = create_folders(work, OWN_FOLDER_MODE);
         let temporary = new_temporary(work, &format!("{}-", staging.tag));
         if may_be_same_device(work, folder)
-            && let Ok(file) = create(&temporary)
+            && let Ok(file) = create(&temporary, staging.readers)
         {
             match write_and_move(file, &temporary, target, before, after) {
                 Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {}
@@ -106,7 +121,7 @@ pub(super) fn replace(
         }
     }
     let temporary = new_temporary(folder, ".adjutant-");
-    let file = create(&temporary).map_err(failed)?;
+    let file = create(&temporary, staging.readers).map_err(failed)?;
     write_and_move(file, &temporary, target, before, after).map_err(failed)
 }
 
@@ -142,12 +157,39 @@ fn new_temporary(folder: &Path, prefix: &str) -> PathBuf {
     folder.join(format!("{prefix}{}.tmp", Uuid::now_v7().simple()))
 }
 
-fn create(temporary: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .write(true)
-        // Fails if the name exists, so a link that was put there is not followed.
-        .create_new(true)
-        .open(temporary)
+#[cfg_attr(
+    not(unix),
+    expect(
+        unused_variables,
+        reason = "files have the access rights of their folder"
+    )
+)]
+fn create(temporary: &Path, readers: Readers) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    // Fails if the name exists, so a link that was put there is not followed.
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(
+        &mut options,
+        match readers {
+            Readers::Owner => 0o600,
+            Readers::Usual => 0o644,
+        },
+    );
+    options.open(temporary)
+}
+
+/// Creates the folders of a path that are missing; the umask takes its part of their mode.
+#[cfg_attr(
+    not(unix),
+    expect(unused_variables, reason = "folders have the access rights of theirs")
+)]
+fn create_folders(path: &Path, mode: u32) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, mode);
+    builder.create(path)
 }
 
 fn write_and_move(

@@ -37,6 +37,8 @@ pub(crate) struct Walk {
     pub(crate) notes: Vec<NoteFile>,
     /// True if there are more than [`NOTES_MAX`].
     pub(crate) is_truncated: bool,
+    /// Number of notes that were left out because their paths are excluded.
+    pub(crate) excluded: usize,
 }
 
 impl Vault {
