@@ -9,7 +9,7 @@ use adjutant_memory::open_regular_file;
 
 use super::text::{Text, Unusable, decode};
 use crate::error::CliError;
-use crate::terminal::display::{clean_line, clip};
+use crate::terminal::display::{clean_line, clip, shell_quoted};
 
 /// Characters of a file's name in messages.
 const NAME_MAX: usize = 300;
@@ -35,6 +35,7 @@ pub(super) enum NamedBy {
 /// may be; or a message names a pipe or a device.
 pub(super) fn read_text_file(path: &Path, name: &str, by: NamedBy) -> Result<Text, CliError> {
     let name = clip(name, NAME_MAX);
+    let quoted = shell_quoted(&name);
     let unreadable =
         |cause: String| CliError::usage(format!("{name} cannot be read")).because(cause);
     if path.is_dir() {
@@ -42,8 +43,8 @@ pub(super) fn read_text_file(path: &Path, name: &str, by: NamedBy) -> Result<Tex
             "{name} is a folder, and only files can be attached"
         ))
         .or_try(format!(
-            "name its files, each with -f, such as -f {}/FILE",
-            name.trim_end_matches('/')
+            "name its files, each with -f, such as -f {}",
+            shell_quoted(&format!("{}/FILE", name.trim_end_matches('/')))
         )));
     }
     let opened = match by {
@@ -69,7 +70,7 @@ pub(super) fn read_text_file(path: &Path, name: &str, by: NamedBy) -> Result<Tex
             "{name} is longer than {MESSAGE_BYTES_MAX} bytes (1 MiB), the most that is taken"
         ))
         .or_try(format!(
-            "send the part that matters: head -c 100000 {name} | adjutant …"
+            "send the part that matters: head -c 100000 {quoted} | adjutant …"
         )),
         Unusable::NotText(_) if is_picture(path, &head) => CliError::usage(format!(
             "{name} is a picture, and pictures are not read yet"
@@ -77,13 +78,13 @@ pub(super) fn read_text_file(path: &Path, name: &str, by: NamedBy) -> Result<Tex
         .or_try("describe in words what is to be seen in it"),
         Unusable::NotText(_) if head == *b"%PDF-" => {
             CliError::usage(format!("{name} is a PDF, and only text is read"))
-                .or_try(format!("pdftotext {name} - | adjutant …"))
+                .or_try(format!("pdftotext {quoted} - | adjutant …"))
         }
         Unusable::NotText(reason) => CliError::usage(format!("{name} is not text"))
             .because(reason)
             .or_try("attach UTF-8 text")
             .or_try(format!(
-                "in another encoding: iconv -f LATIN1 -t UTF-8 {name} | adjutant …"
+                "in another encoding: iconv -f LATIN1 -t UTF-8 {quoted} | adjutant …"
             )),
     })
 }

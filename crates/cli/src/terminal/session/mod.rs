@@ -149,6 +149,11 @@ impl<'a> Session<'a> {
         let index =
             (!settings.bounds.temp).then(|| SearchIndexer::keep(stores.conversation.clone()));
         index.iter().for_each(|index| index.listen(&agent));
+        if screen.shows_progress() {
+            screen.suspend_on_signal().map_err(|error| {
+                CliError::failed("signals cannot be listened for").because(error.to_string())
+            })?;
+        }
         let interrupts = Interrupts::new()?;
         let endings = Terminations::new()?;
         let user = UserId::local();
