@@ -91,7 +91,8 @@ impl Candidates {
                 continue;
             };
             let content = read_regular_file(&file, FILE_BYTES_MAX).map_err(|error| {
-                CliError::failed(format!("{} cannot be read", file.display()))
+                // By the name that the user sees: a link may lead anywhere.
+                CliError::failed(format!("{} cannot be read", folder.join(name).display()))
                     .because(error.to_string())
             })?;
             files.push((file, content));

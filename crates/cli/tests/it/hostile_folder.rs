@@ -18,7 +18,7 @@ const COMMANDS: [&[&str]; 6] = [
     &["config", "check"],
     &["config", "trust"],
     &["doctor"],
-    &["serve", "--listen", "127.0.0.1:0", "-m", "demo"],
+    &["serve", "-m", "demo"],
     &["-m", "demo", "hello"],
 ];
 

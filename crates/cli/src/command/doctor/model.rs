@@ -112,7 +112,7 @@ async fn embedded(settings: &Settings, name: Option<String>, named: Named) -> Ch
             ),
             _ => ("", pull.clone()),
         };
-        let check = GROUP.fail(NAME, format!("{spec} is not here"));
+        let check = GROUP.fail(NAME, format!("{spec} is not downloaded"));
         check.because(format!("{why}{cause}")).with_remedy(remedy)
     };
     match model.state_in(&dir) {
