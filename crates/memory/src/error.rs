@@ -51,7 +51,7 @@ pub enum VaultError {
     /// A pattern of excluded notes cannot be read, so that it is unknown which they are: correct it.
     #[error("the pattern {pattern:?} of {place} cannot be read, so no note is shown")]
     Pattern {
-        /// The pattern.
+        /// The text of the pattern, as its owner wrote it.
         pattern: String,
         /// The setting or file that it stands in.
         place: String,

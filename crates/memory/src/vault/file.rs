@@ -35,7 +35,7 @@ pub(super) struct StagingArea<'a> {
     pub(super) readers: Readers,
 }
 
-/// Who may read a new file. Nobody but its owner may write to it, whatever the umask allows.
+/// The readers of a new file. Nobody but its owner may write to it, whatever the umask allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Readers {
     /// The owner alone: facts about a person.

@@ -322,7 +322,14 @@ impl<'a> Chat<'a> {
             return Err(error.into());
         }
         self.files.clear();
-        self.run_message(&whole).await
+        let outcome = self.run_message(&whole).await;
+        if self.session.dropped && self.editor.is_some() {
+            self.session
+                .screen
+                .note("your message was not sent while the question waited; Enter sends it");
+            self.fill = Some(text);
+        }
+        outcome
     }
 
     /// Runs the turn of a message whose attachments are in its text. If it exceeds the context

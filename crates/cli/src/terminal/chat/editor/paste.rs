@@ -24,7 +24,7 @@ pub(super) struct Pastes(Arc<Mutex<Vec<Paste>>>);
 
 #[derive(Debug)]
 struct Paste {
-    /// What is in the edited line. It has as many bytes as the placeholder, because the line editor
+    /// The character in the edited line, with its marks. It has as many bytes as the placeholder, because the line editor
     /// counts the columns before the cursor in bytes of what is shown.
     character: String,
     placeholder: String,
