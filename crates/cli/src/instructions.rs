@@ -2,11 +2,12 @@
 //!
 //! A project's file may be a stranger's, so it is read only if the user has trusted it.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::config::{Dirs, trust};
+use adjutant_memory::read_regular_file;
+
+use crate::config::{Dirs, FILE_BYTES_MAX, trust};
 
 /// File names; the first one that exists in a folder is used.
 const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
@@ -129,25 +130,21 @@ impl Instructions {
 
 /// Reads one file; `None` if it does not exist.
 fn read_file(path: &Path, trusted: impl Fn(&[u8]) -> bool) -> Option<Content> {
-    let about = match std::fs::metadata(path) {
-        Ok(about) if about.is_file() => about,
-        // A folder or a pipe of that name is no instruction file.
-        Ok(_) => return None,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-        Err(error) => return Some(Content::Unreadable(error.to_string())),
-    };
     // Trust covers a whole file, so more than the used part has to be read; one far beyond it is
     // rejected.
-    let whole_max = BYTES_MAX as u64 * 64;
-    if about.len() > whole_max {
-        return Some(Content::Unreadable(format!("it has {} bytes", about.len())));
-    }
-    let mut content = Vec::new();
-    if let Err(error) =
-        File::open(path).and_then(|file| file.take(whole_max).read_to_end(&mut content))
-    {
-        return Some(Content::Unreadable(error.to_string()));
-    }
+    let content = match read_regular_file(path, FILE_BYTES_MAX) {
+        Ok(content) => content,
+        // A folder of that name is no instruction file.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::IsADirectory
+            ) =>
+        {
+            return None;
+        }
+        Err(error) => return Some(Content::Unreadable(error.to_string())),
+    };
     if !trusted(&content) {
         return Some(Content::NotTrusted);
     }

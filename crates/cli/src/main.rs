@@ -25,6 +25,7 @@ mod store; // opening the database
 mod terminal; // conversations of one person at a terminal
 mod wiring; // builds the agent from settings, model, store and tools
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -106,7 +107,16 @@ fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
 fn not_parsed(error: clap::Error) -> ExitCode {
     let args = || std::env::args_os().skip(1);
     let (error, tips) = args::usage_error::for_display(error, args());
-    let printed = error.print();
+    let help = (error.kind() == ErrorKind::DisplayHelp)
+        .then(|| {
+            let args = args().map(|arg| arg.to_string_lossy().into_owned());
+            args::command_help::of_command(args)
+        })
+        .flatten();
+    let printed = match help {
+        Some(help) => write!(anstream::stdout(), "{}", help.ansi()),
+        None => error.print(),
+    };
     let screen = Screen::new(anstream::ColorChoice::Never, Verbosity::Quiet, true);
     if matches!(
         error.kind(),

@@ -15,7 +15,7 @@ use adjutant_tools::TaskStore;
 use adjutant_tools::{ReadResult, task_tools};
 use adjutant_weak::WeakTools;
 
-use crate::config::{DEFAULT_USER_NAME, RunBounds, Settings};
+use crate::config::{DEFAULT_USER_NAME, RunBounds, Settings, read_named_text};
 use crate::error::CliError;
 use crate::instructions::Locations;
 use crate::memory::{self, DatabaseRecall, UserInstruction, UserMemory};
@@ -411,7 +411,7 @@ fn prices(settings: &Settings) -> Result<Prices, CliError> {
             .because(cause)
             .or_try("prices_file in the configuration (adjutant config show --origin)")
     };
-    let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
+    let text = read_named_text(path).map_err(|error| unusable(error.to_string()))?;
     let own = toml::from_str(&text).map_err(|error| unusable(error.message().to_owned()))?;
     Ok(Prices::builtin().overridden_by(own))
 }
@@ -420,7 +420,7 @@ fn prices(settings: &Settings) -> Result<Prices, CliError> {
 fn instruction(settings: &Settings, built_in: &[&str], added: &str) -> Result<String, CliError> {
     let text = match &settings.system_prompt_path {
         None => built_in.concat(),
-        Some(path) => std::fs::read_to_string(path).map_err(|error| {
+        Some(path) => read_named_text(path).map_err(|error| {
             CliError::configuration(format!("the instruction {} cannot be read", path.display()))
                 .because(error.to_string())
                 .or_try("system_prompt_path in the configuration (adjutant config show --origin)")

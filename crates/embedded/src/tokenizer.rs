@@ -20,6 +20,10 @@ use crate::error::{DecodeError, LoadError};
 /// `tokenizer.json`.
 const QWEN2_SPLIT: &str = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
+/// Bytes of a token at most. The longest known has 1,024 spaces; the tree of all tokens has no room
+/// for more levels.
+const TOKEN_BYTES_MAX: usize = 1_024;
+
 /// The `tokenizer.ggml.token_type` of ordinary text.
 const TYPE_NORMAL: usize = 1;
 /// The type of control tokens, such as `<|im_start|>`.
@@ -61,6 +65,13 @@ impl Tokenizer {
         let parts = Vocabulary::sort(&tokens, &kinds).ok_or_else(|| {
             file.unsupported_tokenizer("a token is not in the byte-level alphabet")
         })?;
+        if let Some(longest) = parts.bytes.iter().map(Vec::len).max()
+            && longest > TOKEN_BYTES_MAX
+        {
+            return Err(file.damaged(format!(
+                "a token of {longest} bytes is longer than any ({TOKEN_BYTES_MAX} at most)"
+            )));
+        }
         let merges = texts(file, "tokenizer.ggml.merges")?;
         let bpe = byte_level_bpe(parts.normal, merges)
             .map_err(|error| file.unsupported_tokenizer(error.to_string()))?;

@@ -42,6 +42,22 @@ pub enum VaultError {
         /// The path that was to be opened.
         path: PathBuf,
     },
+    /// The note's owner keeps it from the assistant.
+    #[error("{name:?} is excluded from what the assistant may see")]
+    Excluded {
+        /// The path of the note in the vault.
+        name: String,
+    },
+    /// A pattern of excluded notes cannot be read, so that it is unknown which they are: correct it.
+    #[error("the pattern {pattern:?} of {place} cannot be read, so no note is shown")]
+    Pattern {
+        /// The text of the pattern, as its owner wrote it.
+        pattern: String,
+        /// The setting or file that it stands in.
+        place: String,
+        /// The mistake in it.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The operating system refuses access: give permission.
     #[error("no permission to {action} {name:?}")]
     Denied {

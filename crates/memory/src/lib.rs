@@ -43,6 +43,7 @@ mod key_fact; // facts, in a file or a database
 mod language; // tokens, stop words, stems
 mod multi_user; // the memories of several users
 mod notes; // operations on notes
+mod outside_file; // files of others: kind and size first
 mod patch; // undo to the byte
 mod rank; // BM25
 mod recall; // search in facts, notes and conversations
@@ -73,6 +74,7 @@ pub use key_fact::{
 };
 pub use multi_user::{DatabaseMemory, Memories};
 pub use notes::{NoteChange, Notes, READ_CHARS_MAX, WRITE_CHARS_MAX};
+pub use outside_file::{open_regular_file, read_named_file, read_regular_file};
 pub use recall::{RecallHit, RecallSource};
 pub use tool::{brief_tools, fact_tools, memory_tools, reading_tools};
 pub use user_memory::Memory;

@@ -213,9 +213,14 @@ impl Notes {
             )));
         }
         let (vault, name) = (memory.vault.clone(), name.to_owned());
-        let path = blocking(move || match append {
-            true => vault.resolve_or_new(&name),
-            false => vault.settle(&NotePath::for_new(&name)?),
+        let path = blocking(move || {
+            let path = match append {
+                true => vault.resolve_or_new(&name)?,
+                false => vault.settle(&NotePath::for_new(&name)?)?,
+            };
+            // Else a write would tell if there is such a note.
+            vault.check_visible(&path)?;
+            Ok(path)
         })
         .await?;
         self.refuse_facts_file(&path)?;

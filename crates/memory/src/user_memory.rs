@@ -39,7 +39,7 @@ use crate::vault_memory::VaultMemory;
 ///     Arc::new(jiff::Zoned::now),
 /// )?;
 /// memory.facts().add("Josh has a cat", false, &Cause::person()).await?;
-/// assert_eq!(memory.undo().await?.message, "Forgot “Josh has a cat” again.");
+/// assert_eq!(memory.undo().await?.message, "Undone: “Josh has a cat” is forgotten.");
 /// assert!(memory.facts().list().await?.is_empty());
 /// # Ok(()) }
 /// ```

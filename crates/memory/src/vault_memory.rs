@@ -16,7 +16,7 @@ use crate::context::{Cause, MemoryContext, MemoryOptions};
 use crate::key_fact::FactCache;
 use crate::patch;
 use crate::vault::path::case_folded;
-use crate::vault::{NotePath, StoredText, Vault, VaultLock};
+use crate::vault::{NotePath, Readers, StoredText, Vault, VaultLock};
 use crate::{MemoryError, VaultError};
 
 /// Number of times that a change is planned again because another program wrote to the file in
@@ -174,7 +174,12 @@ impl VaultMemory {
     ) -> Result<bool, MemoryError> {
         // If this future is dropped, the work goes on on its thread, and still has to hold the lock.
         let (vault, path, lock) = (self.vault.clone(), path.clone(), lock.clone());
-        blocking(move || vault.replace(&lock, &path, before.as_ref(), &after)).await
+        let readers = if path == self.facts_path {
+            Readers::Owner
+        } else {
+            Readers::Usual
+        };
+        blocking(move || vault.replace(&lock, &path, before.as_ref(), &after, readers)).await
     }
 
     /// Changes one file: locks the vault, reads the file, plans, records the change, replaces the

@@ -85,6 +85,11 @@ fn check_headers(
     }
     let host = header_text(headers, HOST)
         .ok_or_else(|| Problem::forbidden("the request names no host"))?;
+    if !has_valid_port(host) {
+        return Err(Problem::malformed(
+            "the header Host is not a name or an address with an optional port",
+        ));
+    }
     // The defence against DNS rebinding: the browser believes that the page is of the same origin.
     if !is_own_host(trusted.hosts, host) {
         return Err(unknown_host(name_of(host)));
@@ -145,6 +150,22 @@ fn is_own_page(hosts: &[String], host: &str, origin: &str) -> bool {
             .any(|known| known.eq_ignore_ascii_case(name_of(origin)))
 }
 
+/// Returns true if nothing but a port follows the name or address of a host (RFC 9110, 7.2).
+fn has_valid_port(host: &str) -> bool {
+    let after = match host.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').map_or("?", |(_, after)| after),
+        None => host.find(':').and_then(|at| host.get(at..)).unwrap_or(""),
+    };
+    match after.strip_prefix(':') {
+        // RFC 3986 allows a colon without a port.
+        Some(port) => {
+            port.is_empty()
+                || (port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok())
+        }
+        None => after.is_empty(),
+    }
+}
+
 /// Returns the host without its port.
 fn name_of(host: &str) -> &str {
     match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -186,6 +207,8 @@ mod tests {
             "localhost:8080",
             "127.0.0.1:8080",
             "[::1]:8080",
+            "[::1]",
+            "localhost:",
             "TASKS.example",
             "10.0.0.7",
         ] {
@@ -195,6 +218,11 @@ mod tests {
             "evil.example",
             "localhost.evil.example:8080",
             "127.0.0.1.evil.example",
+            "localhost:8080evil",
+            "localhost:99999",
+            "localhost:8080:80",
+            "[::1]evil",
+            "[::1",
             "",
         ] {
             assert!(!check(Method::POST, host, None), "{host}");

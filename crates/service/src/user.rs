@@ -164,8 +164,15 @@ async fn identify(app: &App, parts: &Parts) -> Result<Caller, Problem> {
 
 /// Returns the secret in the `Authorization` header, if there is one.
 fn bearer(parts: &Parts) -> Result<Option<&str>, Problem> {
-    if !parts.headers.contains_key(AUTHORIZATION) {
+    let mut headers = parts.headers.get_all(AUTHORIZATION).iter();
+    if headers.next().is_none() {
         return Ok(None);
+    }
+    // A proxy in front may have checked either of them.
+    if headers.next().is_some() {
+        return Err(Problem::malformed(
+            "the request has more than one header Authorization",
+        ));
     }
     let header = header_text(&parts.headers, AUTHORIZATION);
     match header.and_then(|header| header.split_once(' ')) {

@@ -8,6 +8,7 @@ mod cycles; // import cycles between modules
 mod files; // forbidden text
 mod leak; // evaluation cases in prompts
 mod packages; // metadata of packages, MSRV
+mod reads; // files opened before their kind and size are known
 mod repeats; // duplication between providers
 mod unused; // unused dependencies
 
@@ -59,6 +60,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     steps.step("forbidden text", || {
         fail_with(files::forbidden(&files, &files::machine_folders()))
     });
+    steps.step("files of others", || fail_with(reads::unbounded(&files)));
     steps.step("documentation", || fail_with(comments::unhelpful(&files)));
     steps.step("dead references", || {
         fail_with(comments::dead_references(&files, &files::tracked()?))

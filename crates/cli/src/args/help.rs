@@ -25,14 +25,14 @@ const OTHER_MODELS: &str =
 
 const CODES_AND_FILES: &str = "\
 Exit codes:
-  0 answered · 1 failed · 2 unusable command line or prompt · 3 configuration, key or data folder
+  0 answered · 1 failed · 2 invalid command line or prompt · 3 configuration, key or data folder
   4 needs a yes (adjutant pending list) · 5 provider unavailable or rate limited · 6 a limit was hit · 130 Ctrl-C
 
 Files:
   ~/.config/adjutant/                       config.toml, .env, credentials.toml (adjutant config show, config path)
   ~/.local/share/adjutant/                  adjutant.db (tasks, conversations, logs) and models/
 
-A screen that stands still, for screen readers: NO_COLOR=1, or TERM=dumb (docs/screen-readers.md)
+For screen readers, no line is drawn twice with: NO_COLOR=1, or TERM=dumb (docs/screen-readers.md)
 ";
 
 /// Returns the text below the options, with the table of providers of this build.

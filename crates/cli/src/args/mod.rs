@@ -2,6 +2,7 @@
 
 mod along; // attachments and instructions of ask and chat
 mod check; // checks that clap cannot make
+pub(crate) mod command_help; // help of one command
 mod db; // adjutant db
 mod global; // options of every command
 mod help; // texts below the options in --help

@@ -6,7 +6,7 @@ use adjutant_runtime::BuildError;
 use serde_json::Value;
 
 use crate::command::sessions::Resume;
-use crate::config::Settings;
+use crate::config::{Settings, read_named_text};
 use crate::error::{CliError, Exit};
 use crate::terminal::input::Prompt;
 use crate::terminal::json_answer::JsonAnswer;
@@ -29,7 +29,7 @@ pub(crate) fn schema(file: &Path) -> Result<Value, CliError> {
     let unusable = |cause: String| {
         CliError::usage(format!("the schema {} cannot be used", file.display())).because(cause)
     };
-    let text = std::fs::read_to_string(file).map_err(|error| unusable(error.to_string()))?;
+    let text = read_named_text(file).map_err(|error| unusable(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| unusable(format!("it is not JSON: {error}")))
 }
 

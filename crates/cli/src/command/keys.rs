@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::command::output::load_settings;
 use crate::config::{Credentials, Sources};
 use crate::error::{CliError, Exit};
-use crate::terminal::display::clean_line;
+use crate::terminal::display::{clean_line, shown_path};
 use crate::terminal::screen::Screen;
 
 /// Bytes read as a key at most; more than any provider's keys have.
@@ -63,7 +63,7 @@ fn set(sources: &Sources, screen: &Screen, name: &str) -> Result<Exit, CliError>
     let path = Credentials::set(&sources.dirs.config, variable, &check_key(&key)?)?;
     screen.result(
         &json!({ "provider": provider.name, "variable": variable, "file": path.to_string_lossy() }),
-        || format!("The key for {} is in {}.", provider.name, path.display()),
+        || format!("The key for {} is in {}.", provider.name, shown_path(&path)),
     );
     // A variable that overrides the stored key would make the change seem lost, so a note
     // says so.
@@ -102,7 +102,7 @@ fn from_stdin(provider: &Provider) -> Result<String, CliError> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
         return Err(
-            CliError::usage("no one can be asked for the key: this is not a terminal")
+            CliError::usage("the key has to be typed, and this is not a terminal")
                 .or_try(format!("adjutant keys set {} < FILE", provider.name)),
         );
     }

@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::args::Cli;
 use crate::command::output::file_error;
 use crate::error::{CliError, Exit};
+use crate::terminal::display::shown_path;
 use crate::terminal::screen::Screen;
 
 /// Prints the first page, or writes all pages into a folder.
@@ -28,7 +29,7 @@ pub(crate) fn run(screen: &Screen, folder: Option<&Path>) -> Result<Exit, CliErr
     screen.result(&json!({ "folder": folder.to_string_lossy() }), || {
         format!(
             "The manual is in {0}: man -l {0}/adjutant.1",
-            folder.display()
+            shown_path(folder)
         )
     });
     Ok(Exit::Ok)

@@ -238,7 +238,7 @@ async fn confirm(screen: &Screen, meant: &[KeyFact]) -> Result<(), CliError> {
         .iter()
         .map(|fact| format!("{} {}", fact.id, clip(&fact.content, 60)));
     let needed = CliError::confirmation_needed(format!(
-        "{count} facts would be forgotten, and no one can be asked"
+        "{count} facts would be forgotten; that needs your confirmation, and this is not a terminal"
     ))
     .because(listed.collect::<Vec<_>>().join(" · "))
     .or_try("run it again with -y, or give the id of one");

@@ -31,7 +31,7 @@ pub(crate) enum Policy {
         #[arg(long, value_name = "JSON")]
         args: Option<String>,
     },
-    /// Take permissions back, so that you are asked again; asks first, or needs -y
+    /// Revoke permissions, so that you are asked again; asks first, or needs -y
     Rm {
         /// Their ids, or enough of the beginning or end of each to be unique
         #[arg(required = true, value_name = "ID")]
@@ -146,13 +146,13 @@ async fn remove(
     // A plain `-y`: `--yes=TOOL` names tools and does not cover this.
     if !approved(yes, "") {
         let needed = CliError::confirmation_needed(
-            "taking back a permission needs a yes, and no one can be asked",
+            "revoking a permission needs your confirmation, and this is not a terminal",
         )
         .or_try("adjutant policy rm -y ID");
         if screen.asks() {
             screen.side_line(&lines(&meant, line));
         }
-        let question = "? take back  [y] yes  [N] no: ";
+        let question = "? revoke  [y] yes  [N] no: ";
         require_yes(screen, question, needed, "nothing was changed").await?;
     }
     // Those of the file now: another process may have changed it while the user was asked.

@@ -102,7 +102,7 @@ pub(crate) async fn run(
         let task_id = invocation.arguments.get("task_id").and_then(Value::as_str);
         if let Some(id) = task_id.filter(|_| deletes) {
             screen.note(&format!(
-                "for {DELETED_TASK_DAYS} days it comes back with: adjutant tasks restore {}",
+                "to restore it within {DELETED_TASK_DAYS} days: adjutant tasks restore {}",
                 clean_line(id)
             ));
         }
@@ -236,9 +236,10 @@ async fn confirm(screen: &Screen, pending: &PendingCall, yes: &[String]) -> Resu
         return Ok(());
     }
     let preview = whole(pending).unwrap_or_else(|| preview(pending));
-    let needed =
-        CliError::confirmation_needed(format!("{preview} needs a yes, and no one can be asked"))
-            .or_try("run it again with -y");
+    let needed = CliError::confirmation_needed(format!(
+        "{preview} needs your confirmation, and this is not a terminal"
+    ))
+    .or_try("run it again with -y");
     let question = format!("? {preview}  [y] yes  [N] no: ");
     require_yes(screen, &question, needed, "nothing was changed").await
 }

@@ -174,7 +174,7 @@ fn list(screen: &Screen, all: &[OpenTurn], stuck: &[UnreadableConversation]) {
         return screen.answer_json(&all.collect::<Vec<_>>());
     }
     if all.is_empty() && stuck.is_empty() {
-        return screen.answer_line("No turn is unfinished.");
+        return screen.answer_line("There are no unfinished turns.");
     }
     let now = clock::now();
     for open in all {

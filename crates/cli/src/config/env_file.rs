@@ -112,7 +112,7 @@ impl Sources {
         }
         // Read once: the text that is checked is the text that is used. One that cannot be read is
         // not trusted either.
-        let text = std::fs::read_to_string(&path).ok();
+        let text = read_file(&path, false).ok().flatten();
         let trusted =
             text.filter(|text| trust::is_trusted(&self.dirs.state, &path, text.as_bytes()));
         Some((path, trusted))

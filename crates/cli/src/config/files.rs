@@ -5,18 +5,46 @@ use std::fs::{self, Permissions};
 use std::io::Write as _;
 use std::path::Path;
 
+use adjutant_memory::{read_named_file, read_regular_file};
+
 use crate::error::CliError;
 
-/// Reads a file's text. `None`: it does not exist and need not (`required`).
-pub(super) fn read_file(path: &Path, required: bool) -> Result<Option<String>, CliError> {
-    match std::fs::read_to_string(path) {
+/// Length of a file of settings, variables or instructions, in bytes: 1 MiB. A longer one is not
+/// read.
+pub(crate) const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Length of a file that a setting or an option names, in bytes: 64 MiB.
+const NAMED_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Reads a file's text, at most [`FILE_BYTES_MAX`]. `named`: the user named the file, so it has to
+/// exist and may be a pipe; `None` is that of a file that was not named and does not exist.
+pub(super) fn read_file(path: &Path, named: bool) -> Result<Option<String>, CliError> {
+    let bytes = match named {
+        true => read_named_file(path, FILE_BYTES_MAX),
+        false => read_regular_file(path, FILE_BYTES_MAX),
+    };
+    match bytes.and_then(text) {
         Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !required => Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !named => Ok(None),
         Err(error) => Err(
             CliError::configuration(format!("{} cannot be read", path.display()))
                 .because(error.to_string()),
         ),
     }
+}
+
+fn text(bytes: Vec<u8>) -> std::io::Result<String> {
+    String::from_utf8(bytes)
+        .map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidData, error))
+}
+
+/// Reads the text of a file that the user named in a setting or an option: a script of a model, a
+/// schema, an instruction. At most [`NAMED_BYTES_MAX`].
+///
+/// # Errors
+/// It cannot be read, is longer, or is not UTF-8.
+pub(crate) fn read_named_text(path: &Path) -> std::io::Result<String> {
+    read_named_file(path, NAMED_BYTES_MAX).and_then(text)
 }
 
 /// Writes a file that only its owner may read, at no moment anybody else. After an error the file

@@ -37,6 +37,10 @@ settings! {
         /// Other users of the service that have a vault, and its folder.
         #[setting("vault.users", quiet, unset = "no other user has a vault")]
         pub(crate) users: BTreeMap<String, PathBuf>,
+        /// Notes that are kept from the assistant, as patterns of `.gitignore`; Obsidian's excluded
+        /// files and notes with `adjutant: false` are in any case.
+        #[setting("vault.exclude", unset = "none but those")]
+        pub(crate) exclude: Vec<String>,
         /// The path of a daily note as a format of moment.js. `auto`: as the vault's own settings
         /// have it.
         #[setting("vault.daily", default = "auto")]
@@ -106,6 +110,7 @@ impl MemorySettings {
         let options = MemoryOptions::default();
         *self = Self {
             vault: Some(folder),
+            exclude: Vec::new(),
             daily: options.daily,
             locale: options.locale,
             log_conversations: false,

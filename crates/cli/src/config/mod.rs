@@ -50,7 +50,7 @@ pub(crate) use credentials::{Credentials, key_ending};
 pub(crate) use database::Database;
 pub(crate) use dirs::{DEFAULT_USER_NAME, Dirs, expand_home};
 pub(crate) use edit::{Draft, find_setting};
-pub(crate) use files::{write_keeping_permissions, write_private};
+pub(crate) use files::{FILE_BYTES_MAX, read_named_text, write_keeping_permissions, write_private};
 use key::Key;
 pub(crate) use layer::Shown;
 use layer::Values;
@@ -152,6 +152,9 @@ settings! {
         /// Shows or hides a model's thinking while it answers.
         #[setting("terminal.thinking", project, default = "hide")]
         pub(crate) thinking: Thinking,
+        /// The keys of the line editor in a conversation.
+        #[setting("terminal.keys", default = "emacs")]
+        pub(crate) editor_keys: EditorKeys,
         /// Time that conversations and their logs are kept after the last message.
         // `forever` is no duration, so the field is `None` then.
         #[setting("log.keep", kind = Kind::DurationOrForever, default = FOREVER)]
@@ -317,6 +320,14 @@ settings! {
     }
 }
 
+/// The keys of the line editor.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum EditorKeys {
+    #[default]
+    Emacs,
+    Vi,
+}
+
 /// The conversations among which `-c` takes the newest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Scope {
@@ -330,6 +341,7 @@ choices! {
     LogContent { "full" => Full, "redacted" => Redacted, "none" => None }
     LongMessage { "cut" => Cut, "refuse" => Refuse }
     Scope { "global" => Global, "folder" => Folder }
+    EditorKeys { "emacs" => Emacs, "vi" => Vi }
     Thinking { "hide" => Hide, "show" => Show }
 }
 

@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use adjutant_memory::read_regular_file;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 
-use super::files::write_private;
+use super::files::{FILE_BYTES_MAX, write_private};
 use crate::error::CliError;
 
 /// The project's file, in the working directory.
@@ -59,7 +60,8 @@ pub(crate) fn list(state: &Path) -> Vec<Trusted> {
     load_list::<Digests>(&state.join(LIST))
         .into_iter()
         .map(|(file, known)| Trusted {
-            unchanged: fs::read(&file).is_ok_and(|content| digest(&content) == known),
+            unchanged: read_regular_file(&file, FILE_BYTES_MAX)
+                .is_ok_and(|content| digest(&content) == known),
             file,
         })
         .collect()
@@ -88,8 +90,9 @@ impl Candidates {
             let Ok(file) = folder.join(name).canonicalize() else {
                 continue;
             };
-            let content = fs::read(&file).map_err(|error| {
-                CliError::failed(format!("{} cannot be read", file.display()))
+            let content = read_regular_file(&file, FILE_BYTES_MAX).map_err(|error| {
+                // By the name that the user sees: a link may lead anywhere.
+                CliError::failed(format!("{} cannot be read", folder.join(name).display()))
                     .because(error.to_string())
             })?;
             files.push((file, content));

@@ -192,7 +192,7 @@ async fn ask_for_download(
 fn missing(model: &KnownModel) -> CliError {
     let error = CliError::configuration("there is no language model to ask")
         .because(format!(
-            "no key in the environment, no local server, and the embedded model {} is not here",
+            "no key in the environment, no local server, and the embedded model {} is not downloaded",
             model.name
         ))
         .or_try("adjutant init    asks three questions and sets things up")

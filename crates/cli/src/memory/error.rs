@@ -46,6 +46,9 @@ impl From<VaultError> for CliError {
                 Self::configuration(format!("the vault {} is not a folder", path.display()))
                     .or_try("the folder with your notes: --vault DIR, or vault.path (adjutant config path)")
             }
+            VaultError::Pattern { source, .. } => {
+                Self::configuration(message).because(source.to_string())
+            }
             VaultError::Name { .. } => Self::usage(message),
             VaultError::NoSuchNote { .. } | VaultError::Ambiguous { .. } => Self::unknown(message),
             VaultError::Denied { .. } | VaultError::ReadOnly { .. } => {

@@ -283,7 +283,8 @@ async fn open(
     let vault = tokio::task::spawn_blocking(move || Vault::open(path)).await;
     let vault = vault
         .map_err(|error| CliError::failed(error.to_string()))??
-        .with_work_folder(work);
+        .with_work_folder(work)
+        .with_excluded(settings.memory.exclude.clone());
     let clock = Arc::new(clock::zoned);
     let memory = Memory::new(
         vault,

@@ -14,7 +14,7 @@ use adjutant_core::{LanguageModel, ModelError};
 use adjutant_providers::scripted::ScriptedModel;
 use adjutant_providers::{Connection, FallbackModel, Provider};
 
-use crate::config::{ProviderSettings, Settings};
+use crate::config::{ProviderSettings, Settings, read_named_text};
 use crate::error::CliError;
 #[cfg(feature = "ollama")]
 use crate::ollama::{self, Found};
@@ -272,7 +272,7 @@ fn scripted(
         CliError::configuration(format!("the script {} cannot be used", file.display()))
             .because(cause)
     };
-    let script = std::fs::read_to_string(file).map_err(|error| unusable(error.to_string()))?;
+    let script = read_named_text(file).map_err(|error| unusable(error.to_string()))?;
     let mut model =
         ScriptedModel::from_jsonl(&script).map_err(|error| unusable(error.to_string()))?;
     if let Some(retries) = over.retries.or(settings.llm.retries) {

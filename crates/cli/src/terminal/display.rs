@@ -6,6 +6,21 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use termimad::StrFit;
 
+/// Quotes a word for a shell, so that a command that is shown can be pasted.
+pub(crate) fn shell_quoted(word: &str) -> String {
+    let word = clean_line(word);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@/+:,=%".contains(&byte);
+    match !word.is_empty() && word.bytes().all(is_plain) {
+        true => word,
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+/// Returns a path as it is shown: a name may hold sequences that a terminal obeys.
+pub(crate) fn shown_path(path: &std::path::Path) -> String {
+    clean_line(&path.to_string_lossy())
+}
+
 /// Wraps a line at blanks into lines of at most `columns` columns.
 pub(crate) fn wrap(line: &str, columns: usize) -> Vec<&str> {
     let (mut rest, mut lines) = (line, Vec::new());

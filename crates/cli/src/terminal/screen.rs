@@ -16,6 +16,7 @@ use tracing::{error, info, warn};
 use crate::error::CliError;
 use crate::terminal::display::{clean_line, fold, json_line, wrap};
 use crate::terminal::render::live::{self, LiveLine, Status};
+use crate::terminal::tty;
 
 /// Target of the events logged here. Users name it in `ADJUTANT_LOG`, so it does not follow the
 /// module.
@@ -296,6 +297,42 @@ impl Screen {
         lock(&self.streams).end_live();
     }
 
+    /// Suspends this process as the shell's job, without the live line, and goes on when the shell
+    /// has it. Says so if no shell is waiting.
+    pub(crate) fn suspend(&self) {
+        let is_done = suspend(&self.streams, &self.size);
+        if !is_done {
+            self.note("there is no shell to return to: this terminal runs adjutant alone");
+        }
+    }
+
+    /// Suspends this process in the same way at Ctrl-Z of the terminal, from now on.
+    ///
+    /// # Errors
+    /// The signal cannot be listened for.
+    #[cfg(unix)]
+    pub(crate) fn suspend_on_signal(&self) -> io::Result<()> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let number = rustix::process::Signal::TSTP.as_raw();
+        let mut stops = signal(SignalKind::from_raw(number))?;
+        let (streams, size) = (Arc::downgrade(&self.streams), Arc::clone(&self.size));
+        tokio::spawn(async move {
+            while stops.recv().await.is_some() {
+                let Some(streams) = streams.upgrade() else {
+                    return;
+                };
+                suspend(&streams, &size);
+            }
+        });
+        Ok(())
+    }
+
+    /// Does nothing: other systems suspend no processes.
+    #[cfg(not(unix))]
+    pub(crate) fn suspend_on_signal(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Shows or hides the model's thinking from now on.
     pub(crate) fn show_thinking(&self, shows: bool) {
         self.shows_thinking.store(shows, Ordering::Relaxed);
@@ -448,6 +485,20 @@ pub(crate) fn output_lost(error: &io::Error) -> CliError {
 /// Styles text for standard error as less important.
 pub(crate) fn dim(text: &str) -> String {
     format!("{DIM}{text}{PLAIN}")
+}
+
+/// Suspends this process, holding the streams, so that nothing is printed meanwhile. Returns false
+/// if no shell is waiting.
+fn suspend(streams: &Mutex<Streams>, size: &Size) -> bool {
+    let mut streams = lock(streams);
+    if streams.live.is_some() {
+        streams.write_err(live::CLEAR);
+    }
+    tty::mark_no_pastes();
+    let is_done = tty::suspend();
+    tty::mark_pastes_again();
+    streams.draw(size);
+    is_done
 }
 
 fn size_of_terminal() -> (usize, usize) {

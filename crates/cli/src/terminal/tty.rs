@@ -1,5 +1,7 @@
 //! Modes of the terminal on standard input. Every change is undone when its guard is dropped.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 /// A changed mode of the terminal, restored on drop. It changes nothing where standard input is no
 /// terminal or belongs to another process (as for a background job).
 #[must_use = "the mode ends with this value"]
@@ -22,6 +24,23 @@ pub(crate) enum TypeAhead {
 #[must_use = "it ends with this value"]
 pub(crate) struct BracketedPaste(bool);
 
+/// True while bracketed paste is on.
+static MARKS_PASTES: AtomicBool = AtomicBool::new(false);
+
+/// Turns bracketed paste on again after the process was suspended, if it was on.
+pub(crate) fn mark_pastes_again() {
+    if MARKS_PASTES.load(Ordering::Relaxed) {
+        let _ = crossterm::execute!(std::io::stderr(), crossterm::event::EnableBracketedPaste);
+    }
+}
+
+/// Turns bracketed paste off before the process is suspended: the shell would show the marks.
+pub(crate) fn mark_no_pastes() {
+    if MARKS_PASTES.load(Ordering::Relaxed) {
+        let _ = crossterm::execute!(std::io::stderr(), crossterm::event::DisableBracketedPaste);
+    }
+}
+
 impl BracketedPaste {
     /// Turns it on for the line editor. A program that reads lines would take the markers for text.
     pub(crate) fn during(ahead: TypeAhead) -> Self {
@@ -29,6 +48,7 @@ impl BracketedPaste {
         if marked {
             // If the terminal is gone, there is nothing to turn on.
             let _ = crossterm::execute!(std::io::stderr(), crossterm::event::EnableBracketedPaste);
+            MARKS_PASTES.store(true, Ordering::Relaxed);
         }
         Self(marked)
     }
@@ -37,6 +57,7 @@ impl BracketedPaste {
 impl Drop for BracketedPaste {
     fn drop(&mut self) {
         if self.0 {
+            MARKS_PASTES.store(false, Ordering::Relaxed);
             let _ = crossterm::execute!(std::io::stderr(), crossterm::event::DisableBracketedPaste);
         }
     }
@@ -44,6 +65,9 @@ impl Drop for BracketedPaste {
 
 #[cfg(unix)]
 mod unix {
+    use std::sync::OnceLock;
+    use std::time::Duration;
+
     use rustix::stdio::stdin;
     use rustix::termios::{
         InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, isatty,
@@ -51,6 +75,9 @@ mod unix {
     };
 
     use super::{Mode, TypeAhead};
+
+    /// The mode of the terminal when this process changed it for the first time.
+    static ORIGINAL: OnceLock<Termios> = OnceLock::new();
 
     impl Mode {
         /// Mode during a turn: keys are not echoed into the answer, and Ctrl-C prints no `^C`.
@@ -87,6 +114,8 @@ mod unix {
         fn change(change: impl FnOnce(&mut Termios)) -> Self {
             let before = current();
             if let Some(mut mode) = before.clone() {
+                // Of the first change only: later ones find a mode of ours.
+                ORIGINAL.get_or_init(|| mode.clone());
                 change(&mut mode);
                 // If the terminal is gone, there is no mode to restore.
                 let _ = tcsetattr(stdin(), OptionalActions::Now, &mode);
@@ -116,15 +145,50 @@ mod unix {
         }
     }
 
-    /// Discards input that was typed before it was asked for.
+    /// Discards input that was typed before it was asked for: what the kernel holds, and what the
+    /// line editor's reader has taken from it already.
     pub(crate) fn forget_typed() {
-        // If standard input is no terminal, nothing was typed.
+        if !isatty(stdin()) {
+            return;
+        }
+        // If the terminal is gone, nothing was typed.
         let _ = tcflush(stdin(), QueueSelector::IFlush);
+        while crossterm::event::poll(Duration::ZERO).unwrap_or(false) {
+            if crossterm::event::read().is_err() {
+                break;
+            }
+        }
+    }
+
+    /// Suspends this process as the shell's job, in the mode in which the shell left the terminal,
+    /// until the shell has it go on. Returns false if no shell waits for that: this process would
+    /// stay suspended for ever.
+    pub(crate) fn suspend() -> bool {
+        use rustix::process::{Signal, getpgid, getpgrp, getpid, getppid, getsid, kill_process};
+        let has_shell = getppid().is_some_and(|parent| {
+            // The group of a process whose parent is in it, or in another session, is orphaned.
+            getpgid(Some(parent)).is_ok_and(|group| group != getpgrp())
+                && getsid(Some(parent)).ok() == getsid(None).ok()
+        });
+        if !has_shell {
+            return false;
+        }
+        let now = current();
+        if let (Some(_), Some(original)) = (&now, ORIGINAL.get()) {
+            let _ = tcsetattr(stdin(), OptionalActions::Now, original);
+        }
+        // Not SIGTSTP, which is handled here.
+        let _ = kill_process(getpid(), Signal::STOP);
+        // In the foreground again, if the shell has put it there.
+        if let (Some(now), Some(_)) = (&now, current()) {
+            let _ = tcsetattr(stdin(), OptionalActions::Now, now);
+        }
+        true
     }
 }
 
 #[cfg(unix)]
-pub(crate) use unix::forget_typed;
+pub(crate) use unix::{forget_typed, suspend};
 
 #[cfg(not(unix))]
 impl Mode {
@@ -139,3 +203,8 @@ impl Mode {
 
 #[cfg(not(unix))]
 pub(crate) fn forget_typed() {}
+
+#[cfg(not(unix))]
+pub(crate) fn suspend() -> bool {
+    false
+}

@@ -596,7 +596,7 @@ fn the_source_of_daily_note_settings_is_reported() {
         );
     };
     write(".obsidian/daily-notes.json", r#"{"folder":"Core"}"#);
-    says(&["ok", "as Obsidian has them", "today Core/"]);
+    says(&["ok", "set by Obsidian", "today Core/"]);
     write(".obsidian/community-plugins.json", r#"["periodic-notes"]"#);
     let data = ".obsidian/plugins/periodic-notes/data.json";
     write(
@@ -605,14 +605,14 @@ fn the_source_of_daily_note_settings_is_reported() {
     );
     says(&[
         "warn",
-        "as Periodic Notes has them",
+        "set by Periodic Notes",
         "today Journal/",
         "the template Day cannot be read",
     ]);
     write("Day.md", "<% tp.file.title %>\n");
     says(&["warn", "English names", "Templater"]);
     write("Day.md", "# {{title}}\n");
-    says(&["ok", "as Periodic Notes has them"]);
+    says(&["ok", "set by Periodic Notes"]);
     write(data, "{\"daily\":");
     says(&["warn", "today Core/", "Periodic Notes cannot be read"]);
     write(".obsidian/community-plugins.json", "[");

@@ -71,7 +71,7 @@ fn without_a_terminal_and_options_it_is_a_usage_error() {
     let home = Home::new();
     home.run(&["init"])
         .ends_with(2)
-        .says("no one can be asked: this is not a terminal")
+        .says("this command asks questions, and this is not a terminal")
         .says("adjutant init --yes");
     for args in [
         &["init", "--vault", "nowhere", "--yes"][..],

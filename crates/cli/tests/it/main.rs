@@ -31,6 +31,8 @@ mod going_on;
 mod grammar;
 mod harness;
 #[cfg(unix)]
+mod hostile_folder;
+#[cfg(unix)]
 mod init;
 mod input;
 mod isolation;

@@ -17,6 +17,74 @@ use crate::error::LoadError;
 /// Rows are padded to a multiple of this, the unit of candle's packed kernels.
 const ROW_UNIT: usize = 256;
 
+/// Returns true if the metadata of a file sets the alignment of its tensors to 0. False if it
+/// cannot be read, which the reader reports.
+fn alignment_is_zero(bytes: &[u8]) -> bool {
+    Header(bytes).alignment().is_some_and(|number| number == 0)
+}
+
+/// The metadata of a GGUF file, read from its beginning. `None` where it ends too early.
+///
+/// Source: the specification of GGUF, "File structure".
+struct Header<'a>(&'a [u8]);
+
+impl<'a> Header<'a> {
+    fn alignment(&mut self) -> Option<u64> {
+        self.take(4)?;
+        let is_first_version = self.number(4)? == 1;
+        let length = if is_first_version { 4 } else { 8 };
+        self.number(length)?;
+        for _ in 0..self.number(length)? {
+            let key = self.text(length)?;
+            let kind = self.number(4)?;
+            let value = self.value(kind, length, 0)?;
+            if key == b"general.alignment" {
+                return value;
+            }
+        }
+        None
+    }
+
+    /// Reads a value of a kind; the inner `None` is that of one that is no integer.
+    fn value(&mut self, kind: u64, length: usize, depth: u32) -> Option<Option<u64>> {
+        Some(match kind {
+            0 | 1 => Some(self.number(1)?),
+            2 | 3 => Some(self.number(2)?),
+            4 | 5 => Some(self.number(4)?),
+            10 | 11 => Some(self.number(8)?),
+            6 => self.take(4).map(|_| None)?,
+            7 => self.take(1).map(|_| None)?,
+            12 => self.take(8).map(|_| None)?,
+            8 => self.text(length).map(|_| None)?,
+            // Lists of lists are not in use, and would be read on the stack.
+            9 if depth == 0 => {
+                let kind = self.number(4)?;
+                for _ in 0..self.number(length)? {
+                    self.value(kind, length, depth + 1)?;
+                }
+                None
+            }
+            _ => return None,
+        })
+    }
+
+    fn text(&mut self, length: usize) -> Option<&'a [u8]> {
+        let bytes = usize::try_from(self.number(length)?).ok()?;
+        self.take(bytes)
+    }
+
+    fn number(&mut self, bytes: usize) -> Option<u64> {
+        let digits = self.take(bytes)?.iter().rev();
+        Some(digits.fold(0, |number, digit| number << 8 | u64::from(*digit)))
+    }
+
+    fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(bytes)?;
+        self.0 = rest;
+        Some(taken)
+    }
+}
+
 /// An opened model file.
 #[derive(Debug)]
 pub(crate) struct GgufFile {
@@ -53,6 +121,10 @@ impl GgufFile {
             return Err(damaged("it is empty"));
         }
         let mapped = MappedFile::open(&file).map_err(unreadable)?;
+        // The reader divides by it.
+        if alignment_is_zero(mapped.bytes()) {
+            return Err(damaged("its alignment is 0"));
+        }
         let content = Content::read(&mut Cursor::new(mapped.bytes()))
             .map_err(|error| damaged(&first_line(&error)))?;
         let gguf = Self {

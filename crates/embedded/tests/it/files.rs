@@ -117,3 +117,23 @@ fn numbers_and_tensors_that_do_not_fit_are_damage() {
         .write(&file.path());
     assert!(damage(&file).contains("end token"));
 }
+
+#[test]
+fn values_that_no_reader_expects_are_damage() {
+    let file = TinyFile::new();
+    for zero in [Value::U32(0), Value::U8(0), Value::I32(0)] {
+        TinyModel::new()
+            .set("general.alignment", zero)
+            .write(&file.path());
+        assert!(damage(&file).contains("alignment"));
+    }
+    // More bytes than the tree of all tokens has levels.
+    let mut model = TinyModel::new();
+    for (key, value) in &mut model.metadata {
+        if let ("tokenizer.ggml.tokens", Value::Array(tokens)) = (key.as_str(), value) {
+            tokens[0] = Value::String("a".repeat(5_000_000));
+        }
+    }
+    model.write(&file.path());
+    assert!(damage(&file).contains("5000000 bytes"));
+}

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::text::timestamp;
 use crate::vault::markdown::{Outline, ends_open};
-use crate::vault::{NOTE_BYTES_MAX, NotePath, StoredText, Vault, VaultLock};
+use crate::vault::{NOTE_BYTES_MAX, NotePath, Readers, StoredText, Vault, VaultLock};
 use crate::vault_memory::blocking;
 use crate::{Memory, MemoryError, VaultError};
 pub use conversation::ConversationLog;
@@ -103,7 +103,7 @@ fn write_one(
             None => note::create(log, location, &part, stamp),
         };
         verify_structure(&path, old_text, &new)?;
-        if vault.replace(lock, &path, old.as_ref(), &new)? {
+        if vault.replace(lock, &path, old.as_ref(), &new, Readers::Usual)? {
             logged.file_path = Some(path.to_string());
             logged.added += part.messages;
             return Ok(part.left);

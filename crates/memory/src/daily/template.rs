@@ -1,14 +1,15 @@
-//! Templates of daily notes: `{{date}}`, `{{time}}` and `{{title}}`, with formats after a colon.
+//! Templates of daily notes: `{{date}}`, `{{time}}` and `{{title}}`, with formats after a colon, and
+//! the calls of the plugin Templater that need no program: titles and dates.
 
-use jiff::Zoned;
+use jiff::{ToSpan as _, Zoned};
 use serde_json::Value;
 
 use super::locale::Locale;
 use super::moment::format_moment_in;
 use crate::vault::Vault;
 
-/// Returns a template with its variables replaced. Text that is no variable of Obsidian's own
-/// templates stays.
+/// Returns a template with its variables replaced, those of Obsidian's own templates and the simple
+/// ones of Templater. Other text stays.
 pub(crate) fn render(
     vault: &Vault,
     template: &str,
@@ -34,7 +35,93 @@ pub(crate) fn render(
         format("timeFormat", "HH:mm"),
     );
     let written = |format: &str| format_moment_in(format, time, locale);
-    fill_variables(template, title, (&date_format, &time_format), written)
+    let filled = fill_variables(template, title, (&date_format, &time_format), written);
+    fill_templater(&filled, title, time, locale)
+}
+
+/// Replaces the calls of Templater that are known here; others stay.
+fn fill_templater(template: &str, title: &str, time: &Zoned, locale: Locale) -> String {
+    let mut out = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some(open) = rest.find("<%") {
+        let (before, from) = rest.split_at(open);
+        let command = from
+            .find("%>")
+            .and_then(|close| Some((from.get(2..close)?, from.get(close + 2..)?)));
+        let Some((inner, after)) = command else { break };
+        // `<%-` and `-%>` take a line break beside them away, `<%_` and `_%>` all white space.
+        let (inner, trims_before) = match inner.strip_prefix(['-', '_']) {
+            Some(inner) => (inner, true),
+            None => (inner, false),
+        };
+        let (inner, trims_after) = match inner.strip_suffix(['-', '_']) {
+            Some(inner) => (inner, true),
+            None => (inner, false),
+        };
+        match templater_value(inner.trim(), title, time, locale) {
+            Some(value) => {
+                out.push_str(if trims_before {
+                    before.trim_end()
+                } else {
+                    before
+                });
+                out.push_str(&value);
+                rest = if trims_after {
+                    after.trim_start()
+                } else {
+                    after
+                };
+            }
+            None => {
+                out.push_str(before);
+                out.push_str("<%");
+                rest = from.get(2..).unwrap_or_default();
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Returns the value of a call of Templater: the title of the note, a date in a format, or the
+/// place of the cursor, which is nothing. `None` for all else.
+///
+/// Source: Templater's documentation, "Internal functions" (`tp.date`, `tp.file`).
+fn templater_value(call: &str, title: &str, time: &Zoned, locale: Locale) -> Option<String> {
+    if call == "tp.file.title" {
+        return Some(title.to_owned());
+    }
+    let (function, arguments) = call.strip_suffix(')')?.split_once('(')?;
+    // Numbers of the places that the cursor goes to.
+    if function == "tp.file.cursor" && arguments.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(String::new());
+    }
+    let mut arguments = arguments.split(',').map(str::trim);
+    let format = match arguments.next().filter(|format| !format.is_empty()) {
+        Some(quoted) => unquoted(quoted)?,
+        None => "YYYY-MM-DD",
+    };
+    let offset: i64 = match (function, arguments.next()) {
+        ("tp.date.now", None) => 0,
+        ("tp.date.now", Some(days)) => days.parse().ok()?,
+        ("tp.date.tomorrow", None) => 1,
+        ("tp.date.yesterday", None) => -1,
+        _ => return None,
+    };
+    // A third argument is a date of another note.
+    if arguments.next().is_some() {
+        return None;
+    }
+    let day = time.checked_add(offset.days()).ok()?;
+    Some(format_moment_in(format, &day, locale))
+}
+
+/// Returns the text between quotes of JavaScript. `None` if it is not one plain text.
+fn unquoted(text: &str) -> Option<&str> {
+    ['"', '\'', '`'].iter().find_map(|quote| {
+        let inner = text.strip_prefix(*quote)?.strip_suffix(*quote)?;
+        (!inner.contains([*quote, '\\', '$'])).then_some(inner)
+    })
 }
 
 /// Returns true if a template has code of the plugin Templater, which only that plugin can run.
@@ -104,5 +191,41 @@ mod tests {
             filled("{{weather}} {{ {{date}} }} <% tp.date %> {{"),
             "{{weather}} {{ 2025-12-10 }} <% tp.date %> {{"
         );
+    }
+
+    #[test]
+    fn simple_calls_of_templater_are_filled_and_others_stay() {
+        let time: Zoned = "2025-12-10T14:05:00[UTC]".parse().unwrap();
+        for (template, filled) in [
+            ("# <% tp.file.title %>", "# Wed"),
+            ("<%tp.date.now()%>", "2025-12-10"),
+            (
+                "<% tp.date.now(\"dddd, D MMMM\") %>",
+                "Wednesday, 10 December",
+            ),
+            ("<% tp.date.now('YYYY-MM-DD', -7) %>", "2025-12-03"),
+            (
+                "<% tp.date.tomorrow(\"MM-DD\") %> <% tp.date.yesterday() %>",
+                "12-11 2025-12-09",
+            ),
+            ("a\n<%- tp.file.title -%>\nb", "aWedb"),
+            ("x<% tp.file.cursor() %>y<% tp.file.cursor(1) %>", "xy"),
+            (
+                "<%* let a = 1 %> <% tp.file.title %>",
+                "<%* let a = 1 %> Wed",
+            ),
+            ("<% tp.web.daily_quote() %>", "<% tp.web.daily_quote() %>"),
+            ("<% tp.date.now(`${x}`) %>", "<% tp.date.now(`${x}`) %>"),
+            ("<% never closed", "<% never closed"),
+        ] {
+            let seen = fill_templater(template, "Wed", &time, Locale::english());
+            assert_eq!(seen, filled, "{template}");
+        }
+        assert!(!has_code(&fill_templater(
+            "<% tp.file.title %>",
+            "Wed",
+            &time,
+            Locale::english()
+        )));
     }
 }

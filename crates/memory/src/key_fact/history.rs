@@ -195,7 +195,7 @@ impl VaultMemory {
         let done = self.rewrite(&path, created, work).await?;
         let message = match created {
             true => format!("Removed the note {path}."),
-            false => format!("Took the last entry out of {path} again."),
+            false => format!("Undone: the last entry of {path} is removed."),
         };
         Ok(done.then_some(message))
     }
@@ -204,9 +204,9 @@ impl VaultMemory {
 /// Returns the message for the user about an undone change of a fact.
 fn undo_message(effect: &MemoryEffect) -> Option<String> {
     Some(match fact_sides(effect)? {
-        (None, Some(after)) => format!("Forgot “{}” again.", after.text),
-        (Some(before), Some(_)) => format!("It reads “{}” again.", before.text),
-        (Some(before), None) => format!("Remembered “{}” again.", before.text),
+        (None, Some(after)) => format!("Undone: “{}” is forgotten.", after.text),
+        (Some(before), Some(_)) => format!("Undone: it reads “{}” again.", before.text),
+        (Some(before), None) => format!("Undone: “{}” is remembered again.", before.text),
         (None, None) => return None,
     })
 }

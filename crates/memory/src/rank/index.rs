@@ -89,10 +89,20 @@ impl Query {
             let Some(stems) = self.stems_in(language) else {
                 continue;
             };
-            for (stem, term) in &stems.terms {
-                for (text, count) in postings.get(stem).into_iter().flatten() {
+            let exact = stems
+                .terms
+                .iter()
+                .filter_map(|(stem, term)| Some((*term, postings.get(stem)?)));
+            // Only a query of single characters has to look through the bigrams.
+            let is_searched = !stems.characters.is_empty();
+            let holding = postings
+                .iter()
+                .filter(|(stem, _)| is_searched && !stems.terms.contains_key(*stem))
+                .filter_map(|(stem, texts)| Some((stems.find_bigram(stem)?, texts)));
+            for (term, texts) in exact.chain(holding) {
+                for (text, count) in texts {
                     if let Some(counts) = counts.get_mut(*text) {
-                        counts.add(*term, *count, self.len());
+                        counts.add(term, *count, self.len());
                     }
                 }
             }
@@ -120,6 +130,7 @@ mod tests {
             "Who moves to Munich with cats?",
             "Welche Katze mag Öfen?",
             "绿茶",
+            "茶",
             "cafe child",
             "",
         ] {

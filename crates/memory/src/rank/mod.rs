@@ -11,6 +11,8 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use unicode_normalization::char::is_combining_mark;
+
 pub(crate) use self::index::Index;
 use self::prefilter::Prefilter;
 
@@ -60,6 +62,9 @@ struct StemTable {
     prefixes: Vec<Vec<u8>>,
     /// The first byte of each prefix, one bit for each ASCII character.
     first_bytes: u128,
+    /// Terms that are one character of a script without spaces, with their indexes: many words of
+    /// such scripts are, and every bigram with the character holds it.
+    characters: Vec<(String, usize)>,
 }
 
 /// The frequency of each term of a query in a text, and the length of the text.
@@ -340,6 +345,7 @@ impl StemTable {
             terms: HashMap::new(),
             prefixes: Vec::new(),
             first_bytes: 0,
+            characters: Vec::new(),
         };
         for (at, term) in terms.iter().enumerate() {
             let text = &term.text;
@@ -347,6 +353,9 @@ impl StemTable {
             let forms = language.forms(text).iter().copied();
             for form in forms.chain([text.as_str(), stem.as_str()]) {
                 table.add_prefix(form);
+            }
+            if term.is_bigram && is_one_character(text) {
+                table.characters.push((text.clone(), at));
             }
             table.terms.entry(stem).or_insert(at);
         }
@@ -368,11 +377,22 @@ impl StemTable {
         }
     }
 
+    /// Returns the index of the term that a bigram is, or whose only character it holds.
+    fn find_bigram(&self, bigram: &str) -> Option<usize> {
+        let exact = self.terms.get(bigram).copied();
+        exact.or_else(|| {
+            let mut characters = self.characters.iter();
+            characters
+                .find(|(character, _)| bigram.contains(character.as_str()))
+                .map(|(_, at)| *at)
+        })
+    }
+
     /// Returns the index of the term that a token matches. Computes the stem only of tokens that
     /// have a prefix in common with a term, which few have.
     fn find(&self, token: Token<'_>, language: &Language) -> Option<usize> {
         if token.is_bigram {
-            return self.terms.get(token.word).copied();
+            return self.find_bigram(token.word);
         }
         let word = token.word.as_bytes();
         let first = word.first().filter(|first| first.is_ascii());
@@ -386,6 +406,14 @@ impl StemTable {
             None
         }
     }
+}
+
+/// Returns true for one character with its combining marks.
+fn is_one_character(text: &str) -> bool {
+    text.chars()
+        .filter(|char| !is_combining_mark(*char))
+        .count()
+        == 1
 }
 
 /// Returns the terms of a text for an index, in pieces of at most `words_max` words: of each piece
@@ -468,6 +496,16 @@ mod tests {
         assert_eq!(best("When did Anna go to Munich?", &texts), [2, 1, 0]);
         assert_eq!(best("the", &["the", "of"]), [0]);
         assert!(best("", &texts).is_empty());
+    }
+
+    #[test]
+    fn a_word_of_one_character_is_found_in_a_script_without_spaces() {
+        let texts = ["猫が好き", "黒猫", "犬が好き", "猫"];
+        let mut found = best("猫", &texts);
+        found.sort_unstable();
+        assert_eq!(found, [0, 1, 3]);
+        assert_eq!(best("猫が", &texts), [0]);
+        assert_eq!(best("水", &texts), [] as [usize; 0]);
     }
 
     #[test]

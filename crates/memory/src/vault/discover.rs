@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
+use crate::outside_file::read_regular_file;
+
 /// Levels of folders below the home folder that are searched.
 const DEPTH_MAX: usize = 4;
 /// Number of folders that are opened below the home folder.
@@ -150,12 +152,8 @@ pub fn find_vaults(folders: &UserFolders) -> Vec<PathBuf> {
 /// Returns the existing folders of Obsidian's list: `{"vaults": {"id": {"path": ..., "ts": ...,
 /// "open": true}}}`.
 fn listed_vaults(list: &Path) -> Vec<PathBuf> {
-    if !fs::metadata(list)
-        .is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LIST_BYTES_MAX)
-    {
-        return Vec::new();
-    }
-    let text = fs::read_to_string(list).unwrap_or_default();
+    let text = read_regular_file(list, LIST_BYTES_MAX).unwrap_or_default();
+    let text = String::from_utf8(text).unwrap_or_default();
     let known: Map<String, Value> =
         serde_json::from_str(text.trim_start_matches('\u{FEFF}')).unwrap_or_default();
     let mut vaults: Vec<(bool, u64, PathBuf)> = known

@@ -2,12 +2,13 @@
 //! or the new one, never a part.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
 use crate::VaultError;
+use crate::outside_file::read_regular_file;
 
 /// Bound of a note that is read or written, in bytes: 4 MiB. Larger files are left alone.
 pub const NOTE_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -30,21 +31,33 @@ pub(super) struct StagingArea<'a> {
     pub(super) tag: &'a str,
     /// The path of the note, for errors.
     pub(super) name: &'a str,
+    /// The readers of a file that did not exist.
+    pub(super) readers: Readers,
 }
+
+/// The readers of a new file. Nobody but its owner may write to it, whatever the umask allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Readers {
+    /// The owner alone: facts about a person.
+    Owner,
+    /// Everybody that the umask allows, as for other notes of the vault.
+    Usual,
+}
+
+/// Mode bits of folders in a vault, and of a folder of our own.
+const FOLDER_MODE: u32 = 0o755;
+const OWN_FOLDER_MODE: u32 = 0o700;
 
 /// Reads a file, at most [`NOTE_BYTES_MAX`].
 pub(super) fn read_text(path: &Path, name: &str) -> Result<StoredText, VaultError> {
     let failed = |error: io::Error| VaultError::from_file(name, "read", error);
-    // A file that is too large by its size is not opened; one that has no size is checked after
-    // reading.
-    let size = fs::metadata(path).map_err(failed)?.len();
-    if size > NOTE_BYTES_MAX {
-        return Err(too_large(name, size));
-    }
-    let bytes = read_bytes(path).map_err(failed)?;
-    if bytes.len() as u64 > NOTE_BYTES_MAX {
-        return Err(too_large(name, bytes.len() as u64));
-    }
+    let bytes = read_regular_file(path, NOTE_BYTES_MAX).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => too_large(
+            name,
+            fs::metadata(path).map_or(NOTE_BYTES_MAX + 1, |about| about.len()),
+        ),
+        _ => failed(error),
+    })?;
     String::from_utf8(bytes)
         .map(StoredText)
         .map_err(|error| VaultError::NotText {
@@ -60,15 +73,6 @@ pub(super) fn too_large(name: &str, bytes: u64) -> VaultError {
         bytes,
         max: NOTE_BYTES_MAX,
     }
-}
-
-fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?
-        // One byte more than allowed, so that the caller sees that the file is too large.
-        .take(NOTE_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// Writes `after` to a temporary file, makes it durable, checks again that the target is what
@@ -99,16 +103,16 @@ pub(super) fn replace(
             });
         }
     } else {
-        fs::create_dir_all(folder).map_err(failed)?;
+        create_folders(folder, FOLDER_MODE).map_err(failed)?;
     }
     // A watcher of the vault, such as a synchronisation, sees no half-written file in the work
     // folder.
     if let Some(work) = staging.work {
         // If this fails, the folder cannot be used, and the file is written beside the target.
-        let _ = fs::create_dir_all(work);
+        let _ = create_folders(work, OWN_FOLDER_MODE);
         let temporary = new_temporary(work, &format!("{}-", staging.tag));
         if may_be_same_device(work, folder)
-            && let Ok(file) = create(&temporary)
+            && let Ok(file) = create(&temporary, staging.readers)
         {
             match write_and_move(file, &temporary, target, before, after) {
                 Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {}
@@ -117,7 +121,7 @@ pub(super) fn replace(
         }
     }
     let temporary = new_temporary(folder, ".adjutant-");
-    let file = create(&temporary).map_err(failed)?;
+    let file = create(&temporary, staging.readers).map_err(failed)?;
     write_and_move(file, &temporary, target, before, after).map_err(failed)
 }
 
@@ -153,12 +157,39 @@ fn new_temporary(folder: &Path, prefix: &str) -> PathBuf {
     folder.join(format!("{prefix}{}.tmp", Uuid::now_v7().simple()))
 }
 
-fn create(temporary: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .write(true)
-        // Fails if the name exists, so a link that was put there is not followed.
-        .create_new(true)
-        .open(temporary)
+#[cfg_attr(
+    not(unix),
+    expect(
+        unused_variables,
+        reason = "files have the access rights of their folder"
+    )
+)]
+fn create(temporary: &Path, readers: Readers) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    // Fails if the name exists, so a link that was put there is not followed.
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(
+        &mut options,
+        match readers {
+            Readers::Owner => 0o600,
+            Readers::Usual => 0o644,
+        },
+    );
+    options.open(temporary)
+}
+
+/// Creates the folders of a path that are missing; the umask takes its part of their mode.
+#[cfg_attr(
+    not(unix),
+    expect(unused_variables, reason = "folders have the access rights of theirs")
+)]
+fn create_folders(path: &Path, mode: u32) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, mode);
+    builder.create(path)
 }
 
 fn write_and_move(
@@ -214,9 +245,10 @@ fn keep_owner(file: &File, metadata: &fs::Metadata) {
 fn keep_owner(_file: &File, _about: &fs::Metadata) {}
 
 fn is_unchanged(target: &Path, before: Option<&StoredText>) -> io::Result<bool> {
-    match read_bytes(target) {
+    match read_regular_file(target, NOTE_BYTES_MAX) {
         Ok(now) => Ok(before.is_some_and(|before| before.0.as_bytes() == now)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(before.is_none()),
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Ok(false),
         Err(error) => Err(error),
     }
 }
@@ -237,7 +269,7 @@ fn swap_in(temporary: &Path, target: &Path, before: &StoredText, after: &[u8]) -
     // The content is compared only after this: it takes a while, in which a program that had opened
     // the file before may still write into it.
     sync_folder(target);
-    let mut out = match read_bytes(temporary) {
+    let mut out = match read_regular_file(temporary, NOTE_BYTES_MAX) {
         Ok(out) if out == before.0.as_bytes() => return Ok(true),
         other => other.unwrap_or_default(),
     };
@@ -250,7 +282,7 @@ fn swap_in(temporary: &Path, target: &Path, before: &StoredText, after: &[u8]) -
             fs::rename(temporary, target)?;
             return Ok(false);
         }
-        let now = read_bytes(temporary).unwrap_or_default();
+        let now = read_regular_file(temporary, NOTE_BYTES_MAX).unwrap_or_default();
         if now == put {
             sync_folder(target);
             return Ok(false);

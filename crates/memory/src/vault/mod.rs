@@ -2,6 +2,7 @@
 //! notes by name and content, reads and replaces them.
 
 mod discover; // find vaults on this machine
+mod exclusion; // notes that are kept from the assistant
 mod file; // read and replace one file
 mod lock; // one writer at a time
 pub(crate) mod markdown; // blocks, headings, code, comments
@@ -20,11 +21,13 @@ use std::sync::Arc;
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
 use crate::VaultError;
+use crate::outside_file::read_regular_file;
 use crate::text::sha256_hex;
 
 pub use discover::{System, UserFolders, find_vaults};
+pub(crate) use exclusion::read_visible;
 pub use file::NOTE_BYTES_MAX;
-pub(crate) use file::StoredText;
+pub(crate) use file::{Readers, StoredText};
 pub(crate) use lock::VaultLock;
 pub use note::{Note, NoteText};
 pub use path::NotePath;
@@ -55,6 +58,8 @@ struct Inner {
     root: PathBuf,
     work: Option<PathBuf>,
     tag: String,
+    /// Patterns of notes that are kept from the assistant.
+    excluded: Vec<String>,
 }
 
 /// The place of a note on the disk.
@@ -84,6 +89,7 @@ impl Vault {
             root,
             work: None,
             tag,
+            excluded: Vec::new(),
         })))
     }
 
@@ -96,10 +102,17 @@ impl Vault {
     /// show.
     #[must_use]
     pub fn with_work_folder(self, folder: impl Into<PathBuf>) -> Self {
-        Self(Arc::new(Inner {
-            work: Some(folder.into()),
-            ..Arc::unwrap_or_clone(self.0)
-        }))
+        self.change(|inner| inner.work = Some(folder.into()))
+    }
+
+    fn change(self, change: impl FnOnce(&mut Inner)) -> Self {
+        let mut inner = Arc::unwrap_or_clone(self.0);
+        change(&mut inner);
+        Self(Arc::new(inner))
+    }
+
+    fn excluded_patterns(&self) -> &[String] {
+        &self.0.excluded
     }
 
     /// Returns the folder of the vault, with symbolic links resolved.
@@ -225,7 +238,8 @@ impl Vault {
         }
     }
 
-    /// Replaces the text that `before` read with `after`, or creates the note if there was none.
+    /// Replaces the text that `before` read with `after`, or creates the note for these readers if
+    /// there was none.
     /// Returns false if the file is no longer what was read: nothing was changed, read it again.
     /// The lock has to be held.
     pub(crate) fn replace(
@@ -234,6 +248,7 @@ impl Vault {
         path: &NotePath,
         before: Option<&StoredText>,
         after: &str,
+        readers: Readers,
     ) -> Result<bool, VaultError> {
         let located = self.locate(path)?;
         // The file was created or removed since it was read.
@@ -248,6 +263,7 @@ impl Vault {
             work: self.0.work.as_deref(),
             tag: &self.0.tag,
             name: path.as_str(),
+            readers,
         };
         let done = file::replace(&located.real, before, after.as_bytes(), &staging);
         // If the vault vanished in between, say so, and not that the note is missing.
@@ -291,12 +307,7 @@ impl Vault {
     /// Reads a settings file below `.obsidian`. `None` if it is missing or cannot be read as text.
     pub(crate) fn obsidian_setting(&self, name: &str) -> Option<String> {
         let path = self.0.root.join(".obsidian").join(name);
-        let metadata = fs::metadata(&path).ok()?;
-        // Reading a pipe would not end.
-        if !metadata.is_file() || metadata.len() > NOTE_BYTES_MAX {
-            return None;
-        }
-        fs::read_to_string(path).ok()
+        String::from_utf8(read_regular_file(&path, NOTE_BYTES_MAX).ok()?).ok()
     }
 }
 

@@ -139,10 +139,7 @@ pub(crate) fn links(text: &str) -> impl Iterator<Item = &str> {
 /// Returns the texts of the first of these keys, a text or a list of them; none if the front matter
 /// is not YAML.
 fn front_list(front: &str, keys: &[&str]) -> Option<Vec<String>> {
-    if front.len() > FRONT_BYTES_MAX || is_too_deep(front) {
-        return None;
-    }
-    let documents = Yaml::load_from_str(front).ok()?;
+    let documents = front_document(front)?;
     let document = documents.first()?;
     let value = keys.iter().find_map(|key| document.as_mapping_get(key))?;
     let text = |value: &Yaml<'_>| {
@@ -156,6 +153,14 @@ fn front_list(front: &str, keys: &[&str]) -> Option<Vec<String>> {
         // Obsidian also accepts several in one text, divided by commas.
         None => Some(text(value)?.split(',').map(str::to_owned).collect()),
     }
+}
+
+/// Parses front matter. `None` if it is no YAML, or too long or too deep to be parsed.
+pub(super) fn front_document(front: &str) -> Option<Vec<Yaml<'_>>> {
+    if front.len() > FRONT_BYTES_MAX || is_too_deep(front) {
+        return None;
+    }
+    Yaml::load_from_str(front).ok()
 }
 
 /// Returns true if lists and mappings are nested deeper than is parsed. The events of the parser

@@ -35,7 +35,7 @@ impl Vault {
         if wanted.iter().all(Option::is_none) {
             return Ok(vec![None; links.len()]);
         }
-        let mut notes = self.walk(None)?.notes;
+        let mut notes = self.walk_visible(None)?.notes;
         // Of notes with the same name the first in this order is taken.
         notes.sort_by_cached_key(|note| (note.path.matches('/').count(), note.path.clone()));
         let by_path = notes_by_path(&notes);

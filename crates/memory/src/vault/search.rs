@@ -1,7 +1,7 @@
 //! Search and lists of notes: by name, by words, by tag, by link.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::ops::Range;
 
@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
+use super::exclusion::{VisibleNotes, read_visible, visible};
 use super::note::{aliases, is_below, links, tags};
 use super::passage::Passage;
 use super::path::{case_folded, folder, is_path_suffix, link_target, without_md};
@@ -51,6 +52,9 @@ pub struct NoteList {
     /// A remark on the notes beyond the limit, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<String>,
+    /// Number of notes there that their owner keeps from the assistant.
+    #[serde(rename = "notes_excluded", skip_serializing_if = "is_zero")]
+    pub excluded: usize,
 }
 
 /// Notes that match a query.
@@ -63,6 +67,9 @@ pub struct NoteSearchResults {
     /// A remark on the notes beyond the limit, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<String>,
+    /// Number of notes there that their owner keeps from the assistant.
+    #[serde(rename = "notes_excluded", skip_serializing_if = "is_zero")]
+    pub excluded: usize,
 }
 
 /// A note that matches a query.
@@ -105,6 +112,8 @@ struct RankedNotes {
     conditions: Vec<Condition>,
     /// True if the vault has more notes than are read.
     is_truncated: bool,
+    /// Number of notes that are kept from the assistant.
+    excluded: usize,
 }
 
 impl Vault {
@@ -131,11 +140,14 @@ impl Vault {
         let path = NotePath::from_owner(name)?;
         // The whole path first, which needs no walk through the vault.
         match self.locate(&path) {
-            Ok(located) if located.exists => return Ok(path),
+            Ok(located) if located.exists => {
+                self.check_visible(&path)?;
+                return Ok(path);
+            }
             Ok(_) | Err(VaultError::NoSuchNote { .. }) => {}
             Err(error) => return Err(error),
         }
-        let notes = self.walk(None)?.notes;
+        let notes = self.walk_visible(None)?.notes;
         let paths = || notes.iter().map(|note| note.path.as_str());
         let wanted = path.as_str();
         // An exact name wins, so that `Note` and `note` can be distinguished where both exist.
@@ -151,19 +163,24 @@ impl Vault {
         let by_alias: Vec<String>;
         if found.is_empty() {
             let alias = case_folded(link_target(name));
-            by_alias = read_all(&notes, |_, note, text| {
+            by_alias = read_visible(&notes, |_, note, text| {
                 aliases(text)
                     .iter()
                     .any(|known| case_folded(known) == alias)
                     .then(|| note.path.clone())
-            });
+            })
+            .results;
             found = by_alias.iter().map(String::as_str).collect();
         }
         match found.as_slice() {
-            [one] => NotePath::from_owner(one),
+            [one] => {
+                let path = NotePath::from_owner(one)?;
+                self.check_visible(&path)?;
+                Ok(path)
+            }
             [] => Err(VaultError::NoSuchNote {
                 name: name.trim().to_owned(),
-                nearest: similar(&path, &notes),
+                nearest: similar(&path, &visible(notes)),
             }),
             many => Err(VaultError::Ambiguous {
                 name: name.trim().to_owned(),
@@ -194,28 +211,38 @@ impl Vault {
     /// [`VaultError::NoSuchNote`] if there is no such folder, [`VaultError::Name`] if no folder can
     /// have the name.
     pub fn list(&self, filter: &NoteFilter) -> Result<NoteList, VaultError> {
-        let walk = self.walk(folder(&filter.folder)?.as_deref())?;
-        let notes = match &filter.tag {
-            None => walk.notes,
+        let walk = self.walk_visible(folder(&filter.folder)?.as_deref())?;
+        let found = match &filter.tag {
+            None => {
+                let all = walk.notes.len();
+                let results = visible(walk.notes);
+                VisibleNotes {
+                    excluded: all - results.len(),
+                    results,
+                }
+            }
             Some(tag) => {
                 let tag = tag.trim().trim_start_matches('#').to_owned();
-                read_all(&walk.notes, |_, note, text| {
+                read_visible(&walk.notes, |_, note, text| {
                     has_tag(text, &tag).then(|| note.clone())
                 })
             }
         };
+        let notes = found.results;
         let total = notes.len();
         let shown: Vec<Note> = notes.iter().take(limit(filter)).map(note_info).collect();
         Ok(NoteList {
             cut: truncation(shown.len(), total, walk.is_truncated),
             notes: shown,
             total,
+            excluded: walk.excluded + found.excluded,
         })
     }
 
     /// Returns the notes that match a query best, best first. Words match in any of their forms;
     /// `"several words"` have to stand in the note as they are, and it has to have each `#tag` and a
-    /// link to each `[[Note]]`. Names and aliases count more than text. Of notes that match nearly
+    /// link to each `[[Note]]`. A note that has the query for its name or an alias comes first; else names
+    /// and aliases count more than text. Of notes that match nearly
     /// as well those come first that are attached, that link to a better one or are linked from it,
     /// and that were modified last. Every file is read again.
     ///
@@ -243,6 +270,7 @@ impl Vault {
             cut: truncation(notes.len(), total, ranked.is_truncated),
             notes,
             total,
+            excluded: ranked.excluded,
         })
     }
 
@@ -283,26 +311,44 @@ impl Vault {
                 reason: "a search needs a word",
             });
         }
-        let walk = self.walk(folder(&filter.folder)?.as_deref())?;
+        let walk = self.walk_visible(folder(&filter.folder)?.as_deref())?;
         let totals = Totals::default();
-        let (mut notes, mut all_counts) = (Vec::new(), Vec::new());
+        let (mut notes, mut all_counts, mut named) = (Vec::new(), Vec::new(), HashSet::new());
+        let wanted = case_folded(query.trim().trim_matches('"'));
         // Every note is read for each query: an index would be a second copy of the owner's text,
         // and out of date after each edit.
-        for (note, counts) in read_all(&walk.notes, |_, note, text| {
+        let read = read_visible(&walk.notes, |_, note, text| {
             let counts = ranking::count_note(title(&note.path), text, &ranked, &totals);
             let matches = (ranked.is_empty() || counts.is_some())
                 && conditions.iter().all(|condition| condition.is_met(text));
-            matches.then(|| (note.clone(), counts))
-        }) {
+            let is_named = || {
+                case_folded(title(&note.path)) == wanted
+                    || aliases(text)
+                        .iter()
+                        .any(|alias| case_folded(alias) == wanted)
+            };
+            matches.then(|| (note.clone(), counts, is_named()))
+        });
+        for (note, counts, is_named) in read.results {
+            if is_named {
+                named.insert(note.path.clone());
+            }
             notes.push(note);
             all_counts.extend(counts);
         }
         let mut found = score_notes(notes, &all_counts, &filter.attached, &ranked, &totals);
-        found.sort_by(|(_, score), (_, other)| other.score.total_cmp(&score.score));
+        // Whoever asks for a note by its name wants that note, however often others have the word.
+        let is_named = |note: &NoteFile| named.contains(&note.path);
+        found.sort_by(|(note, score), (other_note, other)| {
+            is_named(other_note)
+                .cmp(&is_named(note))
+                .then(other.score.total_cmp(&score.score))
+        });
         // Only notes with the same score are ordered by time: asking the system for the time of
         // every note would be slow.
-        let is_equal = |(_, score): &(NoteFile, NoteScore), (_, other): &(NoteFile, NoteScore)| {
-            score.score == other.score
+        let is_equal = |(note, score): &(NoteFile, NoteScore),
+                        (other_note, other): &(NoteFile, NoteScore)| {
+            score.score == other.score && is_named(note) == is_named(other_note)
         };
         for notes in found.chunk_by_mut(is_equal).filter(|notes| notes.len() > 1) {
             notes.sort_by_cached_key(|(note, _)| (Reverse(modified(note)), note.path.clone()));
@@ -312,6 +358,7 @@ impl Vault {
             query: ranked,
             conditions,
             is_truncated: walk.is_truncated,
+            excluded: walk.excluded + read.excluded,
         })
     }
 }
@@ -374,6 +421,14 @@ fn read_again<T: Send>(
         let (_, score) = found.get(at)?;
         Some(visit(note, score, text))
     })
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 fn limit(filter: &NoteFilter) -> usize {

@@ -11,6 +11,7 @@ use unicode_normalization::UnicodeNormalization;
 use super::path::is_note_name;
 use super::{NOTE_BYTES_MAX, Vault};
 use crate::VaultError;
+use crate::outside_file::open_regular_file;
 
 /// Number of notes that a walk returns.
 pub(crate) const NOTES_MAX: usize = 100_000;
@@ -36,6 +37,8 @@ pub(crate) struct Walk {
     pub(crate) notes: Vec<NoteFile>,
     /// True if there are more than [`NOTES_MAX`].
     pub(crate) is_truncated: bool,
+    /// Number of notes that were left out because their paths are excluded.
+    pub(crate) excluded: usize,
 }
 
 impl Vault {
@@ -145,12 +148,12 @@ struct Part {
 /// Reads a part of a file into `bytes`. Returns false if the file has more than is read.
 fn read_part(path: &Path, part: Part, bytes: &mut Vec<u8>) -> io::Result<bool> {
     bytes.clear();
-    let file = fs::File::open(path)?;
+    let file = open_regular_file(path)?;
     let size = file.metadata()?.len();
     if part.is_whole && size > part.bytes_max {
         return Ok(false);
     }
-    // The file may grow in between, and some files (pipes, `/proc`) report no size.
+    // The file may grow in between, and some files (`/proc`) report no size.
     let bytes_read_max = part.bytes_max + u64::from(part.is_whole);
     bytes.reserve(usize::try_from(size.min(part.bytes_max)).unwrap_or_default());
     file.take(bytes_read_max).read_to_end(bytes)?;

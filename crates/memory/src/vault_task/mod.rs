@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::vault::path::case_folded;
-use crate::vault::walk::read_all;
+use crate::vault::read_visible;
 use crate::vault_memory::{VaultMemory, blocking};
 use crate::{Memory, MemoryError};
 
@@ -137,17 +137,17 @@ impl VaultTasks {
         let (vault, facts) = (self.0.vault.clone(), self.0.facts_path.clone());
         blocking(move || {
             let settings = PluginSettings::load(&vault);
-            let mut walk = vault.walk(None)?;
+            let mut walk = vault.walk_visible(None)?;
             walk.notes
                 // Checkboxes in the file of the facts are no tasks: no tool could change them
                 // there.
                 .retain(|note| case_folded(&note.path) != case_folded(facts.as_str()));
-            let found = read_all(&walk.notes, |_, note, text| {
+            let found = read_visible(&walk.notes, |_, note, text| {
                 let tasks = NoteTasks::parse(&note.path, text, &settings).tasks();
                 (!tasks.is_empty()).then_some(tasks)
             });
             Ok(TaskList {
-                tasks: found.into_iter().flatten().collect(),
+                tasks: found.results.into_iter().flatten().collect(),
                 more: walk.is_truncated,
             })
         })

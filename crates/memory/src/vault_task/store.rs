@@ -85,9 +85,16 @@ impl VaultTaskStore {
             put.push(number.clone());
             rows.push(Row { number, task });
         }
+        self.put(&put, &change.removed).await?;
+        rows.sort_by_key(|row| row.number.id);
+        Ok(rows)
+    }
+
+    /// Writes numbers, and removes others.
+    async fn put(&self, put: &[NumberedTask], removed: &[TaskId]) -> Result<(), StoreError> {
         let at = (self.tasks.0.context.clock)().timestamp();
         let put: Vec<TaskNumber> = put
-            .into_iter()
+            .iter()
             .map(|number| {
                 let body = serde_json::to_string(&number.record).map_err(unreadable)?;
                 Ok(TaskNumber {
@@ -99,12 +106,33 @@ impl VaultTaskStore {
             .collect::<Result<_, StoreError>>()?;
         let change = NumbersChange {
             put: &put,
-            removed: &change.removed,
+            removed,
             applied: None,
         };
-        self.index.put_numbers(self.scope(), change).await?;
-        rows.sort_by_key(|row| row.number.id);
-        Ok(rows)
+        self.index.put_numbers(self.scope(), change).await
+    }
+
+    /// Returns the row of a line that was added. Its number is given even if another program has
+    /// changed the note since: the line was added, and whoever hears of an error would add it
+    /// again.
+    async fn added_row(&self, task: VaultTask) -> Result<Row, StoreError> {
+        let is_it = |row: &Row| {
+            row.task.address.path == task.address.path && row.task.address.line == task.address.line
+        };
+        let rows = self.rows(None).await?;
+        // An older line with the same text has a smaller number.
+        if let Some(row) = rows.into_iter().rev().find(is_it) {
+            return Ok(row);
+        }
+        let _lock = self.tasks.0.lock().await.map_err(store_error)?;
+        let ids = self.index.new_numbers(self.owner(), 1).await?;
+        let id = ids.into_iter().next().ok_or_else(|| StoreError::Refused {
+            reason: format!("it was added to {}, but got no number", task.address.path),
+        })?;
+        let record = TaskRecord::new(&task, &(self.tasks.0.context.clock)());
+        let number = NumberedTask { id, record };
+        self.put(std::slice::from_ref(&number), &[]).await?;
+        Ok(Row { number, task })
     }
 
     /// Reads the tasks and their numbers, and returns the changes of numbers that are to be
@@ -191,24 +219,9 @@ impl VaultTaskStore {
                     .add(description.as_str(), &self.note, &cause)
                     .await
                     .map_err(store_error)?;
-                let rows = self.rows(None).await?;
-                let address = &written.task.address;
-                let is_it = |row: &&Row| {
-                    row.task.address.path == address.path && row.task.address.line == address.line
-                };
-                let row = rows
-                    .iter()
-                    // An older line with the same text has a smaller number.
-                    .rev()
-                    .find(is_it)
-                    .ok_or_else(|| StoreError::Refused {
-                        reason: format!(
-                            "it was added to {} and has been changed there since",
-                            address.path
-                        ),
-                    })?;
+                let row = self.added_row(written.task).await?;
                 return Ok(TaskChanged::Added {
-                    task: self.task(row)?,
+                    task: self.task(&row)?,
                 });
             }
             TaskChange::Restore { id } => return self.restore(*id).await,

@@ -72,7 +72,7 @@ pub(crate) async fn undo_task_change(
     };
     let message = match (before, after) {
         (Some(before), None) => format!("Brought “{words}” back to {}.", before.path),
-        (None, _) => format!("Took “{words}” out of the tasks again."),
+        (None, _) => format!("Undone: the task “{words}” is removed."),
         (Some(before), Some(_)) => {
             format!("The task “{words}” in {} is as it was before.", before.path)
         }

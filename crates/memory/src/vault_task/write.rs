@@ -59,6 +59,8 @@ impl VaultTasks {
         let (vault, name) = (self.0.vault.clone(), note.to_owned());
         let path = blocking(move || {
             let path = vault.settle(&NotePath::from_owner(&name)?)?;
+            // A task that nobody can see again would be lost.
+            vault.check_visible(&path)?;
             // A note that has to be created gets a name that every system can have.
             if vault.locate(&path)?.exists {
                 Ok(path)

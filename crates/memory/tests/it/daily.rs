@@ -182,11 +182,11 @@ async fn code_of_templater_is_left_and_reported() {
         r#"["periodic-notes"]"#,
         r#"{"daily":{"enabled":true,"template":"Templates/Day"}}"#,
     );
-    home.write("Templates/Day.md", "# <% tp.date.now() %> {{date}}\n");
+    home.write("Templates/Day.md", "# <% tp.user.quote() %> {{date}}\n");
     let written = log(&home, "words").await;
     assert!(
         home.read("2025-12-10.md")
-            .starts_with("# <% tp.date.now() %> 2025-12-10\n")
+            .starts_with("# <% tp.user.quote() %> 2025-12-10\n")
     );
     assert!(
         written.message().contains("Templater"),

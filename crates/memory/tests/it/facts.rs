@@ -404,7 +404,7 @@ async fn undo_leaves_what_the_person_changed_by_hand() {
     assert!(home.facts().contains("Bergen"));
     assert_eq!(
         home.memory.undo().await.unwrap().message,
-        "Forgot “Josh has a cat” again."
+        "Undone: “Josh has a cat” is forgotten."
     );
     assert_eq!(home.contents().await, ["The office is in Bergen"]);
 }
@@ -509,7 +509,7 @@ async fn a_call_repeated_after_a_crash_has_one_effect() {
     assert_eq!(home.contents().await, ["alpha bravo charlie delta echo"]);
     assert_eq!(
         home.memory.undo().await.unwrap().message,
-        "It reads “alpha bravo charlie delta” again."
+        "Undone: it reads “alpha bravo charlie delta” again."
     );
 }
 

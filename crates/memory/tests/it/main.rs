@@ -11,6 +11,7 @@ mod bytes; // the bytes of the owner stay
 mod conversations; // conversations as notes
 mod corrections; // texts that replace a fact
 mod daily;
+mod excluded; // notes that are kept from the assistant
 mod facts;
 mod harness;
 mod moment;

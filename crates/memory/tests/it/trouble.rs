@@ -141,7 +141,7 @@ async fn a_change_by_an_editor_between_reading_and_writing_is_kept() {
     );
     assert_eq!(
         memory.undo().await.unwrap().message,
-        "Forgot “The office is in Oslo” again.",
+        "Undone: “The office is in Oslo” is forgotten.",
         "one change, however often it was tried"
     );
     assert!(memory.undo().await.is_err());
@@ -292,6 +292,32 @@ async fn a_file_that_is_too_large_is_left_alone() {
 
 #[cfg(unix)]
 #[tokio::test]
+async fn facts_are_for_their_owner_alone_and_nobody_else_may_write_a_note() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = Home::new();
+    home.remember("Josh has a cat").await;
+    let notes = home.memory.notes().unwrap();
+    notes
+        .write(
+            "Garden/Roses",
+            "Cut them in March.",
+            false,
+            &Cause::person(),
+        )
+        .await
+        .unwrap();
+    let mode = |name: &str| {
+        let about = std::fs::metadata(home.vault().join(name)).unwrap();
+        about.permissions().mode() & 0o777
+    };
+    assert_eq!(mode("memory/facts.md"), 0o600);
+    for name in ["memory", "Garden", "Garden/Roses.md"] {
+        assert_eq!(mode(name) & 0o022, 0, "{name}: {:o}", mode(name));
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
 async fn modes_are_kept_and_a_read_only_file_is_not_replaced() {
     use std::os::unix::fs::PermissionsExt;
     let home = Home::new();
@@ -324,7 +350,7 @@ async fn modes_are_kept_and_a_read_only_file_is_not_replaced() {
     mode(0o644);
     assert_eq!(
         home.memory.undo().await.unwrap().message,
-        "Forgot “The office is in Oslo” again.",
+        "Undone: “The office is in Oslo” is forgotten.",
         "a failed undo can be made again"
     );
 }

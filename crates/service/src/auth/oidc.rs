@@ -17,7 +17,7 @@ use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 use url::form_urlencoded;
 
-use super::jwt::Jwt;
+use super::jwt::{Claims, Jwt};
 use super::rules::RoleRules;
 use super::{http, name};
 use crate::problem::Problem;
@@ -58,6 +58,16 @@ pub struct OidcConfig {
     pub user_claim: Option<String>,
     /// Audience of access tokens that programs may send. Empty: access tokens are refused.
     pub audience: Vec<String>,
+}
+
+/// Returns true if an ID token was issued to this client. One for several audiences has to name
+/// the client that it was issued to (OpenID Connect Core 1.0, 3.1.3.7).
+fn is_issued_to(claims: &Claims, client_id: &str) -> bool {
+    let has_several = claims.texts("aud").len() > 1;
+    if has_several || claims.others.contains_key("azp") {
+        return claims.texts("azp") == [client_id];
+    }
+    true
 }
 
 impl OidcConfig {
@@ -385,11 +395,7 @@ impl Oidc {
         if claims.texts("nonce") != [pending.nonce] {
             return refused("the provider's token is for another sign-in");
         }
-        // A token for several audiences names the client that it was issued to (OpenID Connect Core
-        // 1.0, 3.1.3.7).
-        if claims.others.contains_key("azp")
-            && claims.texts("azp") != [self.config.client_id.clone()]
-        {
+        if !is_issued_to(&claims, &self.config.client_id) {
             return refused("the provider's token is for another service");
         }
         let user = name::user_of(&claims, self.user_claim()).map_err(SignInFailed::Refused)?;
@@ -599,6 +605,23 @@ mod tests {
     fn a_form_is_url_encoded() {
         let form = [("a b", "c&d=é"), ("x", "~*-._")];
         assert_eq!(form_encoded(&form), "a+b=c%26d%3D%C3%A9&x=%7E*-._");
+    }
+
+    #[test]
+    fn a_token_for_several_audiences_names_its_client() {
+        for (others, expected) in [
+            (r#""aud": "us""#, true),
+            (r#""aud": ["us"]"#, true),
+            (r#""aud": ["us"], "azp": "us""#, true),
+            (r#""aud": ["us", "them"], "azp": "us""#, true),
+            (r#""aud": ["us", "them"]"#, false),
+            (r#""aud": ["us", "them"], "azp": "them""#, false),
+            (r#""aud": "us", "azp": "them""#, false),
+            (r#""aud": ["us", "them"], "azp": 7"#, false),
+        ] {
+            let claims = serde_json::from_str(&format!("{{\"sub\": \"ana\", {others}}}")).unwrap();
+            assert_eq!(is_issued_to(&claims, "us"), expected, "{others}");
+        }
     }
 
     #[test]

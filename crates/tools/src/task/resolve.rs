@@ -161,9 +161,9 @@ fn not_found(text: &str, tasks: &[Task]) -> String {
     let open: Vec<&Task> = tasks.iter().filter(|task| !task.completed).collect();
     let digits = number(text);
     let missing = match digits {
-        Some(digits) => format!("I can't find a task {}. ", shown(digits)),
+        Some(digits) => format!("I can't find task {}. ", shown(digits)),
         None if content_words(&words(text)).is_empty() => String::new(),
-        None => format!("I can't find a task {}. ", quoted(&shown(text))),
+        None => format!("I can't find task {}. ", quoted(&shown(text))),
     };
     if tasks.is_empty() {
         format!("{missing}You have no tasks.")
@@ -301,7 +301,7 @@ mod tests {
             HOME,
             Prefer::Any,
             expect![[
-                r#"I can't find a task “2. Buy milk”. Your open tasks are “Buy milk”, “Buy oat milk”, “Call mum's dentist, urgently!”, “Water 2 plants” and “Buy bread for Sunday”. Which task do you mean?"#
+                r#"I can't find task “2. Buy milk”. Your open tasks are “Buy milk”, “Buy oat milk”, “Call mum's dentist, urgently!”, “Water 2 plants” and “Buy bread for Sunday”. Which task do you mean?"#
             ]],
         );
     }
@@ -391,7 +391,7 @@ mod tests {
             two,
             Prefer::Any,
             expect![
-                "I can't find a task “yoga”. Your open tasks are “Buy milk” and “Call mum”. Which task do you mean?"
+                "I can't find task “yoga”. Your open tasks are “Buy milk” and “Call mum”. Which task do you mean?"
             ],
         );
         asks(
@@ -399,20 +399,20 @@ mod tests {
             &two[..1],
             Prefer::Any,
             expect![
-                "I can't find a task “yoga”. Your only open task is “Buy milk”. Which task do you mean?"
+                "I can't find task “yoga”. Your only open task is “Buy milk”. Which task do you mean?"
             ],
         );
         asks(
             "yoga",
             &two[2..],
             Prefer::Any,
-            expect!["I can't find a task “yoga”. You have no open tasks. Which task do you mean?"],
+            expect!["I can't find task “yoga”. You have no open tasks. Which task do you mean?"],
         );
         asks(
             "yoga",
             &[],
             Prefer::Any,
-            expect!["I can't find a task “yoga”. You have no tasks."],
+            expect!["I can't find task “yoga”. You have no tasks."],
         );
         // Some of the words are not enough: the task may not exist.
         asks(
@@ -420,7 +420,7 @@ mod tests {
             &two[..1],
             Prefer::Any,
             expect![
-                "I can't find a task “buy milk chocolate”. Your only open task is “Buy milk”. Which task do you mean?"
+                "I can't find task “buy milk chocolate”. Your only open task is “Buy milk”. Which task do you mean?"
             ],
         );
         // A part of a word does not match it.
@@ -429,7 +429,7 @@ mod tests {
             &two[..1],
             Prefer::Any,
             expect![
-                "I can't find a task “mil”. Your only open task is “Buy milk”. Which task do you mean?"
+                "I can't find task “mil”. Your only open task is “Buy milk”. Which task do you mean?"
             ],
         );
     }
@@ -441,20 +441,20 @@ mod tests {
             &[(8, "Water 2 plants")],
             Prefer::Any,
             expect![
-                "I can't find a task 2. Your only open task is “Water 2 plants” (task 8). Which task do you mean?"
+                "I can't find task 2. Your only open task is “Water 2 plants” (task 8). Which task do you mean?"
             ],
         );
         asks(
             "0",
             &[],
             Prefer::Any,
-            expect!["I can't find a task 0. You have no tasks."],
+            expect!["I can't find task 0. You have no tasks."],
         );
         asks(
             "99999999999999999999999",
             &[],
             Prefer::Any,
-            expect!["I can't find a task 99999999999999999999999. You have no tasks."],
+            expect!["I can't find task 99999999999999999999999. You have no tasks."],
         );
         assert_eq!(
             resolve("1984", &tasks(&[(2, "1984")]), Prefer::Any).map(|task| task.id.get()),
@@ -480,8 +480,7 @@ mod tests {
         let question =
             resolve(&format!("yo\nga {long}"), &[], Prefer::Any).expect_err("a question");
         assert!(
-            question.starts_with("I can't find a task “yo ga xxx")
-                && question.chars().count() < 130,
+            question.starts_with("I can't find task “yo ga xxx") && question.chars().count() < 130,
             "{question}"
         );
     }

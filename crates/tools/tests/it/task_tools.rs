@@ -389,7 +389,7 @@ async fn what_is_not_clear_becomes_a_question_and_changes_nothing() {
         )
         .await;
     assert!(
-        matches!(came, Outcome::Asked(question) if question.starts_with("I can't find a task 9."))
+        matches!(came, Outcome::Asked(question) if question.starts_with("I can't find task 9."))
     );
     assert_eq!(
         list(&caller, "ana").await,

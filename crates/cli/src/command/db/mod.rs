@@ -17,7 +17,7 @@ use crate::clock;
 use crate::config::{Database, Settings};
 use crate::error::{CliError, Exit};
 use crate::store::{self, Store};
-use crate::terminal::display::{json_line, local, plural};
+use crate::terminal::display::{json_line, local, plural, shown_path};
 use crate::terminal::screen::Screen;
 
 /// Old logs are removed at most once in this time.
@@ -97,7 +97,7 @@ pub(crate) async fn run(
             store.backup(&file).await?;
             let file = std::path::absolute(&file).unwrap_or(file);
             screen.result(&json!({ "file": file.to_string_lossy() }), || {
-                format!("The copy is in {}.", file.display())
+                format!("The copy is in {}.", shown_path(&file))
             });
         }
         Db::Copy { to } => {

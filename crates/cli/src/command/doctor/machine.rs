@@ -75,7 +75,10 @@ fn editor<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Check {
         .into_iter()
         .find_map(|name| Some((name, variable(name)?)));
     let Some((name, command)) = named else {
-        return GROUP.ok("editor", "none is named (EDITOR): /edit is not there");
+        return GROUP.ok(
+            "editor",
+            "no editor is set (EDITOR), so /edit is not available",
+        );
     };
     let program = command.split_whitespace().next().unwrap_or_default();
     match find(program, variable("PATH").unwrap_or_default()) {

@@ -11,7 +11,7 @@ use secrecy::ExposeSecret as _;
 
 use super::{Check, Group};
 use crate::command::models::test_request;
-use crate::config::Settings;
+use crate::config::{Settings, read_named_text};
 use crate::error::CliError;
 use crate::model_choice::{self, Choice, Named, Override};
 use crate::terminal::screen::{Screen, Verbosity};
@@ -60,7 +60,7 @@ fn not_a_model(error: &CliError) -> Check {
 }
 
 fn scripted(file: &Path) -> Check {
-    let script = std::fs::read_to_string(file).map_err(|error| error.to_string());
+    let script = read_named_text(file).map_err(|error| error.to_string());
     let model = script
         .and_then(|script| ScriptedModel::from_jsonl(&script).map_err(|error| error.to_string()));
     let file = file.display();
@@ -112,7 +112,7 @@ async fn embedded(settings: &Settings, name: Option<String>, named: Named) -> Ch
             ),
             _ => ("", pull.clone()),
         };
-        let check = GROUP.fail(NAME, format!("{spec} is not here"));
+        let check = GROUP.fail(NAME, format!("{spec} is not downloaded"));
         check.because(format!("{why}{cause}")).with_remedy(remedy)
     };
     match model.state_in(&dir) {

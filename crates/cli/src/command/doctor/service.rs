@@ -83,7 +83,7 @@ async fn users(settings: &Settings, store: Option<&dyn Store>) -> Check {
                         settings.user_name
                     ));
             }
-            GROUP.ok(name, format!("token: {usable} made"))
+            GROUP.ok(name, format!("token: {usable} issued"))
         }
         Authentication::Jwt => {
             let ways = [

@@ -4,19 +4,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use adjutant_core::UserId;
-use adjutant_memory::{DailyNotes, DailySource, InMemoryLedger, Memory, NOTE_BYTES_MAX, Vault};
+use adjutant_memory::{
+    DailyNotes, DailySource, InMemoryLedger, Memory, NOTE_BYTES_MAX, Vault, read_regular_file,
+};
 use serde_json::{Map, Value};
 
 use super::{Check, Group};
 use crate::clock;
 use crate::config::Settings;
 use crate::memory::{self, OwnVault};
-use crate::terminal::display::plural;
+use crate::terminal::display::{plural, shell_quoted};
 
 const GROUP: Group = Group("memory");
 
 /// Settings files of Obsidian that have an effect here.
-const FOLLOWED: [&str; 3] = ["daily-notes.json", "templates.json", PLUGINS];
+const FOLLOWED: [&str; 4] = ["app.json", "daily-notes.json", "templates.json", PLUGINS];
 /// The only one of them that contains a list.
 const PLUGINS: &str = "community-plugins.json";
 
@@ -46,7 +48,7 @@ fn user_vaults(settings: &Settings) -> Result<Vec<Check>, Check> {
             .because("nothing is remembered of this user")
             .with_remedy(format!(
                 "mkdir -p {}, or another folder in vault.users",
-                own.path.display()
+                shell_quoted(&own.path.to_string_lossy())
             )),
     };
     Ok(user_vaults.map(check).collect())
@@ -64,11 +66,13 @@ async fn own_vault(settings: &Settings) -> Result<Vec<Check>, Check> {
     let vault = Vault::open(path).map_err(|error| {
         GROUP.fail("vault", error.to_string()).with_remedy(format!(
             "mkdir -p {0}, or adjutant config set vault.path FOLDER",
-            path.display()
+            shell_quoted(&path.to_string_lossy())
         ))
     })?;
+    let vault = vault.with_excluded(settings.memory.exclude.clone());
     let mut checks = vec![writable(&vault)];
     checks.extend(obsidian(settings, &vault));
+    checks.extend(excluded(&vault));
     checks.push(facts(settings, vault).await);
     Ok(checks)
 }
@@ -86,7 +90,10 @@ fn writable(vault: &Vault) -> Check {
             return GROUP
                 .fail("vault", format!("{} cannot be written", root.display()))
                 .because(error)
-                .with_remedy(format!("chmod u+rwx {}", root.display()));
+                .with_remedy(format!(
+                    "chmod u+rwx {}",
+                    shell_quoted(&root.to_string_lossy())
+                ));
         }
     }
     GROUP.ok("vault", format!("{} · {}", vault.name(), root.display()))
@@ -98,9 +105,11 @@ fn obsidian(settings: &Settings, vault: &Vault) -> Option<Check> {
     let files = FOLLOWED.iter().map(|name| folder.join(name));
     for file in files {
         if let Some(cause) = broken(&file) {
+            let quoted = shell_quoted(&file.to_string_lossy());
+            let broken = shell_quoted(&format!("{}.broken", file.to_string_lossy()));
             let file = file.display();
             let check = GROUP.fail("Obsidian's settings", format!("{file} cannot be read"));
-            let remedy = format!("mv {file} {file}.broken    (Obsidian writes it anew)");
+            let remedy = format!("mv {quoted} {broken}    (Obsidian writes it anew)");
             return Some(check.because(cause).with_remedy(remedy));
         }
     }
@@ -123,9 +132,9 @@ fn daily(settings: &Settings, vault: &Vault) -> Check {
         }
     };
     let whose = match daily.source {
-        DailySource::Setting => "as vault.daily has them",
-        DailySource::PeriodicNotes => "as Periodic Notes has them",
-        _ => "as Obsidian has them",
+        DailySource::Setting => "set by vault.daily",
+        DailySource::PeriodicNotes => "set by Periodic Notes",
+        _ => "set by Obsidian",
     };
     let language = if daily.has_names() {
         format!(" · {} names", daily.locale.name())
@@ -165,16 +174,13 @@ fn template_trouble(vault: &Vault, daily: &DailyNotes) -> Option<(String, &'stat
 
 fn broken(file: &Path) -> Option<String> {
     // Larger files are ignored by the assistant, so they are not read here either.
-    let bytes = std::fs::metadata(file).map_or(0, |about| about.len());
-    if bytes > NOTE_BYTES_MAX {
-        return Some(format!(
-            "it has {bytes} bytes, and {NOTE_BYTES_MAX} at most are read"
-        ));
-    }
-    let text = match std::fs::read_to_string(file) {
+    let text = match read_regular_file(file, NOTE_BYTES_MAX) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
         Err(error) => return Some(error.to_string()),
+    };
+    let Ok(text) = String::from_utf8(text) else {
+        return Some("it is not UTF-8 text".to_owned());
     };
     let text = text.trim_start_matches('\u{FEFF}');
     if text.trim().is_empty() {
@@ -188,6 +194,26 @@ fn broken(file: &Path) -> Option<String> {
     match read {
         Ok(()) => None,
         Err(error) => Some(format!("it is not JSON: {error}")),
+    }
+}
+
+/// Says how many notes are kept from the assistant, if any are.
+fn excluded(vault: &Vault) -> Option<Check> {
+    const NAME: &str = "excluded notes";
+    match vault.excluded_notes() {
+        Ok(0) => None,
+        Ok(number) => {
+            let notes = plural(number as u64, "note is", "notes are");
+            Some(GROUP.ok(NAME, format!("{notes} kept from the assistant")))
+        }
+        Err(error) => Some(
+            GROUP
+                .fail(NAME, error.to_string())
+                .because("which notes are excluded is not known, so none is shown")
+                .with_remedy(
+                    "correct the pattern in vault.exclude or in Obsidian's excluded files",
+                ),
+        ),
     }
 }
 

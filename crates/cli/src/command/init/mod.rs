@@ -60,7 +60,7 @@ pub(crate) async fn run(
     let has_options = sources.model.is_some() || vault.is_some() || options.memory.is_some();
     if !screen.asks() && !has_options && !yes {
         return Err(
-            CliError::usage("no one can be asked: this is not a terminal")
+            CliError::usage("this command asks questions, and this is not a terminal")
                 .or_try("adjutant init --model MODEL --vault DIR --yes")
                 .or_try("adjutant init --yes    takes what is found, and no vault"),
         );

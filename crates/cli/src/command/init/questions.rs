@@ -106,7 +106,7 @@ pub(super) fn confirm() -> Result<bool, CliError> {
 fn answered<T>(answer: InquireResult<T>) -> Result<T, CliError> {
     answer.map_err(|error| match error {
         InquireError::OperationCanceled | InquireError::OperationInterrupted => stopped(),
-        error => CliError::failed("no one can be asked here")
+        error => CliError::failed("questions cannot be asked here")
             .because(error.to_string())
             .or_try("adjutant init --model MODEL --vault DIR --yes"),
     })

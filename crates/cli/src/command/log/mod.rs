@@ -22,7 +22,7 @@ use crate::config::Settings;
 use crate::error::{CliError, Exit};
 use crate::id_prefix::{Kind, is_meant, the_one};
 use crate::store::{self, Store};
-use crate::terminal::display::{clean, clip, json_line, local, millis};
+use crate::terminal::display::{clean, clip, json_line, local, millis, shell_quoted};
 use crate::terminal::lines::StopSignals;
 use crate::terminal::screen::Screen;
 use filter::UserSelection;
@@ -331,7 +331,7 @@ pub(crate) async fn find_for_any_user(
                 error = error.or_try(format!(
                     "adjutant log show {} --user {}",
                     decision.id,
-                    quoted(decision.user.as_str())
+                    shell_quoted(decision.user.as_str())
                 ));
             }
             Err(error)
@@ -351,18 +351,6 @@ async fn find_by_request(store: &dyn Store, request: &str) -> Result<DecisionRec
             "a request that was refused before its turn began stands in the service's log alone",
         )
     })
-}
-
-/// Quotes a name for a shell.
-pub(crate) fn quoted(name: &str) -> String {
-    let name = clean(name);
-    match name
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte))
-    {
-        true => name,
-        false => format!("'{}'", name.replace('\'', "'\\''")),
-    }
 }
 
 /// Returns the symbol of a rating.

@@ -12,7 +12,7 @@ use crate::clock;
 use crate::config::Sources;
 use crate::error::{CliError, Exit};
 use crate::store;
-use crate::terminal::display::size;
+use crate::terminal::display::{shown_path, size};
 use crate::terminal::screen::Screen;
 use parts::Part;
 
@@ -58,7 +58,7 @@ pub(crate) async fn run(
         screen.answer_json(&json!({ "written": place.to_string_lossy(), "files": files }));
         return Ok(Exit::Ok);
     }
-    screen.answer_line(&format!("Written to {}:", place.display()));
+    screen.answer_line(&format!("Written to {}:", shown_path(&place)));
     for Part { name, holds, text } in &parts {
         screen.answer_line(&format!(
             "  {name:14} {:>9}  {holds}",

@@ -66,7 +66,7 @@ impl Resume {
                 Ok(Start::In(found.id))
             }
             Self::Pick if !screen.asks() => Err(CliError::usage(
-                "-r without an id asks which conversation, and no one can be asked",
+                "-r without an id asks which conversation, and this is not a terminal",
             )
             .or_try("adjutant sessions list, then -r ID")
             .or_try("-c    for the newest")),

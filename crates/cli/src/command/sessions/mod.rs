@@ -20,6 +20,7 @@ use crate::clock::now;
 use crate::config::Settings;
 use crate::error::{CliError, Exit};
 use crate::store;
+use crate::terminal::display::shown_path;
 use crate::terminal::json_answer::Pending;
 use crate::terminal::screen::Screen;
 
@@ -97,7 +98,7 @@ pub(crate) async fn run(
                 Some(file) => {
                     let file = save(&file, &text, force)?;
                     screen.result(&json!({ "file": file.to_string_lossy() }), || {
-                        format!("Written to {}.", file.display())
+                        format!("Written to {}.", shown_path(&file))
                     });
                 }
             }

@@ -232,7 +232,7 @@ pub(super) async fn ask_and_remove(
 /// Asks for confirmation.
 async fn confirm(screen: &Screen, shown: &[String]) -> Result<(), CliError> {
     let needed = CliError::confirmation_needed(format!(
-        "removing {} needs a yes, and no one can be asked",
+        "removing {} needs your confirmation, and this is not a terminal",
         shown.join("; ")
     ))
     .or_try("run it again with -y");

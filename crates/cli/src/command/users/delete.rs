@@ -94,7 +94,7 @@ async fn confirm(screen: &Screen, user: &UserId, words: &str) -> Result<(), CliE
     let name = clean_line(user.as_str());
     if !screen.asks() {
         return Err(CliError::confirmation_needed(format!(
-            "deleting everything of {name} ({words}) needs a yes, and no one can be asked"
+            "deleting everything of {name} ({words}) needs your confirmation, and this is not a terminal"
         ))
         .or_try("run it again with -y"));
     }

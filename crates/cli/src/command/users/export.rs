@@ -19,7 +19,7 @@ use crate::command::sessions::file_exists;
 use crate::command::token;
 use crate::error::{CliError, Exit};
 use crate::store::Store;
-use crate::terminal::display::{json_line, plural};
+use crate::terminal::display::{json_line, plural, shown_path};
 use crate::terminal::screen::Screen;
 
 /// Version of the format. Kinds of lines and fields may be added without a new version.
@@ -100,7 +100,7 @@ pub(super) async fn run(
     if let Some(place) = lines.target.end()? {
         screen.result(
             &json!({ "file": place.to_string_lossy(), "lines": counts }),
-            || format!("Written to {}.", place.display()),
+            || format!("Written to {}.", shown_path(&place)),
         );
     }
     if unreadable > 0 {

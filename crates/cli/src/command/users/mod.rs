@@ -13,7 +13,7 @@ use crate::command::output::{cut_to, print_list, table};
 use crate::config::Settings;
 use crate::error::{CliError, Exit};
 use crate::store::{self, Store};
-use crate::terminal::display::{clip, local};
+use crate::terminal::display::{clip, local, shell_quoted};
 use crate::terminal::screen::Screen;
 
 /// Runs one subcommand.
@@ -77,7 +77,7 @@ async fn list(store: &dyn Store, screen: &Screen, filter: PeopleFilter) -> Resul
     if let (true, Some(last)) = (more, people.last()) {
         screen.note(&format!(
             "there are more: --after {}",
-            log::quoted(&last.user)
+            shell_quoted(&last.user)
         ));
     }
     Ok(())

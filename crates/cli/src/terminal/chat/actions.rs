@@ -146,9 +146,9 @@ impl Chat<'_> {
         };
         screen.show_thinking(shows);
         screen.note(if shows {
-            "thinking is shown from now on"
+            "the model's thinking is shown now"
         } else {
-            "thinking is hidden from now on"
+            "the model's thinking is hidden now"
         });
         Ok(())
     }

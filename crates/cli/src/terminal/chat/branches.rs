@@ -46,7 +46,7 @@ impl Chat<'_> {
         };
         let screen = self.session.screen;
         screen.note(&format!(
-            "the next message stands in the place of “{}”; what was said is kept (/branches)",
+            "the next message replaces “{}”; the earlier version is kept (/branches)",
             clip(&text, SHOWN_CHARS)
         ));
         self.fill = Some(text).filter(|_| self.editor.is_some());

@@ -124,7 +124,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     command(
         "/branches",
         "[N]",
-        "list the other ways it went on, or go to one",
+        "list the branches of the conversation, or switch to one",
         Action::Branches,
     ),
     command(
@@ -142,7 +142,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     command(
         "/good",
         "[WHY]",
-        "say that the last answer was of use",
+        "rate the last answer as helpful",
         Action::Good,
     ),
     command(
@@ -241,7 +241,7 @@ const KEYS: &[(&str, &str)] = &[
     ("Alt-Enter, Ctrl-J", "a new line"),
     (
         "Tab",
-        "complete a command, what stands behind it, or a note",
+        "complete a command, its argument, or the name of a note",
     ),
     ("Up, Ctrl-R", "earlier messages; search them"),
     ("Alt-T", "show what the model thinks, or hide it"),

@@ -193,6 +193,7 @@ impl<'a> Chat<'a> {
                 Typed::TooLong => screen.error(&CliError::usage(
                     "the pasted text is longer than 1048576 bytes (1 MiB), the most that is taken; it is left out",
                 )),
+                Typed::Suspend => screen.suspend(),
                 Typed::Stopped => {}
                 Typed::End => return Ok(Exit::Ok),
                 Typed::Terminated => return Err(CliError::terminated()),
@@ -222,7 +223,12 @@ impl<'a> Chat<'a> {
             }
         };
         // The cursor is still in the line that was edited.
-        if let Typed::Interrupt | Typed::Thinking | Typed::TooLong | Typed::Terminated = typed {
+        if let Typed::Interrupt
+        | Typed::Suspend
+        | Typed::Thinking
+        | Typed::TooLong
+        | Typed::Terminated = typed
+        {
             self.session.screen.side("\n");
         }
         Ok(typed)
@@ -316,7 +322,14 @@ impl<'a> Chat<'a> {
             return Err(error.into());
         }
         self.files.clear();
-        self.run_message(&whole).await
+        let outcome = self.run_message(&whole).await;
+        if self.session.dropped && self.editor.is_some() {
+            self.session
+                .screen
+                .note("your message was not sent while the question waited; Enter sends it");
+            self.fill = Some(text);
+        }
+        outcome
     }
 
     /// Runs the turn of a message whose attachments are in its text. If it exceeds the context
@@ -373,16 +386,16 @@ async fn open_editor(settings: &Settings, session: &mut Session<'_>) -> Option<E
         // `--temp` leaves nothing behind.
         history: (!settings.bounds.temp).then(|| settings.dirs.state.join(HISTORY)),
         names: {
-            let vault = session
-                .user_memory
-                .memory()
-                .and_then(|memory| Some(memory.vault()?.root().to_owned()));
+            let vault = session.user_memory.vault().cloned();
             Arc::new(move |typed: &str| {
-                let notes = vault.iter().flat_map(|root| mention::names(root, typed));
+                let notes = vault
+                    .iter()
+                    .flat_map(|vault| vault.note_names(typed, editor::NAMES_MAX));
                 notes.chain(mention::paths(typed)).collect()
             })
         },
         arguments: arguments(settings.clone()),
+        keys: settings.editor_keys,
         colors: screen.styles_answers(),
     };
     match Editor::open(options).await {

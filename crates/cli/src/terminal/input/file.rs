@@ -5,10 +5,11 @@ use std::io::Read as _;
 use std::path::Path;
 
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
+use adjutant_memory::open_regular_file;
 
 use super::text::{Text, Unusable, decode};
 use crate::error::CliError;
-use crate::terminal::display::{clean_line, clip};
+use crate::terminal::display::{clean_line, clip, shell_quoted};
 
 /// Characters of a file's name in messages.
 const NAME_MAX: usize = 300;
@@ -18,13 +19,23 @@ const PICTURES: [&str; 10] = [
     "png", "jpg", "jpeg", "gif", "webp", "bmp", "tif", "tiff", "heic", "avif",
 ];
 
+/// The way in which a file was named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NamedBy {
+    /// By an option of the command line: it may be a pipe, such as that of `<(command)`.
+    Option,
+    /// By a word of a message, which may be copied from anywhere.
+    Message,
+}
+
 /// Reads a text file. `name` is the name for the user.
 ///
 /// # Errors
 /// The file does not exist, cannot be read, is a folder, is no text, or is longer than a message
-/// may be.
-pub(super) fn read_text_file(path: &Path, name: &str) -> Result<Text, CliError> {
+/// may be; or a message names a pipe or a device.
+pub(super) fn read_text_file(path: &Path, name: &str, by: NamedBy) -> Result<Text, CliError> {
     let name = clip(name, NAME_MAX);
+    let quoted = shell_quoted(&name);
     let unreadable =
         |cause: String| CliError::usage(format!("{name} cannot be read")).because(cause);
     if path.is_dir() {
@@ -32,18 +43,22 @@ pub(super) fn read_text_file(path: &Path, name: &str) -> Result<Text, CliError> 
             "{name} is a folder, and only files can be attached"
         ))
         .or_try(format!(
-            "name its files, each with -f, such as -f {}/FILE",
-            name.trim_end_matches('/')
+            "name its files, each with -f, such as -f {}",
+            shell_quoted(&format!("{}/FILE", name.trim_end_matches('/')))
         )));
     }
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|error| {
+    let opened = match by {
+        NamedBy::Option => File::open(path),
+        NamedBy::Message => open_regular_file(path),
+    };
+    let file = opened.map_err(|error| {
         let starts = std::env::current_dir().unwrap_or_default();
         unreadable(error.to_string()).or_try(format!(
             "check the name; a relative one starts at {}",
             clean_line(&starts.to_string_lossy())
         ))
     })?;
+    let mut bytes = Vec::new();
     // One byte more than allowed detects a too long file without reading all of it.
     file.take(MESSAGE_BYTES_MAX as u64 + 1)
         .read_to_end(&mut bytes)
@@ -55,7 +70,7 @@ pub(super) fn read_text_file(path: &Path, name: &str) -> Result<Text, CliError> 
             "{name} is longer than {MESSAGE_BYTES_MAX} bytes (1 MiB), the most that is taken"
         ))
         .or_try(format!(
-            "send the part that matters: head -c 100000 {name} | adjutant …"
+            "send the part that matters: head -c 100000 {quoted} | adjutant …"
         )),
         Unusable::NotText(_) if is_picture(path, &head) => CliError::usage(format!(
             "{name} is a picture, and pictures are not read yet"
@@ -63,13 +78,13 @@ pub(super) fn read_text_file(path: &Path, name: &str) -> Result<Text, CliError> 
         .or_try("describe in words what is to be seen in it"),
         Unusable::NotText(_) if head == *b"%PDF-" => {
             CliError::usage(format!("{name} is a PDF, and only text is read"))
-                .or_try(format!("pdftotext {name} - | adjutant …"))
+                .or_try(format!("pdftotext {quoted} - | adjutant …"))
         }
         Unusable::NotText(reason) => CliError::usage(format!("{name} is not text"))
             .because(reason)
             .or_try("attach UTF-8 text")
             .or_try(format!(
-                "in another encoding: iconv -f LATIN1 -t UTF-8 {name} | adjutant …"
+                "in another encoding: iconv -f LATIN1 -t UTF-8 {quoted} | adjutant …"
             )),
     })
 }
@@ -98,7 +113,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.txt");
         std::fs::write(&file, "\u{feff}one\r\ntwo\x1b[1m\n\n").unwrap();
-        let text = read_text_file(&file, "a.txt").unwrap();
+        let text = read_text_file(&file, "a.txt", NamedBy::Message).unwrap();
         assert_eq!((text.text.as_str(), text.removed), ("one\ntwo[1m", 1));
     }
 
@@ -120,7 +135,7 @@ mod tests {
         ];
         for (name, content, words) in cases {
             std::fs::write(place(name), content).unwrap();
-            let error = read_text_file(&place(name), name).unwrap_err();
+            let error = read_text_file(&place(name), name, NamedBy::Option).unwrap_err();
             assert_eq!(error.exit as u8, 2);
             assert!(
                 error.message.starts_with(name) && error.message.contains(words),
@@ -130,12 +145,12 @@ mod tests {
             assert!(!error.tries.is_empty(), "{name}");
         }
         assert!(
-            read_text_file(folder.path(), "notes/")
+            read_text_file(folder.path(), "notes/", NamedBy::Option)
                 .unwrap_err()
                 .message
                 .contains("is a folder")
         );
-        let gone = read_text_file(&place("gone"), "gone").unwrap_err();
+        let gone = read_text_file(&place("gone"), "gone", NamedBy::Message).unwrap_err();
         assert!(gone.cause.unwrap().contains("No such file"));
     }
 }

@@ -1,6 +1,5 @@
 //! Names after `@` in a message: notes and files to attach.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::config::expand_home;
@@ -8,7 +7,7 @@ use crate::config::expand_home;
 /// Characters of a file extension at most, such as `toml` and `markdown`.
 const END_MAX: usize = 8;
 
-/// Entries of a vault searched for names, so that Tab answers at once in a folder of any size.
+/// Entries of a folder searched for names, so that Tab answers at once in one of any size.
 const ENTRIES_MAX: usize = 20_000;
 
 /// Formats the name of a note or a file as a mention: quoted if it contains blanks. A folder stays
@@ -119,52 +118,6 @@ pub(crate) fn paths(typed: &str) -> Vec<String> {
     found
 }
 
-/// Returns the notes below a folder whose names contain `typed`, those nearest to its top first.
-pub(crate) fn names(root: &Path, typed: &str) -> Vec<String> {
-    let typed = typed.to_lowercase();
-    let mut found = BTreeSet::new();
-    let mut folders = std::collections::VecDeque::from([root.to_owned()]);
-    let mut looked_at = 0;
-    while let Some(folder) = folders.pop_front() {
-        // A folder that cannot be read offers no names.
-        let Ok(entries) = std::fs::read_dir(&folder) else {
-            continue;
-        };
-        for entry in entries.flatten() {
-            looked_at += 1;
-            if looked_at > ENTRIES_MAX {
-                return found.into_iter().map(|(_, name)| name).collect();
-            }
-            let path = entry.path();
-            let hidden = entry.file_name().to_string_lossy().starts_with('.');
-            // The type of a symbolic link is not that of its target, so links that lead in a circle
-            // are not followed.
-            let Ok(kind) = entry.file_type() else {
-                continue;
-            };
-            if hidden {
-                continue;
-            }
-            if kind.is_dir() {
-                folders.push_back(path);
-                continue;
-            }
-            // Links to notes have slashes on every system.
-            let relative = path
-                .strip_prefix(root)
-                .unwrap_or(&path)
-                .to_string_lossy()
-                .replace('\\', "/");
-            if let Some(name) = relative.strip_suffix(".md")
-                && name.to_lowercase().contains(&typed)
-            {
-                found.insert((name.matches('/').count(), name.to_owned()));
-            }
-        }
-    }
-    found.into_iter().map(|(_, name)| name).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,23 +186,5 @@ mod tests {
         assert_eq!(paths(&at("")).len(), 4);
         assert!(paths(&at("gone/x")).is_empty());
         assert_eq!(mention("two words/"), "@\"two words/");
-    }
-
-    #[test]
-    fn names_are_those_of_notes_that_can_be_seen() {
-        let vault = tempfile::tempdir().unwrap();
-        for (folder, file) in [
-            ("", "Zeta.md"),
-            ("Projects", "Diana.md"),
-            (".obsidian", "x.md"),
-            ("", "a.txt"),
-            ("", ".h.md"),
-        ] {
-            std::fs::create_dir_all(vault.path().join(folder)).unwrap();
-            std::fs::write(vault.path().join(folder).join(file), "x").unwrap();
-        }
-        assert_eq!(names(vault.path(), ""), ["Zeta", "Projects/Diana"]);
-        assert_eq!(names(vault.path(), "diA"), ["Projects/Diana"]);
-        assert!(names(&vault.path().join("gone"), "").is_empty());
     }
 }

@@ -14,6 +14,7 @@ use adjutant_core::limits::MESSAGE_BYTES_MAX;
 use crate::config::format_duration;
 use crate::error::CliError;
 use crate::terminal::screen::Screen;
+use file::NamedBy;
 use text::{Text, Unusable};
 
 pub(crate) use adjutant_core::attachment::notes_in;
@@ -82,7 +83,7 @@ pub(crate) async fn prompt(
         return Err(empty("there is no prompt"));
     }
     // Before standard input: a wrong file name is an error at once, however long the input takes.
-    let files = read_files(with_paths(files)).await?;
+    let files = read_files(with_paths(files), NamedBy::Option).await?;
     let typed = if words.is_empty() {
         None
     } else {
@@ -165,10 +166,13 @@ fn with_paths(files: Vec<String>) -> Vec<(PathBuf, String)> {
 }
 
 /// Reads files on a blocking thread: a file may be a pipe of the shell, as in `-f <(command)`.
-async fn read_files(files: Vec<(PathBuf, String)>) -> Result<Vec<Attachment>, CliError> {
+async fn read_files(
+    files: Vec<(PathBuf, String)>,
+    by: NamedBy,
+) -> Result<Vec<Attachment>, CliError> {
     let read = tokio::task::spawn_blocking(move || {
         let read = |(path, name): (PathBuf, String)| {
-            let text = file::read_text_file(&path, &name)?;
+            let text = file::read_text_file(&path, &name, by)?;
             Ok(Attachment {
                 what: file::display_name(&name),
                 text,
@@ -185,7 +189,7 @@ async fn read_files(files: Vec<(PathBuf, String)>) -> Result<Vec<Attachment>, Cl
 /// # Errors
 /// It cannot be read, is no text, or is longer than a message may be.
 pub(crate) fn text_of_file(path: &Path, name: &str) -> Result<String, CliError> {
-    Ok(file::read_text_file(path, name)?.text)
+    Ok(file::read_text_file(path, name, NamedBy::Option)?.text)
 }
 
 /// Reads the files attached to the first message of a conversation and frames them.
@@ -204,7 +208,7 @@ pub(crate) async fn files_for_chat(
         .or_try("adjutant ask \"…\" -f -"));
     }
     let mut prompt = Prompt::default();
-    for file in read_files(with_paths(files)).await? {
+    for file in read_files(with_paths(files), NamedBy::Option).await? {
         match file.is_empty() {
             true => screen.note(&file.left_out()),
             false => prompt.attach(&file),
@@ -215,12 +219,12 @@ pub(crate) async fn files_for_chat(
 }
 
 impl Attachment {
-    /// Reads a text file. `name` is the name for the user.
+    /// Reads a text file that a message names. `name` is the name for the user.
     ///
     /// # Errors
-    /// It cannot be read, is no text, or is longer than a message may be.
+    /// It cannot be read, is no file or no text, or is longer than a message may be.
     pub(crate) async fn read(path: PathBuf, name: String) -> Result<Self, CliError> {
-        let mut read = read_files(vec![(path, name)]).await?;
+        let mut read = read_files(vec![(path, name)], NamedBy::Message).await?;
         read.pop()
             .ok_or_else(|| CliError::failed("the file cannot be read"))
     }

@@ -39,8 +39,8 @@ impl Spent {
     }
 }
 
-/// Formats the figures: `1.2k in · 80 out · $0.00034 · 1.4 s`. `$?` if the price is not known; a
-/// turn without cost shows none.
+/// Formats the figures: `1.2k in · 80 out · $0.00034 · 1.4 s`. A turn without cost,
+/// or of unknown cost, shows none.
 pub(crate) fn footer(Spent { usage, cost, took }: &Spent) -> String {
     let mut parts = Vec::new();
     if let Some(input) = usage.input_tokens {
@@ -50,9 +50,8 @@ pub(crate) fn footer(Spent { usage, cost, took }: &Spent) -> String {
         parts.push(format!("{} out", tokens(output)));
     }
     match *cost {
-        None => parts.push("$?".to_owned()),
-        Some(free) if free == Cost::default() => {}
-        Some(cost) => parts.push(cost.to_string()),
+        Some(cost) if cost != Cost::default() => parts.push(cost.to_string()),
+        Some(_) | None => {}
     }
     parts.push(millis(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)));
     parts.join(" · ")
@@ -83,7 +82,7 @@ mod tests {
         let free = Some(Cost::default());
         let words = |usage: Usage, cost: Option<Cost>| footer(&Spent { usage, cost, took });
         assert_eq!(words(usage, free), "1.2k in · 80 out · 1.4 s");
-        assert_eq!(words(usage, None), "1.2k in · 80 out · $? · 1.4 s");
+        assert_eq!(words(usage, None), "1.2k in · 80 out · 1.4 s");
         assert_eq!(
             words(usage, Cost::from_usd(0.000_34)),
             "1.2k in · 80 out · $0.00034 · 1.4 s"

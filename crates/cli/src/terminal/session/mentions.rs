@@ -3,12 +3,12 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use adjutant_memory::NoteText;
+use adjutant_memory::{MemoryError, NoteText, VaultError, open_regular_file};
 
 use super::Session;
 use crate::config::{Settings, attachment_folders, expand_home};
 use crate::error::CliError;
-use crate::terminal::display::{clean_line, clip, plural};
+use crate::terminal::display::{clean_line, clip, plural, shell_quoted};
 use crate::terminal::input::{Attachment, framed, mention};
 
 /// Notes and files attached to one message at most.
@@ -33,7 +33,13 @@ impl Session<'_> {
         for name in mention::mentions(text) {
             let frame = match self.note(&name).await {
                 Ok(note) => Some(frame(&note)),
-                Err(no_note) => self.file(&name, no_note, settings).await?,
+                Err(Some(MemoryError::Vault(VaultError::Excluded { .. }))) => {
+                    return Err(excluded(&clip(&name, NAME_MAX)));
+                }
+                Err(no_note) => {
+                    let no_note = no_note.map(|error| clip(&error.to_string(), 300));
+                    self.file(&name, no_note, settings).await?
+                }
             };
             frames.extend(frame);
             if frames.len() > ATTACHED_MAX {
@@ -50,13 +56,10 @@ impl Session<'_> {
     ///
     /// # Errors
     /// The reason why it cannot be attached; `None` without a vault.
-    async fn note(&self, name: &str) -> Result<NoteText, Option<String>> {
-        let memory = self.user_memory.memory().ok_or(None::<String>)?;
-        let notes = memory.notes().ok_or(None::<String>)?;
-        let note = notes
-            .read(name, None)
-            .await
-            .map_err(|error| clip(&error.to_string(), 300))?;
+    async fn note(&self, name: &str) -> Result<NoteText, Option<MemoryError>> {
+        let memory = self.user_memory.memory().ok_or(None)?;
+        let notes = memory.notes().ok_or(None)?;
+        let note = notes.read(name, None).await?;
         self.screen
             .note(&format!("  attached: {}", attachment_notice(&note)));
         Ok(note)
@@ -105,6 +108,18 @@ impl Session<'_> {
                 return Err(error.or_try(AS_A_WORD));
             }
         }
+        // Nobody is asked about what could not be attached anyway.
+        if let Err(cause) = open_regular_file(&path)
+            && cause.kind() == ErrorKind::InvalidInput
+        {
+            let error = CliError::usage(format!("@{shown} cannot be read"));
+            return Err(error.because(cause.to_string()).or_try(AS_A_WORD));
+        }
+        // The same note under the path of its file.
+        let vault = self.user_memory.vault();
+        if vault.is_some_and(|vault| vault.excludes_file(&path)) {
+            return Err(excluded(&shown));
+        }
         self.ask_for_folder(&path, &shown, settings).await?;
         let file = Attachment::read(path, name.to_owned())
             .await
@@ -150,7 +165,8 @@ impl Session<'_> {
         let name = clean_line(&folder.to_string_lossy());
         let refused = CliError::usage(format!("@{shown} is not attached, and nothing was sent"))
             .or_try(format!(
-                "adjutant -f {shown} …    attaches it without a question"
+                "adjutant -f {} …    attaches it without a question",
+                shell_quoted(shown)
             ));
         if !self.screen.asks() {
             return Err(refused
@@ -177,6 +193,14 @@ impl Session<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns the error for a note that its owner keeps from the assistant.
+fn excluded(shown: &str) -> CliError {
+    CliError::usage(format!(
+        "@{shown} is excluded from what the assistant may see"
+    ))
+    .or_try("attach its file with -f, which names it yourself")
 }
 
 /// A hint for messages in which `@` does not mean a file.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use adjutant_core::{
-    AgentResponse, Answer, CancellationToken, ConversationId, ConversationKey, LanguageModel,
-    PendingCall, PendingKind, PromptProgress, TurnId, UserId,
+    AgentResponse, Answer, CancellationToken, ConversationId, ConversationKey, Disposition,
+    LanguageModel, PendingCall, PendingKind, PromptProgress, TurnId, UserId,
 };
 use adjutant_mcp::client::Servers;
 use adjutant_runtime::{Agent, RunContext, RunEvent, RunStream};
@@ -82,6 +82,8 @@ pub(crate) struct Session<'a> {
     interactive: bool,
     /// True if the user left the last confirmation open with Ctrl-C.
     left_open: bool,
+    /// True if the last message was no answer to the question that waits, and was not sent.
+    pub(crate) dropped: bool,
     /// True once a termination signal has stopped a turn: nothing is waited for any more.
     is_terminated: bool,
     /// The last turn for which attached facts were announced; each is announced once.
@@ -149,6 +151,11 @@ impl<'a> Session<'a> {
         let index =
             (!settings.bounds.temp).then(|| SearchIndexer::keep(stores.conversation.clone()));
         index.iter().for_each(|index| index.listen(&agent));
+        if screen.shows_progress() {
+            screen.suspend_on_signal().map_err(|error| {
+                CliError::failed("signals cannot be listened for").because(error.to_string())
+            })?;
+        }
         let interrupts = Interrupts::new()?;
         let endings = Terminations::new()?;
         let user = UserId::local();
@@ -178,6 +185,7 @@ impl<'a> Session<'a> {
             interactive: !headed,
             recall_noted_for: None,
             left_open: false,
+            dropped: false,
             is_terminated: false,
         })
     }
@@ -373,6 +381,7 @@ impl<'a> Session<'a> {
         self.spent = Spent::default();
         let stream = begin(&self.agent, context);
         let response = self.show_run(stream, context).await?;
+        self.dropped = response.disposition == Disposition::Dropped;
         self.ask_for_confirmations(context, response).await
     }
 

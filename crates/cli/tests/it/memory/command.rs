@@ -62,7 +62,7 @@ fn a_person_lists_searches_adds_edits_forgets_and_takes_back() {
     let run = home.run(&["memory", "undo"]).succeeds();
     assert_eq!(
         run.stdout,
-        "Remembered “Ana rides to work on a folding bicycle” again.\n"
+        "Undone: “Ana rides to work on a folding bicycle” is remembered again.\n"
     );
     let without_time = |text: &str| {
         text.lines()

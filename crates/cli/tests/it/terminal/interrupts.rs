@@ -118,6 +118,29 @@ fn ctrl_c_in_a_question_leaves_the_question_and_nothing_else() {
     assert!(home.tasks().is_empty());
 }
 
+#[test]
+fn a_message_that_answers_no_question_is_kept_in_the_line() {
+    let home = Home::new();
+    let script = deleting(&home, "");
+    let script: Vec<&str> = script.iter().map(String::as_str).collect();
+    let mut terminal = talking(&home, &script);
+    terminal
+        .line("delete milk")
+        .sees("[y]")
+        .keys(CTRL_C)
+        .prompts_after("pending approve");
+    terminal
+        .line("what is up?")
+        .waits("the question again", |screen| {
+            screen.contents().matches("[y]").count() == 2
+        });
+    terminal.line("n").sees("I kept it.").sees("Enter sends it");
+    terminal.sees("you> what is up?");
+    terminal.line("").prompts_after("You said: what is up?");
+    terminal.quits();
+    assert_eq!(home.tasks(), ["buy milk"]);
+}
+
 /// All of what a yes is to is shown before it can be given.
 #[test]
 fn a_long_preview_is_viewed_before_it_is_approved() {

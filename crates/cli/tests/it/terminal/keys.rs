@@ -24,7 +24,8 @@ fn keys_pressed_ahead_answer_no_question() {
     let script: Vec<&str> = script.iter().map(String::as_str).collect();
     let mut terminal = talking(&home, &script);
     // The model takes its time; the person does not.
-    terminal.line("delete milk").line("y").line("yes");
+    terminal.line("delete milk").sees("waiting");
+    terminal.keys("y\ryes\r");
     terminal.sees("[y]");
     assert_eq!(home.tasks(), ["buy milk"]);
     terminal.line("n").prompts_after("I kept it.");
@@ -33,15 +34,159 @@ fn keys_pressed_ahead_answer_no_question() {
 }
 
 #[test]
-fn lines_typed_ahead_are_messages_one_by_one() {
+fn a_burst_of_lines_is_one_message_whatever_ends_its_lines() {
+    for end in ["\r", "\n", "\r\n"] {
+        let home = Home::new();
+        let mut terminal = talking(&home, &[r#"{"text": "Read."}"#]);
+        let words = ["one", "two", "", "three", "four", "five"];
+        terminal.keys(&words.join(end)).sees("five");
+        terminal.line("").prompts_after("Read.");
+        terminal.quits();
+        assert_eq!(messages(&home), [words.join("\n")], "{end:?}");
+    }
+}
+
+#[test]
+fn a_line_of_a_program_is_a_message_of_its_own() {
     let home = Home::new();
     let mut terminal = talking(&home, &[ECHO]);
-    let words = ["one", "two", "three", "four", "five"];
-    terminal
-        .keys(&words.map(|word| format!("{word}\r")).concat())
-        .prompts_after("You said: five");
+    for words in ["one", "two"] {
+        terminal
+            .keys(&format!("{words}\r"))
+            .prompts_after(&format!("You said: {words}"));
+    }
     terminal.quits();
-    assert_eq!(messages(&home), words);
+    assert_eq!(messages(&home), ["one", "two"]);
+}
+
+#[test]
+fn ctrl_c_gives_up_all_of_a_burst_that_arrives_while_an_answer_does() {
+    let home = Home::new();
+    let mut terminal = talking(
+        &home,
+        &[
+            r#"{"text": "The first half.\n\nAnd", "fault": "stall"}"#,
+            ECHO,
+        ],
+    );
+    terminal.line("tell me").sees("The first half.");
+    // Less than the terminal keeps of what nobody reads.
+    let lines: String = (1..=100).map(|number| format!("line {number}\r")).collect();
+    terminal.keys(&lines).keys(CTRL_C);
+    terminal.prompts_after("The first half.");
+    terminal.line("go on").prompts_after("You said: go on");
+    terminal.quits();
+    assert_eq!(messages(&home), ["tell me", "go on"]);
+}
+
+#[test]
+fn a_pasted_block_is_deleted_and_brought_back_as_one() {
+    let home = Home::new();
+    let mut terminal = talking(&home, &[ECHO, ECHO, ECHO]);
+    let lines: Vec<String> = (1..=500).map(|number| format!("line {number}")).collect();
+    let block = "[pasted text 1: 500 lines]";
+    // Backspace removes it, and nothing of it is left.
+    terminal
+        .keys("say ")
+        .paste(&lines.join("\r"))
+        .sees(&format!("you> say {block}"))
+        .keys("\x7f")
+        .waits("no block", |screen| !screen.contents().contains("[pasted"));
+    terminal.line("now").prompts_after("You said: say now");
+    // So does Delete in front of it; keys move over it as over a letter.
+    terminal
+        .paste(&lines.join("\r"))
+        .sees(&format!("you> {block}"))
+        .keys("\x1b[D\x1b[3~")
+        .waits("no block", |screen| {
+            screen.contents().trim_end().ends_with("you>")
+        });
+    // Undo brings it back, and it is sent whole.
+    terminal.keys("\x1f").sees(&format!("you> {block}"));
+    terminal
+        .keys("\x05")
+        .line(" end")
+        .prompts_after("line 500 end");
+    terminal.quits();
+    assert_eq!(
+        messages(&home),
+        ["say now".to_owned(), format!("{} end", lines.join("\n"))]
+    );
+}
+
+#[test]
+fn keys_are_those_of_vi_if_they_are_set() {
+    let home = Home::new();
+    home.config("[terminal]\nkeys = \"vi\"\n");
+    let mut terminal = talking(&home, &[ECHO]);
+    // The first word is deleted, from the beginning.
+    terminal
+        .keys("one two three")
+        .sees("one two three")
+        .keys("\x1b")
+        .keys("0dw")
+        .sees("you> two three");
+    terminal
+        .keys("A four\r")
+        .prompts_after("You said: two three four");
+    terminal.quits();
+    assert_eq!(messages(&home), ["two three four"]);
+}
+
+/// Starts an interactive shell, which can suspend its jobs.
+fn shell(home: &Home) -> Terminal {
+    let mut command = home.command_of(std::path::Path::new("/bin/bash"), &["--norc", "-i"]);
+    command
+        .env("PATH", "/usr/bin:/bin")
+        .env("PS1", "shell> ")
+        .env("PROGRAM", env!("CARGO_BIN_EXE_adjutant"));
+    Terminal::of(command, Kind::Usual)
+}
+
+#[test]
+fn ctrl_z_suspends_at_the_prompt_and_while_an_answer_arrives() {
+    let home = Home::new();
+    let model = home.script(&[r#"{"text": "The first half.\n\nAnd", "fault": "stall"}"#]);
+    let mut terminal = shell(&home);
+    terminal.sees("shell>");
+    terminal
+        .line(&format!("\"$PROGRAM\" -m '{model}'"))
+        .prompts_after("/help");
+    terminal.keys("half a").sees("you> half a");
+    terminal.keys("\x1a").sees("Stopped").line("fg");
+    terminal
+        .sees("you> half a")
+        .line(" line")
+        .sees("The first half.");
+    terminal.keys("\x1a");
+    terminal.waits("a shell below the answer", |screen| {
+        let contents = screen.contents();
+        let below = contents
+            .rsplit("The first half.")
+            .next()
+            .unwrap_or_default();
+        // Nothing of the live line is left in front of the shell.
+        below.contains("Stopped")
+            && below
+                .lines()
+                .rfind(|line| !line.trim().is_empty())
+                .is_some_and(|line| line.trim_end() == "shell>")
+    });
+    terminal.line("fg").sees("The first half.").keys(CTRL_C);
+    terminal.prompts_after("The first half.");
+    terminal.keys(CTRL_D).sees("shell>");
+    terminal.line("exit");
+    terminal.ends_with(0);
+    assert_eq!(messages(&home), ["half a line"]);
+}
+
+#[test]
+fn ctrl_z_without_a_shell_says_so_and_goes_on() {
+    let home = Home::new();
+    let mut terminal = talking(&home, &[ECHO]);
+    terminal.keys("\x1a").prompts_after("there is no shell");
+    terminal.line("hello").prompts_after("You said: hello");
+    terminal.quits();
 }
 
 #[test]

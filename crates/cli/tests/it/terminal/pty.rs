@@ -164,9 +164,24 @@ impl Terminal {
         self
     }
 
-    /// Types a line and presses Enter.
+    /// Types a line and presses Enter, as a person does: at a prompt the line is seen before Enter is
+    /// pressed. Keys that arrive all at once are a paste.
+    #[track_caller]
     pub(crate) fn line(&mut self, line: &str) -> &mut Self {
-        self.keys(line).keys("\r")
+        let is_at_prompt = self.screen().trim_end().ends_with("you>");
+        self.keys(line);
+        if is_at_prompt && !line.trim().is_empty() {
+            let typed: Vec<char> = line.trim().chars().collect();
+            // A long line is wrapped.
+            let end: String = typed[typed.len().saturating_sub(9)..].iter().collect();
+            self.waits(line, |screen| {
+                let contents = screen.contents();
+                let last = contents.rsplit("you>").next().unwrap_or_default();
+                let unwrapped: String = last.split('\n').collect();
+                last.contains(&end) || unwrapped.contains(&end)
+            });
+        }
+        self.keys("\r")
     }
 
     /// Pastes with the markers of bracketed paste.

@@ -210,3 +210,59 @@ fn in_tmux_the_screen_is_the_answer() {
         all.join("\n")
     );
 }
+
+#[test]
+fn a_paste_without_marks_is_one_message_in_tmux() {
+    if Command::new("tmux").arg("-V").output().is_err() {
+        return not_run(
+            "adjutant-cli",
+            "it needs tmux (Debian: apt-get install tmux)",
+        );
+    }
+    let home = Home::new();
+    let model = home.script(&[r#"{"text": "It is read.", "repeat": true}"#]);
+    let program = home.command(&["-m", &model]);
+    let variables: Vec<String> = program
+        .get_envs()
+        .filter_map(|(name, value)| {
+            Some(format!("{}={}", name.to_str()?, quoted(value?.to_str()?)))
+        })
+        .collect();
+    let chat = format!(
+        "export {}; export PATH=/usr/bin:/bin TERM=xterm-256color; cd {}; {} -m {}; echo \"code $?\"; cat",
+        variables.join(" "),
+        quoted(arg(program.get_current_dir().unwrap())),
+        quoted(arg(std::path::Path::new(program.get_program()))),
+        quoted(&model),
+    );
+    let tmux = Tmux::start(home.path("tmux"), 80, 24, &chat);
+    let shows = |words: &str| {
+        let begun = std::time::Instant::now();
+        loop {
+            let seen = tmux.run(&["capture-pane", "-p", "-J", "-t", "main:1", "-S", "-"]);
+            if seen.contains(words) {
+                return;
+            }
+            assert!(begun.elapsed().as_secs() < 300, "no {words:?} in {seen}");
+            std::thread::yield_now();
+        }
+    };
+    shows("/help");
+    shows("you>");
+    let lines: Vec<String> = (1..=500).map(|number| format!("line {number}")).collect();
+    let file = home.file("lines", lines.join("\n") + "\n");
+    tmux.run(&["load-buffer", arg(&file)]);
+    // Without `-p`: no marks, and an Enter at the end of each line, the last one too.
+    tmux.run(&["paste-buffer", "-t", "main:1"]);
+    shows("It is read.");
+    tmux.run(&["send-keys", "-t", "main:1", "C-d"]);
+    shows("code 0");
+    let (_, decisions) = home.json(&["log", "list"]);
+    let messages: Vec<&str> = decisions
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["message"].as_str().unwrap())
+        .collect();
+    assert_eq!(messages, [lines.join("\n")]);
+}

@@ -118,19 +118,24 @@ fn a_piece_like_the_last_is_read_as_any_other() {
 #[test]
 fn what_leaves_the_machine_is_not_local() {
     let transport = crate::http::Transport::new().unwrap();
-    for (base, local) in [
-        (None, true),
-        (Some("http://localhost:1"), true),
-        (Some("https://gpu.example"), false),
+    for (name, base, local) in [
+        ("vllm", None, true),
+        ("vllm", Some("http://localhost:1"), true),
+        ("vllm", Some("https://gpu.example"), false),
+        ("openai-compatible", Some("http://127.0.0.1:1"), true),
+        ("openai-compatible", Some("https://gpu.example"), false),
+        // A proxy: the vendor's models do not run here.
+        ("groq", Some("http://127.0.0.1:1"), false),
     ] {
         let base_url = base.map(|base| base.parse().unwrap());
         let connection = Connection {
             base_url,
+            api_key: Some("k".to_owned().into()),
             ..Connection::new(transport.clone())
         };
         let row = ROWS
             .iter()
-            .find(|known| known.provider.name == "vllm")
+            .find(|known| known.provider.name == name)
             .unwrap();
         assert_eq!(
             row.provider
@@ -139,7 +144,7 @@ fn what_leaves_the_machine_is_not_local() {
                 .capabilities()
                 .local,
             local,
-            "{base:?}"
+            "{name} {base:?}"
         );
     }
 }

@@ -14,7 +14,7 @@ use crate::terminal::input::mention;
 pub(super) const MENU: &str = "completion";
 
 /// Names of notes and files offered at once.
-const NAMES_MAX: usize = 50;
+pub(crate) const NAMES_MAX: usize = 50;
 
 /// Finds names of notes and files that complete what is typed after `@`.
 pub(crate) type Names = Arc<dyn Fn(&str) -> Vec<String> + Send + Sync>;

@@ -2,6 +2,8 @@
 
 /// Ctrl-O: open an external editor.
 pub(super) const EDIT: &str = "edit";
+/// Ctrl-Z: suspend the process.
+pub(super) const SUSPEND: &str = "suspend";
 /// Alt-T: show or hide the model's thinking.
 pub(super) const THINKING: &str = "thinking";
 /// A paste longer than a message may be.

@@ -2,6 +2,7 @@
 //!
 //! It prints below the existing output; it uses no alternate screen and no mouse.
 
+mod burst; // keys that arrive faster than a person types
 mod complete; // completion with Tab
 mod history; // lines of earlier sessions
 mod host; // commands that the editor hands to its caller
@@ -15,7 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use adjutant_core::limits::MESSAGE_BYTES_MAX;
 use reedline::{EditCommand, Reedline, Signal};
 use tokio::sync::mpsc;
 
@@ -24,9 +24,10 @@ use line_state::LineState;
 use paste::Pastes;
 use prompt::ChatPrompt;
 
-use crate::terminal::tty::{Mode, TypeAhead};
+use crate::config::EditorKeys;
+use crate::terminal::tty::{Mode, TypeAhead, forget_typed};
 
-pub(crate) use complete::{Arguments, Names};
+pub(crate) use complete::{Arguments, NAMES_MAX, Names};
 pub(crate) use prompt::PROMPT;
 
 /// Interval at which the editor's thread checks if it has to stop.
@@ -44,6 +45,8 @@ pub(crate) enum Typed {
     Interrupt,
     /// Ctrl-O: the text so far is to be opened in an external editor.
     Edit(String),
+    /// Ctrl-Z: the process is to be suspended. The line is kept.
+    Suspend,
     /// Alt-T: the model's thinking is to be shown or hidden. The line is kept.
     Thinking,
     /// A paste was refused as too long. The line is kept.
@@ -85,6 +88,8 @@ pub(crate) struct Options {
     pub(crate) names: Names,
     /// Completion of command arguments.
     pub(crate) arguments: Arguments,
+    /// Keys of the editor.
+    pub(crate) keys: EditorKeys,
     /// True if colours are allowed (NO_COLOR is not set, for example).
     pub(crate) colors: bool,
 }
@@ -125,8 +130,9 @@ impl Editor {
                 names: options.names,
                 arguments: options.arguments,
             };
-            let line = LineState::default();
-            let mut reedline = reedline(options.colors, words, pastes.clone(), stopped)
+            let line = LineState::new(pastes.clone());
+            let keys = keys::KeyBindings::new(options.keys, pastes.clone());
+            let mut reedline = reedline(options.colors, words, keys, stopped)
                 .with_highlighter(Box::new(line.clone()))
                 .with_history(history);
             if opened.send(Ok(notice)).is_err() {
@@ -195,7 +201,12 @@ impl Editor {
     }
 }
 
-fn reedline(colors: bool, words: ChatCompleter, pastes: Pastes, stop: Arc<AtomicBool>) -> Reedline {
+fn reedline(
+    colors: bool,
+    words: ChatCompleter,
+    keys: keys::KeyBindings,
+    stop: Arc<AtomicBool>,
+) -> Reedline {
     let hinter = reedline::DefaultHinter::default()
         .with_style(reedline::Color::DarkGray.normal())
         .with_min_chars(2);
@@ -209,7 +220,7 @@ fn reedline(colors: bool, words: ChatCompleter, pastes: Pastes, stop: Arc<Atomic
         .with_quick_completions(true)
         .with_partial_completions(true)
         .with_menu(complete::menu())
-        .with_edit_mode(Box::new(keys::KeyBindings::new(pastes)))
+        .with_edit_mode(Box::new(keys))
         // reedline checks the signal between two polls for a key.
         .with_break_signal(stop)
         .with_poll_interval(POLL_INTERVAL)
@@ -236,12 +247,17 @@ fn read_line(reedline: &mut Reedline, pastes: &Pastes, line: &LineState) -> Type
             Signal::HostCommand(command) if command == host::EDIT => {
                 return Typed::Edit(pastes.expand(reedline.current_buffer_contents()));
             }
+            Signal::HostCommand(command) if command == host::SUSPEND => return Typed::Suspend,
             Signal::HostCommand(command) if command == host::THINKING => return Typed::Thinking,
             Signal::HostCommand(command) if command == host::TOO_LONG => return Typed::TooLong,
             Signal::HostCommand(_) => {}
             // The first Ctrl-C clears the line or leaves the search; it does not count for
             // quitting.
-            Signal::CtrlC if line.holds_text() => pastes.clear(),
+            Signal::CtrlC if line.holds_text() => {
+                // What is still on its way belongs to the text that is given up.
+                forget_typed();
+                pastes.clear();
+            }
             Signal::CtrlC => return Typed::Interrupt,
             Signal::CtrlD => return Typed::End,
             Signal::ExternalBreak(_) => return Typed::Stopped,
@@ -259,34 +275,8 @@ fn terminal_answers() -> Result<(), NoCursorReport> {
         // Raw mode stays on until the first prompt: keys typed now are input of the editor.
         return Ok(());
     }
-    let typed = typed_meanwhile();
+    let typed = burst::typed_meanwhile();
     // If the terminal is gone, there is no mode to restore.
     let _ = crossterm::terminal::disable_raw_mode();
     Err(NoCursorReport { typed })
-}
-
-/// Returns the text typed while the answer was awaited.
-fn typed_meanwhile() -> String {
-    use crossterm::event::{Event, KeyCode, KeyModifiers, poll, read};
-    let mut typed = String::new();
-    // A longer text is refused as a message anyway.
-    while typed.len() <= MESSAGE_BYTES_MAX && poll(Duration::ZERO).unwrap_or(false) {
-        let Ok(event) = read() else { break };
-        match event {
-            Event::Paste(text) => typed.push_str(&text),
-            Event::Key(key) => match key.code {
-                // Ctrl-J is a line feed, which some terminals send for Enter.
-                KeyCode::Char('j') if key.modifiers == KeyModifiers::CONTROL => typed.push('\n'),
-                KeyCode::Char(c) if !key.modifiers.contains(KeyModifiers::CONTROL) => typed.push(c),
-                KeyCode::Enter => typed.push('\n'),
-                KeyCode::Tab => typed.push('\t'),
-                KeyCode::Backspace => {
-                    typed.pop();
-                }
-                _ => {}
-            },
-            _ => {}
-        }
-    }
-    typed
 }
