@@ -7,6 +7,7 @@ import { branches } from "./branches.mjs";
 import { feedback } from "./feedback.mjs";
 import { flow } from "./flow.mjs";
 import { hostile } from "./hostile.mjs";
+import { live } from "./live.mjs";
 import { long } from "./long.mjs";
 import { looks } from "./looks.mjs";
 import { markdown } from "./markdown.mjs";
@@ -42,6 +43,7 @@ const groups = {
   people,
   shell,
   states,
+  live,
   long,
   memory,
   feedback,

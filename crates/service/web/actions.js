@@ -9,6 +9,7 @@ import { backToDraft, enqueue, keepWritten, next, putInFront, takeBack } from ".
 import { follow } from "./run.js";
 import { remember, setting } from "./settings.js";
 import { NOTHING_OLDER, set, setDraft, setIn, setTurn, state } from "./state.js";
+import { tellTabs } from "./tabs.js";
 import { shortened } from "./text.js";
 import { languageNow, loadWords, t } from "./words.js";
 
@@ -91,7 +92,9 @@ export async function loadThreads({ more = false } = {}) {
     const page = await call("GET", "/v1/threads" + query({ limit: THREADS_AT_ONCE, cursor, q: asked }));
     if (asked !== state.threads.query) return; // something else was searched meanwhile
     const list = more ? [...state.threads.list, ...page.threads] : withBegun(page.threads, asked);
-    setIn("threads", { list, cursor: page.next_cursor, loaded: true, problem: null });
+    const later = more ? [] : laterThan(page.threads.at(-1), asked);
+    const isJoined = later.length > 0;
+    setIn("threads", { list: [...list, ...later], of: asked, cursor: isJoined ? state.threads.cursor : page.next_cursor, loaded: true, problem: null });
     if (!more) await loadSaid(asked);
     const here = list.find((thread) => thread.thread_id === state.threadId);
     if (here) set({ title: here.title });
@@ -100,6 +103,13 @@ export async function loadThreads({ more = false } = {}) {
     if (problem.status === 401) troubled(problem);
     else setIn("threads", { loaded: true, problem });
   }
+}
+
+/** What was listed after this conversation before: a list that was opened further stays so when its beginning is read anew. */
+function laterThan(last, asked) {
+  const { list, of } = state.threads;
+  const at = of === asked ? list.findIndex((thread) => thread.thread_id === last?.thread_id) : -1;
+  return at < 0 ? [] : list.slice(at + 1);
 }
 
 /** Searches in past conversations. Without a conversation search in the service, only titles are searched. */
@@ -140,6 +150,7 @@ export async function renameThread(id, title) {
   try {
     await call("PATCH", path("v1", "threads", id), { body: { title } });
     renewPin(id);
+    tellTabs();
     await loadThreads();
   } catch (problem) {
     troubled(problem);
@@ -150,6 +161,7 @@ export async function deleteThread(id) {
   try {
     await call("DELETE", path("v1", "threads", id));
     keepDraft(id, {});
+    tellTabs();
     if (id === state.threadId) newThread();
     await loadThreads();
   } catch (problem) {
@@ -283,9 +295,39 @@ async function reread() {
   if (mine !== opening) return;
   const first = page.turns[0]?.id ?? null;
   const at = first === null ? -1 : state.turns.findIndex((turn) => turn.id === first);
-  // What was loaded of the time before stays.
-  const kept = at > 0 ? { turns: [...state.turns.slice(0, at), ...page.turns], older: state.older } : {};
+  // What was loaded of the time before stays, and so does the place of what has one.
+  const keys = new Map(state.turns.filter(({ id }) => id !== null).map(({ id, key }) => [id, key]));
+  const turns = page.turns.map((turn) => ({ ...turn, key: keys.get(turn.id) ?? turn.key }));
+  const kept = at > 0 ? { turns: [...state.turns.slice(0, at), ...turns], older: state.older } : { turns };
   set({ ...page, ...kept, choices: {} });
+}
+
+/** Reads what is shown anew, where the service has something newer: another tab, device or program may have changed it. */
+export async function refresh() {
+  if (state.me === null || state.fatal) return;
+  await Promise.all([loadThreads(), loadTasks(), refreshOpen()]);
+}
+
+/** Reads the open conversation anew if it has gone on, and listens to the turn that runs in it. */
+async function refreshOpen() {
+  const { threadId: id, lastMessageId } = state;
+  const mine = opening;
+  const isIdle = () => mine === opening && state.run === null && !state.loading;
+  if (id === null || !isIdle() || state.turns.length === 0) return;
+  try {
+    const { last_message_id, pending } = await call("GET", path("v1", "threads", id, "messages") + query({ limit: 1 }));
+    const ids = (calls) => calls.map((call) => call.interrupt_id).join();
+    const isSame = (last_message_id ?? null) === lastMessageId && ids(pending) === ids(state.pending);
+    if (isSame || !isIdle()) return;
+    await reread();
+    const last = state.turns.at(-1);
+    if (isIdle() && last?.status === "running") await listenAgain(last);
+  } catch (problem) {
+    if (mine !== opening) return;
+    if (problem.status === 404) troubled(new Problem({ ...problem, detail: t("chat.gone") }));
+    else if (problem.status === 401) troubled(problem);
+    // Else what was read before is shown on.
+  }
 }
 
 // --- turns -----------------------------------------------------------------------------------------------------------
@@ -470,6 +512,7 @@ async function go(turn, input, { runId = input?.runId, isAnswer = false, unsent 
   const signal = listening.signal;
   const mine = opening;
   let wasLost = false;
+  let isNewer = false;
   let isChanged = false;
   set({ run: { id: runId, turnKey: key, attempt: 0, unsent, stopping: false } });
   // What the service does not have yet is kept: a page that is closed before has lost nothing.
@@ -486,6 +529,7 @@ async function go(turn, input, { runId = input?.runId, isAnswer = false, unsent 
         setIn("run", { attempt, unsent: isSent ? null : state.run.unsent });
         if (!isNews) return;
         keepWritten();
+        tellTabs();
         loadThreads();
       },
       onEvent: (event) => {
@@ -493,6 +537,8 @@ async function go(turn, input, { runId = input?.runId, isAnswer = false, unsent 
         // Told again from its start, the changes of a run are changes of what was there before.
         if (input === null) isChanged ||= event.type === "STATE_DELTA";
         else onState(event);
+        // It comes where the service has something else than what is shown.
+        isNewer ||= event.type === "MESSAGES_SNAPSHOT";
         state.lastMessageId = lastMessageOf(event) ?? state.lastMessageId;
         setTurn(key, (turn) => afterEvent(turn, event));
         // It was accepted: a new conversation is in the list before it is answered.
@@ -520,7 +566,7 @@ async function go(turn, input, { runId = input?.runId, isAnswer = false, unsent 
   if (mine !== opening) return null;
   set({ run: null });
   // A replayed run may have fewer events than the live one.
-  if (input === null || wasLost) await reread().catch(() => {});
+  if (input === null || wasLost || isNewer) await reread().catch(() => {});
   if (isChanged) loadTasks();
   afterwards();
   if (mine === opening) goOn();
@@ -597,6 +643,7 @@ function openTasks() {
 
 /** A turn ended: the lists that may have changed. */
 function afterwards() {
+  tellTabs();
   loadThreads();
   if (state.me.model_titles && (state.turns.length === 2 || state.turns.length === 3)) setTimeout(loadThreads, TITLE_AFTER_MS);
   const { threadId } = state;
@@ -695,6 +742,7 @@ export async function invoke(tool, args, confirm) {
   const { result, summary } = await call("POST", path("v1", "tools", tool, "invoke"), { body: { args, confirm } });
   const detail = summary ?? result.error;
   if (!result.success) throw new Problem({ code: "tool_failed", title: t("problem.not_done"), detail });
+  tellTabs();
   await loadTasks();
   return result;
 }

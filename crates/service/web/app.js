@@ -1,6 +1,7 @@
 // The page: redraws itself when the state has changed, and handles the keyboard.
 
 import { begin, newThread, openFromAddress, showTab, stop } from "./actions.js";
+import { stayLive } from "./live.js";
 import { tabTitle, watchRun } from "./notify.js";
 import { Access } from "./parts/access.js";
 import { Chat } from "./parts/chat.js";
@@ -100,3 +101,4 @@ addEventListener("resize", fence);
 showTheme();
 draw();
 begin();
+stayLive();

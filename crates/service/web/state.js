@@ -15,8 +15,9 @@ export const state = {
   budget: null,
   /** A problem that stops everything, such as an expired session. */
   fatal: null,
-  /** The conversations; of a search (`query`) those with the words in their title, and those in which they were `said`. */
-  threads: { list: [], said: [], saidAll: true, cursor: null, query: "", loaded: false, problem: null },
+  /** The conversations; of a search (`query`) those with the words in their title, and those in which they were `said`. `of`: the search
+   * whose results `list` has. */
+  threads: { list: [], of: "", said: [], saidAll: true, cursor: null, query: "", loaded: false, problem: null },
   /** What waits for an answer outside of the listed conversations: calls of other programs. */
   waits: [],
   /** The conversation that is open; `null`: a new one. */
