@@ -123,8 +123,10 @@ function slow(ms) {
 }
 
 /** Opens a signed-in page in a browser context of its own, or in that of the page `beside`, and records its requests. */
-export async function open(browser, service, { base = service.url, theme = "light", size = { width: 1280, height: 800 }, link = true, beside, ...options } = {}) {
+export async function open(browser, service, { base = service.url, theme = "light", size = { width: 1280, height: 800 }, link = true, panel = true, beside, ...options } = {}) {
   const context = beside?.context() ?? await browser.newContext({ viewport: size, colorScheme: theme, locale: "en-GB", timezoneId: "UTC", ...options });
+  // As for a person who had the right side open; `null`: who never chose.
+  if (panel !== null) await context.addInitScript((panel) => localStorage.getItem("adjutant.panel") ?? localStorage.setItem("adjutant.panel", panel), panel);
   if (process.env.SLOW_MS) await context.addInitScript(slow, Number(process.env.SLOW_MS));
   const page = await context.newPage();
   followDrawing(page);
@@ -144,6 +146,9 @@ export async function open(browser, service, { base = service.url, theme = "ligh
   const closeTab = page.close.bind(page);
   return Object.assign(page, { asked, broken, close: () => (beside ? closeTab() : context.close()), cookies: context });
 }
+
+/** Returns a module of the page, the one that the page itself uses, for `evaluate`: its address is that of this version. */
+export const moduleOf = (page, name) => page.evaluate((name) => new URL(name, document.querySelector("script[type=module]").src).href, name);
 
 /** Types a message and sends it. */
 export async function say(page, text) {
