@@ -94,6 +94,9 @@ pub struct ServiceConfig {
     /// Handling of the requests that chat interfaces send on their own account, such as for titles.
     /// Default: [`BackgroundPrompts::Plain`].
     pub background_prompts: BackgroundPrompts,
+    /// Longest message of `POST /v1/chat`, in Unicode characters, if it is less than that of the
+    /// agent. Default: that of the agent.
+    pub chat_message_chars_max: Option<usize>,
 }
 
 impl ServiceConfig {
@@ -117,6 +120,7 @@ impl ServiceConfig {
             mcp_sessions: true,
             mcp_ask: true,
             background_prompts: BackgroundPrompts::Plain,
+            chat_message_chars_max: None,
         }
     }
 }
@@ -255,6 +259,7 @@ impl Service {
             metrics_elsewhere: metrics.is_some(),
             page: config.page,
             background_prompts: config.background_prompts,
+            chat_message_chars_max: config.chat_message_chars_max,
             model_titles: config.model_titles,
             #[cfg(feature = "memory")]
             memories: OnceLock::new(),
