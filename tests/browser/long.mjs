@@ -95,6 +95,20 @@ export async function long(browser) {
       }
     });
 
+    await here("what was read and is far away is left out of layout and painting, at its height", async () => {
+      const counted = () => page.evaluate(() => {
+        const turns = [...document.querySelectorAll(".turn")];
+        const shown = turns.filter((turn) => turn.querySelector(".bubble").checkVisibility({ contentVisibilityAuto: true }));
+        return { all: turns.length, shown: shown.length, height: document.querySelector(".scroll").scrollHeight };
+      });
+      await page.waitForFunction(() => document.querySelectorAll(".turn").length > [...document.querySelectorAll(".bubble")].filter((bubble) => bubble.checkVisibility({ contentVisibilityAuto: true })).length * 2);
+      const before = await counted();
+      await page.evaluate(() => {
+        for (const turn of document.querySelectorAll(".turn")) turn.style.contentVisibility = "visible";
+      });
+      assert.ok(Math.abs((await counted()).height - before.height) <= before.all, "heights are rounded to whole pixels at most");
+    });
+
     await here("the beginning is reached by the button, and then there is no button", async () => {
       await openThread("short talk");
       await page.getByRole("button", { name: "Show earlier messages" }).focus();
