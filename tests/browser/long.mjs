@@ -35,7 +35,10 @@ const watch = (page) =>
       const turn = (node.nodeType === Node.ELEMENT_NODE ? node : node.parentElement)?.closest(".turn");
       return turn ? (turns.includes(turn) ? turns.indexOf(turn) - turns.length : "new") : "list";
     };
-    new MutationObserver((changes) => changes.forEach(({ target }) => seen.turns.add(placeOf(target)))).observe(pane, { subtree: true, childList: true, characterData: true, attributes: true });
+    new MutationObserver((changes) => changes.forEach(({ target, type }) => {
+      // A turn that goes far away or comes near is not drawn for that.
+      if (type !== "attributes" || !target.matches(".turn")) seen.turns.add(placeOf(target));
+    })).observe(pane, { subtree: true, childList: true, characterData: true, attributes: true });
     // While the end is visible, every redraw of the conversation scrolls to its end.
     const { set, get } = Object.getOwnPropertyDescriptor(Element.prototype, "scrollTop");
     Object.defineProperty(pane, "scrollTop", { get, set(top) { seen.draws += 1; set.call(this, top); }, configurable: true });

@@ -183,8 +183,8 @@ export const WORDS = {
 
   // The steps of a turn, while it goes on.
   "step.name": "Bisherige Schritte",
-  "step.model": "Fragt das Modell",
-  "step.model_again": "Fragt das Modell mit den Ergebnissen",
+  "step.model": "Liest deine Nachricht",
+  "step.model_again": "Liest die Ergebnisse",
   "step.reading": "Liest die Anweisung und die Unterhaltung, {share}",
   "step.tools": "{title}, {count}-mal",
   "step.retrying_in": "Das Modell hat nicht geantwortet; neuer Versuch in {seconds} s",
@@ -515,6 +515,8 @@ export const WORDS = {
   "keys.single": "Einzelne Tasten (`/` und `?`) außerhalb von Textfeldern",
 
   // Numbers and times.
+  "cost.unknown": "Preis nicht bekannt",
+  "cost.at_least": "mindestens {cost}",
   "time.ms": "{n} ms",
   "time.s": "{n} s",
   "time.min": "{min} min {s} s",
@@ -562,6 +564,8 @@ export const WORDS = {
   "operation.work": "Arbeit",
   "operation.work_of": "{unsettled} Unterhaltungen gehen weiter, {waiting} warten auf jemanden",
   "operation.process": "Prozess",
+  "operation.pid": "Nummer {pid}",
+  "operation.no_model": "kein Modell",
   "operation.which": "Welche Runden",
   "operation.only_failed": "Fehlgeschlagene Runden",
   "operation.all_turns": "Alle Runden",

@@ -183,8 +183,8 @@ export const WORDS = {
 
   // The steps of a turn, while it goes on.
   "step.name": "Steps so far",
-  "step.model": "Asking the model",
-  "step.model_again": "Asking the model with the results",
+  "step.model": "Reading your message",
+  "step.model_again": "Reading the results",
   "step.reading": "Reading the instruction and the conversation, {share}",
   "step.tools": "{title}, {count} times",
   "step.retrying_in": "The model did not respond; retrying in {seconds} s",
@@ -515,6 +515,8 @@ export const WORDS = {
   "keys.single": "Single keys (`/` and `?`) outside of text fields",
 
   // Numbers and times.
+  "cost.unknown": "price not known",
+  "cost.at_least": "at least {cost}",
   "time.ms": "{n} ms",
   "time.s": "{n} s",
   "time.min": "{min} min {s} s",
@@ -562,6 +564,8 @@ export const WORDS = {
   "operation.work": "Work",
   "operation.work_of": "{unsettled} conversations with unfinished work, {waiting} waiting for their user",
   "operation.process": "Process",
+  "operation.pid": "number {pid}",
+  "operation.no_model": "no model",
   "operation.which": "Turns to show",
   "operation.only_failed": "Failed turns",
   "operation.all_turns": "All turns",
