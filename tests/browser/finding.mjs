@@ -120,6 +120,24 @@ export async function finding(browser) {
       assert.deepEqual(await violations(page), []);
     });
 
+    await here("a stranger is told where they are, and whom to ask", async () => {
+      const named = await serve({ script: SCRIPT, toml: "[serve]\nrequests_per_minute = 100000\nname = \"The team\"\ncontact = \"ops@example.com\"\n" });
+      try {
+        const stranger = await open(browser, named, { link: false });
+        await stranger.getByRole("heading", { name: "Sign in to The team" }).waitFor();
+        assert.equal(await stranger.getByRole("link", { name: "ops@example.com" }).getAttribute("href"), "mailto:ops@example.com");
+        assert.equal(await stranger.getByText("adjutant token create").count(), 0);
+        assert.deepEqual(await violations(stranger), []);
+        if (process.env.SCREENSHOTS) await stranger.screenshot({ path: join(process.env.SCREENSHOTS, "sign-in.png") });
+        await stranger.close();
+        const known = await open(browser, named);
+        await known.locator(".brand", { hasText: "The team" }).waitFor();
+        await known.close();
+      } finally {
+        await named.stop();
+      }
+    });
+
     await here("nothing broke", () => assert.deepEqual(page.broken, []));
   } finally {
     await page.close();

@@ -51,6 +51,8 @@ struct Me {
     memory_absent: Option<MemoryAbsent>,
     /// True if the user is an operator and may use `/v1/admin`.
     operator: bool,
+    /// Name of the service, for people.
+    service: String,
     /// Display name of the agent.
     agent: String,
     /// Longest message of a run, in Unicode characters; that of `POST /v1/chat` may be shorter.
@@ -157,6 +159,7 @@ async fn me(State(app): State<Shared>, SignedIn(caller): SignedIn) -> Json<Me> {
         vault,
         model_titles: app.model_titles,
         operator: app.administration.get().is_some() && caller.role.includes(Role::Operator),
+        service: app.name.clone(),
         agent: agent.display_name().to_owned(),
         message_chars_max: agent.limits().message_chars_max,
         input_usd_per_million: agent

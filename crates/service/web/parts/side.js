@@ -36,7 +36,7 @@ export function Side() {
   const stop = rows.find((row) => isOpenRow(row)) ?? rows[0];
   return html`<nav class="side" id="side" aria-label=${t("side.name")}>
     <header class="side-head">
-      <${Logo} /><span class="brand">Adjutant</span>
+      <${Logo} /><span class="brand" dir="auto">${me.service}</span>
       <${IconButton} icon="side" name=${t("side.fold")} class="icon-button only-wide" aria-expanded=${true} onClick=${toggleSide} />
       <${IconButton} icon="cross" name=${t("common.close")} class="icon-button only-narrow" onClick=${() => set({ drawer: null })} />
     </header>

@@ -8,11 +8,12 @@ export const WORDS = {
   "page.title": "{title} – Adjutant",
 
   // Signing in.
-  "signin.title": "Bei Adjutant anmelden",
+  "signin.title": "Bei {name} anmelden",
   "signin.how": "Öffne den Link, den `adjutant serve` hinter `web` ausgibt: Er meldet diesen Browser an. Oder füge ein Token ein:",
   "signin.token": "Token",
   "signin.submit": "Anmelden",
   "signin.none": "Kein Token? Wer den Dienst betreibt, erstellt eines mit `adjutant token create --user NAME`.",
+  "signin.ask": "Noch kein Zugang? Frag",
   "signin.wrong": "Dieses Token gilt hier nicht. Wurde es widerrufen, oder stammt es von einem früheren Start des Dienstes?",
   "signin.unavailable": "Adjutant antwortet nicht",
   "signin.wrong_here": "Dieses Token öffnet hier nichts. Ist es abgelaufen?",

@@ -8,11 +8,12 @@ export const WORDS = {
   "page.title": "{title} – Adjutant",
 
   // Signing in.
-  "signin.title": "Sign in to Adjutant",
+  "signin.title": "Sign in to {name}",
   "signin.how": "Open the link that `adjutant serve` prints after `web`: it signs this browser in. Or paste a token:",
   "signin.token": "Token",
   "signin.submit": "Sign in",
   "signin.none": "No token? The operator of this service creates one with `adjutant token create --user NAME`.",
+  "signin.ask": "No access yet? Ask",
   "signin.wrong": "This token is not valid here. Was it revoked, or was the service restarted since?",
   "signin.unavailable": "Adjutant is not responding",
   "signin.wrong_here": "This token is not valid here. Has it expired?",

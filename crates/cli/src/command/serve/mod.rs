@@ -211,6 +211,8 @@ fn service_config(
     mut config: ServiceConfig,
 ) -> Result<ServiceConfig, CliError> {
     config.hosts = [settings.serve.hosts.clone(), options.host.clone()].concat();
+    config.name.clone_from(&settings.serve.name);
+    config.contact.clone_from(&settings.serve.contact);
     config.background_prompts = settings.serve.background_prompts;
     if settings.agent.message_chars_max.is_none() {
         config.chat_message_chars_max = Some(limits::MESSAGE_CHARS_MAX);
