@@ -47,6 +47,27 @@ export async function finding(browser) {
       assert.equal(await page.locator(".side").isVisible(), true);
     });
 
+    await here("the conversation has the width that is left, whichever side is there, from a desktop to a phone", async () => {
+      const widths = () => page.evaluate(() => [".side", ".chat", ".panel"].map((name) => {
+        const { left, right } = document.querySelector(name).getBoundingClientRect();
+        return Math.round(Math.max(0, Math.min(right, innerWidth) - Math.max(left, 0)));
+      }));
+      const open = async (isSide, isPanel) => {
+        if (isSide !== (await page.locator(".side").isVisible())) await page.getByRole("button", { name: isSide ? "Show the conversations" : "Hide the conversations" }).click();
+        if (isPanel !== (await page.locator(".panel").isVisible())) await page.getByRole("button", { name: "Tasks and trace" }).click();
+      };
+      for (const [isSide, isPanel, wanted] of [[true, true, [264, 632, 384]], [false, true, [0, 896, 384]], [false, false, [0, 1280, 0]], [true, false, [264, 1016, 0]]]) {
+        await open(isSide, isPanel);
+        assert.deepEqual(await widths(), wanted, `${isSide} ${isPanel}`);
+      }
+      // A drawer is still on its way out there, over the conversation.
+      for (const [width, chat] of [[900, 636], [390, 390]]) {
+        await page.setViewportSize({ width, height: 800 });
+        assert.equal((await widths())[1], chat, `${width} px`);
+      }
+      await page.setViewportSize({ width: 1280, height: 800 });
+    });
+
     await here("a running answer, a question and something new are marks of the list", async () => {
       await page.getByRole("button", { name: "New conversation" }).click();
       await say(page, "take your time");

@@ -53,7 +53,8 @@ struct ListQuery {
 struct Thread {
     /// Id of the conversation: of its versions, the one with the newest input.
     thread_id: String,
-    /// Id of the version that all others branch off, directly or not. It stays the same whichever version is used.
+    /// Id of the version that all others branch off, directly or not. It stays the same whichever
+    /// version is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     root_id: Option<String>,
     /// Number of versions, at least 1.
@@ -468,8 +469,8 @@ async fn rename(
 /// Deletes a conversation with its messages and log entries, or with `versions=all` all its
 /// versions.
 ///
-/// What versions share stays until the last of them is deleted. Pending calls are deleted too and not executed. A conversation with a running turn is not
-/// deleted: cancel the turn first, or wait.
+/// What versions share stays until the last of them is deleted. Pending calls are deleted too and
+/// not executed. A conversation with a running turn is not deleted: cancel the turn first, or wait.
 #[utoipa::path(delete, path = "/v1/threads/{thread_id}", operation_id = "delete_thread", tag = "threads",
     params(("thread_id" = String, Path, description = "Id of the conversation, or the client's name for it."), VersionsQuery),
     responses(

@@ -271,7 +271,8 @@ impl RunQuery {
 /// Streams the events of a run, from the one after `Last-Event-ID` or from the first.
 ///
 /// A run that is no longer in memory is read from the journal: the messages of its turn, the tasks,
-/// the decision and the end; so is one that ended with a question which was answered since, so that it is not asked again. The response is empty (204) if the client has the last event.
+/// the decision and the end; so is one that ended with a question which was answered since, so that
+/// it is not asked again. The response is empty (204) if the client has the last event.
 #[utoipa::path(get, path = "/v1/runs/{run_id}/events", operation_id = "follow_run", tag = "chat", params(
     ("run_id" = String, Path, description = "Id of the decision, or the client's `runId`."),
     ("Last-Event-ID" = Option<String>, Header, description = "Id of the last event that the client has."),
