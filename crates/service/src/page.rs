@@ -29,7 +29,7 @@ struct Files;
 /// The beginning of a path that names a version: `v-HASH/app.js`.
 const VERSION: &str = "v-";
 
-/// Where `index.html` has the list of modules.
+/// The place of the list of modules in `index.html`.
 const MODULES: &str = "<!-- modules -->";
 
 /// Modules that the page loads when it needs them, or, as a script that is no module, itself.

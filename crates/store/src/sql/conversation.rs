@@ -84,7 +84,7 @@ macro_rules! versions_by_id {
     };
 }
 
-/// Whether a conversation is more than a branch in which nothing was said yet.
+/// The condition that a conversation is more than a branch in which nothing was said yet.
 macro_rules! is_used {
     ($name:literal) => {
         concat!(
@@ -116,7 +116,7 @@ macro_rules! select_versions {
     };
 }
 
-/// Whether a conversation is, of all its versions, the one with the newest input.
+/// The condition that a conversation is, of all its versions, the one with the newest input.
 macro_rules! is_newest_version {
     () => {
         concat!(
@@ -145,8 +145,8 @@ macro_rules! page {
     };
 }
 
-/// Whether a title may contain the search text, `$6` in lower case. ASCII is compared by the
-/// database; titles with other characters are all read, and compared here.
+/// The condition that a title may contain the search text, `$6` in lower case. ASCII is compared by
+/// the database; titles with other characters are all read, and compared here.
 macro_rules! may_match {
     () => {
         "AND (replace(lower(title), $6, '') <> lower(title) OR octet_length(title) <> length(title))"
