@@ -80,6 +80,35 @@ export async function branches(browser) {
       await shows("hello again → Hello.", "Version 2 of 2");
     });
 
+    await here("the list and the search have the conversation once; it is renamed and deleted with all its versions", async () => {
+      const rows = page.locator(".thread");
+      await page.waitForFunction(() => document.querySelector(".versions")?.textContent.startsWith("4"));
+      assert.equal(await rows.count(), 1);
+      assert.equal(await page.locator(".thread.is-open").count(), 1, "whichever version is open");
+      await page.getByRole("button", { name: "Next version" }).first().waitFor();
+      await page.getByLabel("Search titles and messages").fill("hello");
+      await page.locator(".thread-said").waitFor();
+      await drawn(page);
+      assert.equal(await rows.count(), 1);
+      await page.getByLabel("Search titles and messages").fill("");
+      await page.locator(".thread-said").waitFor({ state: "detached" });
+      await page.getByRole("button", { name: /^Menu of/ }).click();
+      await page.getByRole("button", { name: "Rename", exact: true }).click();
+      await page.getByLabel("Title", { exact: true }).fill("Drinks");
+      await page.getByLabel("Title", { exact: true }).press("Enter");
+      await page.getByRole("heading", { level: 1, name: "Drinks" }).waitFor();
+      await page.getByRole("button", { name: "Previous version" }).click();
+      await shows("hello → Hello.", "something hot → Tea.", "biscuits → With biscuits.", "Version 1 of 2");
+      await page.getByRole("heading", { level: 1, name: "Drinks" }).waitFor();
+      await page.getByRole("button", { name: "Menu of Drinks" }).click();
+      await page.getByRole("button", { name: "Delete…" }).click();
+      await page.locator(".ask", { hasText: "with all its 4 versions" }).waitFor();
+      if (process.env.SCREENSHOTS) await page.screenshot({ path: join(process.env.SCREENSHOTS, "versions-delete.png") });
+      await page.locator(".thread .ask").getByRole("button", { name: "Keep" }).click();
+      await page.getByRole("button", { name: "Next version" }).first().click();
+      await shows("hello again → Hello.", "Version 2 of 2");
+    });
+
     await here("nothing is in the way of a screen reader, or out of reach on a phone", async () => {
       assert.deepEqual(await violations(page), []);
       await page.setViewportSize({ width: 360, height: 640 });
@@ -95,6 +124,14 @@ export async function branches(browser) {
       await page.setViewportSize({ width: 1280, height: 800 });
       await page.getByRole("button", { name: "Cancel", exact: true }).click();
       if (process.env.SCREENSHOTS) await page.screenshot({ path: join(process.env.SCREENSHOTS, "branches.png") });
+    });
+
+    await here("deleted: all versions are gone", async () => {
+      await page.getByRole("button", { name: "Menu of Drinks" }).click();
+      await page.getByRole("button", { name: "Delete…" }).click();
+      await page.locator(".thread .ask").getByRole("button", { name: "Delete" }).click();
+      await page.getByText("No conversations yet.").waitFor();
+      await page.locator(".examples").waitFor();
     });
 
     await check("nothing broke", () => assert.deepEqual(page.broken, []), page);

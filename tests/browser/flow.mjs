@@ -26,7 +26,7 @@ const shown = (page, text) => page.locator("main").getByText(text);
 const tasks = (page) => page.locator(".task-words").allTextContents();
 
 export async function flow(browser) {
-  const service = await serve({ script: SCRIPT, toml: "[agent]\nlong_message = \"refuse\"\n" });
+  const service = await serve({ script: SCRIPT, toml: "[agent]\nlong_message = \"refuse\"\nmessage_chars_max = 4000\n" });
   const page = await open(browser, service);
   const here = (name, work) => check(name, work, page);
   try {
@@ -243,8 +243,8 @@ export async function flow(browser) {
       await page.locator("button.work-line").click();
       await shown(page, "Two words to find.").waitFor();
       await page.locator(".thread.is-open", { hasText: "think about endless coffee" }).waitFor();
-      await page.locator(".step-line", { hasText: "Asking the model with the results" }).waitFor();
-      assert.deepEqual(await page.locator(".step-line").allInnerTexts(), ["Asking the model", "Add a task", "Asking the model with the results"]);
+      await page.locator(".step-line", { hasText: "Reading the results" }).waitFor();
+      assert.deepEqual(await page.locator(".step-line").allInnerTexts(), ["Reading your message", "Add a task", "Reading the results"]);
       await page.waitForFunction(() => /[1-9]\d* s/.test(document.querySelector(".work-line .digits").textContent));
       await page.getByRole("button", { name: "Stop", exact: true }).click();
       await settled(page, 1);

@@ -75,6 +75,10 @@ export async function wire(url) {
       for (const socket of open) socket.destroy();
     },
     mend: () => (isUp = true),
+    /** Lets nothing more through the connections that are open, without an end: what a network does that forgot them. */
+    hush() {
+      for (const socket of open) socket.unpipe().pause();
+    },
     stop: () => new Promise((resolve) => (open.forEach((socket) => socket.destroy()), server.close(resolve))),
   };
 }
@@ -118,9 +122,11 @@ function slow(ms) {
   };
 }
 
-/** Opens a signed-in page in a browser context of its own, and records its requests. */
-export async function open(browser, service, { base = service.url, theme = "light", size = { width: 1280, height: 800 }, link = true, ...options } = {}) {
-  const context = await browser.newContext({ viewport: size, colorScheme: theme, locale: "en-GB", timezoneId: "UTC", ...options });
+/** Opens a signed-in page in a browser context of its own, or in that of the page `beside`, and records its requests. */
+export async function open(browser, service, { base = service.url, theme = "light", size = { width: 1280, height: 800 }, link = true, panel = true, beside, ...options } = {}) {
+  const context = beside?.context() ?? await browser.newContext({ viewport: size, colorScheme: theme, locale: "en-GB", timezoneId: "UTC", ...options });
+  // As for a person who had the right side open; `null`: who never chose.
+  if (panel !== null) await context.addInitScript((panel) => localStorage.getItem("adjutant.panel") ?? localStorage.setItem("adjutant.panel", panel), panel);
   if (process.env.SLOW_MS) await context.addInitScript(slow, Number(process.env.SLOW_MS));
   const page = await context.newPage();
   followDrawing(page);
@@ -137,8 +143,12 @@ export async function open(browser, service, { base = service.url, theme = "ligh
   page.on("dialog", (dialog) => (broken.push(`dialog: ${dialog.message()}`), dialog.dismiss()));
   await page.goto(link ? `${base}/?token=${service.token}` : `${base}/`);
   if (link) await page.waitForSelector("#composer");
-  return Object.assign(page, { asked, broken, close: () => context.close(), cookies: context });
+  const closeTab = page.close.bind(page);
+  return Object.assign(page, { asked, broken, close: () => (beside ? closeTab() : context.close()), cookies: context });
 }
+
+/** Returns a module of the page, the one that the page itself uses, for `evaluate`: its address is that of this version. */
+export const moduleOf = (page, name) => page.evaluate((name) => new URL(name, document.querySelector("script[type=module]").src).href, name);
 
 /** Types a message and sends it. */
 export async function say(page, text) {

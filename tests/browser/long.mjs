@@ -35,7 +35,10 @@ const watch = (page) =>
       const turn = (node.nodeType === Node.ELEMENT_NODE ? node : node.parentElement)?.closest(".turn");
       return turn ? (turns.includes(turn) ? turns.indexOf(turn) - turns.length : "new") : "list";
     };
-    new MutationObserver((changes) => changes.forEach(({ target }) => seen.turns.add(placeOf(target)))).observe(pane, { subtree: true, childList: true, characterData: true, attributes: true });
+    new MutationObserver((changes) => changes.forEach(({ target, type }) => {
+      // A turn that goes far away or comes near is not drawn for that.
+      if (type !== "attributes" || !target.matches(".turn")) seen.turns.add(placeOf(target));
+    })).observe(pane, { subtree: true, childList: true, characterData: true, attributes: true });
     // While the end is visible, every redraw of the conversation scrolls to its end.
     const { set, get } = Object.getOwnPropertyDescriptor(Element.prototype, "scrollTop");
     Object.defineProperty(pane, "scrollTop", { get, set(top) { seen.draws += 1; set.call(this, top); }, configurable: true });
@@ -93,6 +96,20 @@ export async function long(browser) {
         assert.deepEqual(await messageTexts(page), Array.from({ length: count }, (_, at) => `long talk ${2501 - count + at}`));
         assert.equal(await page.locator(".badge").count(), count, "each of them opens its trace");
       }
+    });
+
+    await here("what was read and is far away is left out of layout and painting, at its height", async () => {
+      const counted = () => page.evaluate(() => {
+        const turns = [...document.querySelectorAll(".turn")];
+        const shown = turns.filter((turn) => turn.querySelector(".bubble").checkVisibility({ contentVisibilityAuto: true }));
+        return { all: turns.length, shown: shown.length, height: document.querySelector(".scroll").scrollHeight };
+      });
+      await page.waitForFunction(() => document.querySelectorAll(".turn").length > [...document.querySelectorAll(".bubble")].filter((bubble) => bubble.checkVisibility({ contentVisibilityAuto: true })).length * 2);
+      const before = await counted();
+      await page.evaluate(() => {
+        for (const turn of document.querySelectorAll(".turn")) turn.style.contentVisibility = "visible";
+      });
+      assert.ok(Math.abs((await counted()).height - before.height) <= before.all, "heights are rounded to whole pixels at most");
     });
 
     await here("the beginning is reached by the button, and then there is no button", async () => {

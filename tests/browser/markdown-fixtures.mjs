@@ -31,6 +31,7 @@ export const TASKS = [
 /** Bare addresses: the text, and the targets of its links. */
 export const ADDRESSES = [
   ["see https://example.com/x now", ["https://example.com/x"]],
+  ["https://example.com/auto[^1]. And https://example.com/b[^2]", ["https://example.com/auto", "https://example.com/b"]],
   ["https://example.com/a_(b)_c, and (https://example.com/d).", ["https://example.com/a_(b)_c", "https://example.com/d"]],
   ["**https://example.com/a** and ~~https://example.com/b~~", ["https://example.com/a", "https://example.com/b"]],
   ["www.example.com/path?x=1&y=2!", ["http://www.example.com/path?x=1&y=2"]],

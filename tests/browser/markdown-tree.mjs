@@ -53,7 +53,7 @@ export async function install() {
     if (tag === "figure") {
       const [head, pre] = found.children;
       const language = head.querySelector("span").textContent;
-      return [{ tag: "pre", language: language === "Code" ? "" : language, text: pre.textContent }];
+      return [{ tag: "pre", language: language, text: pre.textContent }];
     }
     if (found.className === "md-table") return inner();
     if (found.className === "md-plain") return [tag === "p" ? { tag: "plain", text: found.textContent.trim() } : found.textContent];

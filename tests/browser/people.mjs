@@ -20,7 +20,7 @@ const draft = (page) => page.locator("#composer").inputValue();
 const messageTexts = (page) => page.locator(".bubble").allInnerTexts();
 
 export async function people(browser) {
-  const service = await serve({ script: SCRIPT });
+  const service = await serve({ script: SCRIPT, toml: "[agent]\nmessage_chars_max = 4000\n" });
   const page = await open(browser, service);
   const here = (name, work) => check(name, work, page);
   try {

@@ -5,8 +5,11 @@ import { failures, launch, lines, open, serve } from "./harness.mjs";
 import { awaited } from "./awaited.mjs";
 import { branches } from "./branches.mjs";
 import { feedback } from "./feedback.mjs";
+import { finding } from "./finding.mjs";
 import { flow } from "./flow.mjs";
 import { hostile } from "./hostile.mjs";
+import { live } from "./live.mjs";
+import { loading } from "./loading.mjs";
 import { long } from "./long.mjs";
 import { looks } from "./looks.mjs";
 import { markdown } from "./markdown.mjs";
@@ -19,6 +22,7 @@ import { shell } from "./shell.mjs";
 import { states } from "./states.mjs";
 import { vendored } from "./vendored.mjs";
 import { words } from "./words.mjs";
+import { writing } from "./writing.mjs";
 
 if (!process.env.ADJUTANT_BIN) {
   console.error("ADJUTANT_BIN names the binary to try");
@@ -40,8 +44,12 @@ const groups = {
   flow,
   branches,
   people,
+  writing,
+  finding,
+  loading,
   shell,
   states,
+  live,
   long,
   memory,
   feedback,

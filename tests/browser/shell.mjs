@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { check, lines, open, say, serve, settled, violations } from "./harness.mjs";
+import { check, lines, moduleOf, open, say, serve, settled, violations } from "./harness.mjs";
 
 const SCRIPT = lines(
   { match: "\"success\":true", text: "Noted." },
@@ -50,10 +50,10 @@ export async function shell(browser) {
       await page.keyboard.press("Escape");
       await page.waitForFunction(() => !document.querySelector("dialog"));
       // Without the modules, the page stays in the state that it shows while they load.
-      await page.route("**/web/app.js", (route) => route.abort());
+      await page.route("**/web/*/app.js", (route) => route.abort());
       await page.reload();
       assert.equal(await paper(page), dark);
-      await page.unroute("**/web/app.js");
+      await page.unroute("**/web/*/app.js");
       await page.reload();
       await page.waitForSelector("#composer");
       assert.deepEqual(await page.locator('meta[name="theme-color"]').evaluateAll((all) => all.map(({ content }) => content)), ["#171614", "#171614"]);
@@ -138,11 +138,11 @@ export async function shell(browser) {
       const other = await open(browser, service);
       await other.clock.install();
       const pinned = other.locator(".threads section").first();
-      await other.evaluate(async ([id]) => (await import("/web/pins.js")).pin({ thread_id: id }, true), [thread_id]);
+      await other.evaluate(async ([pins, id]) => (await import(pins)).pin({ thread_id: id }, true), [await moduleOf(other, "pins.js"), thread_id]);
       await pinned.getByText("an old talk").waitFor();
       await call("PATCH", `/v1/threads/${thread_id}`, { title: "named elsewhere" });
       await other.clock.fastForward(61_000);
-      await other.evaluate(async () => (await import("/web/actions.js")).loadThreads());
+      await other.evaluate(async (actions) => (await import(actions)).loadThreads(), await moduleOf(other, "actions.js"));
       await pinned.getByText("named elsewhere").click();
       await other.getByRole("heading", { level: 1, name: "named elsewhere" }).waitFor();
       await other.getByRole("button", { name: "Menu of named elsewhere" }).click();

@@ -1,6 +1,7 @@
 // Every error and empty state of the page.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { check, last, lines, open, say, serve, settled } from "./harness.mjs";
 import { OTHER } from "./hostile.mjs";
 
@@ -148,8 +149,28 @@ export async function states(browser) {
       await fits();
       await say(page, "long code");
       await settled(page, 2);
-      assert.ok((await last(page).locator(".code pre").boundingBox()).height <= 560);
       await fits();
+      const code = last(page).locator(".code");
+      const shown = await code.locator("pre").evaluate((pre) => ({ all: pre.scrollHeight, seen: pre.clientHeight }));
+      assert.ok(shown.all > 8_000 && shown.all === shown.seen, "it is there in its full height");
+      const head = await page.evaluate(() => {
+        const pane = document.querySelector(".scroll");
+        const figure = [...document.querySelectorAll(".code")].at(-1);
+        pane.scrollTop += figure.getBoundingClientRect().top - pane.getBoundingClientRect().top + 2_000;
+        return figure.querySelector("figcaption").getBoundingClientRect().top - pane.getBoundingClientRect().top;
+      });
+      assert.ok(Math.abs(head) <= 2, `its head stays in sight: ${head}`);
+      const wide = () => code.locator("pre").evaluate((pre) => pre.scrollWidth > pre.clientWidth);
+      const wrap = code.getByRole("button", { name: "Wrap lines" });
+      assert.equal(await wide(), true);
+      await wrap.click();
+      assert.equal(await wide(), false);
+      assert.equal(await wrap.getAttribute("aria-pressed"), "true");
+      await wrap.click();
+      const [saved] = await Promise.all([page.waitForEvent("download"), code.getByRole("button", { name: "Save" }).click()]);
+      assert.match(saved.suggestedFilename(), /^code\.\w+$/);
+      assert.equal(readFileSync(await saved.path(), "utf8"), await code.locator("pre").evaluate((pre) => pre.textContent));
+      await page.getByRole("button", { name: "Latest" }).click();
       await say(page, "many");
       await settled(page, 3);
       assert.equal(await page.locator(".task").count(), 12);

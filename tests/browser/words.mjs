@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse } from "acorn";
 import { fullAncestor } from "acorn-walk";
-import { check, lines, open, serve } from "./harness.mjs";
+import { check, lines, moduleOf, open, serve } from "./harness.mjs";
 
 const WEB = fileURLToPath(new URL("../../crates/service/web/", import.meta.url));
 const NAMES = readdirSync(join(WEB, "words")).map((file) => file.replace(/\.js$/, ""));
@@ -180,12 +180,12 @@ export async function words(browser) {
 
     await check("words: a language that was chosen comes before the browser's, also after a reload", async () => {
       const page = await open(browser, service, { locale: "en-GB" });
-      await page.evaluate(async () => (await import("/web/actions.js")).chooseLanguage("de"));
+      await page.evaluate(async (actions) => (await import(actions)).chooseLanguage("de"), await moduleOf(page, "actions.js"));
       await page.getByRole("heading", { name: "Was kann ich für dich tun?" }).waitFor();
       assert.equal(await page.getAttribute("html", "lang"), "de");
       await page.reload();
       await page.getByRole("heading", { name: "Was kann ich für dich tun?" }).waitFor();
-      await page.evaluate(async () => (await import("/web/actions.js")).chooseLanguage(null));
+      await page.evaluate(async (actions) => (await import(actions)).chooseLanguage(null), await moduleOf(page, "actions.js"));
       await page.getByRole("heading", { name: "What can I do for you?" }).waitFor();
       await page.close();
     });

@@ -373,7 +373,8 @@ fn limits(settings: &Settings, capabilities: &Capabilities) -> TurnLimits {
         tool_iterations_max: set.max_tool_iterations.unwrap_or(usual.tool_iterations_max),
         parallel_tools_max: set.max_parallel_tools.unwrap_or(usual.parallel_tools_max),
         identical_calls_max: set.identical_calls_max.unwrap_or(usual.identical_calls_max),
-        message_chars_max: message_chars_max(settings).or(usual.message_chars_max),
+        message_chars_max: message_chars_max(settings)
+            .or_else(|| Some(TurnLimits::long_message_chars_max(capabilities))),
         long_message: set.long_message,
         history_messages_max: history_messages_max(settings, usual.history_messages_max),
         summarize_at: set.summarize_at,

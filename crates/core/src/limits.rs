@@ -23,6 +23,10 @@ pub const SUMMARIZE_AT: f64 = 0.80;
 pub const SUMMARY_TOKENS_MAX: u32 = 1024;
 /// Length of a message, in Unicode characters. [`LongMessage`] is the treatment of a longer one.
 pub const MESSAGE_CHARS_MAX: usize = 4000;
+/// Length of a message to a model that can read it, in Unicode characters.
+pub const LONG_MESSAGE_CHARS_MAX: usize = 100_000;
+/// Length of a message to a model with constrained tool calling, in Unicode characters.
+pub const SMALL_MODEL_MESSAGE_CHARS_MAX: usize = 8_000;
 /// Size of a message, in bytes. A larger one is refused before a turn starts, whatever the limits.
 pub const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 /// Messages that wait in one conversation, submitted and not run yet; one more is refused.
@@ -140,6 +144,19 @@ pub struct TurnLimits {
 }
 
 impl TurnLimits {
+    /// Returns the longest message that leaves a model half of its context window, in Unicode
+    /// characters: at most [`LONG_MESSAGE_CHARS_MAX`], and [`SMALL_MODEL_MESSAGE_CHARS_MAX`] with
+    /// constrained tool calling. A token counts as four characters.
+    #[must_use]
+    pub fn long_message_chars_max(capabilities: &Capabilities) -> usize {
+        let most = match capabilities.weak_tools {
+            true => SMALL_MODEL_MESSAGE_CHARS_MAX,
+            false => LONG_MESSAGE_CHARS_MAX,
+        };
+        let half = u64::from(capabilities.context_window) / 2 * 4;
+        usize::try_from(half).map_or(most, |half| half.min(most))
+    }
+
     /// Returns the default limits for a model: a turn of a self-hosted one has no deadline.
     #[must_use]
     pub fn for_model(capabilities: &Capabilities) -> Self {

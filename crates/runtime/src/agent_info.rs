@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant_core::port::{ConversationStore, Journal, LogStore, StoreError, UserSettingStore};
 use adjutant_core::{
-    AgentName, Allowance, Budgets, ConversationId, ConversationKey, GenerationConfig,
+    AgentName, Allowance, Budgets, ConversationId, ConversationKey, Cost, GenerationConfig,
     LanguageModel, Permission, Spending, ToolDefinition, ToolRegistry, TurnLimits, UserId,
 };
 use jiff::Timestamp;
@@ -152,6 +152,12 @@ impl Agent {
     #[must_use]
     pub fn user_settings(&self) -> Option<&Arc<dyn UserSettingStore>> {
         self.inner().user_settings.as_ref()
+    }
+
+    /// Returns the price of tokens that its model reads in one request. `None`: it is not known.
+    #[must_use]
+    pub fn input_cost(&self, tokens: u64) -> Option<Cost> {
+        self.inner().input_cost(tokens)
     }
 
     /// Returns the limits of its turns: rounds of tools, tokens, time.

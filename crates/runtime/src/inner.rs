@@ -9,7 +9,8 @@ use adjutant_core::port::{
 };
 use adjutant_core::{
     AgentName, ConversationKey, Cost, Gate, GenerateResponse, GenerationConfig, Input,
-    LanguageModel, Message, ModelError, Notice, OutputSchema, RecalledText, TurnLimits, UserId,
+    LanguageModel, Message, ModelError, Notice, OutputSchema, RecalledText, TurnLimits, Usage,
+    UserId,
 };
 use adjutant_weak::WeakTools;
 use jiff::Timestamp;
@@ -209,6 +210,20 @@ impl Inner {
             .or_else(nothing)
             .or_else(|| priced(&reply.model))
             .or_else(|| priced(self.model.id()))
+    }
+
+    /// Returns the price of tokens that the model reads in one request. `None`: it is not known.
+    pub(crate) fn input_cost(&self, tokens: u64) -> Option<Cost> {
+        if self.model.capabilities().local {
+            return Some(Cost::default());
+        }
+        let usage = Usage {
+            input_tokens: Some(tokens),
+            output_tokens: Some(0),
+            ..Usage::default()
+        };
+        let today = self.now().to_zoned(TimeZone::UTC).date();
+        self.prices.cost(self.model.id(), &usage, today)
     }
 
     /// Returns the facts of automatic recall for a message. `history`: the messages that the

@@ -3,7 +3,8 @@
 use adjutant_core::port::StoreError;
 use adjutant_core::{
     AgentResponse, Answer, Arguments, ConversationId, DecisionKind, Disposition, Event, FailedCall,
-    InputBody, Notice, OutcomeCategory, PendingCall, Recorded, TurnId, UserIntent, fingerprint,
+    InputBody, Notice, OutcomeCategory, PendingCall, Recorded, TurnId, TurnLimits, UserId,
+    UserIntent, fingerprint,
 };
 use adjutant_runtime::RunContext;
 use axum::Json;
@@ -243,7 +244,7 @@ pub(crate) async fn chat(
     // Counted before the answers are consumed: if all are refused, the response is a problem.
     let answered = request.resume.len();
     let input = match (request.message, request.resume) {
-        (Some(message), resume) if resume.is_empty() => InputBody::message(message),
+        (Some(message), resume) if resume.is_empty() => said(&app, &context.user, message),
         (None, resume) if !resume.is_empty() => {
             let key = app.agent.key(&context);
             let again = match &id {
@@ -285,6 +286,25 @@ pub(crate) async fn chat(
     });
     let response = turn.await??;
     respond(&app, response, answered, request.thread_id)
+}
+
+/// Returns a message as input, with the limit of this route if it is over it.
+fn said(app: &Shared, user: &UserId, message: String) -> InputBody {
+    let agent = app.agent.for_user(user);
+    let limits = agent.limits();
+    let shorter = limits
+        .message_chars_max
+        .zip(app.chat_message_chars_max)
+        .map(|(agents, own)| own.min(agents))
+        .filter(|max| message.chars().nth(*max).is_some());
+    let mut input = InputBody::message(message);
+    if let (Some(max), InputBody::Message { limits: own, .. }) = (shorter, &mut input) {
+        *own = Some(Box::new(TurnLimits {
+            message_chars_max: Some(max),
+            ..limits.clone()
+        }));
+    }
+    input
 }
 
 /// Builds the response of a request: that of the turn, or the problem that the turn ended with.

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use adjutant_core::{AgentResponse, CancellationToken, ConversationKey, TurnId, UserId};
+use adjutant_core::{
+    AgentResponse, CancellationToken, ConversationKey, PendingCall, TurnId, UserId,
+};
 use adjutant_runtime::RunError;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -319,7 +321,15 @@ impl Run {
 
     /// Returns true if it ended with a pending call.
     pub(crate) fn is_waiting(&self) -> bool {
-        matches!(self.result.get(), Some(Ok(response)) if !response.decision.pending.is_empty())
+        !self.asked().is_empty()
+    }
+
+    /// Returns the calls that it ended with a question about.
+    pub(crate) fn asked(&self) -> &[PendingCall] {
+        match self.result.get() {
+            Some(Ok(response)) => &response.decision.pending,
+            Some(Err(_)) | None => &[],
+        }
     }
 
     /// Returns true if no event follows this position.

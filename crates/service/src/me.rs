@@ -15,6 +15,9 @@ use crate::memory::MemoryState;
 use crate::state::Shared;
 use crate::user::SignedIn;
 
+/// Tokens whose price stands for all: some vendors charge more for the tokens of a longer request.
+const PRICED_TOKENS: u64 = 100_000;
+
 /// The caller and the capabilities of the service: what a client needs to know first.
 #[derive(Serialize, ToSchema)]
 struct Me {
@@ -48,10 +51,15 @@ struct Me {
     memory_absent: Option<MemoryAbsent>,
     /// True if the user is an operator and may use `/v1/admin`.
     operator: bool,
+    /// Name of the service, for people.
+    service: String,
     /// Display name of the agent.
     agent: String,
-    /// Longest message, in Unicode characters. `null`: limited by the model's context window only.
+    /// Longest message of a run, in Unicode characters; that of `POST /v1/chat` may be shorter.
+    /// `null`: limited by the model's context window only.
     message_chars_max: Option<usize>,
+    /// Price of a million tokens that the model reads, in US dollars. `null`: not known.
+    input_usd_per_million: Option<f64>,
     /// True if a longer message is cut, with a notice; otherwise it is refused
     /// (`message_too_long`).
     cuts_messages: bool,
@@ -151,8 +159,12 @@ async fn me(State(app): State<Shared>, SignedIn(caller): SignedIn) -> Json<Me> {
         vault,
         model_titles: app.model_titles,
         operator: app.administration.get().is_some() && caller.role.includes(Role::Operator),
+        service: app.name.clone(),
         agent: agent.display_name().to_owned(),
         message_chars_max: agent.limits().message_chars_max,
+        input_usd_per_million: agent
+            .input_cost(PRICED_TOKENS)
+            .map(|cost| cost.usd() * 1e6 / PRICED_TOKENS as f64),
         cuts_messages: agent.limits().long_message == LongMessage::Cut,
         tools: tools.collect(),
     })

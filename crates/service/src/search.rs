@@ -1,7 +1,9 @@
 //! `GET /v1/search`: full-text search in the caller's conversations.
 
+use std::collections::HashSet;
+
 use adjutant_core::port::StoreError;
-use adjutant_core::{Role, TurnId};
+use adjutant_core::{ConversationId, ConversationKey, Role, TurnId};
 use adjutant_memory::{ConversationHit, ConversationSearchOptions, search_conversations};
 use axum::Json;
 use axum::extract::State;
@@ -17,6 +19,10 @@ use crate::problem::Problem;
 use crate::state::Shared;
 use crate::text_length::search_query;
 use crate::user::User;
+
+/// Hits that are looked at for each conversation that is returned: versions of one conversation
+/// often match alike.
+const HITS_PER_CONVERSATION: usize = 4;
 
 /// Longest search text, in Unicode characters.
 const SEARCH_CHARS_MAX: usize = 500;
@@ -42,8 +48,10 @@ struct SearchQuery {
 /// A conversation that matches a search.
 #[derive(Debug, Serialize, ToSchema)]
 struct FoundThread {
-    /// Id of the conversation.
+    /// Id of the conversation: of its versions, the one with the turn that matches best.
     thread_id: String,
+    /// Id of the version that all others branch off, directly or not.
+    root_id: String,
     /// Title; without one, the first words of the turn that matches best.
     title: String,
     /// The turn that matches best.
@@ -60,11 +68,11 @@ struct FoundThread {
 
 /// The conversations that match a search.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(example = json!({"threads": [{"thread_id": "0199c0de-0000-7000-8000-000000000001", "title": "The garden", "run_id":
+#[schema(example = json!({"threads": [{"thread_id": "0199c0de-0000-7000-8000-000000000001", "root_id": "0199c0de-0000-7000-8000-000000000001", "title": "The garden", "run_id":
     "0199c0de-0000-7000-8000-000000000002", "at": "2026-03-01T10:00:00Z", "said_by": "user", "passage": "The roses go to the south wall."}],
     "is_complete": true}))]
 struct FoundThreads {
-    /// The best match first, each conversation once.
+    /// The best match first, each conversation once, whatever the number of its versions.
     threads: Vec<FoundThread>,
     /// False if older conversations were not searched because they are not in the index yet.
     is_complete: bool,
@@ -75,9 +83,10 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 }
 
 impl FoundThread {
-    fn from_hit(hit: ConversationHit) -> Self {
+    fn from_hit(hit: ConversationHit, root: ConversationId) -> Self {
         Self {
             thread_id: hit.conversation.to_string(),
+            root_id: root.to_string(),
             title: hit.title,
             run_id: hit.turn,
             at: hit.at,
@@ -108,16 +117,38 @@ async fn search(
         .conversation_search
         .get()
         .ok_or_else(|| Problem::unknown("search"))?;
+    let limit = limit.unwrap_or_default().entries();
     let options = ConversationSearchOptions {
-        limit: limit.unwrap_or_default().entries(),
+        limit: limit.saturating_mul(HITS_PER_CONVERSATION),
         ..ConversationSearchOptions::default()
     };
     // An index that is still being built is searched as far as it reaches.
     let (past, agent) = (past.clone(), app.agent.name().clone());
+    let conversations = app.agent.conversations().clone();
     let (owner, words) = (user.clone(), words.to_owned());
     let search = async move {
         let found = search_conversations(&*past, &agent, &owner, &words, options).await?;
-        let threads = found.found.into_iter().map(FoundThread::from_hit).collect();
+        let mut threads = Vec::new();
+        let mut seen: HashSet<ConversationId> = HashSet::new();
+        for hit in found.found {
+            if threads.len() == limit {
+                break;
+            }
+            if seen.contains(&hit.conversation) {
+                continue;
+            }
+            let key = ConversationKey {
+                agent: agent.clone(),
+                user: owner.clone(),
+                conversation: hit.conversation,
+            };
+            // It may have been deleted since.
+            let Some(versions) = conversations.versions(&key).await? else {
+                continue;
+            };
+            seen.extend(versions.ids);
+            threads.push(FoundThread::from_hit(hit, versions.root));
+        }
         Ok::<_, StoreError>(Json(FoundThreads {
             threads,
             is_complete: found.is_complete,

@@ -94,7 +94,18 @@ pub struct ServiceConfig {
     /// Handling of the requests that chat interfaces send on their own account, such as for titles.
     /// Default: [`BackgroundPrompts::Plain`].
     pub background_prompts: BackgroundPrompts,
+    /// Name of the service, for people. Default: `Adjutant`.
+    pub name: Option<String>,
+    /// The people who run the service: their mail address, a page, or a name. The sign-in page says
+    /// whom to ask. Default: nobody is named.
+    pub contact: Option<String>,
+    /// Longest message of `POST /v1/chat`, in Unicode characters, if it is less than that of the
+    /// agent. Default: that of the agent.
+    pub chat_message_chars_max: Option<usize>,
 }
+
+/// Name of a service that has no other.
+const DEFAULT_NAME: &str = "Adjutant";
 
 impl ServiceConfig {
     /// Creates a configuration with the documented defaults.
@@ -117,6 +128,9 @@ impl ServiceConfig {
             mcp_sessions: true,
             mcp_ask: true,
             background_prompts: BackgroundPrompts::Plain,
+            name: None,
+            contact: None,
+            chat_message_chars_max: None,
         }
     }
 }
@@ -255,6 +269,9 @@ impl Service {
             metrics_elsewhere: metrics.is_some(),
             page: config.page,
             background_prompts: config.background_prompts,
+            name: config.name.unwrap_or_else(|| DEFAULT_NAME.to_owned()),
+            contact: config.contact,
+            chat_message_chars_max: config.chat_message_chars_max,
             model_titles: config.model_titles,
             #[cfg(feature = "memory")]
             memories: OnceLock::new(),

@@ -53,8 +53,14 @@ struct Exchange {
 
 /// The method by which users sign in.
 #[derive(Serialize, ToSchema)]
-#[schema(example = json!({"auth": "oidc", "provider": "id.example.com", "sign_in": "/signin"}))]
+#[schema(example = json!({"service": "Adjutant", "auth": "oidc", "provider": "id.example.com", "sign_in": "/signin"}))]
 struct SignInMethod {
+    /// Name of the service, for people.
+    service: String,
+    /// Whom to ask for access: a mail address, the address of a page, or a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    contact: Option<String>,
     /// Method of authentication: `token`, `jwt`, `oidc`, `proxy` or `none`.
     auth: &'static str,
     /// Host of the OpenID Connect provider.
@@ -101,6 +107,8 @@ async fn method(State(app): State<Shared>) -> Json<SignInMethod> {
         Auth::Token(_) | Auth::Jwt(_) | Auth::Proxy(_) | Auth::None => (None, None),
     };
     Json(SignInMethod {
+        service: app.name.clone(),
+        contact: app.contact.clone(),
         auth: app.auth.name(),
         provider,
         sign_in,

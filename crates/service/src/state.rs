@@ -123,6 +123,12 @@ pub(crate) struct App {
     pub(crate) metrics_elsewhere: bool,
     pub(crate) page: bool,
     pub(crate) background_prompts: BackgroundPrompts,
+    /// Name of the service, for people.
+    pub(crate) name: String,
+    /// The people who run it, if they are named.
+    pub(crate) contact: Option<String>,
+    /// Longest message of `/v1/chat`, if it is less than that of the agent.
+    pub(crate) chat_message_chars_max: Option<usize>,
     /// True if the model generates the titles of conversations.
     pub(crate) model_titles: bool,
     /// Memories of the users, if there are any.

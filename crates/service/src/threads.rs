@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use adjutant_core::port::{ConversationFilter, ConversationSummary, Deleted, StoreError};
+use adjutant_core::port::{ConversationFilter, ConversationSummary, Deleted, Entries, StoreError};
 use adjutant_core::{
-    Arguments, CallId, Event, Recorded, Role, TITLE_CHARS_MAX, ToolResult, TranscriptMessage,
-    TurnId, UserId, Verdict, conversation, given_title, transcript_page,
+    Arguments, CallId, ConversationKey, Event, Recorded, Role, TITLE_CHARS_MAX, ToolResult,
+    TranscriptMessage, TurnId, UserId, Verdict, conversation, given_title, transcript_page,
 };
 use axum::Json;
 use axum::extract::State;
@@ -48,11 +48,18 @@ struct ListQuery {
     q: Option<String>,
 }
 
-/// A conversation in a list.
+/// A conversation in a list. All its versions (an edited message, another answer) are one entry.
 #[derive(Debug, Serialize, ToSchema)]
 struct Thread {
-    /// Id of the conversation.
+    /// Id of the conversation: of its versions, the one with the newest input.
     thread_id: String,
+    /// Id of the version that all others branch off, directly or not. It stays the same whichever
+    /// version is used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root_id: Option<String>,
+    /// Number of versions, at least 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    versions: Option<u64>,
     /// The first message that is more than a greeting, until it is renamed. As long as there is
     /// none, the first greeting. Empty: there is no message yet.
     title: String,
@@ -60,8 +67,12 @@ struct Thread {
     created_at: Timestamp,
     /// Time of the last input.
     updated_at: Timestamp,
+    /// Time of the last input or of what followed from it, such as the answer.
+    last_activity: Timestamp,
     /// True if a call waits for an answer.
     pending: bool,
+    /// True if a turn is running in it.
+    running: bool,
     /// The conversation that it is a branch of.
     #[serde(skip_serializing_if = "Option::is_none")]
     branched_from: Option<String>,
@@ -81,14 +92,39 @@ struct ThreadList {
 struct ThreadDetail {
     /// Id of the conversation.
     thread_id: String,
+    /// Id of the version that all others branch off, directly or not.
+    root_id: String,
+    /// Ids of all versions: the one with the newest input first, those in which nothing was said
+    /// last.
+    version_ids: Vec<String>,
     /// Title; may be empty.
     title: String,
     /// Time of creation.
     created_at: Timestamp,
     /// Time of the last input.
     updated_at: Timestamp,
+    /// Time of the last input or of what followed from it, such as the answer.
+    last_activity: Timestamp,
+    /// True if a turn is running in it.
+    running: bool,
     /// Calls that wait for an answer.
     pending: Vec<Pending>,
+}
+
+/// Versions that a request is about.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct VersionsQuery {
+    /// `all`: all versions of the conversation. Default: this one; the others stay.
+    #[param(inline)]
+    versions: Option<WhichVersions>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum WhichVersions {
+    All,
 }
 
 /// Page of a conversation's messages.
@@ -314,10 +350,14 @@ impl Thread {
     fn from_summary(summary: ConversationSummary) -> Self {
         Self {
             thread_id: summary.id.to_string(),
+            root_id: summary.versions.map(|versions| versions.root.to_string()),
+            versions: summary.versions.map(|versions| versions.count),
             title: summary.title,
             created_at: summary.created_at,
             updated_at: summary.updated_at,
+            last_activity: summary.last_activity,
             pending: summary.pending,
+            running: summary.running,
             branched_from: summary
                 .branched_from
                 .map(|point| point.conversation.to_string()),
@@ -327,6 +367,7 @@ impl Thread {
 
 /// Lists the caller's conversations, the one with the newest input first.
 ///
+/// All versions of a conversation are one entry, that of the version with the newest input.
 /// `next_cursor` of a page is the `cursor` of the next request.
 #[utoipa::path(get, path = "/v1/threads", operation_id = "list_threads", tag = "threads", params(ListQuery), responses(
     (status = 200, description = "A page of conversations.", body = ThreadList),
@@ -344,6 +385,7 @@ async fn list(
         after: parse_cursor(query.cursor.as_deref())?,
         // One more shows if there is another page.
         limit: limit.get() + 1,
+        entries: Entries::Conversations,
     };
     let (conversations, agent) = (app.agent.conversations().clone(), app.agent.name().clone());
     let found = if filter.search.is_some() {
@@ -372,27 +414,34 @@ async fn get_thread(
 ) -> Result<Json<ThreadDetail>, Problem> {
     let found = app.agent.conversations().summary(&key).await?;
     let summary = found.ok_or_else(unknown)?;
+    let versions = app.agent.conversations().versions(&key).await?;
+    let versions = versions.ok_or_else(unknown)?;
     // Only the last turn can have pending calls.
     let last = app.agent.journal().load_turns(&key, None, 1).await?;
     let pending = conversation::pending(&last.map(|last| last.events).unwrap_or_default());
     Ok(Json(ThreadDetail {
         thread_id: summary.id.to_string(),
+        root_id: versions.root.to_string(),
+        version_ids: versions.ids.iter().map(ToString::to_string).collect(),
         title: summary.title,
         created_at: summary.created_at,
         updated_at: summary.updated_at,
+        last_activity: summary.last_activity,
+        running: summary.running,
         pending: pending.into_iter().map(Pending::from_call).collect(),
     }))
 }
 
-/// Renames a conversation.
+/// Renames a conversation, or with `versions=all` all its versions.
 ///
 /// Its id does not change.
 #[utoipa::path(patch, path = "/v1/threads/{thread_id}", operation_id = "rename_thread", tag = "threads", request_body = Rename,
-    params(("thread_id" = String, Path, description = "Id of the conversation, or the client's name for it.")),
+    params(("thread_id" = String, Path, description = "Id of the conversation, or the client's name for it."), VersionsQuery),
     responses((status = 200, description = "The conversation, renamed.", body = Thread)))]
 async fn rename(
     State(app): State<Shared>,
     ThreadPath(key): ThreadPath,
+    QueryParams(VersionsQuery { versions }): QueryParams<VersionsQuery>,
     JsonBody(Rename { title }): JsonBody<Rename>,
 ) -> Result<Json<Thread>, Problem> {
     let title = given_title(&title).ok_or_else(|| {
@@ -402,17 +451,28 @@ async fn rename(
     if !conversations.rename(&key, &title).await? {
         return Err(unknown());
     }
+    if let Some(WhichVersions::All) = versions {
+        let versions = conversations.versions(&key).await?;
+        for conversation in versions.map(|versions| versions.ids).unwrap_or_default() {
+            let version = ConversationKey {
+                conversation,
+                ..key.clone()
+            };
+            conversations.rename(&version, &title).await?;
+        }
+    }
     // It may have been deleted since.
     let renamed = conversations.summary(&key).await?;
     Ok(Json(Thread::from_summary(renamed.ok_or_else(unknown)?)))
 }
 
-/// Deletes a conversation with its messages and log entries.
+/// Deletes a conversation with its messages and log entries, or with `versions=all` all its
+/// versions.
 ///
-/// Pending calls are deleted too and not executed. A conversation with a running turn is not
-/// deleted: cancel the turn first, or wait.
+/// What versions share stays until the last of them is deleted. Pending calls are deleted too and
+/// not executed. A conversation with a running turn is not deleted: cancel the turn first, or wait.
 #[utoipa::path(delete, path = "/v1/threads/{thread_id}", operation_id = "delete_thread", tag = "threads",
-    params(("thread_id" = String, Path, description = "Id of the conversation, or the client's name for it.")),
+    params(("thread_id" = String, Path, description = "Id of the conversation, or the client's name for it."), VersionsQuery),
     responses(
         (status = 204, description = "The conversation was deleted."),
         (status = 409, description = "A turn runs in it (`running`), or too many requests over all of the caller's data wait already (`busy_with_your_data`); nothing was deleted."),
@@ -420,9 +480,15 @@ async fn rename(
 async fn delete(
     State(app): State<Shared>,
     ThreadPath(key): ThreadPath,
+    QueryParams(VersionsQuery { versions }): QueryParams<VersionsQuery>,
 ) -> Result<StatusCode, Problem> {
     let (user, conversations) = (key.user.clone(), app.agent.conversations().clone());
-    let delete = async move { conversations.delete(&key).await };
+    let delete = async move {
+        match versions {
+            Some(WhichVersions::All) => conversations.delete_versions(&key).await,
+            None => conversations.delete(&key).await,
+        }
+    };
     match app.whole_data.run(&user, delete).await? {
         Deleted::Yes => Ok(StatusCode::NO_CONTENT),
         Deleted::NoSuchConversation => Err(unknown()),

@@ -6,9 +6,12 @@ import { draftOf, forgetDrafts, keepDraft } from "./drafts.js";
 import { patched } from "./patch.js";
 import { renewPin } from "./pins.js";
 import { backToDraft, enqueue, keepWritten, next, putInFront, takeBack } from "./queue.js";
+import { markWords, unmark } from "./found.js";
 import { follow } from "./run.js";
+import { noteSeen } from "./seen.js";
 import { remember, setting } from "./settings.js";
-import { NOTHING_OLDER, set, setDraft, setIn, setTurn, state } from "./state.js";
+import { draftNow, NOTHING_OLDER, set, setDraft, setIn, setTurn, state } from "./state.js";
+import { tellTabs } from "./tabs.js";
 import { shortened } from "./text.js";
 import { languageNow, loadWords, t } from "./words.js";
 
@@ -17,6 +20,10 @@ const SAID_AT_ONCE = 20;
 const NOTHING_SAID = { threads: [], is_complete: true };
 const DECISIONS_AT_ONCE = 50;
 const DONE_AT_ONCE = 50;
+/** Pixels that are left above a turn that was searched for. */
+const ABOVE_FOUND = 24;
+/** Milliseconds after which a list with running answers is read again. */
+const RUNNING_AGAIN_MS = 4000;
 /** The model has found a title by then, if it is quick; else the list shows it the next time. */
 const TITLE_AFTER_MS = 4000;
 
@@ -30,7 +37,7 @@ let opening = 0;
 export async function begin() {
   set({ fatal: null });
   try {
-    set({ me: await call("GET", "/v1/me"), panelOpen: setting("panel", true) });
+    set({ me: await call("GET", "/v1/me"), panelOpen: setting("panel", false), sideOpen: setting("side", true) });
   } catch (problem) {
     set({ fatal: problem });
     return;
@@ -86,20 +93,51 @@ export function troubled(problem) {
 
 export async function loadThreads({ more = false } = {}) {
   const asked = state.threads.query;
+  if (more && (state.threads.loadingMore || state.threads.cursor === null)) return;
+  if (more) setIn("threads", { loadingMore: true });
   try {
     const cursor = more ? state.threads.cursor : null;
     const page = await call("GET", "/v1/threads" + query({ limit: THREADS_AT_ONCE, cursor, q: asked }));
     if (asked !== state.threads.query) return; // something else was searched meanwhile
     const list = more ? [...state.threads.list, ...page.threads] : withBegun(page.threads, asked);
-    setIn("threads", { list, cursor: page.next_cursor, loaded: true, problem: null });
+    const later = more ? [] : laterThan(page.threads.at(-1), asked);
+    const isJoined = later.length > 0;
+    setIn("threads", { list: [...list, ...later], of: asked, cursor: isJoined ? state.threads.cursor : page.next_cursor, loaded: true, problem: null });
     if (!more) await loadSaid(asked);
-    const here = list.find((thread) => thread.thread_id === state.threadId);
-    if (here) set({ title: here.title });
+    const here = openEntry();
+    if (here) set({ title: here.title, rootId: here.root_id ?? state.rootId });
+    // A search is no list of what there is.
+    if (asked === "") noteSeen(list, document.hidden || state.run ? null : here);
+    watchRunning();
     await loadWaits();
   } catch (problem) {
     if (problem.status === 401) troubled(problem);
     else setIn("threads", { loaded: true, problem });
+  } finally {
+    if (more) setIn("threads", { loadingMore: false });
   }
+}
+
+/** Returns whether an entry of the list stands for the open conversation, whichever version of it is open. */
+export const isOpenEntry = ({ thread_id, root_id }) => thread_id === state.threadId || (root_id !== undefined && root_id === state.rootId);
+
+/** Returns the entry of the list that stands for the open conversation; `null`: there is none. */
+const openEntry = () => state.threads.list.find(isOpenEntry) ?? null;
+
+let watching = null;
+
+/** Reads the list again, until no answer is coming any more in a conversation that is not open. */
+function watchRunning() {
+  clearTimeout(watching);
+  const isComing = state.threads.list.some((thread) => thread.running && !(isOpenEntry(thread) && state.run));
+  watching = isComing && !document.hidden ? setTimeout(loadThreads, RUNNING_AGAIN_MS) : null;
+}
+
+/** What was listed after this conversation before: a list that was opened further stays so when its beginning is read anew. */
+function laterThan(last, asked) {
+  const { list, of } = state.threads;
+  const at = of === asked ? list.findIndex((thread) => thread.thread_id === last?.thread_id) : -1;
+  return at < 0 ? [] : list.slice(at + 1);
 }
 
 /** Searches in past conversations. Without a conversation search in the service, only titles are searched. */
@@ -136,21 +174,25 @@ export function searchThreads(words) {
   return loadThreads();
 }
 
-export async function renameThread(id, title) {
+/** Renames a conversation, with all its versions. */
+export async function renameThread(thread, title) {
   try {
-    await call("PATCH", path("v1", "threads", id), { body: { title } });
-    renewPin(id);
+    await call("PATCH", path("v1", "threads", thread.thread_id) + query({ versions: "all" }), { body: { title } });
+    renewPin(thread);
+    tellTabs();
     await loadThreads();
   } catch (problem) {
     troubled(problem);
   }
 }
 
-export async function deleteThread(id) {
+/** Deletes a conversation, with all its versions. */
+export async function deleteThread(thread) {
   try {
-    await call("DELETE", path("v1", "threads", id));
-    keepDraft(id, {});
-    if (id === state.threadId) newThread();
+    await call("DELETE", path("v1", "threads", thread.thread_id) + query({ versions: "all" }));
+    keepDraft(thread.thread_id, {});
+    tellTabs();
+    if (isOpenEntry(thread)) newThread();
     await loadThreads();
   } catch (problem) {
     troubled(problem);
@@ -164,10 +206,14 @@ export function newThread() {
 }
 
 function close() {
+  const isLeft = state.run !== null;
+  unmark();
   listening.abort();
   listening = new AbortController();
   opening += 1;
-  set({ threadId: null, title: null, turns: [], alternatives: new Map(), editing: null, older: NOTHING_OLDER, lastMessageId: null, pending: [], choices: {}, run: null, trouble: null, loading: false, drawer: null });
+  set({ threadId: null, rootId: null, title: null, turns: [], alternatives: new Map(), editing: null, older: NOTHING_OLDER, lastMessageId: null, pending: [], choices: {}, run: null, trouble: null, loading: false, drawer: null });
+  // What goes on without the page is watched in the list.
+  if (isLeft) loadThreads();
   writeOn();
 }
 
@@ -184,6 +230,27 @@ export function openThread(id) {
   return load(id);
 }
 
+/** Opens a conversation that a search found, at the turn that matches best, with the words of the search marked. */
+export async function openFound({ thread_id: id, run_id }, words) {
+  history.pushState(null, "", `#/t/${id}`);
+  const isThere = () => state.threadId === id && state.turns.some((turn) => turn.id === run_id);
+  await load(id, async () => {
+    const mine = opening;
+    while (mine === opening && !isThere() && state.older.cursor !== null) await loadOlder();
+    if (mine !== opening || !isThere()) return;
+    const { key } = state.turns.find((turn) => turn.id === run_id);
+    // When it is drawn.
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      const turn = document.getElementById(`turn-${key}`);
+      const pane = turn?.closest(".scroll");
+      if (!pane) return;
+      // Not `scrollIntoView`, which would move the whole page as well.
+      pane.scrollTop += turn.getBoundingClientRect().top - pane.getBoundingClientRect().top - ABOVE_FOUND;
+      markWords(turn, words);
+    }));
+  });
+}
+
 /** Opens what the address names. */
 export async function openFromAddress() {
   const id = /^#\/t\/([0-9a-fA-F-]{36})$/.exec(location.hash)?.[1];
@@ -191,33 +258,38 @@ export async function openFromAddress() {
   else close();
 }
 
-async function load(id) {
+/** Opens a conversation; `then` runs when it is there, before what goes on in it. */
+async function load(id, then = () => {}) {
   close();
   const mine = opening;
   set({ threadId: id, loading: true });
   writeOn();
   try {
-    const [page, title] = await Promise.all([read(id), titleOfThread(id)]);
+    const [page, about] = await Promise.all([read(id), aboutThread(id)]);
     const { turns } = page;
     if (mine !== opening) return;
-    set({ ...page, loading: false, title });
+    set({ ...page, loading: false, ...about });
+    const here = openEntry();
+    if (here && turns.at(-1)?.status !== "running" && !document.hidden) noteSeen(state.threads.list, here);
+    await then();
     const last = turns.at(-1);
-    if (last?.status === "running") await listenAgain(last);
+    if (mine === opening && last?.status === "running") await listenAgain(last);
   } catch (problem) {
     if (mine !== opening) return;
     set({ loading: false });
     // It was not sent yet; sending creates it.
-    if (problem.status === 404 && state.draft !== "") return;
+    if (problem.status === 404 && draftNow() !== "") return;
     troubled(problem.status === 404 ? new Problem({ ...problem, detail: t("chat.gone") }) : problem);
   }
 }
 
-/** Returns the title of a conversation, also of one that the list leaves out; `null`: not known. */
-async function titleOfThread(id) {
+/** Returns the title of a conversation and what all its versions branch off, also of one that the list leaves out; `null`: not
+ * known. */
+async function aboutThread(id) {
   const listed = state.threads.list.find((thread) => thread.thread_id === id);
-  if (listed) return listed.title;
+  if (listed) return { title: listed.title, rootId: listed.root_id ?? null };
   // Without it the conversation can still be read.
-  return call("GET", path("v1", "threads", id)).then(({ title }) => title, () => null);
+  return call("GET", path("v1", "threads", id)).then(({ title, root_id }) => ({ title, rootId: root_id }), () => ({ title: null, rootId: null }));
 }
 
 /** The end of a conversation as the service has it. */
@@ -283,9 +355,39 @@ async function reread() {
   if (mine !== opening) return;
   const first = page.turns[0]?.id ?? null;
   const at = first === null ? -1 : state.turns.findIndex((turn) => turn.id === first);
-  // What was loaded of the time before stays.
-  const kept = at > 0 ? { turns: [...state.turns.slice(0, at), ...page.turns], older: state.older } : {};
+  // What was loaded of the time before stays, and so does the place of what has one.
+  const keys = new Map(state.turns.filter(({ id }) => id !== null).map(({ id, key }) => [id, key]));
+  const turns = page.turns.map((turn) => ({ ...turn, key: keys.get(turn.id) ?? turn.key }));
+  const kept = at > 0 ? { turns: [...state.turns.slice(0, at), ...turns], older: state.older } : { turns };
   set({ ...page, ...kept, choices: {} });
+}
+
+/** Reads what is shown anew, where the service has something newer: another tab, device or program may have changed it. */
+export async function refresh() {
+  if (state.me === null || state.fatal) return;
+  await Promise.all([loadThreads(), loadTasks(), refreshOpen()]);
+}
+
+/** Reads the open conversation anew if it has gone on, and listens to the turn that runs in it. */
+async function refreshOpen() {
+  const { threadId: id, lastMessageId } = state;
+  const mine = opening;
+  const isIdle = () => mine === opening && state.run === null && !state.loading;
+  if (id === null || !isIdle() || state.turns.length === 0) return;
+  try {
+    const { last_message_id, pending } = await call("GET", path("v1", "threads", id, "messages") + query({ limit: 1 }));
+    const ids = (calls) => calls.map((call) => call.interrupt_id).join();
+    const isSame = (last_message_id ?? null) === lastMessageId && ids(pending) === ids(state.pending);
+    if (isSame || !isIdle()) return;
+    await reread();
+    const last = state.turns.at(-1);
+    if (isIdle() && last?.status === "running") await listenAgain(last);
+  } catch (problem) {
+    if (mine !== opening) return;
+    if (problem.status === 404) troubled(new Problem({ ...problem, detail: t("chat.gone") }));
+    else if (problem.status === 401) troubled(problem);
+    // Else what was read before is shown on.
+  }
 }
 
 // --- turns -----------------------------------------------------------------------------------------------------------
@@ -312,7 +414,7 @@ export async function send(text) {
   // What is too late waits no more; the service ends that turn with the next message.
   const waits = asks().some((call) => new Date(call.expires_at) > Date.now());
   if (waits) return answerInWords(words);
-  const isListed = state.threads.list.some((thread) => thread.thread_id === state.threadId);
+  const isListed = openEntry() !== null;
   const isNew = state.turns.length === 0 && !state.loading && !isListed;
   const threadId = state.threadId ?? uuid();
   const runId = uuid();
@@ -470,6 +572,7 @@ async function go(turn, input, { runId = input?.runId, isAnswer = false, unsent 
   const signal = listening.signal;
   const mine = opening;
   let wasLost = false;
+  let isNewer = false;
   let isChanged = false;
   set({ run: { id: runId, turnKey: key, attempt: 0, unsent, stopping: false } });
   // What the service does not have yet is kept: a page that is closed before has lost nothing.
@@ -486,6 +589,7 @@ async function go(turn, input, { runId = input?.runId, isAnswer = false, unsent 
         setIn("run", { attempt, unsent: isSent ? null : state.run.unsent });
         if (!isNews) return;
         keepWritten();
+        tellTabs();
         loadThreads();
       },
       onEvent: (event) => {
@@ -493,6 +597,8 @@ async function go(turn, input, { runId = input?.runId, isAnswer = false, unsent 
         // Told again from its start, the changes of a run are changes of what was there before.
         if (input === null) isChanged ||= event.type === "STATE_DELTA";
         else onState(event);
+        // It comes where the service has something else than what is shown.
+        isNewer ||= event.type === "MESSAGES_SNAPSHOT";
         state.lastMessageId = lastMessageOf(event) ?? state.lastMessageId;
         setTurn(key, (turn) => afterEvent(turn, event));
         // It was accepted: a new conversation is in the list before it is answered.
@@ -520,7 +626,7 @@ async function go(turn, input, { runId = input?.runId, isAnswer = false, unsent 
   if (mine !== opening) return null;
   set({ run: null });
   // A replayed run may have fewer events than the live one.
-  if (input === null || wasLost) await reread().catch(() => {});
+  if (input === null || wasLost || isNewer) await reread().catch(() => {});
   if (isChanged) loadTasks();
   afterwards();
   if (mine === opening) goOn();
@@ -580,6 +686,7 @@ function onState(event) {
     try {
       const { tasks } = patched(openTasks(), event.delta);
       setIn("tasks", { list: [...tasks, ...done], loaded: true, problem: null });
+      openForTasks();
     } catch {
       loadTasks(); // we missed something; the service has the whole list
       return;
@@ -597,6 +704,7 @@ function openTasks() {
 
 /** A turn ended: the lists that may have changed. */
 function afterwards() {
+  tellTabs();
   loadThreads();
   if (state.me.model_titles && (state.turns.length === 2 || state.turns.length === 3)) setTimeout(loadThreads, TITLE_AFTER_MS);
   const { threadId } = state;
@@ -669,6 +777,7 @@ export async function loadTasks() {
       call("GET", "/v1/tasks" + query({ status: "completed", limit: DONE_AT_ONCE })),
     ]);
     setIn("tasks", { list: [...open.tasks, ...done.tasks], cursor: done.next_cursor, loaded: true, problem: null, available: true });
+    openForTasks();
   } catch (problem) {
     if (problem.status === 401) return; // said elsewhere
     if (problem.status === 404) setIn("tasks", { available: false, loaded: true });
@@ -695,6 +804,7 @@ export async function invoke(tool, args, confirm) {
   const { result, summary } = await call("POST", path("v1", "tools", tool, "invoke"), { body: { args, confirm } });
   const detail = summary ?? result.error;
   if (!result.success) throw new Problem({ code: "tool_failed", title: t("problem.not_done"), detail });
+  tellTabs();
   await loadTasks();
   return result;
 }
@@ -714,6 +824,26 @@ export function showTab(tab) {
   set({ tab, panelOpen: true, drawer: isNarrow() ? "panel" : state.drawer });
   remember("panel", true);
   if (tab === "trace" && !state.trace.id) loadDecisions();
+}
+
+/** Has the right side open with the first task, unless the person has closed or opened it. */
+function openForTasks() {
+  if (!state.panelOpen && setting("panel", null) === null && state.tasks.list.length > 0) set({ panelOpen: true });
+}
+
+/** Folds the left side, or has it there again, and moves the focus to the button for the other. */
+export function toggleSide() {
+  set({ sideOpen: !state.sideOpen });
+  remember("side", state.sideOpen);
+  requestAnimationFrame(() => document.querySelector(state.sideOpen ? ".side-head .only-wide" : ".chat-head .only-wide")?.focus());
+}
+
+/** Moves the focus to the search, wherever it is. */
+export function focusSearch() {
+  if (matchMedia("(max-width: 760px)").matches) set({ drawer: "side" });
+  else if (!state.sideOpen) toggleSide();
+  // After the focus that comes with the side itself.
+  requestAnimationFrame(() => requestAnimationFrame(() => document.querySelector(".search input")?.select()));
 }
 
 export function togglePanel() {

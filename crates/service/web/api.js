@@ -10,6 +10,9 @@ export class Problem extends Error {
   }
 }
 
+/** Milliseconds after which what was only asked for is given up: a connection that the network forgot never ends by itself. */
+const READ_MS = 60_000;
+
 /** Sends a request and gives the response, whatever its body; a status beyond 299 is a `Problem`. */
 export async function send(method, path, { body, headers = {}, signal } = {}) {
   const request = { method, headers, signal, cache: "no-store", credentials: "same-origin", redirect: "error" };
@@ -22,7 +25,7 @@ export async function send(method, path, { body, headers = {}, signal } = {}) {
     response = await fetch(path, request);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Problem({ code: "offline", title: t("problem.title.offline"), detail: t("problem.no_answer") });
+    throw noAnswer();
   }
   if (!response.ok) throw await problemOf(response);
   return response;
@@ -30,9 +33,15 @@ export async function send(method, path, { body, headers = {}, signal } = {}) {
 
 /** The same, and reads the JSON of the answer; `null` if there is none. */
 export async function call(method, path, options) {
-  const response = await send(method, path, { ...options, headers: { accept: "application/json", ...options?.headers } });
-  return response.status === 204 ? null : response.json();
+  const signal = method === "GET" ? AbortSignal.timeout(READ_MS) : undefined;
+  const response = await send(method, path, { signal, ...options, headers: { accept: "application/json", ...options?.headers } });
+  if (response.status === 204) return null;
+  return response.json().catch((error) => {
+    throw signal?.aborted ? noAnswer() : error;
+  });
 }
+
+const noAnswer = () => new Problem({ code: "offline", title: t("problem.title.offline"), detail: t("problem.no_answer") });
 
 async function problemOf(response) {
   const fields = { status: response.status, request_id: response.headers.get("x-request-id") ?? undefined };

@@ -1,10 +1,11 @@
 // The page: redraws itself when the state has changed, and handles the keyboard.
 
-import { begin, newThread, openFromAddress, showTab, stop } from "./actions.js";
+import { begin, focusSearch, newThread, openFromAddress, showTab, stop } from "./actions.js";
+import { stayLive } from "./live.js";
 import { tabTitle, watchRun } from "./notify.js";
 import { Access } from "./parts/access.js";
 import { Chat } from "./parts/chat.js";
-import { classes, html } from "./parts/base.js";
+import { classes, html, isComposing } from "./parts/base.js";
 import { Help } from "./parts/help.js";
 import { Panel } from "./parts/panel.js";
 import { Settings } from "./parts/settings.js";
@@ -22,9 +23,9 @@ function App() {
   if (state.fatal?.status === 401) return html`<${SignIn} />`;
   if (state.fatal) return html`<${Unavailable} problem=${state.fatal} />`;
   if (!state.me) return html`<p class="boot" role="status">${t("page.loading")}</p>`;
-  const { drawer, panelOpen } = state;
+  const { drawer, panelOpen, sideOpen } = state;
   return html`<a class="skip" href="#composer" onClick=${(event) => { event.preventDefault(); document.getElementById("composer").focus(); }}>${t("page.skip")}</a>
-    <div class=${classes("app", panelOpen && "has-panel", drawer && `shows-${drawer}`)}>
+    <div class=${classes("app", panelOpen && "has-panel", !sideOpen && "no-side", drawer && `shows-${drawer}`)}>
       <${Side} /><${Chat} /><${Panel} />
       ${drawer ? html`<div class="shade" onClick=${() => set({ drawer: null })} />` : null}
     </div>
@@ -74,10 +75,15 @@ subscribe(() => {
 const isWriting = (target) => target.closest?.("input, textarea, select, [contenteditable]");
 
 addEventListener("keydown", (event) => {
-  if (!state.me || state.help || state.settings || state.access || event.isComposing) return;
+  if (!state.me || state.help || state.settings || state.access || isComposing(event)) return;
   if (event.key === "Escape") {
     if (state.drawer) set({ drawer: null });
     else if (state.run) stop();
+    return;
+  }
+  if (event.code === "KeyK" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey) {
+    event.preventDefault();
+    focusSearch();
     return;
   }
   // By the key's place: with Alt, some systems make other characters of it.
@@ -100,3 +106,4 @@ addEventListener("resize", fence);
 showTheme();
 draw();
 begin();
+stayLive();

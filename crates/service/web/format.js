@@ -45,10 +45,10 @@ export function tokens({ input_tokens: input, output_tokens: output } = {}) {
   return input == null && output == null ? "" : t("tokens.both", { in: count(input), out: count(output) });
 }
 
-/** US dollars. What is not known is never zero. */
+/** US dollars; in words, if the price is not known: that is never zero. */
 export function cost(usd) {
   const dollars = (digits) => format("NumberFormat", { style: "currency", currency: "USD", currencyDisplay: "narrowSymbol", minimumFractionDigits: digits, maximumFractionDigits: digits });
-  if (usd == null) return dollars(0).formatToParts(0).map(({ type, value }) => (type === "integer" ? "?" : value)).join("");
+  if (usd == null) return t("cost.unknown");
   if (usd === 0) return dollars(0).format(0);
   return dollars(usd < 0.01 ? 4 : 2).format(usd);
 }

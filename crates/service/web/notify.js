@@ -47,7 +47,7 @@ function tell(threadId, asks) {
   if (notifying() !== "on") return;
   try {
     const body = asks ? state.pending.find(isQuestion).preview : (state.title ?? "");
-    const note = new Notification(t(asks ? "notify.question" : "notify.answer"), { body, tag: threadId, icon: "/web/icons/192.png" });
+    const note = new Notification(t(asks ? "notify.question" : "notify.answer"), { body, tag: threadId, icon: new URL("icons/192.png", import.meta.url).href });
     note.onclick = () => {
       window.focus();
       if (state.threadId !== threadId) openThread(threadId);

@@ -23,3 +23,6 @@ export function outcomeName(outcome) {
   if (!outcome) return t("trace.running");
   return hasWords(`outcome.${outcome}`) ? t(`outcome.${outcome}`) : words(outcome);
 }
+
+/** Returns the name of a model; in words where a turn asked none. */
+export const modelName = (name) => (name === "none/none" ? t("operation.no_model") : name);

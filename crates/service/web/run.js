@@ -1,6 +1,7 @@
 // One run from its start to its end, over as many connections as it takes.
 
 import { path, send } from "./api.js";
+import { watchSilence } from "./silence.js";
 import { eventsOf } from "./sse.js";
 
 const FIRST_WAIT = 500;
@@ -17,11 +18,13 @@ export async function follow({ runId, input, signal, onEvent, onConnection }) {
   let last = null;
   let started = input === null;
   for (let attempt = 0; ; ) {
+    const connection = watchSilence(signal);
     try {
-      const response = started ? await again(runId, last, signal) : await start(input, signal);
+      const response = started ? await again(runId, last, connection.signal) : await start(input, connection.signal);
+      connection.heard();
       started = true;
       onConnection(0, true);
-      for await (const { id, data } of eventsOf(response)) {
+      for await (const { id, data } of eventsOf(response, connection.heard)) {
         attempt = 0;
         last = id ?? last;
         const event = JSON.parse(data);
@@ -32,8 +35,10 @@ export async function follow({ runId, input, signal, onEvent, onConnection }) {
       if (signal.aborted) throw error;
       // Sent again under the same name it is the same run, so a start may be tried again too. What a start was refused for
       // is said, not waited out.
-      const lost = error.code === "offline" || (started && [502, 503, 504].includes(error.status));
+      const lost = connection.isSilent() || error.code === "offline" || (started && [502, 503, 504].includes(error.status));
       if (!lost) throw error;
+    } finally {
+      connection.stop();
     }
     attempt += 1;
     onConnection(attempt, started);

@@ -36,8 +36,8 @@ export class Reader {
   }
 }
 
-/** The events of a response, until it ends or breaks. */
-export async function* eventsOf(response) {
+/** The events of a response, until it ends or breaks. `heard` is called when anything comes, comments too. */
+export async function* eventsOf(response, heard = () => {}) {
   const reader = new Reader();
   const decoder = new TextDecoder();
   const stream = response.body.getReader();
@@ -48,6 +48,7 @@ export async function* eventsOf(response) {
         throw new Problem({ code: "offline", title: t("problem.title.offline"), detail: t("problem.cut") });
       });
       if (done) return;
+      heard();
       yield* reader.push(decoder.decode(value, { stream: true }));
     }
   } finally {

@@ -15,12 +15,15 @@ export const state = {
   budget: null,
   /** A problem that stops everything, such as an expired session. */
   fatal: null,
-  /** The conversations; of a search (`query`) those with the words in their title, and those in which they were `said`. */
-  threads: { list: [], said: [], saidAll: true, cursor: null, query: "", loaded: false, problem: null },
+  /** The conversations; of a search (`query`) those with the words in their title, and those in which they were `said`. `of`: the search
+   * whose results `list` has. */
+  threads: { list: [], of: "", said: [], saidAll: true, cursor: null, query: "", loaded: false, problem: null },
   /** What waits for an answer outside of the listed conversations: calls of other programs. */
   waits: [],
   /** The conversation that is open; `null`: a new one. */
   threadId: null,
+  /** The conversation that all versions of the open one branch off; `null`: not known yet, or it is new. */
+  rootId: null,
   title: null,
   loading: false,
   /** The turns that were loaded, the last ones of the conversation. */
@@ -65,7 +68,9 @@ export const state = {
   tab: "tasks",
   /** On narrow screens one pane may lie over the chat: "side" or "panel". */
   drawer: null,
-  panelOpen: true,
+  panelOpen: false,
+  /** Whether the left side is there, where there is room for it. */
+  sideOpen: true,
   trace: { id: null, detail: null, problem: null, list: [], cursor: null, loaded: false, listProblem: null, filter: { scope: "thread", outcome: "", days: "", tool: "" } },
   help: false,
   /** True while the settings are open. */
@@ -90,16 +95,41 @@ export function setIn(name, fields) {
   changed();
 }
 
-/** Changes the draft without notifying subscribers: a key press redraws nothing but the field. */
-export function setDraft(draft) {
-  state.draft = draft;
-  for (const writer of writers) writer(draft);
+/** UTF-16 units from which on a draft is long: it is read and kept when the person pauses, and not with each key. */
+export const LONG = 10_000;
+
+const NO_FIELD = { read() {}, forget() {} };
+let field = NO_FIELD;
+
+/** Names the message field, of which a long text is not read with each key: `read` takes over into the draft what was not read
+ * yet, `forget` leaves it out. */
+export function writeIn(messageField) {
+  field = messageField;
+  return () => {
+    if (field === messageField) field = NO_FIELD;
+  };
 }
 
-/** Tells `writer` each new text of the message field. */
+/** Changes the draft without notifying subscribers: a key press redraws nothing but the field. `source`: the field that has it
+ * already. */
+export function setDraft(draft, source = null) {
+  // What stands in the field and was not read yet is replaced as well.
+  if (source === null) field.forget();
+  state.draft = draft;
+  for (const writer of writers) writer(draft, source);
+}
+
+/** Tells `writer` each new text of the message field, and the field that has it already, if there is one. */
 export function onDraft(writer) {
   writers.add(writer);
   return () => writers.delete(writer);
+}
+
+
+/** Returns what is written in the message field now. */
+export function draftNow() {
+  field.read();
+  return state.draft;
 }
 
 /** Changes the turn with this key; nothing if it is not shown (any more). */

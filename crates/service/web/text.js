@@ -32,6 +32,18 @@ export function shortened(text, count) {
   return beginning(text, count) === text ? text : `${beginning(text, count - 1)}…`;
 }
 
+/** Returns a piece of Markdown as plain words, for where it is quoted. */
+export function withoutMarks(text) {
+  return text
+    .replace(/^\s*(?:#{1,6}\s+|>\s?|[-*+]\s+(?:\[[ xX]\]\s+)?|`{3,}\S*|~{3,}\S*)/gm, "")
+    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
+    .replace(/(\*\*|__|~~)(?=\S)(.+?)(?<=\S)\1/g, "$2")
+    .replace(/(?<![\p{L}\p{N}*_])([*_])(?=\S)([^*_]+?)(?<=\S)\1(?![\p{L}\p{N}*_])/gu, "$2")
+    .replace(/`+([^`]+)`+/g, "$1")
+    .replace(/\s+/g, " ")
+    .trim();
+}
+
 /** Returns the text in pieces of at most so many UTF-16 code units, each of whole characters. */
 export function pieces(text, units) {
   const parts = [];

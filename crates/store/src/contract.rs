@@ -127,6 +127,8 @@ pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl Async
     a_branch_inherits_nothing_that_waits(&make().await).await;
     alternatives_are_listed_where_they_differ(&make().await).await;
     a_deleted_conversation_leaves_its_branches_whole(&make().await).await;
+    versions_are_one_entry_of_the_list(&make().await).await;
+    versions_are_deleted_together(&make().await).await;
     for seed in 1..=2 {
         every_conversation_of_a_tree_reads_as_it_was_appended(&make().await, seed).await;
     }

@@ -2,7 +2,7 @@
 //!
 //! Numbers are `i64` and times are text, because all databases hold those exactly.
 
-use adjutant_core::port::{BranchPoint, ConversationSummary, Cursor, StoreError};
+use adjutant_core::port::{BranchPoint, ConversationSummary, Cursor, StoreError, VersionCount};
 use adjutant_core::{
     ConversationKey, Cost, DecisionRecord, EVENT_VERSION, Event, Feedback, Input, MemoryChange,
     MemoryScope, ModelId, Recorded, ToolInvocationRecord, ToolResult, Usage, UserId, first_words,
@@ -116,6 +116,17 @@ pub(crate) fn read_summary(row: &mut Row) -> Result<ConversationSummary, StoreEr
             .and_then(|body| first_words(&body))
             .unwrap_or_default();
     }
+    let root: Option<String> = row.get("root")?;
+    let versions: Option<i64> = row.get("versions")?;
+    let versions = root
+        .zip(versions)
+        .map(|(root, count)| {
+            Ok::<_, StoreError>(VersionCount {
+                root: parse(&root, &what)?,
+                count: convert(count, &what)?,
+            })
+        })
+        .transpose()?;
     let branched_from: Option<String> = row.get("branched_from")?;
     let branched_from_seq: Option<i64> = row.get("branched_from_seq")?;
     Ok(ConversationSummary {
@@ -128,6 +139,8 @@ pub(crate) fn read_summary(row: &mut Row) -> Result<ConversationSummary, StoreEr
         last_activity: last_at.map_or(updated_at, |at| at.max(updated_at)),
         turns: convert(row.get::<i64>("turns")?, &what)?,
         ended,
+        running: row.get("running")?,
+        versions,
         branched_from: branched_from
             .zip(branched_from_seq)
             .map(|(from, seq)| branch_point(&from, seq))

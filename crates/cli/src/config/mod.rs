@@ -251,7 +251,7 @@ settings! {
         ///
         /// The default is for the service's assistant; a value applies in the terminal too.
         #[setting("agent.message_chars_max", range = 1..=1_048_576, project,
-            unset = "4000; in the terminal what the model can read")]
+            unset = "half of what the model can read, at most 100000, and 8000 with constrained tool calling; 4000 for POST /v1/chat; in the terminal what the model can read")]
         pub(crate) message_chars_max: Option<u32>,
         /// The treatment of a longer message: cut it, or refuse it.
         #[setting("agent.long_message", project, default = "cut")]

@@ -90,6 +90,13 @@ settings! {
         /// Origins of other web pages that may call the service.
         #[setting("serve.origins", unset = "only the service's own")]
         pub(crate) origins: Vec<String>,
+        /// Name of the service, on its sign-in page and above the conversations.
+        #[setting("serve.name", unset = "Adjutant")]
+        pub(crate) name: Option<String>,
+        /// The people who run the service: their mail address, a page of theirs, or a name. Its
+        /// sign-in page says whom to ask.
+        #[setting("serve.contact", unset = "nobody is named")]
+        pub(crate) contact: Option<String>,
         /// The answerer of requests that chat interfaces send on their own, such as for a title:
         /// the plain model, or the agent.
         #[setting("serve.background_prompts", default = "plain")]

@@ -28,9 +28,44 @@ pub struct ConversationSummary {
     pub turns: u64,
     /// True if the person ended the session and nothing followed.
     pub ended: bool,
+    /// True if a turn is open that waits for nobody.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub running: bool,
     /// Position at which it branches off. `None` if it is not a branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branched_from: Option<BranchPoint>,
+    /// The versions that the entry stands for. Only in a list of [`Entries::Conversations`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub versions: Option<VersionCount>,
+}
+
+/// The number of a conversation's versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VersionCount {
+    /// The conversation that all of them descend from.
+    pub root: ConversationId,
+    /// Number of the versions in which something was said, at least 1.
+    pub count: u64,
+}
+
+/// The versions of a conversation: the one that was begun first, and all that branch off it or off
+/// each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Versions {
+    /// The conversation that all of them descend from.
+    pub root: ConversationId,
+    /// All versions: the one with the newest input first, those in which nothing was said last.
+    pub ids: Vec<ConversationId>,
+}
+
+/// The meaning of an entry in a list of conversations.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Entries {
+    /// Each version of a conversation is an entry.
+    #[default]
+    Versions,
+    /// All versions of a conversation are one entry: the version with the newest input.
+    Conversations,
 }
 
 impl ConversationSummary {
@@ -53,6 +88,8 @@ pub struct ConversationFilter {
     pub after: Option<Cursor>,
     /// Maximum number of entries to return.
     pub limit: u32,
+    /// The meaning of an entry.
+    pub entries: Entries,
 }
 
 impl ConversationFilter {
@@ -63,6 +100,7 @@ impl ConversationFilter {
             search: None,
             after: None,
             limit,
+            entries: Entries::Versions,
         }
     }
 
@@ -147,6 +185,27 @@ pub trait ConversationStore: Send + Sync + 'static {
     /// [`Journal::claim`]: crate::port::Journal::claim
     fn delete<'a>(&'a self, key: &'a ConversationKey)
     -> BoxFuture<'a, Result<Deleted, StoreError>>;
+
+    /// Deletes all versions of a conversation with their events and logs, unless a live worker holds
+    /// the lease of one of them; then none is deleted.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be written.
+    fn delete_versions<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Deleted, StoreError>>;
+
+    /// Returns the versions of a conversation; `None` if the user has no such conversation.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be read.
+    fn versions<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Option<Versions>, StoreError>>;
 
     /// Creates a conversation that shares the events of another one up to a position between two
     /// turns and has its own sequence numbers after it. Reading it ([`Journal::load`]) returns

@@ -26,7 +26,10 @@ pub use branch::{Alternatives, BranchPoint, Branched, Branching};
 pub use budget::{Ask, BudgetStore, GrantRequest, Granted};
 pub use change::{Change, Changes};
 pub use claim::Claim;
-pub use conversation::{ConversationFilter, ConversationStore, ConversationSummary, Deleted};
+pub use conversation::{
+    ConversationFilter, ConversationStore, ConversationSummary, Deleted, Entries, VersionCount,
+    Versions,
+};
 pub use conversation_index::{
     Candidate, ConversationIndex, IndexMatches, IndexQuery, IndexedPart, Passage, Unindexed,
 };

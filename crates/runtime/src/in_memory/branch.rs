@@ -1,7 +1,9 @@
 //! Branches: conversations that begin with the events of another.
 
 use adjutant_core::conversation::Status;
-use adjutant_core::port::{Alternatives, BranchPoint, Branched, Branching, StoreError};
+use adjutant_core::port::{
+    Alternatives, BranchPoint, Branched, Branching, StoreError, VersionCount, Versions,
+};
 use adjutant_core::{
     ConversationId, ConversationKey, DecisionRecord, Event, LogContent, Recorded, TurnId,
 };
@@ -10,7 +12,8 @@ use super::conversation::{Conversation, Origin};
 use super::state::State;
 use super::weight::Weight;
 
-fn sibling(key: &ConversationKey, conversation: ConversationId) -> ConversationKey {
+/// Returns the key of another conversation of the same user and agent.
+pub(super) fn sibling(key: &ConversationKey, conversation: ConversationId) -> ConversationKey {
     ConversationKey {
         conversation,
         ..key.clone()
@@ -101,6 +104,42 @@ impl State {
             .collect();
         branches.sort_by_key(|(_, origin)| (origin.seq, origin.number));
         branches
+    }
+
+    /// Returns the versions of a conversation.
+    pub(super) fn versions(&self, key: &ConversationKey) -> Option<Versions> {
+        let mut root = key.conversation;
+        while let Some(origin) = self.conversations.get(&sibling(key, root))?.origin {
+            root = origin.conversation;
+        }
+        let mut ids = vec![root];
+        let mut at = 0;
+        while let Some(id) = ids.get(at) {
+            let branches = self.branches(&sibling(key, *id));
+            ids.extend(branches.into_iter().map(|(branch, _)| branch));
+            at += 1;
+        }
+        ids.sort_by_key(|id| {
+            let found = self.conversations.get(&sibling(key, *id));
+            let used = found.map(|version| (version.is_used(), version.updated_at));
+            std::cmp::Reverse((used, *id))
+        });
+        Some(Versions { root, ids })
+    }
+
+    /// Returns the number of a conversation's versions if it is the one with the newest input.
+    pub(super) fn version_count(&self, key: &ConversationKey) -> Option<VersionCount> {
+        let versions = self.versions(key)?;
+        let is_counted = |id: &&ConversationId| {
+            let found = self.conversations.get(&sibling(key, **id));
+            !id.is_of_a_request() && found.is_some_and(Conversation::is_used)
+        };
+        let newest = versions.ids.iter().find(is_counted);
+        let count = versions.ids.iter().filter(is_counted).count() as u64;
+        (newest == Some(&key.conversation)).then_some(VersionCount {
+            root: versions.root,
+            count,
+        })
     }
 
     /// Forgets that a branch begins in a conversation.

@@ -119,7 +119,9 @@ impl Conversation {
             last_activity: last.map_or(self.updated_at, |last| last.at.max(self.updated_at)),
             turns: self.status.turns,
             ended: self.status.session_ended && last.is_some_and(|last| last.at >= self.updated_at),
+            running: self.status.runs(),
             branched_from: self.origin.map(Origin::point),
+            versions: None,
         }
     }
 
@@ -346,5 +348,10 @@ impl Conversation {
     /// Returns true if it has events or inputs behind the point at which it branches off.
     pub(super) fn has_begun(&self) -> bool {
         self.last_seq() > self.origin_seq() || self.has_work_in_inbox()
+    }
+
+    /// Returns true unless it is a branch in which nothing was said yet.
+    pub(super) fn is_used(&self) -> bool {
+        self.origin.is_none() || self.has_begun()
     }
 }

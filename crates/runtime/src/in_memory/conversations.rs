@@ -2,10 +2,11 @@
 
 use adjutant_core::port::{
     Alternatives, Branched, Branching, ConversationFilter, ConversationStore, ConversationSummary,
-    Deleted, StoreError,
+    Deleted, Entries, StoreError, Versions,
 };
 use adjutant_core::{AgentName, BoxFuture, ConversationKey, UserId};
 
+use super::branch::sibling;
 use super::conversation::Conversation;
 use super::state::{is_behind, is_of};
 use super::{InMemory, ready};
@@ -25,7 +26,19 @@ impl ConversationStore for InMemory {
                 is_of(key, agent, Some(user)) && filter.takes(&conversation.title)
             })
             .filter(|(key, _)| !key.conversation.is_of_a_request())
-            .map(|(key, conversation)| conversation.summary(key))
+            .filter_map(|(key, conversation)| {
+                let summary = conversation.summary(key);
+                match filter.entries {
+                    Entries::Versions => Some(summary),
+                    Entries::Conversations => {
+                        let versions = state.version_count(key)?;
+                        Some(ConversationSummary {
+                            versions: Some(versions),
+                            ..summary
+                        })
+                    }
+                }
+            })
             .filter(|summary| is_behind(filter.after, summary.cursor()))
             .collect();
         list.sort_by_key(|summary| std::cmp::Reverse((summary.updated_at, summary.id)));
@@ -93,6 +106,39 @@ impl ConversationStore for InMemory {
             tables.forget_outcomes(&prefix);
         }
         ready(Ok(Deleted::Yes))
+    }
+
+    fn delete_versions<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Deleted, StoreError>> {
+        let mut state = self.state();
+        let Some(versions) = state.versions(key) else {
+            return ready(Ok(Deleted::NoSuchConversation));
+        };
+        let keys: Vec<ConversationKey> = versions.ids.iter().map(|id| sibling(key, *id)).collect();
+        let is_claimed = |key| {
+            let found = state.conversations.get(key);
+            found.is_some_and(Conversation::is_claimed)
+        };
+        if keys.iter().any(is_claimed) {
+            return ready(Ok(Deleted::Running));
+        }
+        for key in &keys {
+            state.remove(key);
+            let prefix = format!("{}/", key.conversation);
+            if let Some(tables) = state.users.get_mut(&key.user) {
+                tables.forget_outcomes(&prefix);
+            }
+        }
+        ready(Ok(Deleted::Yes))
+    }
+
+    fn versions<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Option<Versions>, StoreError>> {
+        ready(Ok(self.state().versions(key)))
     }
 
     fn branch<'a>(

@@ -215,7 +215,7 @@ async function draw() {
   main.replaceChildren(
     element("h1", null, root.info.title),
     element("p", null, ...words(root.info.description)),
-    element("p", null, "A field with * is needed. The machine's version: ", element("a", { href: "/openapi.json" }, "/openapi.json"), "."),
+    element("p", null, "A field with * is required. The same description for programs (OpenAPI 3.1): ", element("a", { href: "/openapi.json" }, "/openapi.json"), "."),
     ...beside(root),
     ...[...groups].filter(([, group]) => group.all.length).flatMap(([name, group]) => [
       element("h2", null, name),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use adjutant_core::port::{StoreError, Turns};
 use adjutant_core::{
-    ClientSide, ConversationKey, Input, InputBody, InputId, Recorded, TurnId, UserId, conversation,
+    ClientSide, ConversationKey, Input, InputBody, InputId, PendingCall, Recorded, TurnId, UserId,
+    conversation,
 };
 use adjutant_runtime::{RunContext, RunError};
 use axum::Json;
@@ -270,7 +271,8 @@ impl RunQuery {
 /// Streams the events of a run, from the one after `Last-Event-ID` or from the first.
 ///
 /// A run that is no longer in memory is read from the journal: the messages of its turn, the tasks,
-/// the decision and the end. The response is empty (204) if the client has the last event.
+/// the decision and the end; so is one that ended with a question which was answered since, so that
+/// it is not asked again. The response is empty (204) if the client has the last event.
 #[utoipa::path(get, path = "/v1/runs/{run_id}/events", operation_id = "follow_run", tag = "chat", params(
     ("run_id" = String, Path, description = "Id of the decision, or the client's `runId`."),
     ("Last-Event-ID" = Option<String>, Header, description = "Id of the last event that the client has."),
@@ -294,16 +296,23 @@ pub(crate) async fn events(
         .runs
         .find(&user, &run_id)
         .filter(|run| run.name == run_id || !run.is_waiting());
-    if let Some(run) = live {
+    let answered = match &live {
+        Some(run) => answered_turn(&app, run).await?,
+        None => None,
+    };
+    if let (Some(run), None) = (&live, answered) {
         let last = header_text(&headers, LAST_EVENT_ID);
         let from = last.map_or(0, |id| run.position_after(id));
         return Ok(if run.is_complete_at(from) {
             StatusCode::NO_CONTENT.into_response()
         } else {
-            sse::response(run, from, None)
+            sse::response(run.clone(), from, None)
         });
     }
-    let (key, target) = find(&app, &user, &run_id, thread_id.as_deref()).await?;
+    let (key, target) = match live.zip(answered) {
+        Some((run, turn)) => (run.key.clone(), ReplayTarget::Turn(turn)),
+        None => find(&app, &user, &run_id, thread_id.as_deref()).await?,
+    };
     let thread_id = thread_id.unwrap_or_else(|| key.conversation.to_string());
     let after = headers
         .get(LAST_EVENT_ID)
@@ -315,6 +324,20 @@ pub(crate) async fn events(
     });
     let names = ClientNames { thread_id, run_id };
     Ok(replay::response(&app, key, target, names, client, remote))
+}
+
+/// Returns the turn of a run that ended with a question, if the question was answered since: its
+/// events would ask again.
+async fn answered_turn(app: &Shared, run: &Run) -> Result<Option<TurnId>, StoreError> {
+    if !run.is_waiting() {
+        return Ok(None);
+    }
+    let Some(last) = app.agent.journal().load_turns(&run.key, None, 1).await? else {
+        return Ok(None);
+    };
+    let pending = conversation::pending(&last.events);
+    let waits = |asked: &PendingCall| pending.iter().any(|call| call.digest == asked.digest);
+    Ok(run.turn().filter(|_| !run.asked().iter().all(waits)))
 }
 
 /// Result of cancelling a run.

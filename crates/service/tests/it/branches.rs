@@ -146,7 +146,7 @@ async fn an_answer_is_regenerated_and_a_message_edited_beside_what_was_said() {
         .iter()
         .map(|thread| thread["branched_from"].clone())
         .collect();
-    assert_eq!(from, [threads[0].clone(), threads[0].clone(), Value::Null]);
+    assert_eq!(from, [threads[0].clone()], "all versions are one entry");
 
     // The first conversation can go; what the others show stays.
     let gone = ask(&service, &anna, "DELETE", "/v1/threads/t_1", &Value::Null).await;
@@ -239,4 +239,100 @@ async fn a_branch_that_cannot_be_is_refused_with_the_reason() {
         200
     );
     assert_eq!(said(&service, &anna, "t_1").await, ["hello", "Hello."]);
+}
+
+/// Returns what a list of conversations or a search has about each of its entries.
+async fn entries(service: &Running, token: &str, path: &str) -> Vec<Value> {
+    let answer = ask(service, token, "GET", path, &Value::Null).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.body["threads"].as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn versions_are_one_conversation_in_lists_and_are_renamed_and_deleted_together() {
+    let service = Running::start(DRINKS).await;
+    let anna = service.token("anna").await;
+    let root = service
+        .chat(&anna, &json!({"message": "something hot"}))
+        .await;
+    let root = root.body["thread_id"].as_str().unwrap().to_owned();
+    let mut versions = vec![root.clone()];
+    for _ in 0..2 {
+        let made = branch(&service, &anna, &root, &json!({})).await;
+        let id = made.body["thread_id"].as_str().unwrap().to_owned();
+        service
+            .chat(&anna, &json!({"message": "something hot", "thread_id": id}))
+            .await;
+        versions.push(id);
+    }
+    let [listed] = entries(&service, &anna, "/v1/threads")
+        .await
+        .try_into()
+        .unwrap();
+    assert_eq!(
+        (
+            &listed["thread_id"],
+            &listed["root_id"],
+            &listed["versions"]
+        ),
+        (&json!(versions[2]), &json!(root), &json!(3))
+    );
+    let [found] = entries(&service, &anna, "/v1/threads?q=HOT")
+        .await
+        .try_into()
+        .unwrap();
+    assert_eq!(found["thread_id"], listed["thread_id"]);
+
+    let path = format!("/v1/threads/{}", versions[1]);
+    let detail = ask(&service, &anna, "GET", &path, &Value::Null).await.body;
+    let newest_first = json!([versions[2], versions[1], versions[0]]);
+    assert_eq!(
+        (
+            &detail["root_id"],
+            &detail["version_ids"],
+            &detail["running"]
+        ),
+        (&json!(root), &newest_first, &json!(false))
+    );
+
+    // What was said last makes a version the conversation's entry.
+    let more = json!({"message": "hello", "thread_id": versions[1]});
+    service.chat(&anna, &more).await;
+    let [listed] = entries(&service, &anna, "/v1/threads")
+        .await
+        .try_into()
+        .unwrap();
+    assert_eq!(listed["thread_id"], versions[1]);
+
+    let name = json!({"title": "Drinks"});
+    let all = format!("{path}?versions=all");
+    let renamed = ask(&service, &anna, "PATCH", &all, &name).await;
+    assert_eq!(
+        (renamed.status, &renamed.body["title"]),
+        (200, &json!("Drinks"))
+    );
+    for id in &versions {
+        let path = format!("/v1/threads/{id}");
+        let title = ask(&service, &anna, "GET", &path, &Value::Null).await.body;
+        assert_eq!(title["title"], "Drinks");
+    }
+
+    let one = format!("/v1/threads/{}", versions[2]);
+    let gone = ask(&service, &anna, "DELETE", &one, &Value::Null).await;
+    assert_eq!(gone.status, 204);
+    let [listed] = entries(&service, &anna, "/v1/threads")
+        .await
+        .try_into()
+        .unwrap();
+    assert_eq!(listed["versions"], 2);
+    let wrong = format!("{path}?versions=some");
+    assert_eq!(
+        ask(&service, &anna, "DELETE", &wrong, &Value::Null)
+            .await
+            .status,
+        422
+    );
+    let gone = ask(&service, &anna, "DELETE", &all, &Value::Null).await;
+    assert_eq!(gone.status, 204);
+    assert!(entries(&service, &anna, "/v1/threads").await.is_empty());
 }

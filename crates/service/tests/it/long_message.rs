@@ -125,3 +125,31 @@ async fn a_long_message_is_cut_if_so_configured() {
     assert_eq!(answer.body["notices"][0]["code"], "message_cut");
     service.stop().await;
 }
+
+#[tokio::test]
+async fn the_limit_of_chat_may_be_less_than_that_of_the_other_routes() {
+    let script = r#"{"text": "Done.", "repeat": true}"#;
+    let service = Running::start_set(script, |config| {
+        config.chat_message_chars_max = Some(10);
+    })
+    .await;
+    let anna = service.token("anna").await;
+    let [chat, run, events, completion, stream] = said(&service, &anna, "äöüßäöüßäöü")
+        .await
+        .try_into()
+        .unwrap();
+    assert_eq!(chat.body["notices"][0]["code"], "message_cut", "{chat:?}");
+    for whole in [run, events, completion, stream] {
+        assert_eq!(whole.status, 200, "{whole:?}");
+        assert!(!whole.text.contains("message_cut"), "{whole:?}");
+    }
+    let short = post(
+        &service,
+        &anna,
+        "/v1/chat",
+        "application/json",
+        &json!({"message": "äöüßäöüßäö"}),
+    )
+    .await;
+    assert_eq!(short.body["notices"], Value::Null, "{short:?}");
+}

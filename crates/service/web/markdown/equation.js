@@ -29,7 +29,7 @@ export function Equation({ source, markup, isDisplay }) {
 function load() {
   library ??= new Promise((resolve, reject) => {
     const script = document.createElement("script");
-    script.src = "/web/vendor/temml.min.js";
+    script.src = new URL("../vendor/temml.min.js", import.meta.url).href;
     script.addEventListener("load", () => resolve(globalThis.temml));
     script.addEventListener("error", () => {
       library = null;

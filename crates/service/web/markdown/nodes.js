@@ -63,6 +63,8 @@ class Builder {
       case "paragraph_open": return token.hidden ? this.#open((children) => children) : this.#element("p", { dir: "auto" });
       // All headings have one level, because the outline belongs to the page. Their style depends on the class.
       case "heading_open": return this.#element("h3", { class: `md-${token.tag}`, dir: "auto" });
+      case "details_open": return this.#element("details", { class: "md-details", open: !token.meta.isClosed });
+      case "summary_open": return this.#element("summary", { dir: "auto" });
       case "blockquote_open": return this.#indented("blockquote", { dir: "auto" }, 1);
       case "bullet_list_open": return this.#indented("ul", {}, 1);
       case "ordered_list_open": return this.#indented("ol", { start: token.attrGet("start") ?? undefined }, 1);
@@ -103,13 +105,13 @@ class Builder {
         case "image": this.#put(image(token, tokens)); break;
         case "math": this.#put(equation(token)); break;
         case "note": this.#put(h(NoteLink, { ...token.meta, shown: token.content })); break;
-        case "em_open": case "strong_open": case "s_open": case "link_open":
+        case "em_open": case "strong_open": case "s_open": case "link_open": case "tag_open":
           depth += 1;
-          if (depth > MARKS_MAX) this.#open((children) => [token.markup, ...children, token.markup]);
+          if (depth > MARKS_MAX) this.#open((children) => [token.markup, ...children, token.markup.replace(/^</, "</")]);
           else if (token.type === "link_open") this.#open((children) => [link(token.attrGet("href"), token.attrGet("title"), children)]);
           else this.#element(token.tag, null);
           break;
-        case "em_close": case "strong_close": case "s_close": case "link_close":
+        case "em_close": case "strong_close": case "s_close": case "link_close": case "tag_close":
           depth -= 1;
           this.#close();
           break;
@@ -130,7 +132,7 @@ export function words({ tokens }) {
 }
 
 function inlineWords(tokens) {
-  return tokens.map((token) => (token.type === "image" ? inlineWords(token.children) : token.type.endsWith("break") ? "\n" : token.content)).join("");
+  return tokens.map((token) => (token.type === "image" ? inlineWords(token.children) : token.type.endsWith("break") ? "\n" : token.type.startsWith("tag_") ? "" : token.content)).join("");
 }
 
 /** Returns whether the task that is opened at `at` is done, and takes its mark from the words. `null`: the item is no task. */

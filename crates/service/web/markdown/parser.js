@@ -5,6 +5,7 @@
 import MarkdownIt from "../vendor/markdown-it.esm.min.js";
 import { addMath } from "./math-rules.js";
 import { addNotes } from "./note-rule.js";
+import { addTags } from "./tag-rules.js";
 
 // Lists and quotations within each other; what is deeper is shown as it is. A list and its item are two levels.
 const LEVELS_MAX = 40;
@@ -28,6 +29,7 @@ wrap(parser.block.ruler, "lheading", finishedUnderline);
 wrap(parser.block.ruler, "reference", finishedDefinition);
 addMath(parser);
 addNotes(parser);
+addTags(parser);
 
 /** The language that a block of code names, as it is meant: `c&#43;&#43;` is `c++`. */
 export function languageOf({ info }) {
@@ -80,11 +82,13 @@ function addAddresses(linkify) {
   });
 }
 
-/** Returns the length of the address at the start of `text`, without what ends a sentence or a mark behind it. */
+/** Returns the length of the address at the start of `text`, without what ends a sentence, a mark or a footnote's sign behind it. */
 function addressLength(re, text) {
   const address = re.get_http_validator();
   address.lastIndex = 0;
   let length = address.exec(text)?.[0].length ?? 0;
+  const footnote = text.slice(0, length).indexOf("[^");
+  if (footnote >= 0) length = footnote;
   while (length > 0 && "?!.,:*_~'\"".includes(text[length - 1])) length -= 1;
   return length;
 }

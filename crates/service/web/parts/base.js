@@ -48,6 +48,9 @@ export function useInSight(isOpen) {
   return element;
 }
 
+/** Returns whether a key belongs to an input method. Safari sends Enter with this code after it has ended the composition. */
+export const isComposing = (event) => event.isComposing || event.keyCode === 229;
+
 /** Puts text on the clipboard; gives whether it did. */
 export async function copy(text) {
   try {

@@ -1,6 +1,6 @@
 // The conversation in the middle.
 
-import { edit, focusComposer, loadOlder, send, showTab, togglePanel } from "../actions.js";
+import { edit, focusComposer, loadOlder, send, showTab, togglePanel, toggleSide } from "../actions.js";
 import { toolTitle } from "../calls.js";
 import { serversOf, starters } from "../starters.js";
 import { set, state } from "../state.js";
@@ -66,6 +66,7 @@ export function Chat() {
   return html`<main class="chat">
     <header class="chat-head">
       <${IconButton} icon="menu" name=${t("side.name")} class="icon-button only-narrow" aria-expanded=${state.drawer === "side"} onClick=${() => set({ drawer: "side" })} />
+      ${state.sideOpen ? null : html`<${IconButton} icon="side" name=${t("side.unfold")} class="icon-button only-wide" aria-expanded=${false} onClick=${toggleSide} />`}
       <h1 dir="auto">${title ?? t(state.threadId ? "chat.conversation" : "chat.new")}</h1>
       <span class="model" title=${t("chat.model")}>${me.model}</span>
       <${IconButton} icon="panel" name=${t("chat.panel")} aria-expanded=${state.drawer === "panel" || state.panelOpen} onClick=${togglePanel} />

@@ -9,6 +9,7 @@ import { state } from "../state.js";
 import { t } from "../words.js";
 import { classes, html, useInSight, useNow, useState } from "./base.js";
 import { Icon } from "./icons.js";
+import { Toolbar } from "./toolbar.js";
 
 /** Text of a step. A waiting step counts down by itself. */
 function stepWords(step, now) {
@@ -74,12 +75,12 @@ export function Details({ turn, children }) {
   const thought = thoughtOf(turn);
   const isThere = Boolean(decision?.decision_id || thought);
   const element = useInSight(isOpen);
-  return html`<div class="answer-tools">
+  return html`<${Toolbar} name=${t("turn.answer_actions")} class="answer-tools">
       ${isThere
         ? html`<button type="button" class="badge" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>${label(turn)}<${Icon} name="chevron" /></button>`
         : null}
       ${children}
-    </div>
+    <//>
     ${isOpen && isThere
       ? html`<div class="details" ref=${element}>
           ${thought ? html`<p class="thought" dir="auto">${thought}</p>` : null}

@@ -2,7 +2,7 @@
 
 import { rate } from "../feedback.js";
 import { t } from "../words.js";
-import { html, say, useEffect, useRef } from "./base.js";
+import { html, isComposing, say, useEffect, useRef } from "./base.js";
 import { IconButton } from "./button.js";
 
 /** The most characters of a comment that the service takes. The field counts UTF-16 units, of which there are never fewer. */
@@ -40,7 +40,7 @@ export function Reason({ turn, onLeave }) {
     if (await rate(turn, { rating: "down", comment: comment || undefined })) say(t("feedback.kept"));
   };
   const key = (event) => {
-    if (event.key !== "Escape" || event.isComposing) return;
+    if (event.key !== "Escape" || isComposing(event)) return;
     // Elsewhere it stops an answer.
     event.stopPropagation();
     leave();

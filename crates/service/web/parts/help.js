@@ -13,6 +13,7 @@ const keys = () => [
   [t("keys.alt", { key: "N" }), t("keys.new")],
   [t("keys.alt", { key: "T" }), t("keys.tasks")],
   [t("keys.alt", { key: "R" }), t("keys.trace")],
+  [t("keys.ctrl", { key: "K" }), t("keys.search")],
   ["/", t("keys.write"), true],
   ["?", t("keys.these"), true],
 ];

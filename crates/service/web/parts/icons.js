@@ -16,6 +16,7 @@ const PATHS = {
   trash: ["M4.5 6h11M8 6V4h4v2M6 6l.7 10h6.6L14 6"],
   menu: ["M3.5 6h13M3.5 10h13M3.5 14h13"],
   panel: ["M3.5 4.5h13v11h-13zM12 4.5v11"],
+  side: ["M3.5 4.5h13v11h-13zM8 4.5v11"],
   back: ["m11.5 5-5 5 5 5"],
   forth: ["m8.5 5 5 5-5 5"],
   down: ["M10 4v12M5 11l5 5 5-5"],

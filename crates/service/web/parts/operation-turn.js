@@ -6,7 +6,7 @@ import { hasWords, t } from "../words.js";
 import { classes, html } from "./base.js";
 import { CopyButton, IconButton } from "./button.js";
 import { ProblemCard } from "./problem.js";
-import { mood, outcomeName } from "../outcomes.js";
+import { modelName, mood, outcomeName } from "../outcomes.js";
 
 export function OperationTurn({ turn, problem }) {
   const { id, user, detail } = turn;
@@ -24,7 +24,7 @@ export function OperationTurn({ turn, problem }) {
     [t("operation.provider"), detail.words ? null : detail.steps.find((step) => step.error_message)?.error_message],
     [t("trace.fact.request"), detail.request_id],
     [t("trace.fact.started"), moment(detail.started_at)],
-    [t("trace.fact.model"), usage.model],
+    [t("trace.fact.model"), modelName(usage.model)],
     [t("trace.fact.time"), t("trace.time", { total: duration(timing.total), model: duration(timing.llm), tools: duration(timing.tools) })],
     [t("trace.fact.tokens"), `${t("trace.in", { count: count(usage.input_tokens) })}, ${t("trace.out", { count: count(usage.output_tokens) })}`],
     [t("trace.fact.cost"), cost(usage.cost_usd)],

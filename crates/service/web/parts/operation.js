@@ -7,7 +7,7 @@ import { t } from "../words.js";
 import { classes, html, useEffect } from "./base.js";
 import { OperationTurn } from "./operation-turn.js";
 import { ProblemCard } from "./problem.js";
-import { mood, outcomeName } from "../outcomes.js";
+import { modelName, mood, outcomeName } from "../outcomes.js";
 
 const VIEWS = ["overview", "turns", "questions", "people"];
 
@@ -32,7 +32,7 @@ export function Operation() {
 /** Money of which a part may be unknown. */
 function money({ cost_usd: known, cost_unknown: unknown }) {
   if (!unknown) return cost(known);
-  return known > 0 ? `${cost(known)} + ?` : cost(null);
+  return known > 0 ? t("cost.at_least", { cost: cost(known) }) : cost(null);
 }
 
 function Overview({ overview }) {
@@ -60,10 +60,16 @@ function Overview({ overview }) {
         <div><dt>${t("operation.program")}</dt><dd>${overview.version}, ${t("operation.schema", { version: overview.schema_version })}</dd></div>
         <div><dt>${t("trace.fact.model")}</dt><dd dir="auto">${overview.model}</dd></div>
         <div><dt>${t("operation.work")}</dt><dd>${t("operation.work_of", { unsettled: overview.unsettled, waiting: overview.waiting })}</dd></div>
-        ${overview.workers.map((worker) => html`<div><dt>${t("operation.process")}</dt><dd><code>${worker.id}</code></dd></div>`)}
+        ${overview.workers.map((worker) => html`<div><dt>${t("operation.process")}</dt><dd title=${worker.id}>${processName(worker.id)}</dd></div>`)}
       </dl>
     </section>
   </div>`;
+}
+
+/** Returns a process as the operator's own tools name it: by its number. */
+function processName(id) {
+  const pid = /^pid-(\d+)-/.exec(id)?.[1];
+  return pid === undefined ? id : t("operation.pid", { pid });
 }
 
 function Groups({ name, head, groups, nothing }) {
@@ -73,7 +79,7 @@ function Groups({ name, head, groups, nothing }) {
     <div class="wide-table" tabindex="0" role="region" aria-label=${name}><table>
       <thead><tr><th scope="col">${head}</th><th scope="col">${t("operation.turns")}</th><th scope="col">${t("operation.failed")}</th><th scope="col">${t("operation.tokens")}</th><th scope="col">${t("trace.cost")}</th></tr></thead>
       <tbody>${groups.map((group) => html`<tr>
-        <th scope="row" dir="auto">${group.group || t("trace.running")}</th><td>${count(group.turns)}</td><td>${count(group.failed)}</td>
+        <th scope="row" dir="auto">${modelName(group.group) || t("trace.running")}</th><td>${count(group.turns)}</td><td>${count(group.failed)}</td>
         <td>${count(group.input_tokens)} / ${count(group.output_tokens)}</td><td>${money(group)}</td>
       </tr>`)}</tbody>
     </table></div>
@@ -149,7 +155,7 @@ function Turn({ row }) {
     <span class="decision-head"><span class="decision-words" dir="auto">${row.user}</span><time datetime=${row.started_at} title=${moment(row.started_at)}>${when(row.started_at)}</time></span>
     <span class="decision-facts">
       <span class=${classes("outcome", `is-${mood(row.outcome)}`)}>${outcomeName(row.outcome)}</span>
-      ${row.error_code ? html`<code>${row.error_code}</code>` : null}<span dir="auto">${row.usage.model}</span>
+      ${row.error_code ? html`<code>${row.error_code}</code>` : null}<span dir="auto">${modelName(row.usage.model)}</span>
     </span>
   </button></li>`;
 }

@@ -2,6 +2,7 @@
 
 import { waysToSignIn } from "../access.js";
 import { begin, signIn } from "../actions.js";
+import { linkTarget } from "../markdown/links.js";
 import { t } from "../words.js";
 import { html, typed, useEffect, useRef, useState } from "./base.js";
 import { Logo } from "./icons.js";
@@ -23,7 +24,7 @@ export function SignIn() {
   return html`<main class="gate">
     <div class="gate-card">
       <${Logo} />
-      <h1>${t("signin.title")}</h1>
+      <h1>${t("signin.title", { name: way.service })}</h1>
       ${FAILED.includes(failed) ? html`<p class="wrong" role="alert">${t(`signin.failed.${failed}`)}</p>` : null}
       ${way.auth === "oidc"
         ? html`<p>${t("signin.how_oidc")}</p>
@@ -34,9 +35,16 @@ export function SignIn() {
               <div class="row is-end"><button type="button" class="button is-main" onClick=${begin}>${t("common.again")}</button></div>`
           : html`<p>${typed(t(way.auth === "jwt" ? "signin.how_jwt" : "signin.how"))}</p>
               <${ByToken} way=${way} />
-              <p class="muted">${typed(t(way.auth === "jwt" ? "signin.none_jwt" : "signin.none"))}</p>`}
+              ${way.contact ? null : html`<p class="muted">${typed(t(way.auth === "jwt" ? "signin.none_jwt" : "signin.none"))}</p>`}`}
+      ${way.contact ? html`<p class="muted">${t("signin.ask")} <${Contact} who=${way.contact} /></p>` : null}
     </div>
   </main>`;
+}
+
+/** Whom to ask, as a link if it is an address. */
+function Contact({ who }) {
+  const target = linkTarget(/^[^\s@/:]+@[^\s@/:]+$/.test(who) ? `mailto:${who}` : who);
+  return target === null ? html`<span dir="auto">${who}</span>` : html`<a href=${target} rel="noopener noreferrer">${who}</a>`;
 }
 
 function ByToken({ way }) {

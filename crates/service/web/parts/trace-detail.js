@@ -2,7 +2,7 @@
 
 import { closeTrace } from "../actions.js";
 import { cost, count, duration, moment, tokens, words } from "../format.js";
-import { mood, outcomeName } from "../outcomes.js";
+import { modelName, mood, outcomeName } from "../outcomes.js";
 import { timeline } from "../timeline.js";
 import { hasWords, t } from "../words.js";
 import { classes, html, useState } from "./base.js";
@@ -22,7 +22,7 @@ export function TraceDetail({ id, detail }) {
   const facts = [
     [t("trace.fact.decision"), words(detail.decision)],
     [t("trace.fact.wanted"), words(detail.intent)],
-    [t("trace.fact.model"), usage.model],
+    [t("trace.fact.model"), modelName(usage.model)],
     [t("trace.fact.time"), t("trace.time", { total: duration(timing.llm + timing.tools), model: duration(timing.llm), tools: duration(timing.tools) })],
     [t("trace.fact.tokens"), `${t(usage.cached_tokens ? "trace.in_cached" : "trace.in", { count: count(usage.input_tokens), cached: count(usage.cached_tokens) })}, ${t(usage.thinking_tokens ? "trace.out_thinking" : "trace.out", { count: count(usage.output_tokens), thinking: count(usage.thinking_tokens) })}`],
     [t("trace.fact.cost"), cost(usage.cost_usd)],

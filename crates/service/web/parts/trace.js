@@ -78,7 +78,7 @@ function Totals({ list, isAll }) {
     [`${list.length}${isAll ? "" : "+"}`, t("trace.turns", { count: list.length })],
     [count(sum((row) => row.usage.input_tokens)), t("trace.tokens_in")],
     [count(sum((row) => row.usage.output_tokens)), t("trace.tokens_out")],
-    [known ? cost(money) : money > 0 ? `${cost(money)} + ?` : "$?", t("trace.cost")],
+    [known ? cost(money) : money > 0 ? t("cost.at_least", { cost: cost(money) }) : cost(null), t("trace.cost")],
     [duration(mean), t("trace.mean")],
   ];
   return html`<dl class="totals" aria-label=${t("trace.totals")}>${facts.map(([value, name]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;

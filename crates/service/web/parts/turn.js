@@ -4,32 +4,36 @@ import { editTurn, openAlternative, regenerate, retry } from "../actions.js";
 import { grouped } from "../calls.js";
 import { moment, when } from "../format.js";
 import { t } from "../words.js";
-import { html, memo, useState } from "./base.js";
+import { html, memo, useRef, useState } from "./base.js";
 import { CopyButton, IconButton } from "./button.js";
 import { Calls } from "./calls.js";
 import { Details, Working } from "./details.js";
+import { useFar } from "./far.js";
 import { Rating, Reason } from "./feedback.js";
 import { FromMemory } from "./from-memory.js";
 import { Icon } from "./icons.js";
 import { Markdown } from "./markdown.js";
 import { ProblemCard } from "./problem.js";
+import { Toolbar } from "./toolbar.js";
 
 export const Turn = memo(function Turn({ turn, isLast, isBusy, alternatives, pending, choices, attempt, unsent, stopping, known }) {
   const isRunning = turn.status === "running";
   const answer = turn.parts.filter((part) => part.kind === "text").map((part) => part.text).join("\n\n");
   const [isAsking, ask] = useState(false);
+  const element = useRef(null);
+  useFar(element);
   const mayRate = turn.id !== null && answer !== "" && turn.status !== "waiting";
   const mayRegenerate = isLast && !isBusy && turn.id && turn.text && turn.status !== "waiting" && !turn.problem;
-  return html`<li class="turn" id=${`turn-${turn.key}`}>
+  return html`<li class="turn" ref=${element} id=${`turn-${turn.key}`}>
     ${turn.text === null ? null : html`<div class="asked">
       <h2 class="only-heard">${t("turn.you")}</h2>
       <div class="bubble" dir="auto">${turn.text}</div>
-      <div class="asked-tools">
+      <${Toolbar} name=${t("turn.message_actions")} class="asked-tools">
         <time datetime=${turn.at} title=${moment(turn.at)}>${when(turn.at)}</time>
         <${CopyButton} name=${t("turn.copy_message")} text=${() => turn.text} />
         ${turn.id === null ? null : html`<${IconButton} icon="edit" name=${t("turn.edit_message")} class="icon-button when-idle" onClick=${() => editTurn(turn)} />`}
         ${alternatives ? html`<${Alternatives} turn=${turn} alternatives=${alternatives} isBusy=${isBusy} />` : null}
-      </div>
+      <//>
     </div>`}
     <div class="answered">
       <h2 class="only-heard">${t("turn.assistant")}</h2>

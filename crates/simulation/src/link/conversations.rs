@@ -2,7 +2,7 @@
 
 use adjutant_core::port::{
     Alternatives, Branched, Branching, ConversationFilter, ConversationStore, ConversationSummary,
-    Deleted, LogStore, Rated,
+    Deleted, LogStore, Rated, Versions,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Feedback, LogContent,
@@ -55,6 +55,14 @@ impl ConversationStore for Link {
 
     fn delete<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Answer<Deleted>> {
         Box::pin(async move { self.rows().delete(key).await })
+    }
+
+    fn delete_versions<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Answer<Deleted>> {
+        Box::pin(async move { self.rows().delete_versions(key).await })
+    }
+
+    fn versions<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Answer<Option<Versions>>> {
+        Box::pin(async move { self.rows().versions(key).await })
     }
 
     fn branch<'a>(&'a self, branching: Branching<'a>) -> BoxFuture<'a, Answer<Branched>> {

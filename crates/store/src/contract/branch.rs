@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use adjutant_core::port::{
     Alternatives, Begin, Begun, BranchPoint, Branched, Branching, Claim, ConversationFilter,
-    ConversationStore, Deleted, Journal, Known, Loaded, LogStore, StoreError,
+    ConversationStore, Deleted, Entries, Journal, Known, Loaded, LogStore, StoreError, Versions,
 };
 use adjutant_core::{ConversationId, ConversationKey, DecisionFilter, Event, Recorded, TurnId};
 
@@ -597,4 +597,130 @@ where
         .filter(|table| table.rows > 0)
         .collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// Accepts a message that nobody has answered yet.
+async fn ask(store: &impl Journal, key: &ConversationKey, seconds: i64, words: &str) {
+    submit(
+        store,
+        key,
+        &message(&format!("at {seconds}"), seconds, words),
+    )
+    .await;
+}
+
+/// All versions of a conversation are one entry: the one that was used last. Versions in which
+/// nothing was said do not count, and a conversation without branches is its only version.
+pub async fn versions_are_one_entry_of_the_list<T: Journal + ConversationStore>(store: &T) {
+    let [a, b, c, d, other] = [1, 2, 3, 4, 5].map(|number| conversation("anna", number));
+    let listed = async |search: Option<&str>| -> Vec<(ConversationId, ConversationId, u64)> {
+        let mut filter = ConversationFilter {
+            search: search.map(str::to_owned),
+            entries: Entries::Conversations,
+            ..ConversationFilter::newest(1)
+        };
+        let mut seen = Vec::new();
+        loop {
+            let page = store.list(&agent(), &user("anna"), &filter).await.unwrap();
+            let Some(last) = page.last() else { break };
+            filter.after = Some(last.cursor());
+            seen.extend(page.iter().map(|entry| {
+                let versions = entry.versions.unwrap();
+                (entry.id, versions.root, versions.count)
+            }));
+        }
+        seen
+    };
+    let id = |key: &ConversationKey| key.conversation;
+    say(store, &a, &[1]).await;
+    ask(store, &other, 20, "something else").await;
+    assert_eq!(
+        listed(None).await,
+        [(id(&other), id(&other), 1), (id(&a), id(&a), 1)]
+    );
+
+    branch(store, &a, 0, &b).await.unwrap();
+    branch(store, &a, EVENTS, &c).await.unwrap();
+    assert_eq!(
+        listed(None).await,
+        [(id(&other), id(&other), 1), (id(&a), id(&a), 1)],
+        "nothing was said in the branches"
+    );
+    let versions = async |key: &ConversationKey| store.versions(key).await.unwrap();
+    assert_eq!(
+        versions(&c)
+            .await
+            .map(|found| (found.root, found.ids[0], found.ids.len())),
+        Some((id(&a), id(&a), 3))
+    );
+
+    ask(store, &b, 610, "other words").await;
+    ask(store, &c, 620, "words 1, once more").await;
+    branch(store, &c, EVENTS, &d).await.unwrap();
+    ask(store, &d, 630, "and again").await;
+    assert_eq!(
+        listed(None).await,
+        [(id(&d), id(&a), 4), (id(&other), id(&other), 1)]
+    );
+    assert_eq!(listed(Some("WORDS")).await, [(id(&d), id(&a), 4)]);
+    let all = Versions {
+        root: id(&a),
+        ids: [&d, &c, &b, &a].map(id).to_vec(),
+    };
+    for key in [&a, &b, &c, &d] {
+        assert_eq!(versions(key).await, Some(all.clone()));
+    }
+    assert_eq!(versions(&conversation("bert", 1)).await, None);
+
+    // What is used last is the entry, whichever it is.
+    ask(store, &a, 640, "back to the first").await;
+    assert_eq!(listed(None).await[0], (id(&a), id(&a), 4));
+    // Other lists have an entry for each version.
+    let each = ConversationFilter::newest(9);
+    let each = store.list(&agent(), &user("anna"), &each).await.unwrap();
+    assert_eq!(each.len(), 5);
+    assert!(each.iter().all(|entry| entry.versions.is_none()));
+
+    // Without the first, another one takes its place.
+    assert_eq!(store.delete(&a).await.unwrap(), Deleted::Yes);
+    let entries = listed(None).await;
+    assert_eq!(
+        entries.iter().map(|(entry, ..)| *entry).collect::<Vec<_>>()[0],
+        id(&d)
+    );
+}
+
+/// All versions are deleted together, or none if a turn runs in one of them.
+pub async fn versions_are_deleted_together<T: Journal + LogStore + ConversationStore>(store: &T) {
+    let [a, b, c, other] = [1, 2, 3, 4].map(|number| conversation("anna", number));
+    say(store, &a, &[1, 2]).await;
+    for (from, seq, to, number) in [(&a, EVENTS, &b, 3), (&b, EVENTS * 2, &c, 4)] {
+        branch(store, from, seq, to).await.unwrap();
+        say(store, to, &[number]).await;
+    }
+    ask(store, &other, 20, "something else").await;
+    let bert = conversation("bert", 1);
+    assert_eq!(
+        store.delete_versions(&bert).await.unwrap(),
+        Deleted::NoSuchConversation
+    );
+
+    assert!(claims(store, &c, "w", Duration::from_secs(3600)).await);
+    assert_eq!(store.delete_versions(&b).await.unwrap(), Deleted::Running);
+    for key in [&a, &b, &c] {
+        assert!(store.summary(key).await.unwrap().is_some());
+    }
+    store.release(&c, "w".into()).await.unwrap();
+
+    assert_eq!(store.delete_versions(&b).await.unwrap(), Deleted::Yes);
+    for key in [&a, &b, &c] {
+        assert_eq!(store.load(key).await.unwrap(), Loaded::default());
+    }
+    for number in 1..=4 {
+        assert_eq!(
+            store.decision(&user("anna"), turn(number)).await.unwrap(),
+            None
+        );
+    }
+    assert!(store.summary(&other).await.unwrap().is_some());
 }

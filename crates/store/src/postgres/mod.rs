@@ -205,12 +205,8 @@ impl Backend for PostgresDatabase {
         D: Send + Sync + 'static,
         T: Send + 'static,
     {
-        self.in_transaction(
-            "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",
-            data,
-            work,
-        )
-        .await
+        self.in_transaction(transaction::BEGIN_READING, data, work)
+            .await
     }
 
     /// A single statement is a transaction by itself, without `BEGIN` and `COMMIT`.

@@ -16,6 +16,12 @@ use crate::sql::{Connection, Failure, Row, Value};
 /// the transaction, so it works behind a pooler.
 pub(super) const BEGIN: &str = "BEGIN;SET LOCAL idle_in_transaction_session_timeout = 1000";
 
+/// Begins a transaction that reads one snapshot. Statements are not compiled: the server
+/// overestimates what recursive ones read, and compiling the list of conversations takes seconds
+/// where running it takes milliseconds.
+pub(super) const BEGIN_READING: &str =
+    "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY;SET LOCAL jit = off";
+
 /// A connection inside a transaction.
 pub struct Transaction {
     session: Session,

@@ -2,7 +2,7 @@
 
 use adjutant_core::port::{
     Alternatives, Branched, Branching, ConversationFilter, ConversationStore, ConversationSummary,
-    Deleted, StoreError,
+    Deleted, Entries, StoreError, Versions,
 };
 use adjutant_core::{AgentName, BoxFuture, ConversationKey, UserId};
 
@@ -17,37 +17,175 @@ const SEARCHED_AT_ONCE: i64 = 500;
 /// Selects the columns that [`record::read_summary`] reads. The first message is only looked up for
 /// a conversation without a title, in which nothing but greetings was said.
 macro_rules! select_summaries {
-    ($rest:literal) => {
+    ($rest:expr) => {
+        select_summaries!(
+            "CAST(NULL AS TEXT) AS root, CAST(NULL AS BIGINT) AS versions",
+            $rest
+        )
+    };
+    ($versions:expr, $rest:expr) => {
         concat!(
             "SELECT conversation.id, title, named, created_at, updated_at, parked_seq, turns, last.kind AS last_kind, last.at AS last_at,
+             CAST(CASE WHEN conversation.turn IS NOT NULL AND parked_seq IS NULL THEN 1 ELSE 0 END AS BIGINT) AS running,
              (SELECT origin.id FROM adjutant_conversation AS origin WHERE origin.key = conversation.branched_from_key)
                AS branched_from, branched_from_seq,
              CASE WHEN title = '' THEN (SELECT body FROM adjutant_inbox WHERE accepted =
                (SELECT min(accepted) FROM adjutant_inbox AS message
                 WHERE message.conversation = conversation.key AND message.body LIKE '{\"kind\":\"message\"%'))
-             END AS first_message
-             FROM adjutant_conversation AS conversation
+             END AS first_message, ",
+            $versions,
+            " FROM adjutant_conversation AS conversation
              LEFT JOIN adjutant_event AS last ON last.conversation = conversation.key AND last.seq = conversation.next_seq - 1 ",
             $rest
         )
     };
 }
 
-/// A page of the list. UUIDs of version 8 (the 15th character) are conversations of single
+/// Begins a query over the versions of the conversation that `$start` selects: `line` has its
+/// origins up to the root, which has no `origin`, and `tree` the root with all branches below it.
+macro_rules! with_versions {
+    ($start:expr, $rest:expr) => {
+        concat!(
+            "WITH RECURSIVE line (key, origin) AS (",
+            $start,
+            " UNION ALL
+               SELECT above.key, above.branched_from_key FROM line JOIN adjutant_conversation AS above ON above.key = line.origin
+             ), tree (key) AS (
+               SELECT key FROM line WHERE origin IS NULL
+               UNION ALL
+               SELECT below.key FROM tree JOIN adjutant_conversation AS below ON below.branched_from_key = tree.key
+             ) ",
+            $rest
+        )
+    };
+}
+
+/// A subquery over the versions of the row `conversation`.
+macro_rules! of_versions {
+    ($rest:expr) => {
+        concat!(
+            "(",
+            with_versions!(
+                "SELECT conversation.key, conversation.branched_from_key",
+                $rest
+            ),
+            ")"
+        )
+    };
+}
+
+/// A query over the versions of the conversation that `$1` to `$3` name.
+macro_rules! versions_by_id {
+    ($rest:expr) => {
+        with_versions!(
+            "SELECT key, branched_from_key FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
+            $rest
+        )
+    };
+}
+
+/// The condition that a conversation is more than a branch in which nothing was said yet.
+macro_rules! is_used {
+    ($name:literal) => {
+        concat!(
+            "(",
+            $name,
+            ".branched_from_key IS NULL OR ",
+            $name,
+            ".next_seq - 1 > ",
+            $name,
+            ".branched_from_seq OR ",
+            $name,
+            ".untaken > 0)"
+        )
+    };
+}
+
+/// Selects the versions that an entry of the list stands for.
+macro_rules! select_versions {
+    () => {
+        concat!(
+            of_versions!("SELECT root.id FROM line JOIN adjutant_conversation AS root ON root.key = line.key WHERE line.origin IS NULL"),
+            " AS root, ",
+            of_versions!(concat!(
+                "SELECT count(*) FROM tree JOIN adjutant_conversation AS version ON version.key = tree.key WHERE substr(version.id, 15, 1) <> '8' AND ",
+                is_used!("version")
+            )),
+            " AS versions"
+        )
+    };
+}
+
+/// The condition that a conversation is, of all its versions, the one with the newest input.
+macro_rules! is_newest_version {
+    () => {
+        concat!(
+            is_used!("conversation"),
+            " AND NOT EXISTS ",
+            of_versions!(concat!(
+                "SELECT 1 FROM tree JOIN adjutant_conversation AS version ON version.key = tree.key
+                 WHERE (version.updated_at, version.id) > (conversation.updated_at, conversation.id)
+                   AND substr(version.id, 15, 1) <> '8' AND ",
+                is_used!("version")
+            ))
+        )
+    };
+}
+
+/// Selects a page of the list. UUIDs of version 8 (the 15th character) are conversations of single
 /// requests, which are not listed.
-pub(crate) const NEWEST: &str = select_summaries!(
-    "WHERE agent = $1 AND user_id = $2 AND substr(id, 15, 1) <> '8'
-     AND (CAST($3 AS TEXT) IS NULL OR (updated_at, id) < ($3, $4))
-     ORDER BY updated_at DESC, id DESC LIMIT $5"
+macro_rules! page {
+    ($condition:expr) => {
+        concat!(
+            "WHERE agent = $1 AND user_id = $2 AND substr(conversation.id, 15, 1) <> '8'
+             AND (CAST($3 AS TEXT) IS NULL OR (updated_at, id) < ($3, $4)) ",
+            $condition,
+            " ORDER BY updated_at DESC, id DESC LIMIT $5"
+        )
+    };
+}
+
+/// The condition that a title may contain the search text, `$6` in lower case. ASCII is compared by
+/// the database; titles with other characters are all read, and compared here.
+macro_rules! may_match {
+    () => {
+        "AND (replace(lower(title), $6, '') <> lower(title) OR octet_length(title) <> length(title))"
+    };
+}
+
+/// A page of the list, with an entry for each version of a conversation.
+pub(crate) const NEWEST: &str = select_summaries!(page!(""));
+
+/// The same of those whose title may contain the search text.
+pub(crate) const SEARCHED: &str = select_summaries!(page!(may_match!()));
+
+/// A page of the list, with one entry for all versions of a conversation.
+pub(crate) const NEWEST_CONVERSATIONS: &str = select_summaries!(
+    select_versions!(),
+    page!(concat!("AND ", is_newest_version!()))
 );
 
-/// A page of the conversations whose title may contain the search text, `$6` in lower case. ASCII
-/// is compared by the database; titles with other characters are all read, and compared here.
-pub(crate) const SEARCHED: &str = select_summaries!(
-    "WHERE agent = $1 AND user_id = $2 AND substr(id, 15, 1) <> '8'
-     AND (CAST($3 AS TEXT) IS NULL OR (updated_at, id) < ($3, $4))
-     AND (replace(lower(title), $6, '') <> lower(title) OR octet_length(title) <> length(title))
-     ORDER BY updated_at DESC, id DESC LIMIT $5"
+/// The same of those whose title may contain the search text.
+pub(crate) const SEARCHED_CONVERSATIONS: &str = select_summaries!(
+    select_versions!(),
+    page!(concat!(may_match!(), " AND ", is_newest_version!()))
+);
+
+/// The versions of a conversation: the one with the newest input first, those in which nothing was
+/// said last.
+pub(crate) const VERSIONS: &str = versions_by_id!(concat!(
+    "SELECT version.id, CAST(CASE WHEN version.branched_from_key IS NULL THEN 1 ELSE 0 END AS BIGINT) AS is_root
+     FROM tree JOIN adjutant_conversation AS version ON version.key = tree.key
+     ORDER BY CASE WHEN ",
+    is_used!("version"),
+    " THEN 0 ELSE 1 END, version.updated_at DESC, version.id DESC"
+));
+
+/// Deletes all versions in one statement, because they refer to each other.
+const DELETE_VERSIONS: &str = concat!(
+    "DELETE FROM adjutant_conversation WHERE key IN (",
+    versions_by_id!("SELECT key FROM tree"),
+    ")"
 );
 
 impl<B: Backend> ConversationStore for SqlStore<B> {
@@ -125,6 +263,20 @@ impl<B: Backend> ConversationStore for SqlStore<B> {
         self.write(key.clone(), |tx, key| Box::pin(delete(tx, key)))
     }
 
+    fn delete_versions<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Deleted, StoreError>> {
+        self.write(key.clone(), |tx, key| Box::pin(delete_versions(tx, key)))
+    }
+
+    fn versions<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Option<Versions>, StoreError>> {
+        self.read(key.clone(), |tx, key| Box::pin(versions(tx, key)))
+    }
+
     fn branch<'a>(
         &'a self,
         branching: Branching<'a>,
@@ -176,7 +328,12 @@ async fn list<C: Connection>(
         let (at, id) = record::cursor_columns(after);
         let mut values = values![agent.as_str(), user.as_str(), at, id, page].to_vec();
         values.extend(search.as_deref().map(Value::from));
-        let statement = if search.is_some() { SEARCHED } else { NEWEST };
+        let statement = match (filter.entries, &search) {
+            (Entries::Versions, None) => NEWEST,
+            (Entries::Versions, Some(_)) => SEARCHED,
+            (Entries::Conversations, None) => NEWEST_CONVERSATIONS,
+            (Entries::Conversations, Some(_)) => SEARCHED_CONVERSATIONS,
+        };
         let read = tx.fetch_all(statement, &values).await?;
         let last_page = i64::try_from(read.len()).unwrap_or(i64::MAX) < page;
         for mut columns in read {
@@ -222,12 +379,73 @@ async fn delete<C: Connection>(tx: &mut C, key: &ConversationKey) -> Result<Dele
         values![conversation],
     )
     .await?;
-    // Idempotency keys of its calls begin with its id. The calls cannot be repeated any more.
-    let prefix = format!("{}/", key.conversation);
+    forget_calls(tx, key, &key.conversation.to_string()).await?;
+    Ok(Deleted::Yes)
+}
+
+/// Deletes all versions of a conversation unless a live worker holds the lease of one of them.
+async fn delete_versions<C: Connection>(
+    tx: &mut C,
+    key: &ConversationKey,
+) -> Result<Deleted, Failure> {
+    // Before the locks of the rows, as in `delete`.
+    branch::lock_tree(tx, key.user.as_str()).await?;
+    let statement = locking!(
+        C,
+        concat!(
+            "SELECT id, lease_by, epoch, ",
+            lease_until!(),
+            " AS lease_until FROM adjutant_conversation WHERE key IN (",
+            versions_by_id!("SELECT key FROM tree"),
+            ")"
+        )
+    );
+    let found = tx.fetch_all(statement, key_values![key]).await?;
+    if found.is_empty() {
+        return Ok(Deleted::NoSuchConversation);
+    }
+    let now = tx.now().await?;
+    let mut ids: Vec<String> = Vec::with_capacity(found.len());
+    for mut version in found {
+        if !is_free::<C>(&mut version, now)? {
+            return Ok(Deleted::Running);
+        }
+        ids.push(version.get("id")?);
+    }
+    tx.execute(DELETE_VERSIONS, key_values![key]).await?;
+    for id in &ids {
+        forget_calls(tx, key, id).await?;
+    }
+    Ok(Deleted::Yes)
+}
+
+/// Deletes the idempotency keys of a deleted conversation's calls, which begin with its id: the
+/// calls cannot be repeated any more.
+async fn forget_calls<C: Connection>(
+    tx: &mut C,
+    key: &ConversationKey,
+    id: &str,
+) -> Result<(), Failure> {
+    let prefix = format!("{id}/");
     tx.execute(
         "DELETE FROM adjutant_applied_change WHERE user_id = $1 AND substr(key, 1, 37) = $2",
         values![key.user.as_str(), &prefix],
     )
     .await?;
-    Ok(Deleted::Yes)
+    Ok(())
+}
+
+async fn versions<C: Connection>(
+    tx: &mut C,
+    key: &ConversationKey,
+) -> Result<Option<Versions>, Failure> {
+    let (mut root, mut ids) = (None, Vec::new());
+    for mut row in tx.fetch_all(VERSIONS, key_values![key]).await? {
+        let id = row.parse("id", "the id of a version")?;
+        if row.get("is_root")? {
+            root = Some(id);
+        }
+        ids.push(id);
+    }
+    Ok(root.map(|root| Versions { root, ids }))
 }

@@ -12,7 +12,7 @@ mod user_memories; // which users have which memory
 use std::pin::pin;
 use std::sync::Arc;
 
-use adjutant_core::CancellationToken;
+use adjutant_core::{CancellationToken, limits};
 use adjutant_service::{ServeError, Service, ServiceConfig};
 use clap::ValueEnum as _;
 use serde::Serialize;
@@ -211,7 +211,12 @@ fn service_config(
     mut config: ServiceConfig,
 ) -> Result<ServiceConfig, CliError> {
     config.hosts = [settings.serve.hosts.clone(), options.host.clone()].concat();
+    config.name.clone_from(&settings.serve.name);
+    config.contact.clone_from(&settings.serve.contact);
     config.background_prompts = settings.serve.background_prompts;
+    if settings.agent.message_chars_max.is_none() {
+        config.chat_message_chars_max = Some(limits::MESSAGE_CHARS_MAX);
+    }
     config.origins = access::origins(&settings.serve)?;
     config.access = settings.serve.access_rules();
     // A shared database may have several replicas, and an MCP session lives in one of them only.

@@ -426,6 +426,8 @@ fn example(name: &str) -> (&'static str, &'static str) {
         "serve.auth" => ("none", "\"none\""),
         "serve.dispatch" => ("restate://queue:8080", "\"restate://queue:8080\""),
         "serve.background_prompts" => ("agent", "\"agent\""),
+        "serve.name" => ("The team's assistant", "\"The team's assistant\""),
+        "serve.contact" => ("ops@example.com", "\"ops@example.com\""),
         "serve.origins" => ("http://localhost:5173", "[\"http://localhost:5173\"]"),
         "serve.hosts" => (
             "tasks.example,team.example",

@@ -67,6 +67,18 @@ async fn a_deletion_ends_the_run_with_an_interrupt_and_continues_when_approved()
         "one turn"
     );
     assert_eq!(anna.tasks("anna").await, 0);
+
+    // A front end that replays its runs is not asked again.
+    for path in ["/v1/runs/r2/events", "/v1/runs/r2/events?thread_id=t"] {
+        let replayed = anna.listen(path, None).await.all().await;
+        assert_eq!(
+            last(&replayed)["outcome"]["type"],
+            "success",
+            "{replayed:#?}"
+        );
+        assert_eq!(text(&replayed), "Gone.");
+        assert_eq!(decision(&replayed), decision(&gone));
+    }
     service.stop().await;
 }
 

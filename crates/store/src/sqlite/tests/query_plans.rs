@@ -47,6 +47,18 @@ async fn looking_for_work_reads_an_index() {
         (journal::CANCELLATION, "adjutant_inbox_untaken"),
         (conversation::NEWEST, "adjutant_conversation_recent"),
         (conversation::SEARCHED, "adjutant_conversation_recent"),
+        (
+            conversation::NEWEST_CONVERSATIONS,
+            "SEARCH conversation USING INDEX adjutant_conversation_recent",
+        ),
+        (
+            conversation::NEWEST_CONVERSATIONS,
+            "SEARCH below USING COVERING INDEX adjutant_conversation_branches",
+        ),
+        (
+            conversation::SEARCHED_CONVERSATIONS,
+            "SEARCH conversation USING INDEX adjutant_conversation_recent",
+        ),
         (log::DECISIONS, "adjutant_decision_recent"),
         (
             log::FEEDBACK,
