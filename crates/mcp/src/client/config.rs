@@ -11,8 +11,9 @@ use serde_json::json;
 
 use super::Backoff;
 
-/// Default time for starting a server, the handshake and listing its tools.
-pub(super) const START_TIMEOUT: Duration = Duration::from_secs(10);
+/// Default time without a sign of life after which a server that is being started is not waited
+/// for.
+pub(super) const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Default limit for the bytes of a result. The model's context window is not considered here.
 pub(super) const RESULT_BYTES_MAX: usize = 1024 * 1024;
@@ -84,7 +85,9 @@ pub struct ServerConfig {
     pub rules: ToolRules,
     /// Timeout of one call. `None`: the turn's `tool_timeout`.
     pub timeout: Option<Duration>,
-    /// Timeout of starting, the handshake and listing the tools together. Default 10 s.
+    /// Time without a sign of life after which the start is not waited for: no answer, no output
+    /// and, on Linux, no use of the processor. Default 30 s. The server goes on starting for up to
+    /// ten times as long, and it is told what came of it.
     pub start_timeout: Duration,
     /// Most bytes of a result; a longer one is cut, and says so. Default 1 MiB.
     pub result_bytes_max: usize,

@@ -45,6 +45,7 @@ mod connection; // handshake and one connection
 mod definition; // conversion of tool definitions
 mod failure; // classification of failed requests
 mod handler; // a server's requests to its client
+mod http; // requests to remote servers, and their refusals
 mod log; // rate limit for a server's output
 mod names; // unique names of tools
 mod pins; // accepted tool definitions
@@ -53,6 +54,7 @@ mod process_group; // ending a child and its descendants
 mod report; // state of servers and tools
 mod result; // conversion of results
 mod server; // supervision and calls of one server
+mod server_message; // what the library drops from messages
 mod servers; // all servers of an agent
 mod tool; // a server's tool as a tool of the agent
 

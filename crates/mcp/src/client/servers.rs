@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use adjutant_core::{CancellationToken, Permission, Policy, Tool};
 use futures::future::join_all;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tracing::info;
 
 use super::config::{Injected, is_listed};
-use super::connection::{ConnectionSetup, TOOLS_MAX};
+use super::connection::{ConnectionSetup, ListedTools};
 use super::definition::accept_tool;
 use super::handler::{Handler, ProgressListeners};
 use super::log::{Log, ServerLog};
@@ -18,6 +18,9 @@ use super::report::{Health, JoinedTool, LeftOut, ServerReport};
 use super::server::Server;
 use super::tool::ForeignTool;
 use super::{ChangedTool, PinnedTools, Pins, ServerConfig, ServerName, Transport, names};
+
+/// Servers that are started at the same time, also on a machine with a single processor.
+const STARTS_MIN: usize = 2;
 
 /// Shared resources for connecting to servers.
 #[derive(Clone)]
@@ -49,11 +52,12 @@ pub struct Servers {
     all: Vec<Entry>,
     children: Arc<Children>,
     has_notices: Arc<Notify>,
+    starts: Arc<Semaphore>,
     stop: CancellationToken,
 }
 
-/// The tools to register, and true if there are more; or the reason for a failure.
-type Started = Result<(Vec<rmcp::model::Tool>, bool), String>;
+/// The tools to register, or the reason for a failure.
+type Started = Result<ListedTools, String>;
 
 #[derive(Clone)]
 struct Entry {
@@ -64,8 +68,10 @@ struct Entry {
 }
 
 impl Servers {
-    /// Starts all servers that are not disabled, concurrently, each within its own timeout. A
-    /// server that fails has no tools, and its [`ServerReport`] says why. A server with pinned
+    /// Starts all servers that are not disabled, as many at the same time as there are processors. A
+    /// server that fails has no tools, and its [`ServerReport`] says why. One that gives no sign of
+    /// life for its `start_timeout` goes on starting in the background, and a notice says what came
+    /// of it. A server with pinned
     /// tools ([`Pins`]) is started in the background: its tools are registered at once, and a call
     /// waits for it. See [`Servers::settled`].
     ///
@@ -77,11 +83,14 @@ impl Servers {
     ) -> Result<Self, StartError> {
         let children = Arc::new(Children::default());
         let stop = CancellationToken::new();
+        let starts_max = std::thread::available_parallelism()
+            .map_or(STARTS_MIN, |processors| processors.get().max(STARTS_MIN));
         // From here on, dropping it ends every server that was started.
         let mut servers = Self {
             all: Vec::new(),
             children,
             has_notices: Arc::default(),
+            starts: Arc::new(Semaphore::new(starts_max)),
             stop,
         };
         let starting = configs
@@ -97,7 +106,7 @@ impl Servers {
                 warnings: Vec::new(),
             };
             match info {
-                Some(Ok((tools, more))) => entry.add_tools(tools, more, &mut taken),
+                Some(Ok(listed)) => entry.add_tools(listed, &mut taken),
                 Some(Err(reason)) if entry.server.config.required => {
                     return Err(StartError {
                         server: entry.server.config.name.clone(),
@@ -125,6 +134,7 @@ impl Servers {
             http: options.http.clone(),
             handler,
             children: self.children.clone(),
+            starts: self.starts.clone(),
         };
         let disabled = config.disabled;
         let pins = options.pins.clone();
@@ -200,8 +210,8 @@ impl Servers {
         }
     }
 
-    /// Waits until every server that is started in the background has connected or failed, each
-    /// within its `start_timeout`.
+    /// Waits until every server that is started in the background has connected or failed, or has
+    /// given no sign of life for its `start_timeout`.
     pub async fn settled(&self) {
         let all = self
             .all
@@ -285,18 +295,10 @@ impl std::fmt::Debug for Servers {
 }
 
 impl Entry {
-    fn add_tools(
-        &mut self,
-        mut tools: Vec<rmcp::model::Tool>,
-        more: bool,
-        taken: &mut BTreeSet<String>,
-    ) {
+    fn add_tools(&mut self, listed: ListedTools, taken: &mut BTreeSet<String>) {
         let config = &self.server.config;
-        if more {
-            self.warnings.push(format!(
-                "it has more than {TOOLS_MAX} tools; only the first are looked at"
-            ));
-        }
+        let mut tools = listed.tools;
+        self.warnings.extend(listed.cut);
         // Sorted, because the numbers that make names unique must not depend on the server's order.
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         let offered: Vec<String> = tools.iter().map(|tool| tool.name.to_string()).collect();
@@ -306,7 +308,15 @@ impl Entry {
                 .iter()
                 .any(|joined| joined.joined.original == tool.name)
             {
-                let reason = "the server lists two tools of this name".to_owned();
+                if self
+                    .left_out
+                    .last()
+                    .is_some_and(|last| last.original == tool.name)
+                {
+                    continue;
+                }
+                let reason = "the server lists several tools of this name; only the first is used"
+                    .to_owned();
                 self.left_out.push(LeftOut {
                     original: tool.name.to_string(),
                     reason,
