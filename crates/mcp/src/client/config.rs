@@ -83,8 +83,11 @@ pub struct ServerConfig {
     pub via: Transport,
     /// The tools to register, and overrides for the server's annotations.
     pub rules: ToolRules,
-    /// Timeout of one call. `None`: the turn's `tool_timeout`.
+    /// Timeout of one call, counted from its last report of progress. `None`: the turn's
+    /// `tool_timeout`.
     pub timeout: Option<Duration>,
+    /// Timeout of one call with all its progress. `None`: ten times the other.
+    pub timeout_max: Option<Duration>,
     /// Time without a sign of life after which the start is not waited for: no answer, no output
     /// and, on Linux, no use of the processor. Default 30 s. The server goes on starting for up to
     /// ten times as long, and it is told what came of it.
@@ -112,6 +115,7 @@ impl ServerConfig {
             via,
             rules: ToolRules::default(),
             timeout: None,
+            timeout_max: None,
             start_timeout: START_TIMEOUT,
             result_bytes_max: RESULT_BYTES_MAX,
             required: false,

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use adjutant_core::turn::{declaration_tokens, estimate_tokens};
 use adjutant_core::{CancellationToken, Permission, Policy, Tool};
 use futures::future::join_all;
 use tokio::sync::{Notify, Semaphore};
@@ -397,6 +398,11 @@ impl Entry {
             original: tool.joined.original.clone(),
             title: tool.joined.title.clone(),
             annotations: tool.joined.definition.annotations,
+            tokens: declaration_tokens(
+                &tool.joined.definition.description,
+                &tool.joined.definition.parameters.to_string(),
+                &estimate_tokens,
+            ),
         });
         ServerReport {
             name: self.server.config.name.clone(),

@@ -219,6 +219,36 @@ async fn a_servers_progress_is_forwarded_while_the_call_runs() {
 }
 
 #[tokio::test]
+async fn an_error_of_time_names_the_setting_that_is_in_force() {
+    let seconds = Duration::from_secs;
+    let limits = |timeout, timeout_max| async move {
+        let mut config = odd("usual");
+        (config.timeout, config.timeout_max) = (timeout, timeout_max);
+        let servers = started(config).await;
+        let tool = tool(&servers, "odd__echo");
+        let limit = tool.timeout().unwrap_or(seconds(30));
+        let most = tool.timeout_with_progress(limit);
+        let errors = [tool.timed_out(limit, false), tool.timed_out(most, true)];
+        errors.map(|error| error.to_string())
+    };
+    let late = |limit: &str| format!("the tool did not finish within {limit}");
+    assert_eq!(
+        limits(None, None).await,
+        [
+            late("30 s (tool_timeout)"),
+            late("300 s (max_timeout of the MCP server odd)")
+        ]
+    );
+    assert_eq!(
+        limits(Some(seconds(5)), Some(seconds(60))).await,
+        [
+            late("5 s (timeout of the MCP server odd)"),
+            late("60 s (max_timeout of the MCP server odd)")
+        ]
+    );
+}
+
+#[tokio::test]
 async fn only_a_server_of_ours_is_told_in_which_conversation_its_tools_are_called() {
     for (mode, is_told) in [("usual", false), ("ours", true)] {
         let servers = started(odd(mode)).await;
