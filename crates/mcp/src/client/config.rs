@@ -170,7 +170,8 @@ pub struct Remote {
     pub headers: BTreeMap<String, SecretString>,
 }
 
-/// Rules for a server's tools. Names are the server's own; `*` matches all of them.
+/// Rules for a server's tools. Names are the server's own; `*` in one stands for any characters
+/// ([`matches_name`]).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolRules {
     /// Tools to register. `None`: all.
@@ -224,9 +225,57 @@ impl Injected {
     }
 }
 
-/// Returns true if `names` has `name` or `*`.
+/// Returns true if a name or a pattern in `names` matches `name`.
 pub(super) fn is_listed(names: &[String], name: &str) -> bool {
-    names
-        .iter()
-        .any(|is_listed| is_listed == "*" || is_listed == name)
+    names.iter().any(|pattern| matches_name(pattern, name))
+}
+
+/// Returns true if a name of a rule matches the name of a tool: `*` stands for any characters.
+///
+/// # Examples
+/// ```
+/// use adjutant_mcp::client::matches_name;
+///
+/// assert!(matches_name("get_*", "get_task"));
+/// assert!(!matches_name("get_*", "forget_task"));
+/// ```
+#[must_use]
+pub fn matches_name(pattern: &str, name: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else {
+        return pattern == name;
+    };
+    let Some(mut name) = name.strip_prefix(start) else {
+        return false;
+    };
+    let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
+    for part in middle.split('*') {
+        match name.find(part) {
+            Some(at) => name = &name[at + part.len()..],
+            None => return false,
+        }
+    }
+    name.ends_with(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_characters() {
+        for (pattern, name, is_match) in [
+            ("*", "anything", true),
+            ("get", "get", true),
+            ("get", "get_x", false),
+            ("get_*", "get_", true),
+            ("*_list", "task_list", true),
+            ("*_list", "task_lists", false),
+            ("a*b*c", "a1b2c", true),
+            ("a*b*c", "acb", false),
+            ("ab*ba", "aba", false),
+            ("**", "", true),
+        ] {
+            assert_eq!(matches_name(pattern, name), is_match, "{pattern} {name}");
+        }
+    }
 }

@@ -33,6 +33,8 @@ use crate::lock::lock;
 pub(super) const TOOLS_MAX: usize = 512;
 /// Most pages of a list of tools, so that a server cannot page endlessly.
 const PAGES_MAX: usize = 100;
+/// Most characters of a server's instructions, which are part of every request to the model.
+const INSTRUCTIONS_MAX: usize = 2_000;
 /// Times that `start_timeout` is waited at most for a server that gives signs of life.
 const LIMITS_MAX: u32 = 10;
 /// Time between two looks at what a starting server does.
@@ -55,6 +57,8 @@ pub(super) struct Connection {
 pub(super) struct ServerInfo {
     /// Name and version of the server's software.
     pub(super) software: Option<String>,
+    /// What it says about its tools as a whole, at most [`INSTRUCTIONS_MAX`] characters.
+    pub(super) instructions: Option<String>,
     /// The server's tools.
     pub(super) listed: ListedTools,
 }
@@ -278,6 +282,8 @@ where
             let software = peer.peer_info().and_then(|info| info.server_info.clone());
             let software =
                 software.map(|software| format!("{} {}", software.name, software.version));
+            let instructions = peer.peer_info().and_then(|info| info.instructions.clone());
+            let instructions = instructions.as_deref().and_then(bounded_instructions);
             // Cancels the service from outside after it has moved into its task.
             let leave = Some(running.cancellation_token());
             // The service must be polled for the connection to make progress, also while no call
@@ -296,7 +302,11 @@ where
                     running,
                     process,
                 },
-                ServerInfo { software, listed },
+                ServerInfo {
+                    software,
+                    instructions,
+                    listed,
+                },
             ))
         }
         Err(mut error) => {
@@ -306,6 +316,21 @@ where
             Err(error)
         }
     }
+}
+
+/// Returns instructions without control characters other than line breaks; `None` if they say
+/// nothing.
+fn bounded_instructions(text: &str) -> Option<String> {
+    let plain = |letter: &char| *letter == '\n' || !letter.is_control();
+    let text: String = text.trim().chars().filter(plain).collect();
+    if text.is_empty() {
+        return None;
+    }
+    if text.chars().count() <= INSTRUCTIONS_MAX {
+        return Some(text);
+    }
+    let begins: String = text.chars().take(INSTRUCTIONS_MAX).collect();
+    Some(format!("{begins} … (cut)"))
 }
 
 fn handshake_failed(error: &ClientInitializeError) -> ConnectError {

@@ -51,6 +51,8 @@ mod names; // unique names of tools
 mod pins; // accepted tool definitions
 mod process; // a server as a child process
 mod process_group; // ending a child and its descendants
+mod offers; // prompts and resources of a server
+mod reads; // tools whose names say that they only read
 mod report; // state of servers and tools
 mod result; // conversion of results
 mod server; // supervision and calls of one server
@@ -61,8 +63,9 @@ mod tool; // a server's tool as a tool of the agent
 pub use backoff::Backoff;
 pub use config::{
     Child, Injected, InvalidServerName, Remote, ServerConfig, ServerName, ToolRules, Transport,
+    matches_name,
 };
 pub use log::Log;
 pub use pins::{ChangedTool, PinnedTools, Pins};
 pub use report::{Health, JoinedTool, LeftOut, ServerReport};
-pub use servers::{ClientOptions, Servers, StartError};
+pub use servers::{ClientOptions, Servers, StartError, UnannotatedReads};

@@ -21,7 +21,8 @@ use tracing::{debug, info, warn};
 use super::connection::{Connection, ConnectionSetup, ListedTools, ServerInfo, list};
 use super::definition::one_line;
 use super::failure::{is_certainly_unsent, is_lost_with_session, message, transport_message};
-use super::pins::definition_digest;
+use super::pins::{Accepted, definition_digest};
+use super::reads::is_unannotated_read;
 use super::{ChangedTool, Health, PinnedTools, Pins, ServerConfig, ServerName, Transport, result};
 use crate::extension;
 use crate::lock::lock;
@@ -81,6 +82,12 @@ struct Offered {
     now: Option<Vec<Tool>>,
     /// Names of tools that were added, removed or changed since.
     changed: BTreeSet<String>,
+    /// The instructions that the model gets: as they were accepted, if they are pinned.
+    instructions: Option<String>,
+    /// The instructions of the last handshake.
+    instructions_now: Option<String>,
+    /// Tools that only read, by the person's word. `None`: the person was not asked.
+    trusted_reads: Option<BTreeSet<String>>,
     /// Tools whose results did not fit their output schemas.
     odd_results: BTreeSet<String>,
     /// Notices that were not taken yet.
@@ -123,14 +130,18 @@ impl Server {
             None => self.pinned(),
         };
         let pinned = pinned.inspect_err(|reason| self.set_failed(reason))?;
-        if let Some(tools) = &pinned {
-            lock(&self.offered).tools.clone_from(tools);
+        if let Some(accepted) = &pinned {
+            let mut offered = lock(&self.offered);
+            offered.tools.clone_from(&accepted.tools);
+            offered.instructions.clone_from(&accepted.instructions);
+            offered.trusted_reads.clone_from(&accepted.trusted_reads);
+            drop(offered);
             // A person has agreed to these tools before, so the agent need not wait for the server.
             if !self.config.required {
                 self.set_health(Health::Starting);
                 tokio::spawn(Arc::clone(self).start_in_background());
                 return Ok(ListedTools {
-                    tools: tools.clone(),
+                    tools: accepted.tools.clone(),
                     cut: None,
                 });
             }
@@ -142,7 +153,10 @@ impl Server {
             .await
             .unwrap_or_else(|_| Err("stopped".to_owned()))?;
         Ok(match pinned {
-            Some(tools) => ListedTools { tools, cut: None },
+            Some(accepted) => ListedTools {
+                tools: accepted.tools,
+                cut: None,
+            },
             None => listed,
         })
     }
@@ -182,8 +196,11 @@ impl Server {
         };
         if !is_pinned {
             // Before `handshake`, which compares the present tools with these.
-            lock(&self.offered).tools.clone_from(&listed.tools);
-            self.pin(&listed.tools);
+            let mut offered = lock(&self.offered);
+            offered.tools.clone_from(&listed.tools);
+            offered.instructions.clone_from(&info.instructions);
+            drop(offered);
+            self.pin(&listed.tools, info.instructions.as_deref());
         }
         self.handshake(info);
         self.set_connected(&connection);
@@ -253,11 +270,11 @@ impl Server {
         });
     }
 
-    /// Loads the pinned tools, `None` if there are none.
+    /// Loads what was accepted, `None` if nothing was.
     ///
     /// # Errors
     /// The stored tools cannot be read.
-    fn pinned(&self) -> Result<Option<Vec<Tool>>, String> {
+    fn pinned(&self) -> Result<Option<Accepted>, String> {
         let Some(pins) = &self.pins else {
             return Ok(None);
         };
@@ -268,17 +285,22 @@ impl Server {
             )
         };
         match pins.load(&self.config.name).map_err(unreadable)? {
-            Some(pinned) => pinned.into_tools(&self.config).map_err(unreadable),
+            Some(pinned) => pinned.accepted(&self.config).map_err(unreadable),
             None => Ok(None),
         }
     }
 
-    /// Pins the tools of the first start.
-    fn pin(&self, tools: &[Tool]) {
+    /// Pins the tools and instructions of the first start.
+    fn pin(&self, tools: &[Tool], instructions: Option<&str>) {
         let Some(pins) = &self.pins else { return };
-        let notices = match pins.save(&self.config.name, &PinnedTools::new(&self.config, tools)) {
-            Ok(()) if tools.len() == 1 => "its 1 tool is accepted as it is now".to_owned(),
-            Ok(()) => format!("its {} are accepted as they are now", count(tools.len())),
+        let pinned = PinnedTools::new(&self.config, tools, instructions);
+        let also = match instructions {
+            Some(_) => ", and what it tells the model about them",
+            None => "",
+        };
+        let notices = match pins.save(&self.config.name, &pinned) {
+            Ok(()) if tools.len() == 1 => format!("its 1 tool is accepted as it is now{also}"),
+            Ok(()) => format!("its {} are accepted as they are now{also}", count(tools.len())),
             Err(reason) => {
                 format!(
                     "that its tools were agreed to cannot be kept, and a change of them will not be noticed: {reason}"
@@ -300,7 +322,17 @@ impl Server {
             tools = info.listed.tools.len(),
             "connected to the MCP server"
         );
-        lock(&self.offered).software = info.software;
+        let mut offered = lock(&self.offered);
+        offered.software = info.software;
+        offered.instructions_now = info.instructions;
+        let is_changed = offered.instructions_now != offered.instructions;
+        drop(offered);
+        if let (true, Some(pins)) = (is_changed, &self.pins) {
+            self.notify(format!(
+                "what it tells the model about its tools has changed since it was agreed to, and is not used; to look at the change and agree to it: {}",
+                pins.how_to_accept(&self.config.name)
+            ));
+        }
         self.compare(info.listed.tools);
     }
 
@@ -329,7 +361,70 @@ impl Server {
             before: find(&offered.tools, name),
             now: find(now, name),
         });
-        Some((changed.collect(), PinnedTools::new(&self.config, now)))
+        let mut changed: Vec<ChangedTool> = changed.collect();
+        if offered.instructions != offered.instructions_now {
+            let text = |text: &Option<String>| text.as_ref().map(|text| json!({"description": text}));
+            changed.push(ChangedTool {
+                name: "what it tells the model about its tools".to_owned(),
+                before: text(&offered.instructions),
+                now: text(&offered.instructions_now),
+            });
+        }
+        let mut pinned = PinnedTools::new(&self.config, now, offered.instructions_now.as_deref());
+        pinned.trusted_reads = offered.trusted_reads.clone().map(|mut reads| {
+            // A tool that has changed is another one.
+            reads.retain(|name| !offered.changed.contains(name));
+            reads
+        });
+        Some((changed, pinned))
+    }
+
+    /// Returns the instructions for the model: as they were accepted, if they are pinned.
+    pub(super) fn instructions(&self) -> Option<String> {
+        lock(&self.offered).instructions.clone()
+    }
+
+    /// Returns the tools that only read by the person's word. `None`: the person was not asked.
+    pub(super) fn trusted_reads(&self) -> Option<BTreeSet<String>> {
+        lock(&self.offered).trusted_reads.clone()
+    }
+
+    /// Returns the registered tools that say by their names that they only read, and that nobody
+    /// says anything about.
+    pub(super) fn unannotated_reads(&self) -> BTreeSet<String> {
+        let offered = lock(&self.offered);
+        let reads = offered.tools.iter().filter(|tool| is_unannotated_read(tool, &self.config.rules));
+        reads.map(|tool| tool.name.to_string()).collect()
+    }
+
+    /// Stores the person's answer about the tools that say that they only read.
+    ///
+    /// # Errors
+    /// Nothing is pinned, or the answer cannot be stored.
+    pub(super) fn trust_reads(&self, reads: BTreeSet<String>) -> Result<(), String> {
+        let pins = self.pins.as_ref().ok_or("nothing is kept")?;
+        let name = &self.config.name;
+        let mut pinned = pins.load(name)?.ok_or("its tools were not accepted")?;
+        pinned.trusted_reads = Some(reads.clone());
+        pins.save(name, &pinned)?;
+        lock(&self.offered).trusted_reads = Some(reads);
+        Ok(())
+    }
+
+    /// Returns an open connection for a question of the person.
+    ///
+    /// # Errors
+    /// The state of a server that is not there.
+    pub(super) async fn ask<T>(
+        &self,
+        question: impl AsyncFnOnce(Peer<RoleClient>) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let peer = self.peer().await?;
+        let limit = self.config.timeout.unwrap_or(USUAL_TIMEOUT);
+        match tokio::time::timeout(limit, question(peer)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(format!("no answer within {} s", limit.as_secs_f64())),
+        }
     }
 
     pub(super) fn health(&self) -> Health {

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use adjutant_core::turn::{declaration_tokens, estimate_tokens};
-use adjutant_core::{CancellationToken, Permission, Policy, Tool};
+use adjutant_core::{Annotations, CancellationToken, Permission, Policy, Tool};
 use futures::future::join_all;
+use serde_json::{Map, Value};
 use tokio::sync::{Notify, Semaphore};
 use tracing::info;
 
-use super::config::{Injected, is_listed};
+use super::config::{Injected, is_listed, matches_name};
 use super::connection::{ConnectionSetup, ListedTools};
 use super::definition::accept_tool;
 use super::handler::{Handler, ProgressListeners};
@@ -18,7 +19,9 @@ use super::process::Children;
 use super::report::{Health, JoinedTool, LeftOut, ServerReport};
 use super::server::Server;
 use super::tool::ForeignTool;
-use super::{ChangedTool, PinnedTools, Pins, ServerConfig, ServerName, Transport, names};
+use super::{
+    ChangedTool, PinnedTools, Pins, ServerConfig, ServerName, Transport, names, offers,
+};
 
 /// Servers that are started at the same time, also on a machine with a single processor.
 const STARTS_MIN: usize = 2;
@@ -43,6 +46,15 @@ pub struct StartError {
     pub server: ServerName,
     /// The reason, with its last lines of standard error.
     pub reason: String,
+}
+
+/// Tools of a server that only read by their names, while the server does not say whether they do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnannotatedReads {
+    /// The server.
+    pub server: ServerName,
+    /// The server's own names of the tools.
+    pub tools: Vec<String>,
 }
 
 /// Connections to MCP servers, and the tools they offer. See the [module](super) for an example.
@@ -256,6 +268,106 @@ impl Servers {
         self.find(name)?.server.changes()
     }
 
+    /// Returns the servers that leave it open which of their tools only read, and the tools whose
+    /// names say so, unless the person has answered already whether to believe them.
+    #[must_use]
+    pub fn unannotated_reads(&self) -> Vec<UnannotatedReads> {
+        let of = |entry: &Entry| {
+            let reads = entry.server.unannotated_reads();
+            let joined = entry.joined.iter().map(|tool| &tool.joined.original);
+            let tools: Vec<String> = joined.filter(|name| reads.contains(*name)).cloned().collect();
+            let is_open = entry.server.trusted_reads().is_none() && !tools.is_empty();
+            is_open.then(|| UnannotatedReads {
+                server: entry.server.config.name.clone(),
+                tools,
+            })
+        };
+        self.all.iter().filter_map(of).collect()
+    }
+
+    /// Stores the person's answer: whether these tools only read, and run without asking. To be
+    /// called before the tools are registered.
+    ///
+    /// # Errors
+    /// The answer cannot be stored. It holds for this start all the same.
+    pub fn answer_reads(&mut self, reads: &UnannotatedReads, trusted: bool) -> Result<(), String> {
+        let entry = self.all.iter_mut().find(|entry| entry.server.config.name == reads.server);
+        let Some(entry) = entry else { return Ok(()) };
+        let names: BTreeSet<String> = match trusted {
+            true => reads.tools.iter().cloned().collect(),
+            false => BTreeSet::new(),
+        };
+        for tool in &mut entry.joined {
+            if names.contains(&tool.joined.original) {
+                let mut joined = tool.joined.clone();
+                joined.definition = joined.definition.annotated(Annotations {
+                    read_only: true,
+                    ..Annotations::default()
+                });
+                let server = Arc::clone(&tool.server);
+                *tool = Arc::new(ForeignTool { server, joined });
+            }
+        }
+        entry.server.trust_reads(names)
+    }
+
+    /// Returns what servers tell the model about their tools as a whole, as it was accepted. Servers
+    /// without a registered tool are left out.
+    #[must_use]
+    pub fn instructions(&self) -> Vec<(ServerName, String)> {
+        let all = self.all.iter().filter(|entry| !entry.joined.is_empty());
+        let told = all.filter_map(|entry| {
+            Some((entry.server.config.name.clone(), entry.server.instructions()?))
+        });
+        told.collect()
+    }
+
+    /// Lists the prompts of a server, as the protocol has them.
+    ///
+    /// # Errors
+    /// A description: there is no such server, or it does not answer.
+    pub async fn prompts(&self, server: &ServerName) -> Result<Vec<Value>, String> {
+        let server = self.server(server)?;
+        server.ask(async |peer| offers::prompts(&peer).await).await
+    }
+
+    /// Fetches a prompt of a server: its messages, as the protocol has them.
+    ///
+    /// # Errors
+    /// As [`Servers::prompts`].
+    pub async fn prompt(
+        &self,
+        server: &ServerName,
+        name: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<Value, String> {
+        let server = self.server(server)?;
+        server.ask(async |peer| offers::prompt(&peer, name, arguments).await).await
+    }
+
+    /// Lists the resources of a server and its templates of resources, as the protocol has them.
+    ///
+    /// # Errors
+    /// As [`Servers::prompts`].
+    pub async fn resources(&self, server: &ServerName) -> Result<Vec<Value>, String> {
+        let server = self.server(server)?;
+        server.ask(async |peer| offers::resources(&peer).await).await
+    }
+
+    /// Reads a resource of a server: its contents, as the protocol has them.
+    ///
+    /// # Errors
+    /// As [`Servers::prompts`].
+    pub async fn resource(&self, server: &ServerName, uri: &str) -> Result<Value, String> {
+        let server = self.server(server)?;
+        server.ask(async |peer| offers::resource(&peer, uri).await).await
+    }
+
+    fn server(&self, name: &ServerName) -> Result<&Server, String> {
+        let entry = self.find(name).ok_or("there is no such server")?;
+        Ok(&entry.server)
+    }
+
     /// Waits until a server's state matches. Returns at once if there is no such server.
     pub async fn wait_for(&self, name: &ServerName, wanted: impl Fn(&Health) -> bool) {
         if let Some(entry) = self.find(name) {
@@ -299,6 +411,8 @@ impl Entry {
     fn add_tools(&mut self, listed: ListedTools, taken: &mut BTreeSet<String>) {
         let config = &self.server.config;
         let mut tools = listed.tools;
+        let mut rules = config.rules.clone();
+        rules.read_only.extend(self.server.trusted_reads().unwrap_or_default());
         self.warnings.extend(listed.cut);
         // Sorted, because the numbers that make names unique must not depend on the server's order.
         tools.sort_by(|a, b| a.name.cmp(&b.name));
@@ -326,7 +440,7 @@ impl Entry {
                 continue;
             }
             let name = names::unique(&config.name, &tool.name, taken);
-            match accept_tool(&config.name, &name, &tool, &config.rules) {
+            match accept_tool(&config.name, &name, &tool, &rules) {
                 Ok(joined) => {
                     self.joined.push(Arc::new(ForeignTool {
                         server: Arc::clone(&self.server),
@@ -364,10 +478,9 @@ impl Entry {
         ];
         let mut warnings = Vec::new();
         for (key, names) in lists {
-            for name in names
-                .iter()
-                .filter(|name| *name != "*" && !offered.contains(name))
-            {
+            for name in names.iter().filter(|name| {
+                *name != "*" && !offered.iter().any(|tool| matches_name(name, tool))
+            }) {
                 let near = adjutant_core::nearest(name, offered.iter().map(String::as_str));
                 let hint = near
                     .map(|near| format!("; did you mean {near:?}?"))
