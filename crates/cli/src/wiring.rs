@@ -264,7 +264,9 @@ fn about_servers(tools: &[Arc<dyn Tool>], servers: Option<&Servers>) -> String {
     for (server, text) in said {
         // The text must not end its own mark.
         let text = text.replace("</", "< /");
-        about.push_str(&format!("<program name=\"{server}\">\n{text}\n</program>\n"));
+        about.push_str(&format!(
+            "<program name=\"{server}\">\n{text}\n</program>\n"
+        ));
     }
     about
 }

@@ -26,9 +26,9 @@ pub(crate) use db::Db;
 pub(crate) use global::{Global, Thinking};
 use help::after_help;
 pub(crate) use log::{By, Log, LogFilter};
+pub(crate) use mcp::{Mcp, McpAdd, McpClient, McpCommand};
 pub(crate) use models::{Call, Models};
 pub(crate) use report::Report;
-pub(crate) use mcp::{Mcp, McpAdd, McpClient, McpCommand};
 pub(crate) use serve::{Holds, Serve, Token, Turns};
 #[cfg(test)]
 pub(crate) use tasks::Status;

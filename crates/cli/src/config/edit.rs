@@ -118,7 +118,8 @@ impl Draft {
 
     /// Returns true if the file has a server of this name.
     pub(crate) fn has_server(&mut self, name: &str) -> bool {
-        self.servers().is_some_and(|servers| servers.contains_key(name))
+        self.servers()
+            .is_some_and(|servers| servers.contains_key(name))
     }
 
     /// Adds the table of a server, `[mcp.servers.NAME]`. `secret`: only the file's owner may read
@@ -133,7 +134,8 @@ impl Draft {
         secret: bool,
     ) -> Result<(), CliError> {
         let file = self.path.display().to_string();
-        let no_table = |name: &str| CliError::configuration(format!("{name} is no table in {file}"));
+        let no_table =
+            |name: &str| CliError::configuration(format!("{name} is no table in {file}"));
         // Without headers of their own: only `[mcp.servers.NAME]` is written.
         let implicit = || {
             let mut table = Table::new();
@@ -141,9 +143,13 @@ impl Draft {
             Item::Table(table)
         };
         let mcp = self.document.entry(MCP_SECTION).or_insert_with(implicit);
-        let mcp = mcp.as_table_like_mut().ok_or_else(|| no_table(MCP_SECTION))?;
+        let mcp = mcp
+            .as_table_like_mut()
+            .ok_or_else(|| no_table(MCP_SECTION))?;
         let servers = mcp.entry("servers").or_insert_with(implicit);
-        let servers = servers.as_table_like_mut().ok_or_else(|| no_table("mcp.servers"))?;
+        let servers = servers
+            .as_table_like_mut()
+            .ok_or_else(|| no_table("mcp.servers"))?;
         servers.insert(name, Item::Table(table));
         self.secret |= secret;
         sent_variables(&self.to_text(), &self.path).map(drop)
@@ -151,7 +157,8 @@ impl Draft {
 
     /// Removes a server's table. Returns false if the file did not have it.
     pub(crate) fn remove_server(&mut self, name: &str) -> bool {
-        self.servers().is_some_and(|servers| servers.remove(name).is_some())
+        self.servers()
+            .is_some_and(|servers| servers.remove(name).is_some())
     }
 
     fn servers(&mut self) -> Option<&mut dyn TableLike> {

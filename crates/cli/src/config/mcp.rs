@@ -418,8 +418,14 @@ impl<'a> Reader<'a> {
         match text.split_once(char::is_whitespace) {
             // The path of a program may have spaces.
             Some((program, _)) if !program.contains(['/', '\\']) => {
-                let words: Vec<String> = text.split_whitespace().map(|word| format!("{word:?}")).collect();
-                let error = self.wrong("has a program and its arguments in one text as `command`", at);
+                let words: Vec<String> = text
+                    .split_whitespace()
+                    .map(|word| format!("{word:?}"))
+                    .collect();
+                let error = self.wrong(
+                    "has a program and its arguments in one text as `command`",
+                    at,
+                );
                 Err(error.or_try(format!("command = [{}]", words.join(", "))))
             }
             Some(_) | None => Ok(()),
@@ -585,7 +591,10 @@ impl<'a> Reader<'a> {
 /// `__` and more.
 pub(super) fn check_names(servers: &[ServerConfig]) -> Result<(), CliError> {
     let prefix = |server: &ServerConfig| {
-        format!("{}__", server.name.as_str().to_ascii_lowercase().replace('-', "_"))
+        format!(
+            "{}__",
+            server.name.as_str().to_ascii_lowercase().replace('-', "_")
+        )
     };
     for (number, server) in servers.iter().enumerate() {
         for other in &servers[number + 1..] {

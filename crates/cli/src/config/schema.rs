@@ -115,7 +115,13 @@ fn server_schema() -> Value {
     properties["command"]["minItems"] = json!(1);
     let program = json!({ "type": "string", "minLength": 1 });
     properties["command"] = json!({ "anyOf": [properties["command"], program] });
-    let transports = ["stdio", "http", "streamable-http", "streamable_http", "streamableHttp"];
+    let transports = [
+        "stdio",
+        "http",
+        "streamable-http",
+        "streamable_http",
+        "streamableHttp",
+    ];
     properties["type"] = json!({ "enum": transports });
     json!({
         "type": "object",

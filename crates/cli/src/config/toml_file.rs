@@ -188,9 +188,9 @@ impl File<'_> {
         let error = self.unknown(at, &in_section(name));
         // The name in the files of other clients.
         if section.is_empty() && matches!(name, "mcpServers" | "mcp_servers") {
-            return error
-                .because("did you mean [mcp.servers.NAME]?")
-                .or_try("adjutant mcp import FILE    takes the JSON that the pages of servers print");
+            return error.because("did you mean [mcp.servers.NAME]?").or_try(
+                "adjutant mcp import FILE    takes the JSON that the pages of servers print",
+            );
         }
         // An API key belongs in no file that is shown, shared or committed, so no setting is
         // meant.

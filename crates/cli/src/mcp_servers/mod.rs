@@ -65,7 +65,9 @@ async fn ask_about_reads(servers: &mut Servers, screen: &Screen) {
         );
         let trusted = ask_yes_no(screen, &question, false).await;
         match servers.answer_reads(&reads, trusted) {
-            Ok(()) if trusted => screen.note(&format!("adjutant mcp trust-reads {name} --revoke takes it back")),
+            Ok(()) if trusted => screen.note(&format!(
+                "adjutant mcp trust-reads {name} --revoke takes it back"
+            )),
             Ok(()) => {}
             Err(reason) => screen.note(&format!("the answer cannot be kept: {reason}")),
         }

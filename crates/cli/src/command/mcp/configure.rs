@@ -34,7 +34,9 @@ impl Entry {
     /// Returns true if a value may be a secret that stands in the file itself.
     fn has_secret(&self) -> bool {
         let values = self.env.iter().chain(&self.headers);
-        values.into_iter().any(|(_, value)| !value.starts_with("${"))
+        values
+            .into_iter()
+            .any(|(_, value)| !value.starts_with("${"))
     }
 
     fn table(&self) -> Table {
@@ -57,7 +59,9 @@ impl Entry {
         }
         for (key, texts) in [("env", &self.env), ("headers", &self.headers)] {
             if !texts.is_empty() {
-                let texts = texts.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+                let texts = texts
+                    .iter()
+                    .map(|(name, text)| (name.as_str(), text.as_str()));
                 put(key, texts.collect::<InlineTable>().into());
             }
         }
@@ -84,8 +88,10 @@ pub(super) fn add(sources: &Sources, screen: &Screen, server: McpAdd) -> Result<
     };
     let mut draft = Draft::open(&sources.user_file())?;
     if draft.has_server(name.as_str()) {
-        return Err(CliError::usage(format!("there is an MCP server {name} already"))
-            .or_try(format!("adjutant mcp rm {name}    removes it")));
+        return Err(
+            CliError::usage(format!("there is an MCP server {name} already"))
+                .or_try(format!("adjutant mcp rm {name}    removes it")),
+        );
     }
     draft.add_server(name.as_str(), entry.table(), entry.has_secret())?;
     draft.write()?;
@@ -93,7 +99,9 @@ pub(super) fn add(sources: &Sources, screen: &Screen, server: McpAdd) -> Result<
     screen.result(&json!({ "added": [name.as_str()], "file": file }), || {
         format!("[mcp.servers.{name}] is in {file}.")
     });
-    screen.note(&format!("adjutant mcp test {name}    starts it and shows its tools"));
+    screen.note(&format!(
+        "adjutant mcp test {name}    starts it and shows its tools"
+    ));
     Ok(Exit::Ok)
 }
 
@@ -126,7 +134,9 @@ pub(super) fn import(sources: &Sources, screen: &Screen, file: &Path) -> Result<
         });
         match outcome {
             Ok(()) => {
-                notes.iter().for_each(|note| screen.note(&format!("{name}: {note}")));
+                notes
+                    .iter()
+                    .for_each(|note| screen.note(&format!("{name}: {note}")));
                 added.push(name);
             }
             Err(reason) => skipped.push((name, reason)),
@@ -181,9 +191,9 @@ pub(super) fn list(settings: &Settings, screen: &Screen) -> Result<Exit, CliErro
     let none = "No MCP servers: adjutant mcp add NAME -- COMMAND, or adjutant mcp add NAME URL.";
     print_list(screen, &servers, none, || {
         let cell = |server: &Value, key: &str| server[key].as_str().unwrap_or_default().to_owned();
-        let rows = servers.iter().map(|server| {
-            ["name", "state", "place"].map(|key| cell(server, key))
-        });
+        let rows = servers
+            .iter()
+            .map(|server| ["name", "state", "place"].map(|key| cell(server, key)));
         table(&[], rows)
     });
     Ok(Exit::Ok)
@@ -198,13 +208,17 @@ pub(super) fn remove(sources: &Sources, screen: &Screen, server: &str) -> Result
     let mut draft = Draft::open(&sources.user_file())?;
     let file = draft.path().display().to_string();
     if !draft.remove_server(name.as_str()) {
-        return Err(CliError::unknown(format!("there is no MCP server {name} in {file}"))
-            .or_try("adjutant mcp list    lists them"));
+        return Err(
+            CliError::unknown(format!("there is no MCP server {name} in {file}"))
+                .or_try("adjutant mcp list    lists them"),
+        );
     }
     draft.write()?;
-    PinFiles::of(&sources.dirs).remove(&name).map_err(|reason| {
-        CliError::failed("what was agreed to of its tools cannot be removed").because(reason)
-    })?;
+    PinFiles::of(&sources.dirs)
+        .remove(&name)
+        .map_err(|reason| {
+            CliError::failed("what was agreed to of its tools cannot be removed").because(reason)
+        })?;
     screen.result(&json!({ "removed": name.as_str(), "file": file }), || {
         format!("[mcp.servers.{name}] is no longer in {file}.")
     });
@@ -225,7 +239,9 @@ fn pairs(
         Some((name, value)) if !name.trim().is_empty() => {
             Ok((name.trim().to_owned(), value.trim().to_owned()))
         }
-        _ => Err(CliError::usage(format!("{option} needs a name and a value with {separator:?} between them"))),
+        _ => Err(CliError::usage(format!(
+            "{option} needs a name and a value with {separator:?} between them"
+        ))),
     };
     given.into_iter().map(split).collect()
 }
@@ -235,9 +251,8 @@ fn read(file: &Path) -> Result<String, CliError> {
         CliError::usage(format!("{} cannot be read", file.display())).because(error.to_string())
     };
     let mut text = String::new();
-    let mut take = |reader: &mut dyn std::io::Read| {
-        reader.take(IMPORT_BYTES_MAX).read_to_string(&mut text)
-    };
+    let mut take =
+        |reader: &mut dyn std::io::Read| reader.take(IMPORT_BYTES_MAX).read_to_string(&mut text);
     match file.to_str() {
         Some("-") => take(&mut std::io::stdin()),
         _ => std::fs::File::open(file).and_then(|mut file| take(&mut file)),

@@ -38,9 +38,11 @@ pub(super) async fn test(
     servers.stop().await;
     let report = report.ok_or_else(|| unknown(settings, server))?;
     if report.health != Health::Connected {
-        return Err(CliError::failed(format!("the MCP server {name} does not start"))
-            .because(reason(&report))
-            .or_try(format!("adjutant -v mcp test {name}    shows what it says")));
+        return Err(
+            CliError::failed(format!("the MCP server {name} does not start"))
+                .because(reason(&report))
+                .or_try(format!("adjutant -v mcp test {name}    shows what it says")),
+        );
     }
     if screen.json() {
         let mut shown = server_json(&report);
@@ -64,13 +66,19 @@ pub(super) async fn test(
             (false, false) => "changes",
         };
         let original = clip(&tool.original, 60);
-        print(screen, &format!("  {:7} {:>6} tokens  {original}", nature, tool.tokens));
+        print(
+            screen,
+            &format!("  {:7} {:>6} tokens  {original}", nature, tool.tokens),
+        );
     }
     for warning in &report.warnings {
         print(screen, &format!("  {warning}"));
     }
     if let Some((_, text)) = told {
-        print(screen, &format!("  It tells the model: {}", clip(&text, 1_000)));
+        print(
+            screen,
+            &format!("  It tells the model: {}", clip(&text, 1_000)),
+        );
     }
     Ok(Exit::Ok)
 }
@@ -88,37 +96,54 @@ pub(super) async fn trust_reads(
 ) -> Result<Exit, CliError> {
     let config = find(settings, server)?;
     let (name, pins) = (&config.name, PinFiles::listing(settings));
-    let pinned = pins.load(name).map_err(|reason| {
-        CliError::failed("what was agreed to cannot be read").because(reason)
-    })?;
+    let pinned = pins
+        .load(name)
+        .map_err(|reason| CliError::failed("what was agreed to cannot be read").because(reason))?;
     let Some(mut pinned) = pinned.filter(|pinned| pinned.place == config.place()) else {
-        return Err(CliError::failed(format!("the tools of the MCP server {name} were not accepted yet"))
-            .or_try(format!("adjutant tools accept {name}")));
+        return Err(CliError::failed(format!(
+            "the tools of the MCP server {name} were not accepted yet"
+        ))
+        .or_try(format!("adjutant tools accept {name}")));
     };
     let reads = match revoke {
         true => BTreeSet::new(),
         false => pinned.unannotated_reads(&config.rules),
     };
     if !revoke && reads.is_empty() {
-        screen.note(&format!("{name} leaves no tool open that only reads by its name"));
+        screen.note(&format!(
+            "{name} leaves no tool open that only reads by its name"
+        ));
         return Ok(Exit::Ok);
     }
     let named: Vec<&str> = reads.iter().map(String::as_str).collect();
     if !revoke && !yes {
-        let question = format!("Let these tools of {name} run without asking? {} [y/N] ", named.join(", "));
+        let question = format!(
+            "Let these tools of {name} run without asking? {} [y/N] ",
+            named.join(", ")
+        );
         let needed = CliError::confirmation_needed("to let tools run without asking needs a yes");
         let question = visible(&question);
-        require_yes(screen, &question, needed.or_try("run it again with -y"), "they ask as before").await?;
+        require_yes(
+            screen,
+            &question,
+            needed.or_try("run it again with -y"),
+            "they ask as before",
+        )
+        .await?;
     }
     let named = named.join(", ");
     pinned.trusted_reads = Some(reads.clone());
-    pins.write(name, &pinned).map_err(|reason| {
-        CliError::failed("the answer cannot be kept").because(reason)
-    })?;
-    screen.result(&json!({ "server": name.as_str(), "trusted_reads": reads }), || match revoke {
-        true => format!("The tools of {name} ask again, unless it says itself that they only read."),
-        false => format!("These tools of {name} run without asking: {named}."),
-    });
+    pins.write(name, &pinned)
+        .map_err(|reason| CliError::failed("the answer cannot be kept").because(reason))?;
+    screen.result(
+        &json!({ "server": name.as_str(), "trusted_reads": reads }),
+        || match revoke {
+            true => {
+                format!("The tools of {name} ask again, unless it says itself that they only read.")
+            }
+            false => format!("These tools of {name} run without asking: {named}."),
+        },
+    );
     Ok(Exit::Ok)
 }
 
@@ -133,10 +158,12 @@ pub(super) async fn prompts(
     prompt: Option<String>,
     arguments: &[String],
 ) -> Result<Exit, CliError> {
-    let arguments = arguments.iter().map(|argument| match argument.split_once('=') {
-        Some((name, value)) => Ok((name.to_owned(), Value::from(value))),
-        None => Err(CliError::usage(format!("{argument:?} is no NAME=VALUE"))),
-    });
+    let arguments = arguments
+        .iter()
+        .map(|argument| match argument.split_once('=') {
+            Some((name, value)) => Ok((name.to_owned(), Value::from(value))),
+            None => Err(CliError::usage(format!("{argument:?} is no NAME=VALUE"))),
+        });
     let arguments = arguments.collect::<Result<Map<String, Value>, _>>()?;
     let (servers, name) = connected(settings, screen, server).await?;
     let answer = match &prompt {
@@ -263,7 +290,10 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 fn prompt_line(prompt: &Value) -> String {
-    let arguments = prompt["arguments"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let arguments = prompt["arguments"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let arguments: String = arguments
         .iter()
         .map(|argument| match argument["required"] == true {
@@ -289,7 +319,10 @@ fn resource_line(resource: &Value) -> String {
 
 /// Returns the messages of a prompt as text.
 fn messages(prompt: &Value) -> String {
-    let messages = prompt["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let messages = prompt["messages"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let said = lines(messages, |message| {
         let content = &message["content"];
         let said = match content["text"].as_str() {
@@ -303,7 +336,10 @@ fn messages(prompt: &Value) -> String {
 
 /// Returns the contents of a resource as text; binary ones as their size.
 fn contents(resource: &Value) -> String {
-    let contents = resource["contents"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let contents = resource["contents"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let shown = lines(contents, |content| match content["text"].as_str() {
         Some(text) => text.to_owned(),
         None => format!(

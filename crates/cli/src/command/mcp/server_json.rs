@@ -16,7 +16,13 @@ pub(super) struct Found {
 
 /// Keys of other clients that say nothing about how to reach a server.
 const IGNORED: [&str; 8] = [
-    "alwaysAllow", "autoApprove", "description", "disabledTools", "enabled", "name", "timeout",
+    "alwaysAllow",
+    "autoApprove",
+    "description",
+    "disabledTools",
+    "enabled",
+    "name",
+    "timeout",
     "trust",
 ];
 
@@ -37,11 +43,21 @@ pub(super) fn parse(text: &str) -> Result<Vec<Found>, String> {
         .find_map(|path| value.pointer(path));
     let servers = inner.unwrap_or(&value).as_object();
     let is_server = |server: &Value| {
-        ["command", "url", "serverUrl", "httpUrl"].iter().any(|key| server.get(key).is_some())
+        ["command", "url", "serverUrl", "httpUrl"]
+            .iter()
+            .any(|key| server.get(key).is_some())
     };
-    let servers = servers.filter(|servers| !servers.is_empty() && servers.values().all(|server| inner.is_some() || is_server(server)));
+    let servers = servers.filter(|servers| {
+        !servers.is_empty()
+            && servers
+                .values()
+                .all(|server| inner.is_some() || is_server(server))
+    });
     let servers = servers.ok_or("there is no object mcpServers in it")?;
-    Ok(servers.iter().map(|(name, server)| found(name, server)).collect())
+    Ok(servers
+        .iter()
+        .map(|(name, server)| found(name, server))
+        .collect())
 }
 
 fn found(name: &str, server: &Value) -> Found {
@@ -86,13 +102,24 @@ fn entry(server: &Map<String, Value>, notes: &mut Vec<String>) -> Result<Entry, 
     };
     let mut command = words("command")?;
     command.extend(words("args")?);
-    let url = text("url").or_else(|| text("serverUrl")).or_else(|| text("httpUrl"));
+    let url = text("url")
+        .or_else(|| text("serverUrl"))
+        .or_else(|| text("httpUrl"));
     let env = texts(server, "env", notes)?;
     let headers = texts(server, "headers", notes)?;
     for key in server.keys() {
         let known = [
-            "type", "transport", "command", "args", "url", "serverUrl", "httpUrl", "env",
-            "headers", "cwd", "disabled",
+            "type",
+            "transport",
+            "command",
+            "args",
+            "url",
+            "serverUrl",
+            "httpUrl",
+            "env",
+            "headers",
+            "cwd",
+            "disabled",
         ];
         if !known.contains(&key.as_str()) && !IGNORED.contains(&key.as_str()) {
             notes.push(format!("{key} was left out"));
@@ -117,7 +144,9 @@ fn texts(
     let Some(texts) = server.get(key).filter(|texts| !texts.is_null()) else {
         return Ok(Vec::new());
     };
-    let texts = texts.as_object().ok_or_else(|| format!("{key} is no object"))?;
+    let texts = texts
+        .as_object()
+        .ok_or_else(|| format!("{key} is no object"))?;
     let mut pairs = Vec::new();
     for (name, value) in texts {
         let value = match value {
@@ -128,7 +157,9 @@ fn texts(
         // VS Code's way to write a variable.
         let value = value.replace("${env:", "${");
         if is_placeholder(&value) {
-            notes.push(format!("{key}.{name} looks like a placeholder: put your own value there, or ${{VARIABLE}}"));
+            notes.push(format!(
+                "{key}.{name} looks like a placeholder: put your own value there, or ${{VARIABLE}}"
+            ));
         }
         pairs.push((name.clone(), value));
     }
@@ -141,7 +172,9 @@ fn is_placeholder(value: &str) -> bool {
     lower.is_empty()
         || lower.contains("${input:")
         || (lower.contains('<') && lower.contains('>'))
-        || ["your_", "your-", "your ", "xxx"].iter().any(|start| lower.contains(start))
+        || ["your_", "your-", "your ", "xxx"]
+            .iter()
+            .any(|start| lower.contains(start))
 }
 
 #[cfg(test)]
@@ -160,7 +193,8 @@ mod tests {
 
     #[test]
     fn the_usual_shapes_are_read() {
-        let inner = r#"{"git": {"command": "uvx", "args": ["mcp-server-git"], "env": {"A": "${env:B}"}}}"#;
+        let inner =
+            r#"{"git": {"command": "uvx", "args": ["mcp-server-git"], "env": {"A": "${env:B}"}}}"#;
         for text in [
             format!(r#"{{"mcpServers": {inner}}}"#),
             format!(r#"{{"servers": {inner}}}"#),
@@ -174,7 +208,9 @@ mod tests {
             assert_eq!(entry.env, [("A".to_owned(), "${B}".to_owned())]);
             assert_eq!((found.name.as_str(), found.notes.len()), ("git", 0));
         }
-        let remote = one(r#"{"mcpServers": {"My API": {"type": "http", "url": "https://h/mcp", "headers": {"X-Key": "<your key>"}, "oauth": {}}}}"#);
+        let remote = one(
+            r#"{"mcpServers": {"My API": {"type": "http", "url": "https://h/mcp", "headers": {"X-Key": "<your key>"}, "oauth": {}}}}"#,
+        );
         assert_eq!(remote.name, "My-API");
         assert_eq!(remote.notes.len(), 3, "{:?}", remote.notes);
         assert_eq!(remote.entry.unwrap().url.as_deref(), Some("https://h/mcp"));

@@ -191,8 +191,7 @@ impl<'a> Session<'a> {
         let model = model_choice::open(settings, self.screen).await?;
         if self.servers.is_none() && !settings.bounds.no_tools {
             // The previous model was too weak for tools of MCP servers, so they were not started.
-            self.servers =
-                mcp_servers::start_for(&*model, settings, self.screen).await?;
+            self.servers = mcp_servers::start_for(&*model, settings, self.screen).await?;
         }
         self.settings = settings.clone();
         self.swap_model(model).map(drop)
