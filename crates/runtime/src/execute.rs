@@ -78,7 +78,9 @@ pub(crate) async fn probe(
 ) -> Probe {
     let limit = tool.timeout().unwrap_or(default_timeout);
     let probe = async { tool.probe(context, arguments).await };
-    guard(tool, limit, no_progress(), probe).await.unwrap_or(Probe::Unknown)
+    guard(tool, limit, no_progress(), probe)
+        .await
+        .unwrap_or(Probe::Unknown)
 }
 
 /// Returns the tool's description of what a call would do, for the user. `None`: the tool has none,

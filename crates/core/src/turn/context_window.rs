@@ -492,11 +492,7 @@ fn tools_tokens(request: &GenerateRequest, count: &dyn Fn(&str) -> u32) -> u32 {
 /// Returns the size of a tool's declaration in tokens, as `count` counts them. `parameters`: the
 /// JSON Schema of its parameters as text.
 #[must_use]
-pub fn declaration_tokens(
-    description: &str,
-    parameters: &str,
-    count: &dyn Fn(&str) -> u32,
-) -> u32 {
+pub fn declaration_tokens(description: &str, parameters: &str, count: &dyn Fn(&str) -> u32) -> u32 {
     count(description)
         .saturating_add(count(parameters))
         .saturating_add(DECLARATION_FRAME_TOKENS)

@@ -101,31 +101,42 @@ impl Connection {
             drop(lock(&place).take());
             silent(reason);
         };
-        let old = ClientLifecycleMode::Initialize;
-        let error = match Self::open_as(config, setup, old, &silent).await {
-            Ok(opened) => return Ok(opened),
-            Err(error) if !error.in_handshake => return Err(error.message),
-            Err(error) => error.message,
-        };
-        // A server of a protocol version without this handshake answers it with a JSON-RPC error.
         let preferred_versions = vec![ProtocolVersion::NO_INITIALIZE];
-        let new = ClientLifecycleMode::Discover { preferred_versions };
-        let newer_error = match Self::open_as(config, setup, new, &silent).await {
-            Ok(opened) => return Ok(opened),
-            Err(error) => error.message,
-        };
-        if let (Transport::Remote(remote), Some(client)) = (&config.via, &setup.http)
-            && is_old_sse(remote, client).await
-        {
-            return Err(
-                "it speaks the older HTTP+SSE, which is not supported; many servers have another address for \
-                 Streamable HTTP, often one that ends in /mcp"
-                    .to_owned(),
-            );
+        match &config.via {
+            Transport::Child(_) => {
+                // The older handshake first: some programs end at a message before it.
+                let old = ClientLifecycleMode::Initialize;
+                let error = match Self::open_as(config, setup, old, &silent).await {
+                    Ok(opened) => return Ok(opened),
+                    Err(error) if !error.in_handshake => return Err(error.message),
+                    Err(error) => error.message,
+                };
+                // A server of a protocol version without it answers with a JSON-RPC error.
+                let new = ClientLifecycleMode::Discover { preferred_versions };
+                let newer = Self::open_as(config, setup, new, &silent).await;
+                newer.map_err(|newer| both_reasons(&error, &newer.message))
+            }
+            Transport::Remote(remote) => {
+                let auto = ClientLifecycleMode::Auto {
+                    preferred_versions,
+                    legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+                };
+                let error = match Self::open_as(config, setup, auto, &silent).await {
+                    Ok(opened) => return Ok(opened),
+                    Err(error) => error,
+                };
+                if let (true, Some(client)) = (error.in_handshake, &setup.http)
+                    && is_old_sse(remote, client).await
+                {
+                    return Err(
+                        "it speaks the older HTTP+SSE, which is not supported; many servers have another address for \
+                         Streamable HTTP, often one that ends in /mcp"
+                            .to_owned(),
+                    );
+                }
+                Err(error.message)
+            }
         }
-        Err(format!(
-            "{error}; and the handshake of newer servers, server/discover: {newer_error}"
-        ))
     }
 
     async fn open_as(
@@ -333,10 +344,22 @@ fn bounded_instructions(text: &str) -> Option<String> {
     Some(format!("{begins} … (cut)"))
 }
 
+/// Joins the reasons for which the older handshake failed, and that of newer servers.
+fn both_reasons(older: &str, newer: &str) -> String {
+    format!("{older}; and the handshake of newer servers, server/discover: {newer}")
+}
+
 fn handshake_failed(error: &ClientInitializeError) -> ConnectError {
     match error {
         ClientInitializeError::JsonRpcError(error) => ConnectError {
             message: format!("it refuses the handshake: {}", error.message),
+            in_handshake: true,
+        },
+        ClientInitializeError::LegacyFallbackFailed { discover, fallback } => ConnectError {
+            message: both_reasons(
+                &handshake_failed(fallback).message,
+                &handshake_failed(discover).message,
+            ),
             in_handshake: true,
         },
         ClientInitializeError::ConnectionClosed(_) => {

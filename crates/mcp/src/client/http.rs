@@ -25,6 +25,7 @@ use sse_stream::{Sse, SseStream};
 
 use super::definition::one_line;
 use super::server_message::keep_execution;
+use super::throttle::Throttle;
 use crate::lock::lock;
 
 const SESSION_ID: &str = "mcp-session-id";
@@ -47,6 +48,7 @@ pub(super) struct HttpClient {
     client: reqwest::Client,
     /// Requests that were refused because their session is lost, and are sent once more.
     renewals: Arc<Mutex<HashSet<RequestId>>>,
+    throttle: Arc<Throttle>,
 }
 
 impl HttpClient {
@@ -54,6 +56,7 @@ impl HttpClient {
         Self {
             client,
             renewals: Arc::default(),
+            throttle: Arc::default(),
         }
     }
 
@@ -213,6 +216,7 @@ impl StreamableHttpClient for HttpClient {
         let content_type = text(response.headers(), CONTENT_TYPE);
         if is_media_type(content_type.as_deref(), EVENT_STREAM) {
             let events = events(response, limits.max_sse_event_size, posted.id);
+            let events = throttled(events, self.throttle.clone());
             return Ok(StreamableHttpPostResponse::Sse(events, session));
         }
         let Some(id) = posted.id else {
@@ -246,8 +250,8 @@ impl StreamableHttpClient for HttpClient {
         token: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<Events, HttpError> {
-        self.client
-            .get_stream(uri, session, last_event, token, headers)
+        let bytes_max = StreamableHttpResponseLimits::default().max_sse_event_size;
+        self.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, bytes_max)
             .await
     }
 
@@ -260,9 +264,11 @@ impl StreamableHttpClient for HttpClient {
         headers: HashMap<HeaderName, HeaderValue>,
         bytes_max: usize,
     ) -> Result<Events, HttpError> {
-        self.client
+        let events = self
+            .client
             .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, bytes_max)
-            .await
+            .await?;
+        Ok(throttled(events, self.throttle.clone()))
     }
 
     async fn delete_session(
@@ -364,6 +370,23 @@ fn events(response: Response, bytes_max: usize, posted: Option<RequestId>) -> Ev
             Ok(event)
         })
         .boxed()
+}
+
+/// Returns events no faster than a server may send requests.
+fn throttled(events: Events, throttle: Arc<Throttle>) -> Events {
+    let admitted = move |event: Result<Sse, SseError>| {
+        let throttle = throttle.clone();
+        async move {
+            if let Ok(Sse {
+                data: Some(data), ..
+            }) = &event
+            {
+                throttle.admit(data.as_bytes()).await;
+            }
+            event
+        }
+    };
+    events.then(admitted).boxed()
 }
 
 /// The error for an event that is larger than allowed, or whose stream broke.

@@ -48,16 +48,17 @@ mod handler; // a server's requests to its client
 mod http; // requests to remote servers, and their refusals
 mod log; // rate limit for a server's output
 mod names; // unique names of tools
+mod offers; // prompts and resources of a server
 mod pins; // accepted tool definitions
 mod process; // a server as a child process
 mod process_group; // ending a child and its descendants
-mod offers; // prompts and resources of a server
 mod reads; // tools whose names say that they only read
 mod report; // state of servers and tools
 mod result; // conversion of results
 mod server; // supervision and calls of one server
 mod server_message; // what the library drops from messages
 mod servers; // all servers of an agent
+mod throttle; // limit on a server's requests
 mod tool; // a server's tool as a tool of the agent
 
 pub use backoff::Backoff;

@@ -75,7 +75,9 @@ pub(super) async fn prompt(
 ) -> Result<Value, String> {
     let params = GetPromptRequestParams::new(name).with_arguments(arguments);
     let prompt = peer.get_prompt(params).await;
-    prompt.map(|prompt| json!(prompt)).map_err(|error| message(&error))
+    prompt
+        .map(|prompt| json!(prompt))
+        .map_err(|error| message(&error))
 }
 
 /// Reads a resource: its contents, as the protocol has them.
@@ -83,8 +85,11 @@ pub(super) async fn prompt(
 /// # Errors
 /// A description of the failure.
 pub(super) async fn resource(peer: &Peer<RoleClient>, uri: &str) -> Result<Value, String> {
-    let read = peer.read_resource(ReadResourceRequestParams::new(uri)).await;
-    read.map(|read| json!(read)).map_err(|error| message(&error))
+    let read = peer
+        .read_resource(ReadResourceRequestParams::new(uri))
+        .await;
+    read.map(|read| json!(read))
+        .map_err(|error| message(&error))
 }
 
 /// Returns `None` for a method that the server does not have.

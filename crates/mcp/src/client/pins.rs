@@ -90,7 +90,9 @@ impl PinnedTools {
             instructions: self.instructions,
             trusted_reads: self.trusted_reads,
         };
-        tools.map(|tools| Some(accepted(tools))).map_err(|error| format!("a tool that was agreed to cannot be read: {error}"))
+        tools
+            .map(|tools| Some(accepted(tools)))
+            .map_err(|error| format!("a tool that was agreed to cannot be read: {error}"))
     }
 }
 

@@ -22,6 +22,7 @@ use super::config::Child;
 use super::log::{LINE_BYTES_MAX, ServerLog};
 use super::process_group::ProcessGroup;
 use super::server_message::keep_execution;
+use super::throttle::Throttle;
 use crate::lock::lock;
 
 /// Most bytes of a message, as many as over HTTP.
@@ -293,6 +294,7 @@ async fn log_lines(stream: impl AsyncRead + Unpin, output: &Output) {
 /// because its request would wait for the answer forever.
 async fn forward(stream: impl AsyncRead + Unpin, mut messages: DuplexStream, output: &Output) {
     let mut lines = Lines::new(stream, MESSAGE_BYTES_MAX);
+    let throttle = Throttle::default();
     while let Ok(Some(line)) = lines.next().await {
         output.lines.fetch_add(1, Ordering::Relaxed);
         let message = line.bytes.trim_ascii_start().first() == Some(&b'{');
@@ -307,6 +309,7 @@ async fn forward(stream: impl AsyncRead + Unpin, mut messages: DuplexStream, out
             );
             return;
         }
+        throttle.admit(line.bytes).await;
         let sent = async {
             messages.write_all(&keep_execution(line.bytes)).await?;
             messages.write_all(b"\n").await

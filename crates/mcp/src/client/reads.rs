@@ -8,8 +8,25 @@ use super::config::is_listed;
 
 /// Words that say a tool reads.
 const READS: [&str; 19] = [
-    "browse", "check", "count", "describe", "fetch", "find", "get", "info", "inspect", "list",
-    "lookup", "query", "read", "search", "show", "status", "summarize", "validate", "view",
+    "browse",
+    "check",
+    "count",
+    "describe",
+    "fetch",
+    "find",
+    "get",
+    "info",
+    "inspect",
+    "list",
+    "lookup",
+    "query",
+    "read",
+    "search",
+    "show",
+    "status",
+    "summarize",
+    "validate",
+    "view",
 ];
 
 /// Words that say a tool does more than read, wherever they stand in its name.
@@ -69,10 +86,27 @@ mod tests {
 
     #[test]
     fn a_name_reads_if_a_word_says_so_and_none_says_more() {
-        for name in ["get_task", "list-tables", "readNote", "obsidian_search_notes", "API-get-user", "read_query"] {
+        for name in [
+            "get_task",
+            "list-tables",
+            "readNote",
+            "obsidian_search_notes",
+            "API-get-user",
+            "read_query",
+        ] {
             assert!(says_it_reads(name), "{name}");
         }
-        for name in ["write_query", "get_and_delete", "calculate", "getOrCreate", "forget", "budget", "get_*", "listen", ""] {
+        for name in [
+            "write_query",
+            "get_and_delete",
+            "calculate",
+            "getOrCreate",
+            "forget",
+            "budget",
+            "get_*",
+            "listen",
+            "",
+        ] {
             assert!(!says_it_reads(name), "{name}");
         }
     }

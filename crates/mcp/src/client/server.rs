@@ -300,7 +300,10 @@ impl Server {
         };
         let notices = match pins.save(&self.config.name, &pinned) {
             Ok(()) if tools.len() == 1 => format!("its 1 tool is accepted as it is now{also}"),
-            Ok(()) => format!("its {} are accepted as they are now{also}", count(tools.len())),
+            Ok(()) => format!(
+                "its {} are accepted as they are now{also}",
+                count(tools.len())
+            ),
             Err(reason) => {
                 format!(
                     "that its tools were agreed to cannot be kept, and a change of them will not be noticed: {reason}"
@@ -363,7 +366,8 @@ impl Server {
         });
         let mut changed: Vec<ChangedTool> = changed.collect();
         if offered.instructions != offered.instructions_now {
-            let text = |text: &Option<String>| text.as_ref().map(|text| json!({"description": text}));
+            let text =
+                |text: &Option<String>| text.as_ref().map(|text| json!({"description": text}));
             changed.push(ChangedTool {
                 name: "what it tells the model about its tools".to_owned(),
                 before: text(&offered.instructions),
@@ -393,7 +397,10 @@ impl Server {
     /// says anything about.
     pub(super) fn unannotated_reads(&self) -> BTreeSet<String> {
         let offered = lock(&self.offered);
-        let reads = offered.tools.iter().filter(|tool| is_unannotated_read(tool, &self.config.rules));
+        let reads = offered
+            .tools
+            .iter()
+            .filter(|tool| is_unannotated_read(tool, &self.config.rules));
         reads.map(|tool| tool.name.to_string()).collect()
     }
 

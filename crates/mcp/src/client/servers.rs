@@ -19,9 +19,7 @@ use super::process::Children;
 use super::report::{Health, JoinedTool, LeftOut, ServerReport};
 use super::server::Server;
 use super::tool::ForeignTool;
-use super::{
-    ChangedTool, PinnedTools, Pins, ServerConfig, ServerName, Transport, names, offers,
-};
+use super::{ChangedTool, PinnedTools, Pins, ServerConfig, ServerName, Transport, names, offers};
 
 /// Servers that are started at the same time, also on a machine with a single processor.
 const STARTS_MIN: usize = 2;
@@ -275,7 +273,10 @@ impl Servers {
         let of = |entry: &Entry| {
             let reads = entry.server.unannotated_reads();
             let joined = entry.joined.iter().map(|tool| &tool.joined.original);
-            let tools: Vec<String> = joined.filter(|name| reads.contains(*name)).cloned().collect();
+            let tools: Vec<String> = joined
+                .filter(|name| reads.contains(*name))
+                .cloned()
+                .collect();
             let is_open = entry.server.trusted_reads().is_none() && !tools.is_empty();
             is_open.then(|| UnannotatedReads {
                 server: entry.server.config.name.clone(),
@@ -291,7 +292,10 @@ impl Servers {
     /// # Errors
     /// The answer cannot be stored. It holds for this start all the same.
     pub fn answer_reads(&mut self, reads: &UnannotatedReads, trusted: bool) -> Result<(), String> {
-        let entry = self.all.iter_mut().find(|entry| entry.server.config.name == reads.server);
+        let entry = self
+            .all
+            .iter_mut()
+            .find(|entry| entry.server.config.name == reads.server);
         let Some(entry) = entry else { return Ok(()) };
         let names: BTreeSet<String> = match trusted {
             true => reads.tools.iter().cloned().collect(),
@@ -317,7 +321,10 @@ impl Servers {
     pub fn instructions(&self) -> Vec<(ServerName, String)> {
         let all = self.all.iter().filter(|entry| !entry.joined.is_empty());
         let told = all.filter_map(|entry| {
-            Some((entry.server.config.name.clone(), entry.server.instructions()?))
+            Some((
+                entry.server.config.name.clone(),
+                entry.server.instructions()?,
+            ))
         });
         told.collect()
     }
@@ -342,7 +349,9 @@ impl Servers {
         arguments: Map<String, Value>,
     ) -> Result<Value, String> {
         let server = self.server(server)?;
-        server.ask(async |peer| offers::prompt(&peer, name, arguments).await).await
+        server
+            .ask(async |peer| offers::prompt(&peer, name, arguments).await)
+            .await
     }
 
     /// Lists the resources of a server and its templates of resources, as the protocol has them.
@@ -351,7 +360,9 @@ impl Servers {
     /// As [`Servers::prompts`].
     pub async fn resources(&self, server: &ServerName) -> Result<Vec<Value>, String> {
         let server = self.server(server)?;
-        server.ask(async |peer| offers::resources(&peer).await).await
+        server
+            .ask(async |peer| offers::resources(&peer).await)
+            .await
     }
 
     /// Reads a resource of a server: its contents, as the protocol has them.
@@ -360,7 +371,9 @@ impl Servers {
     /// As [`Servers::prompts`].
     pub async fn resource(&self, server: &ServerName, uri: &str) -> Result<Value, String> {
         let server = self.server(server)?;
-        server.ask(async |peer| offers::resource(&peer, uri).await).await
+        server
+            .ask(async |peer| offers::resource(&peer, uri).await)
+            .await
     }
 
     fn server(&self, name: &ServerName) -> Result<&Server, String> {
@@ -412,7 +425,9 @@ impl Entry {
         let config = &self.server.config;
         let mut tools = listed.tools;
         let mut rules = config.rules.clone();
-        rules.read_only.extend(self.server.trusted_reads().unwrap_or_default());
+        rules
+            .read_only
+            .extend(self.server.trusted_reads().unwrap_or_default());
         self.warnings.extend(listed.cut);
         // Sorted, because the numbers that make names unique must not depend on the server's order.
         tools.sort_by(|a, b| a.name.cmp(&b.name));
@@ -478,9 +493,10 @@ impl Entry {
         ];
         let mut warnings = Vec::new();
         for (key, names) in lists {
-            for name in names.iter().filter(|name| {
-                *name != "*" && !offered.iter().any(|tool| matches_name(name, tool))
-            }) {
+            for name in names
+                .iter()
+                .filter(|name| *name != "*" && !offered.iter().any(|tool| matches_name(name, tool)))
+            {
                 let near = adjutant_core::nearest(name, offered.iter().map(String::as_str));
                 let hint = near
                     .map(|near| format!("; did you mean {near:?}?"))

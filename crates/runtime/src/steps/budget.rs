@@ -200,9 +200,13 @@ impl Steps<'_> {
     ) -> Result<StepReservation, ReserveError> {
         let timeout = |name: &str| {
             let default = self.inner.limits.tool_timeout;
-            self.tools.gate().registry.get(name).map_or(default, |tool| {
-                tool.timeout_with_progress(tool.timeout().unwrap_or(default))
-            })
+            self.tools
+                .gate()
+                .registry
+                .get(name)
+                .map_or(default, |tool| {
+                    tool.timeout_with_progress(tool.timeout().unwrap_or(default))
+                })
         };
         let time = tools
             .map(timeout)
