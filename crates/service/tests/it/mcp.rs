@@ -75,6 +75,13 @@ async fn conversations_are_resources_of_their_user() {
         .map(|one| one["title"].as_str().unwrap())
         .collect();
     assert_eq!(titles, ["hello two", "hello one"]);
+    assert_eq!(listed["resources"][0]["name"], "hello two");
+    let unknown = answer(&service, &anna, "tools/call", json!({"name": "nothing"})).await;
+    let message = unknown["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains(", ask") && message.contains("add_task"),
+        "{message}"
+    );
     let uri = &listed["resources"][1]["uri"];
     let read = request(&service, &anna, "resources/read", json!({ "uri": uri })).await;
     let text = read["contents"][0]["text"].as_str().unwrap();

@@ -4,6 +4,8 @@ use serde_json::json;
 
 use super::{calls, home};
 use crate::harness::{Home, arg};
+#[cfg(unix)]
+use crate::terminal::pty::Terminal;
 
 /// The shell server with a tool that only reads by its name, instructions, a prompt and a resource.
 fn talkative() -> String {
@@ -178,6 +180,26 @@ fn reads_that_nobody_describes_ask_until_they_are_trusted() {
     home.run(&["mcp", "trust-reads", "shell", "--revoke"])
         .succeeds();
     assert_eq!(home.ask(&model, "read it").0, 4);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_person_is_asked_once_for_all_reads_of_a_server() {
+    let home = talkative_home();
+    let model = home.script(&[
+        &calls("shell__get_note", &json!({})),
+        r#"{"text": "Read."}"#,
+    ]);
+    let mut terminal = Terminal::start(&home, &["-m", &model, "read it"]);
+    terminal
+        .sees("Let these run without asking?")
+        .sees("get_note")
+        .line("y");
+    let shown = terminal.ends_with(0);
+    assert!(shown.contains("Read."), "{shown}");
+    let mut again = Terminal::start(&home, &["-m", &model, "read it"]);
+    let shown = again.ends_with(0);
+    assert!(!shown.contains("Let these run"), "{shown}");
 }
 
 #[test]
